@@ -1,0 +1,110 @@
+//! Little-endian reading and writing of bounded byte strings, shared by the messages and the class descriptions.
+
+/// Why bytes could not be encoded or decoded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum WireError {
+    /// The output buffer, or the room that a length field leaves, is too small.
+    TooLarge,
+    /// The input ends in the middle of a value.
+    Truncated,
+    /// A value is none of those that its field may have.
+    Invalid(&'static str),
+}
+
+impl core::fmt::Display for WireError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::TooLarge => f.write_str("does not fit the message"),
+            Self::Truncated => f.write_str("message ends in the middle of a value"),
+            Self::Invalid(what) => write!(f, "invalid {what}"),
+        }
+    }
+}
+
+impl core::error::Error for WireError {}
+
+/// Appends values to a caller's buffer.
+pub(crate) struct Output<'a> {
+    pub(crate) bytes: &'a mut [u8],
+    pub(crate) len: usize,
+}
+
+impl<'a> Output<'a> {
+    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
+        Self { bytes, len: 0 }
+    }
+
+    pub(crate) fn put(&mut self, value: &[u8]) -> Result<(), WireError> {
+        let end = self.len.checked_add(value.len()).ok_or(WireError::TooLarge)?;
+        self.bytes.get_mut(self.len..end).ok_or(WireError::TooLarge)?.copy_from_slice(value);
+        self.len = end;
+        Ok(())
+    }
+
+    pub(crate) fn u8(&mut self, value: u8) -> Result<(), WireError> {
+        self.put(&[value])
+    }
+
+    pub(crate) fn u16(&mut self, value: u16) -> Result<(), WireError> {
+        self.put(&value.to_le_bytes())
+    }
+
+    pub(crate) fn u32(&mut self, value: u32) -> Result<(), WireError> {
+        self.put(&value.to_le_bytes())
+    }
+
+    pub(crate) fn u64(&mut self, value: u64) -> Result<(), WireError> {
+        self.put(&value.to_le_bytes())
+    }
+
+    /// A string behind its 16-bit length.
+    pub(crate) fn str(&mut self, value: &str) -> Result<(), WireError> {
+        self.u16(u16::try_from(value.len()).map_err(|_| WireError::TooLarge)?)?;
+        self.put(value.as_bytes())
+    }
+}
+
+/// Takes values off the front of bytes.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    pub(crate) bytes: &'a [u8],
+}
+
+impl<'a> Input<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+        Self { bytes }
+    }
+
+    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
+        let (head, rest) = self.bytes.split_at_checked(len).ok_or(WireError::Truncated)?;
+        self.bytes = rest;
+        Ok(head)
+    }
+
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+        let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
+        self.bytes = rest;
+        Ok(*head)
+    }
+
+    pub(crate) fn u8(&mut self) -> Result<u8, WireError> {
+        self.array().map(u8::from_le_bytes)
+    }
+
+    pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
+        self.array().map(u16::from_le_bytes)
+    }
+
+    pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
+        self.array().map(u64::from_le_bytes)
+    }
+
+    pub(crate) fn str(&mut self) -> Result<&'a str, WireError> {
+        let len = self.u16()?;
+        core::str::from_utf8(self.take(len.into())?).map_err(|_| WireError::Invalid("UTF-8 in a string"))
+    }
+}
