@@ -1,1 +1,23 @@
-//! (to be written)
+//! The Common Trace Format, version 1.8 (specification v1.8.3): what a trace's bytes mean.
+//!
+//! Bytes in, values out: nothing here opens a file, and nothing here knows tracewing's own events.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`model`] | a trace class: clocks, data stream classes, event record classes, field classes |
+//! | [`tsdl`] | the metadata text: print a trace class, parse one |
+//! | [`index`] | LTTng's packet index files |
+//! | [`write`] | the packet and event headers that tracewing's own traces use |
+//!
+//! Words are those of CTF 2 (data stream class, event record class, field class) also where CTF 1.8 has others.
+//!
+//! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns
+//! it off.
+
+mod error;
+pub mod index;
+pub mod model;
+pub mod tsdl;
+pub mod write;
+
+pub use error::Error;

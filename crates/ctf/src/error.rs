@@ -1,0 +1,64 @@
+//! The crate's one error type: what is wrong, where, and with what.
+
+/// Why metadata, a packet or an index could not be read.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The metadata text is not CTF 1.8 TSDL, or describes something impossible.
+    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {marker}", marker = marker(text, *column))]
+    Metadata {
+        /// Line, from 1.
+        line: u32,
+        /// Column in bytes, from 1.
+        column: u32,
+        /// The line itself.
+        text: String,
+        /// What was found and what was expected.
+        message: String,
+    },
+    /// The metadata stream, before its text is looked at, is malformed.
+    #[error("metadata, byte {offset}: {message}")]
+    MetadataPacket {
+        /// Offset in bytes.
+        offset: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// The trace class parsed, but its data streams cannot be decoded.
+    #[error("metadata, {place}: {message}")]
+    TraceClass {
+        /// The class and field, as `event "sched_switch", field "prev_comm"`.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A packet's bytes do not match its classes.
+    #[error("packet {packet} at byte {packet_offset}: {message} (at byte {}, bit {})", offset_bits / 8, offset_bits % 8)]
+    Packet {
+        /// Index of the packet in its data stream, from 0.
+        packet: u64,
+        /// Offset in bytes of the packet in its data stream.
+        packet_offset: u64,
+        /// Offset in bits, from the start of the data stream, of what could not be decoded.
+        offset_bits: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// An index file is malformed.
+    #[error("index, byte {offset}: {message}")]
+    Index {
+        /// Offset in bytes.
+        offset: u64,
+        /// What is wrong.
+        message: String,
+    },
+}
+
+/// A caret below the column, at most 200 columns to the right; tabs stay tabs so that it lines up.
+fn marker(text: &str, column: u32) -> String {
+    let before = (column.saturating_sub(1) as usize).min(200);
+    let mut marker: String =
+        text.bytes().take(before).map(|byte| if byte == b'\t' { '\t' } else { ' ' }).collect();
+    marker.push('^');
+    marker
+}

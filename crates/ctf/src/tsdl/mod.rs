@@ -1,0 +1,40 @@
+//! TSDL, the language of CTF 1.8 metadata (specification 1.8.3, section 7 and appendix C).
+//!
+//! [`print`](fn@print) writes it.
+
+mod print;
+
+pub use print::print;
+
+/// Words that cannot name a field without a protecting underscore (appendix C.1.2).
+const KEYWORDS: [&str; 29] = [
+    "align",
+    "callsite",
+    "char",
+    "clock",
+    "const",
+    "double",
+    "enum",
+    "env",
+    "event",
+    "float",
+    "floating_point",
+    "int",
+    "integer",
+    "long",
+    "short",
+    "signed",
+    "stream",
+    "string",
+    "struct",
+    "trace",
+    "typealias",
+    "typedef",
+    "unsigned",
+    "variant",
+    "void",
+    "_Bool",
+    "_Complex",
+    "_Imaginary",
+    "for",
+];
