@@ -1,0 +1,112 @@
+//! Which events to record: the default set, or those that match the user's patterns.
+
+use crate::error::Error;
+use crate::glob::matches;
+use crate::lttng;
+
+/// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults, signals.
+pub const DEFAULT: &[&str] = &[
+    "sched:sched_switch",
+    "sched:sched_waking",
+    "sched:sched_wakeup",
+    "sched:sched_wakeup_new",
+    "sched:sched_migrate_task",
+    "sched:sched_process_fork",
+    "sched:sched_process_exec",
+    "sched:sched_process_exit",
+    "irq:irq_handler_entry",
+    "irq:irq_handler_exit",
+    "irq:softirq_entry",
+    "irq:softirq_exit",
+    "irq:softirq_raise",
+    "irq_vectors:*_entry",
+    "irq_vectors:*_exit",
+    "nmi:nmi_handler",
+    "syscalls:sys_enter_*",
+    "syscalls:sys_exit_*",
+    "exceptions:page_fault_user",
+    "exceptions:page_fault_kernel",
+    "signal:signal_generate",
+    "signal:signal_deliver",
+];
+
+/// The events to record, and the patterns for which this kernel has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// As (system, name), in the kernel's order.
+    pub events: Vec<(String, String)>,
+    /// Patterns that match nothing.
+    pub absent: Vec<String>,
+}
+
+/// Chooses from `available` what matches any of `globs`, or the default set if there are none.
+///
+/// A pattern is tried on `system:name`, on `name`, and on the name in the trace (`syscall_entry_openat`).
+///
+/// # Errors
+/// [`Error::NothingChosen`] if nothing matches.
+pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> Result<Choice, Error> {
+    let patterns: Vec<&str> =
+        if globs.is_empty() { DEFAULT.to_vec() } else { globs.iter().map(AsRef::as_ref).collect() };
+    let mut used = vec![false; patterns.len()];
+    let mut events = available;
+    events.retain(|(system, name)| {
+        let full = format!("{system}:{name}");
+        let traced = lttng::event_name(system, name);
+        let mut wanted = false;
+        for (pattern, used) in patterns.iter().zip(&mut used) {
+            let hit = matches(pattern, &full) || matches(pattern, name) || matches(pattern, &traced);
+            *used |= hit;
+            wanted |= hit;
+        }
+        wanted
+    });
+    let absent: Vec<String> =
+        patterns.iter().zip(&used).filter(|(_, used)| !**used).map(|(pattern, _)| (*pattern).to_owned()).collect();
+    if events.is_empty() {
+        return Err(Error::NothingChosen(absent.join(", ")));
+    }
+    Ok(Choice { events, absent })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn available() -> Vec<(String, String)> {
+        let text = "sched:sched_switch sched:sched_stat_wait irq:softirq_entry syscalls:sys_enter_openat \
+                    syscalls:sys_exit_openat irq_vectors:local_timer_entry irq_vectors:vector_alloc";
+        text.split(' ').map(|e| e.split_once(':').unwrap()).map(|(s, n)| (s.to_owned(), n.to_owned())).collect()
+    }
+
+    fn names(globs: &[&str]) -> Vec<String> {
+        choose(available(), globs).unwrap().events.into_iter().map(|(_, name)| name).collect()
+    }
+
+    #[test]
+    fn patterns_are_tried_on_all_names_of_an_event() {
+        assert_eq!(names(&["sched:*"]), ["sched_switch", "sched_stat_wait"]);
+        assert_eq!(names(&["softirq_*"]), ["softirq_entry"]);
+        assert_eq!(names(&["irq_softirq_entry"]), ["softirq_entry"]);
+        assert_eq!(names(&["syscall_entry_open*"]), ["sys_enter_openat"]);
+        assert_eq!(names(&["*"]).len(), 7);
+    }
+
+    #[test]
+    fn without_patterns_the_default_set_is_taken_and_what_is_absent_said() {
+        let choice = choose::<&str>(available(), &[]).unwrap();
+        let names: Vec<_> = choice.events.iter().map(|(_, name)| name.as_str()).collect();
+        assert_eq!(
+            names,
+            ["sched_switch", "softirq_entry", "sys_enter_openat", "sys_exit_openat", "local_timer_entry"]
+        );
+        assert!(choice.absent.contains(&"nmi:nmi_handler".to_owned()));
+        assert!(!choice.absent.contains(&"syscalls:sys_exit_*".to_owned()));
+    }
+
+    #[test]
+    fn patterns_that_match_nothing_at_all_are_an_error() {
+        let error = choose(available(), &["foo*", "bar"]).unwrap_err();
+        assert!(error.to_string().starts_with("no kernel event is named foo*, bar:"), "{error}");
+    }
+}

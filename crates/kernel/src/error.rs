@@ -1,0 +1,129 @@
+//! What can go wrong while kernel events are recorded, in words for the user.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why a text of tracefs (`format`, `header_page`) could not be understood.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FormatError {
+    /// A line that must be there is not.
+    #[error("there is no line `{0}:`")]
+    Without(&'static str),
+    /// The event's number is none.
+    #[error("`{0}` is not an event number (0 to 65535)")]
+    Id(String),
+    /// A `field:` line is not of the form `field:…; offset:…; size:…; signed:…;`.
+    #[error("`{0}` is not a field description")]
+    Field(String),
+    /// The C declaration in a `field:` line is of no known form.
+    #[error("`{0}` is not a declaration of a field")]
+    Declaration(String),
+    /// `events/header_page` does not describe a page of the known form.
+    #[error("the kernel describes its buffer pages in an unknown way")]
+    PageHeader,
+    /// A field lies outside of its record or is not as expected.
+    #[error("field `{0}` does not lie in its record")]
+    Outside(String),
+    /// One of the above, and where.
+    #[error("line {line}: {cause}")]
+    AtLine {
+        /// Counted from 1.
+        line: usize,
+        /// What is wrong there.
+        cause: Box<FormatError>,
+    },
+}
+
+impl FormatError {
+    pub(crate) fn at_line(self, line: usize) -> Self {
+        Self::AtLine { line, cause: Box::new(self) }
+    }
+}
+
+/// What keeps this process from recording kernel events: one line that says what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum Missing {
+    /// The process may not use tracefs.
+    #[error("kernel events need root: run the same command with sudo")]
+    Root,
+    /// tracefs is mounted in a way that cannot be written to.
+    #[error("kernel events need {path} writable: it is read-only here (as in most containers); record on the host")]
+    ReadOnly {
+        /// Where tracefs is mounted.
+        path: PathBuf,
+    },
+    /// The kernel has no tracefs.
+    #[error("this kernel has no tracefs: kernel events need one built with CONFIG_EVENT_TRACING, as every distribution's is")]
+    Tracefs,
+    /// The kernel is locked down.
+    #[error("kernel lockdown (confidentiality) forbids kernel events: boot without lockdown=confidentiality to record them")]
+    Lockdown,
+    /// The byte order is not the one of our traces.
+    #[error("kernel events are recorded on little-endian machines only")]
+    BigEndian,
+    /// Something else failed while looking.
+    #[error("cannot use tracefs for kernel events: {path}: {source}")]
+    Io {
+        /// What was looked at.
+        path: PathBuf,
+        /// How it failed.
+        source: io::Error,
+    },
+}
+
+/// Everything that can go wrong in this crate.
+#[derive(Debug, thiserror::Error)]
+pub enum Error {
+    /// Kernel events cannot be had here.
+    #[error(transparent)]
+    Missing(#[from] Missing),
+    /// A file of tracefs could not be used.
+    #[error("cannot {action} {path}: {source}")]
+    Tracefs {
+        /// What was tried.
+        action: &'static str,
+        /// With which file.
+        path: PathBuf,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// A description in tracefs could not be understood.
+    #[error("{path}: {source}; please report this with the file's text")]
+    Format {
+        /// The description.
+        path: PathBuf,
+        /// What is wrong with it.
+        source: FormatError,
+    },
+    /// No event is left to record.
+    #[error("no kernel event is named {0}: `cat /sys/kernel/tracing/available_events` lists what this kernel has")]
+    NothingChosen(String),
+    /// The kernel refused every chosen event.
+    #[error("the kernel lets none of the chosen events be enabled: {0}")]
+    NothingEnabled(String),
+    /// Process numbers are not the kernel's here.
+    #[error(
+        "kernel events of one process tree cannot be told apart inside a container (PID namespace): record the whole \
+         system, or from outside of the container"
+    )]
+    PidNamespace,
+    /// More events than the trace format numbers.
+    #[error("{0} kernel events are chosen, a recording can hold 65535 kinds: choose fewer")]
+    TooMany(usize),
+    /// Fewer or more buffer than possible was asked for.
+    #[error("the kernel cannot give {kib} KiB of buffer per CPU: {source}; ask for less")]
+    Buffer {
+        /// Asked for.
+        kib: u32,
+        /// How it failed.
+        source: io::Error,
+    },
+    /// A file of the trace could not be written.
+    #[error("cannot write {path}: {source}; what was written before stays readable")]
+    Write {
+        /// Which file.
+        path: PathBuf,
+        /// How it failed.
+        source: io::Error,
+    },
+}

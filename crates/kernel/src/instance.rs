@@ -1,0 +1,153 @@
+//! An own instance of the tracer under `instances/`: made, set up, and removed again in every case.
+//!
+//! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after boot, field
+//! 22 of `/proc/PID/stat`) of the recorder. A recorder that was killed leaves its instance; the next one recognises
+//! it by a process that is gone, or that started at another time, and removes it. Two things protect the instance of
+//! a living recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which a file is open,
+//! which a recorder always has; the latter also where the recorder lives in another PID namespace.
+
+use crate::error::Error;
+use crate::tracefs::{Tracefs, write};
+use rustix::io::Errno;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+const PREFIX: &str = "tracewing-";
+/// How long to wait for others to close the files of an instance that is to be removed.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// A tracer instance, removed when dropped.
+#[derive(Debug)]
+pub(crate) struct Instance {
+    path: PathBuf,
+    removed: bool,
+}
+
+impl Instance {
+    /// Makes one that records nothing yet, after removing those of dead recorders.
+    pub(crate) fn create(tracefs: &Tracefs) -> Result<Self, Error> {
+        let instances = tracefs.root().join("instances");
+        remove_stale(&instances)?;
+        let pid = std::process::id();
+        let own = format!("{PREFIX}{pid}-{}", start_time(pid).unwrap_or_default());
+        let mut path = instances.join(&own);
+        for nth in 2.. {
+            match fs::create_dir(&path) {
+                Ok(()) => break,
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => path = instances.join(format!("{own}-{nth}")),
+                Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
+            }
+        }
+        let instance = Self { path, removed: false };
+        instance.set("tracing_on", "0")?;
+        Ok(instance)
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Writes one of its settings.
+    pub(crate) fn set(&self, file: &str, value: &str) -> Result<(), Error> {
+        write(&self.path.join(file), value)
+    }
+
+    /// Removes it. Its files must be closed; where another process has one open it is waited for a second.
+    pub(crate) fn remove(mut self) -> Result<(), Error> {
+        self.try_remove()
+    }
+
+    fn try_remove(&mut self) -> Result<(), Error> {
+        if std::mem::replace(&mut self.removed, true) {
+            return Ok(());
+        }
+        // An instance that cannot be removed shall at least cost nothing.
+        let quiet = self.set("tracing_on", "0").and_then(|()| self.set("events/enable", "0"));
+        let begin = Instant::now();
+        loop {
+            match fs::remove_dir(&self.path) {
+                Ok(()) => return Ok(()),
+                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(e) if is_busy(&e) && begin.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
+                Err(source) => {
+                    quiet?;
+                    return Err(Error::Tracefs { action: "remove", path: self.path.clone(), source });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Instance {
+    fn drop(&mut self) {
+        // Whoever wants to know calls `remove`.
+        let _ = self.try_remove();
+    }
+}
+
+fn is_busy(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
+}
+
+/// Removes the instances of recorders that are no more.
+fn remove_stale(instances: &Path) -> Result<(), Error> {
+    let list = |source| Error::Tracefs { action: "list", path: instances.to_owned(), source };
+    for entry in fs::read_dir(instances).map_err(list)? {
+        let entry = entry.map_err(list)?;
+        let Some((pid, start)) = entry.file_name().to_str().and_then(owner) else { continue };
+        if start_time(pid) == Some(start) {
+            continue;
+        }
+        match fs::remove_dir(entry.path()) {
+            Ok(()) => {}
+            // Somebody looks at it, or another recorder has just removed it.
+            Err(e) if is_busy(&e) || e.kind() == io::ErrorKind::NotFound => {}
+            Err(source) => return Err(Error::Tracefs { action: "remove", path: entry.path(), source }),
+        }
+    }
+    Ok(())
+}
+
+/// Process number and start time in an instance's name, if it is one of ours.
+fn owner(name: &str) -> Option<(u32, u64)> {
+    let mut parts = name.strip_prefix(PREFIX)?.split('-');
+    let (pid, start) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    let nth = parts.next().map(|n| n.parse::<u32>());
+    (parts.next().is_none() && !matches!(nth, Some(Err(_)))).then_some((pid, start))
+}
+
+/// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its zombie.
+pub(crate) fn start_time(pid: u32) -> Option<u64> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The second field, the program's name, may hold anything, parentheses too.
+    let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
+    let state = fields.next()?;
+    let start = fields.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_our_form_are_ours() {
+        assert_eq!(owner("tracewing-12-345"), Some((12, 345)));
+        assert_eq!(owner("tracewing-12-345-2"), Some((12, 345)));
+        for name in ["tracewing-12", "tracewing-12-345-x", "tracewing-12-345-2-3", "tracewing-probe-kernel", "other"] {
+            assert_eq!(owner(name), None, "{name}");
+        }
+    }
+
+    #[test]
+    fn the_start_time_of_this_process_is_stable_and_of_none_there_is_none() {
+        let own = start_time(std::process::id());
+        assert!(own.is_some());
+        assert_eq!(own, start_time(std::process::id()));
+        // Larger than any process number the kernel gives out (PID_MAX_LIMIT is 2^22).
+        assert_eq!(start_time(1 << 23), None);
+    }
+}

@@ -1,0 +1,441 @@
+//! Decodes the raw pages that `per_cpu/cpuN/trace_pipe_raw` gives.
+//!
+//! A page is a header and a run of records, as the kernel's ring buffer lays them out
+//! (`kernel/trace/ring_buffer.c`, `include/linux/ring_buffer.h`):
+//!
+//! ```text
+//! u64 stamp                      time of the first record, before its own delta
+//! word commit                    bits 0..30  bytes of records on this page
+//!                                bit  30     RB_MISSED_STORED: how many were missed stands behind the records
+//!                                bit  31     RB_MISSED_EVENTS: records before this page were overwritten
+//! records, each 4-byte aligned:
+//!   u32: bits 0..5 type_len, bits 5..32 delta (27 bits), then by type_len
+//!     1..=28  data of 4 * type_len bytes
+//!     0       u32 length (itself included), then the data
+//!     29      padding: delta 0 ends the page, else u32 length of what to skip
+//!     30      time extend: u32; stamp += u32 << 27 | delta
+//!     31      time stamp:  u32; stamp  = u32 << 27 | delta, 59 bits, the five above kept
+//! ```
+//!
+//! `word` is the kernel's `long`; its size comes from `events/header_page` ([`PageLayout`]). Everything is in the
+//! machine's own byte order. Any bytes give records or a [`PageError`]; what a record's bytes mean is the
+//! business of [`crate::format`].
+
+use crate::error::FormatError;
+use crate::format::FieldLine;
+
+const MISSED_EVENTS: u32 = 1 << 31;
+const MISSED_STORED: u32 = 1 << 30;
+const DELTA_BITS: u32 = 27;
+/// The bits of a stamp that an absolute time stamp record has no room for (`TS_MSB`).
+const STAMP_TOP: u64 = 0xf8 << 56;
+
+/// Where the parts of a page are, as `events/header_page` says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PageLayout {
+    word: usize,
+    data: usize,
+    size: usize,
+}
+
+impl PageLayout {
+    /// Parses the text of `events/header_page`.
+    pub fn parse(text: &str) -> Result<Self, FormatError> {
+        let (mut stamp, mut commit, mut data) = (None, None, None);
+        for line in text.lines() {
+            let Some(field) = FieldLine::parse(line)? else { continue };
+            match field.declaration.rsplit(' ').next() {
+                Some("timestamp") => stamp = Some((field.offset, field.size)),
+                Some("commit") => commit = Some((field.offset, field.size)),
+                Some("data") => data = Some((field.offset, field.size)),
+                _ => {}
+            }
+        }
+        match (stamp, commit, data) {
+            (Some((0, 8)), Some((8, word @ (4 | 8))), Some((data, len))) if data == 8 + word && len > 0 => {
+                Ok(Self { word, data, size: data + len })
+            }
+            _ => Err(FormatError::PageHeader),
+        }
+    }
+
+    /// Bytes of a whole page.
+    pub fn page_size(&self) -> usize {
+        self.size
+    }
+
+    /// Bytes of the kernel's `long`: 4 or 8.
+    pub fn word(&self) -> usize {
+        self.word
+    }
+}
+
+/// Why a page cannot be decoded. Offsets are bytes from the page's begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum PageError {
+    /// Fewer bytes than a page header has.
+    #[error("a page of {len} bytes has no room for its header")]
+    Short {
+        /// Bytes there were.
+        len: usize,
+    },
+    /// The header claims more record bytes than there are.
+    #[error("the page header claims {claimed} bytes of records, the page has room for {room}")]
+    Commit {
+        /// Bytes claimed.
+        claimed: usize,
+        /// Bytes there are.
+        room: usize,
+    },
+    /// A record does not fit between its begin and the end of the records.
+    #[error("record at byte {offset}: its length of {len} bytes does not fit the page")]
+    Record {
+        /// Where the record begins.
+        offset: usize,
+        /// Bytes it claims.
+        len: usize,
+    },
+}
+
+/// Records that the kernel overwrote before this page was read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Missed {
+    /// This many.
+    Count(u64),
+    /// At least one; the page had no room for the number.
+    Unknown,
+}
+
+/// One page.
+#[derive(Debug, Clone, Copy)]
+pub struct Page<'a> {
+    /// The time from which the records' deltas count, in ticks of the instance's clock.
+    pub stamp: u64,
+    /// What was lost right before this page.
+    pub missed: Option<Missed>,
+    records: &'a [u8],
+    base: usize,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the header of the page in `bytes`, which may be shorter than a whole page.
+    pub fn parse(layout: &PageLayout, bytes: &'a [u8]) -> Result<Self, PageError> {
+        let short = PageError::Short { len: bytes.len() };
+        let stamp = u64_at(bytes, 0).ok_or(short)?;
+        let commit = u32_at(bytes, commit_low_half(layout.word)).ok_or(short)?;
+        let body = bytes.get(layout.data..).ok_or(short)?;
+        let len = (commit & !(MISSED_EVENTS | MISSED_STORED)) as usize;
+        let records = body.get(..len).ok_or(PageError::Commit { claimed: len, room: body.len() })?;
+        let missed = (commit & MISSED_EVENTS != 0).then(|| {
+            let count = match (commit & MISSED_STORED != 0, layout.word) {
+                (true, 8) => u64_at(body, len),
+                (true, _) => u32_at(body, len).map(u64::from),
+                (false, _) => None,
+            };
+            count.map_or(Missed::Unknown, Missed::Count)
+        });
+        Ok(Self { stamp, missed, records, base: layout.data })
+    }
+
+    /// Bytes of records on this page.
+    pub fn len(&self) -> usize {
+        self.records.len()
+    }
+
+    /// Whether the page has no records.
+    pub fn is_empty(&self) -> bool {
+        self.records.is_empty()
+    }
+
+    /// The records in the order in which they were written. An error is the last item.
+    pub fn records(&self) -> Records<'a> {
+        Records { bytes: self.records, at: 0, stamp: self.stamp, base: self.base }
+    }
+}
+
+/// One event as it lies in the buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Record<'a> {
+    /// When, in ticks of the instance's clock.
+    pub stamp: u64,
+    /// The event's bytes, padded by the kernel to a multiple of four.
+    pub data: &'a [u8],
+}
+
+/// Iterator over the records of a [`Page`].
+#[derive(Debug, Clone)]
+pub struct Records<'a> {
+    bytes: &'a [u8],
+    at: usize,
+    stamp: u64,
+    base: usize,
+}
+
+impl<'a> Records<'a> {
+    fn fail<T>(&mut self, len: usize) -> Option<Result<T, PageError>> {
+        let offset = self.base + self.at;
+        self.at = self.bytes.len();
+        Some(Err(PageError::Record { offset, len }))
+    }
+}
+
+impl<'a> Iterator for Records<'a> {
+    type Item = Result<Record<'a>, PageError>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        while self.at < self.bytes.len() {
+            let Some(head) = u32_at(self.bytes, self.at) else { return self.fail(4) };
+            let delta = u64::from(head >> 5);
+            let type_len = (head & 31) as usize;
+            if let 1..=28 = type_len {
+                let Some(data) = self.bytes.get(self.at + 4..self.at + 4 + 4 * type_len) else {
+                    return self.fail(4 + 4 * type_len);
+                };
+                self.at += 4 + 4 * type_len;
+                self.stamp = self.stamp.wrapping_add(delta);
+                return Some(Ok(Record { stamp: self.stamp, data }));
+            }
+            if type_len == 29 && delta == 0 {
+                self.at = self.bytes.len();
+                return None;
+            }
+            let Some(word) = u32_at(self.bytes, self.at + 4) else { return self.fail(8) };
+            let long = word as usize;
+            match type_len {
+                0 => {
+                    let end = self.at.saturating_add(4).saturating_add(long);
+                    let Some(data) = self.bytes.get(self.at + 8..end) else { return self.fail(long) };
+                    self.at = (end + 3) & !3;
+                    self.stamp = self.stamp.wrapping_add(delta);
+                    return Some(Ok(Record { stamp: self.stamp, data }));
+                }
+                29 => {
+                    // A discarded record. The kernel writes delta 1 where it was 0, to tell it from the page's end.
+                    self.stamp = self.stamp.wrapping_add(if delta == 1 { 0 } else { delta });
+                    let end = self.at.saturating_add(4).saturating_add(long);
+                    if long < 4 || end > self.bytes.len() {
+                        return self.fail(long);
+                    }
+                    self.at = (end + 3) & !3;
+                }
+                30 => {
+                    let extend = u64::from(word) << DELTA_BITS | delta;
+                    self.stamp = self.stamp.wrapping_add(extend);
+                    self.at += 8;
+                }
+                _ => {
+                    self.stamp = with_top(u64::from(word) << DELTA_BITS | delta, self.stamp);
+                    self.at += 8;
+                }
+            }
+        }
+        None
+    }
+}
+
+/// The full stamp of which an absolute record keeps 59 bits, given a stamp shortly before it.
+fn with_top(low: u64, before: u64) -> u64 {
+    let full = low & !STAMP_TOP | before & STAMP_TOP;
+    if full < before && before & STAMP_TOP != 0 { full.wrapping_add(1 << 59) } else { full }
+}
+
+/// Offset of the half of `commit` that holds the length and the flags. The upper half of a 64-bit one is the sign
+/// of `RB_MISSED_EVENTS`, an `int` in the kernel.
+const fn commit_low_half(word: usize) -> usize {
+    if cfg!(target_endian = "big") { 8 + word - 4 } else { 8 }
+}
+
+#[inline]
+fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
+    bytes.get(at..)?.first_chunk().copied().map(u32::from_ne_bytes)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
+    bytes.get(at..)?.first_chunk().copied().map(u64::from_ne_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const LAYOUT: PageLayout = PageLayout { word: 8, data: 16, size: 4096 };
+
+    /// Builds pages the way `ring_buffer.c` writes them.
+    #[derive(Default)]
+    struct Builder(Vec<u8>);
+
+    impl Builder {
+        fn word(mut self, word: u32) -> Self {
+            self.0.extend(word.to_ne_bytes());
+            self
+        }
+
+        fn head(self, type_len: u32, delta: u32) -> Self {
+            self.word(delta << 5 | type_len)
+        }
+
+        fn page(&self, stamp: u64, flags: u32, behind: &[u8]) -> Vec<u8> {
+            let mut page = stamp.to_ne_bytes().to_vec();
+            // The kernel adds the flag as a negative int, hence the sign extension.
+            let commit = (self.0.len() as u32 | flags) as i32 as i64;
+            page.extend(commit.to_ne_bytes());
+            page.extend(&self.0);
+            page.extend(behind);
+            page.resize(4096, 0);
+            page
+        }
+    }
+
+    fn all(page: &[u8]) -> (Option<Missed>, Vec<(u64, Vec<u8>)>) {
+        let page = Page::parse(&LAYOUT, page).unwrap();
+        (page.missed, page.records().map(|r| r.map(|r| (r.stamp, r.data.to_vec())).unwrap()).collect())
+    }
+
+    #[test]
+    fn every_kind_of_record_is_decoded() {
+        let page = Builder::default()
+            .head(1, 0)
+            .word(11)
+            .head(2, 5)
+            .word(21)
+            .word(22)
+            .head(30, 3)
+            .word(2)
+            .head(1, 1)
+            .word(31)
+            .head(0, 4)
+            .word(4 + 4 * 2)
+            .word(41)
+            .word(42)
+            .head(29, 7)
+            .word(8)
+            .word(99)
+            .head(29, 1)
+            .word(4)
+            .head(31, 9)
+            .word(1 << 20)
+            .head(1, 0)
+            .word(51)
+            .head(29, 0)
+            .word(0xdead_beef)
+            .page(1000, 0, &[]);
+        let words = |w: &[u32]| w.iter().flat_map(|w| w.to_ne_bytes()).collect::<Vec<u8>>();
+        let extended = 1005 + (2 << 27) + 3 + 1;
+        assert_eq!(
+            all(&page),
+            (
+                None,
+                vec![
+                    (1000, words(&[11])),
+                    (1005, words(&[21, 22])),
+                    (extended, words(&[31])),
+                    (extended + 4, words(&[41, 42])),
+                    ((1 << 47) + 9, words(&[51])),
+                ]
+            )
+        );
+    }
+
+    #[test]
+    fn missed_records_are_counted_where_the_page_has_room_for_the_number() {
+        let page = Builder::default().head(1, 0).word(1);
+        let stored = page.page(1, MISSED_EVENTS | MISSED_STORED, &77u64.to_ne_bytes());
+        assert_eq!(all(&stored).0, Some(Missed::Count(77)));
+        assert_eq!(all(&stored).1.len(), 1);
+        assert_eq!(all(&page.page(1, MISSED_EVENTS, &[])).0, Some(Missed::Unknown));
+        assert_eq!(all(&page.page(1, 0, &[])).0, None);
+    }
+
+    #[test]
+    fn absolute_stamps_keep_the_five_top_bits_and_carry_into_them() {
+        let top = 0x1800_0000_0000_0000;
+        let page = |word: u32| Builder::default().head(31, 1).word(word).head(1, 0).word(0).page(top | 1 << 40, 0, &[]);
+        assert_eq!(all(&page(1 << 20)).1[0].0, top | 1 << 47 | 1);
+        // Lower than the stamp before: the 59 bits have wrapped.
+        assert_eq!(all(&page(0)).1[0].0, (top | 1) + (1 << 59));
+    }
+
+    #[test]
+    fn lengths_that_do_not_fit_are_errors_with_their_offset() {
+        let errors = |page: &[u8]| Page::parse(&LAYOUT, page).unwrap().records().find_map(Result::err).unwrap();
+        let short = Builder::default().head(1, 0).word(1).head(3, 0).word(1).page(1, 0, &[]);
+        assert_eq!(errors(&short), PageError::Record { offset: 24, len: 16 });
+        let long = Builder::default().head(0, 0).word(u32::MAX).page(1, 0, &[]);
+        assert_eq!(errors(&long), PageError::Record { offset: 16, len: u32::MAX as usize });
+        let nothing = Builder::default().head(0, 0).word(0).page(1, 0, &[]);
+        assert_eq!(errors(&nothing), PageError::Record { offset: 16, len: 0 });
+        let padding = Builder::default().head(29, 2).word(0).page(1, 0, &[]);
+        assert_eq!(errors(&padding), PageError::Record { offset: 16, len: 0 });
+        assert_eq!(Page::parse(&LAYOUT, &[0; 15]).unwrap_err(), PageError::Short { len: 15 });
+        let mut claims = Builder::default().page(1, 0, &[]);
+        claims[8..12].copy_from_slice(&4081u32.to_ne_bytes());
+        assert_eq!(Page::parse(&LAYOUT, &claims).unwrap_err(), PageError::Commit { claimed: 4081, room: 4080 });
+    }
+
+    #[test]
+    fn the_page_header_of_this_and_of_a_32_bit_kernel_is_understood() {
+        let header = |word: usize| {
+            format!(
+                "\tfield: u64 timestamp;\toffset:0;\tsize:8;\tsigned:0;\n\tfield: local_t commit;\toffset:8;\t\
+                 size:{word};\tsigned:1;\n\tfield: int overwrite;\toffset:8;\tsize:1;\tsigned:1;\n\tfield: char \
+                 data;\toffset:{};\tsize:4080;\tsigned:0;\n",
+                8 + word
+            )
+        };
+        assert_eq!(PageLayout::parse(&header(8)).unwrap(), LAYOUT);
+        assert_eq!(PageLayout::parse(&header(4)).unwrap(), PageLayout { word: 4, data: 12, size: 4092 });
+        assert_eq!(PageLayout::parse("").unwrap_err(), FormatError::PageHeader);
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_give_records_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..600), len in 0u32..600) {
+            let mut bytes = bytes;
+            if bytes.len() >= 16 {
+                bytes[8..12].copy_from_slice(&len.to_ne_bytes());
+            }
+            if let Ok(page) = Page::parse(&LAYOUT, &bytes) {
+                let mut total = 0;
+                for record in page.records() {
+                    total += 4 + record.map_or(0, |r| r.data.len());
+                }
+                prop_assert!(total <= page.len() + 4);
+            }
+        }
+
+        #[test]
+        fn what_is_written_is_read(records in proptest::collection::vec((0u32..1 << 27, 0u32..40, 0u32..3), 0..40)) {
+            let mut builder = Builder::default();
+            let mut stamp = 1 << 50;
+            let mut expected = Vec::new();
+            for &(delta, words, kind) in &records {
+                stamp += u64::from(delta);
+                builder = match kind {
+                    1 => {
+                        stamp += u64::from(delta) << 27 | 1;
+                        builder.head(30, 1).word(delta)
+                    }
+                    2 => builder.head(29, 2).word(12).word(7).word(8),
+                    _ => builder,
+                };
+                if kind == 2 {
+                    stamp += 2;
+                }
+                builder = match words {
+                    1..=28 => builder.head(words, delta),
+                    _ => builder.head(0, delta).word(4 + 4 * words),
+                };
+                for word in 0..words {
+                    builder = builder.word(word);
+                }
+                expected.push((stamp, words as usize * 4));
+            }
+            let bytes = builder.page(1 << 50, 0, &[]);
+            let page = Page::parse(&LAYOUT, &bytes).unwrap();
+            let got: Vec<_> = page.records().map(|r| r.map(|r| (r.stamp, r.data.len())).unwrap()).collect();
+            prop_assert_eq!(got, expected);
+        }
+    }
+}

@@ -1,0 +1,291 @@
+//! Converts one CPU's raw pages into CTF packets.
+//!
+//! Leaves to others where pages come from ([`crate::reader`]) and where packets go ([`crate::folder`]).
+//!
+//! Losses. The instance is in discard mode: when its buffer is full the kernel drops what comes and counts it, until
+//! pages are read. So all that was dropped before a drain happened between the last event that was in the buffer and
+//! the drain's begin, and the boundary is found by time: the first event stamped at or after the drain's begin comes
+//! after the gap. There the packet is ended, and the next one carries the count in `events_discarded`. Pages on which
+//! the kernel says that events before them were overwritten (somebody switched the instance to overwrite mode) are a
+//! gap at their own begin.
+
+use crate::class::{Class, Program};
+use crate::losses::{LossRange, Losses};
+use crate::page::{Missed, Page, PageLayout};
+use tracewing_ctf::index::Entry;
+use tracewing_ctf::model::Uuid;
+use tracewing_ctf::write::{EXTENDED_ID, PACKET_HEADER_SIZE, PacketHeader};
+
+/// Size at which a packet is ended, in bytes.
+const PACKET_SIZE: usize = 256 * 1024;
+/// Class id in [`Programs`] of what was not chosen.
+const NONE: u16 = u16::MAX;
+
+/// The programs of all chosen events, found by the kernel's event number.
+#[derive(Debug)]
+pub(crate) struct Programs {
+    by_kernel_id: Vec<u16>,
+    programs: Vec<Program>,
+}
+
+impl Programs {
+    /// `classes` in the order of their ids in the trace; fewer than 65535.
+    pub(crate) fn new(classes: &[Class]) -> Self {
+        let size = classes.iter().map(|class| usize::from(class.kernel_id) + 1).max().unwrap_or(0);
+        let mut by_kernel_id = vec![NONE; size];
+        for (id, class) in (0..NONE).zip(classes) {
+            by_kernel_id[usize::from(class.kernel_id)] = id;
+        }
+        Self { by_kernel_id, programs: classes.iter().map(|class| class.program.clone()).collect() }
+    }
+
+    #[inline]
+    fn find(&self, record: &[u8]) -> Option<(u16, &Program)> {
+        let kernel_id = u16::from_ne_bytes(*record.first_chunk()?);
+        let id = *self.by_kernel_id.get(usize::from(kernel_id))?;
+        Some((id, self.programs.get(usize::from(id))?))
+    }
+}
+
+/// A finished packet.
+#[derive(Debug)]
+pub(crate) struct Packet<'a> {
+    /// All its bytes.
+    pub(crate) bytes: &'a [u8],
+    /// Its index entry; the offset is the writer's to fill in.
+    pub(crate) entry: Entry,
+}
+
+/// Takes finished packets.
+pub(crate) trait Sink {
+    /// Why it could not.
+    type Error;
+    /// Takes one. After an error the packet must have left no trace.
+    fn packet(&mut self, cpu: u32, packet: &Packet<'_>) -> Result<(), Self::Error>;
+}
+
+/// Events that are lost somewhere ahead of an event that is still to come.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    /// Where it begins at the earliest, if not at the last event before it.
+    begin: Option<u64>,
+    /// The first event stamped so or later comes after it.
+    at: u64,
+    events: u64,
+}
+
+/// What a stream has come to so far.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct StreamSummary {
+    /// The CPU.
+    pub cpu: u32,
+    /// Events written.
+    pub events: u64,
+    /// Packets written.
+    pub packets: u64,
+    /// Bytes written.
+    pub bytes: u64,
+    /// Events lost.
+    pub losses: Losses,
+    /// Records of kinds that were not chosen (somebody else enabled them in the instance); left out.
+    pub foreign: u64,
+    /// Pages or records that could not be decoded; each counts as one lost event at least.
+    pub damaged: u64,
+}
+
+/// One CPU's conversion.
+#[derive(Debug)]
+pub(crate) struct Stream {
+    uuid: Uuid,
+    summary: StreamSummary,
+    out: Vec<u8>,
+    /// Events in `out`.
+    pending: u64,
+    begin: u64,
+    last: u64,
+    discarded: u64,
+    gap: Option<Gap>,
+}
+
+impl Stream {
+    pub(crate) fn new(cpu: u32, uuid: Uuid) -> Self {
+        let mut out = Vec::with_capacity(PACKET_SIZE + 8192);
+        out.resize(PACKET_HEADER_SIZE, 0);
+        let summary = StreamSummary { cpu, ..StreamSummary::default() };
+        Self { uuid, summary, out, pending: 0, begin: 0, last: 0, discarded: 0, gap: None }
+    }
+
+    pub(crate) fn summary(&self) -> &StreamSummary {
+        &self.summary
+    }
+
+    /// Events lost so far, those included whose place is not known yet.
+    pub(crate) fn lost(&self) -> u64 {
+        self.summary.losses.events.saturating_add(self.gap.map_or(0, |gap| gap.events))
+    }
+
+    /// Converts a page. Returns the bytes of records it had.
+    pub(crate) fn page<S: Sink>(
+        &mut self,
+        layout: &PageLayout,
+        bytes: &[u8],
+        programs: &Programs,
+        sink: &mut S,
+    ) -> Result<usize, S::Error> {
+        let Ok(page) = Page::parse(layout, bytes) else {
+            self.damage();
+            return Ok(0);
+        };
+        if let Some(missed) = page.missed {
+            let events = if let Missed::Count(events) = missed { events } else { 1 };
+            self.expect_gap(None, page.stamp, events);
+        }
+        let mut gap_at = self.gap.map_or(u64::MAX, |gap| gap.at);
+        for record in page.records() {
+            let Ok(record) = record else {
+                self.damage();
+                break;
+            };
+            if record.stamp >= gap_at {
+                self.close_gap(record.stamp, sink)?;
+                gap_at = u64::MAX;
+            }
+            match programs.find(record.data) {
+                None => self.summary.foreign += 1,
+                Some((id, program)) => {
+                    if !self.append(record.stamp, id, program, record.data) {
+                        self.damage();
+                        gap_at = self.gap.map_or(u64::MAX, |gap| gap.at);
+                    }
+                    if self.out.len() >= PACKET_SIZE {
+                        self.end_packet(sink)?;
+                    }
+                }
+            }
+        }
+        Ok(page.len())
+    }
+
+    #[inline]
+    fn append(&mut self, stamp: u64, id: u16, program: &Program, record: &[u8]) -> bool {
+        // Readers take a smaller stamp for a wrap of the clock. The kernel's do not go back within a CPU.
+        let stamp = stamp.max(self.last);
+        let before = self.out.len();
+        if self.pending == 0 || stamp - self.last < 1 << 32 {
+            let [a, b] = id.to_le_bytes();
+            let [c, d, e, f] = (stamp as u32).to_le_bytes();
+            self.out.extend_from_slice(&[a, b, c, d, e, f]);
+        } else {
+            self.out.extend_from_slice(&EXTENDED_ID.to_le_bytes());
+            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
+            self.out.extend_from_slice(&stamp.to_le_bytes());
+            self.out.extend_from_slice(&id.to_le_bytes());
+        }
+        if !program.run(record, &mut self.out) {
+            self.out.truncate(before);
+            return false;
+        }
+        if self.pending == 0 {
+            self.begin = stamp;
+        }
+        self.pending += 1;
+        self.last = stamp;
+        true
+    }
+
+    /// Announces `events` lost between `begin` (or the last event) and the first event stamped `at` or later.
+    pub(crate) fn expect_gap(&mut self, begin: Option<u64>, at: u64, events: u64) {
+        if events == 0 {
+            return;
+        }
+        self.gap = Some(match self.gap {
+            None => Gap { begin, at, events },
+            // Both lie before the later boundary; the range must hold both.
+            Some(gap) => Gap {
+                begin: Some(gap.begin.unwrap_or(self.last)),
+                at: gap.at.max(at),
+                events: gap.events.saturating_add(events),
+            },
+        });
+    }
+
+    fn damage(&mut self) {
+        self.summary.damaged += 1;
+        self.expect_gap(None, self.last, 1);
+    }
+
+    fn close_gap<S: Sink>(&mut self, stamp: u64, sink: &mut S) -> Result<(), S::Error> {
+        if let Some(gap) = self.gap.take() {
+            let ended = self.end_packet(sink);
+            let begin = gap.begin.unwrap_or(self.last).min(stamp);
+            self.lose(LossRange { begin, end: stamp, events: gap.events });
+            ended?;
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, range: LossRange) {
+        self.discarded = self.discarded.saturating_add(range.events);
+        self.summary.losses.add(range);
+    }
+
+    /// Ends the packet, if there is an event in it.
+    pub(crate) fn end_packet<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        if self.pending > 0 { self.write(sink) } else { Ok(()) }
+    }
+
+    /// Ends the stream at the time `now`: what is lost at its end is told by a packet without events.
+    pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
+        self.end_packet(sink)?;
+        if self.gap.is_some() {
+            let now = now.max(self.last);
+            self.close_gap(now, sink)?;
+            (self.begin, self.last) = (now, now);
+            self.write(sink)?;
+        }
+        Ok(())
+    }
+
+    fn write<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
+        let bytes = self.out.len() as u64;
+        let header = PacketHeader {
+            uuid: self.uuid,
+            stream_id: 0,
+            stream_instance_id: u64::from(self.summary.cpu),
+            begin: self.begin,
+            end: self.last,
+            content_bytes: bytes,
+            packet_bytes: bytes,
+            seq: self.summary.packets,
+            discarded: self.discarded,
+            cpu: self.summary.cpu,
+        };
+        self.out[..PACKET_HEADER_SIZE].copy_from_slice(&header.encode());
+        let entry = Entry {
+            offset: 0,
+            packet_bits: bytes * 8,
+            content_bits: bytes * 8,
+            begin: header.begin,
+            end: header.end,
+            discarded: header.discarded,
+            stream_id: 0,
+            stream_instance_id: Some(header.stream_instance_id),
+            seq: Some(header.seq),
+        };
+        let result = sink.packet(self.summary.cpu, &Packet { bytes: &self.out, entry });
+        let events = std::mem::take(&mut self.pending);
+        match result {
+            Ok(()) => {
+                self.summary.events += events;
+                self.summary.packets += 1;
+                self.summary.bytes += bytes;
+            }
+            Err(_) => self.lose(LossRange { begin: self.begin, end: self.last, events }),
+        }
+        self.out.truncate(PACKET_HEADER_SIZE);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests;

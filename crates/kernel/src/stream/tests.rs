@@ -1,0 +1,194 @@
+//! Pages in, packets out: the packets are taken apart again by their documented layout.
+
+use super::*;
+use crate::class::compile;
+use crate::format::Format;
+use proptest::prelude::*;
+
+const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:u32 n;\toffset:8;\tsize:4;\tsigned:0;\n";
+
+fn layout() -> PageLayout {
+    PageLayout::parse(
+        "field: u64 timestamp; offset:0; size:8; signed:0;\nfield: local_t commit; offset:8; size:8; signed:1;\n\
+         field: char data; offset:16; size:4080; signed:0;\n",
+    )
+    .unwrap()
+}
+
+fn programs() -> Programs {
+    Programs::new(&[compile(0, "demo", &Format::parse(FORMAT, 8).unwrap(), 8).unwrap()])
+}
+
+/// A page of ticks, each after its time extend.
+fn page(stamp: u64, missed: Option<u64>, ticks: &[(u64, u16, u32)]) -> Vec<u8> {
+    let mut body = Vec::new();
+    let mut last = stamp;
+    for &(at, kind, n) in ticks {
+        let delta = at - last;
+        for word in [((delta & 0x7ff_ffff) << 5 | 30) as u32, (delta >> 27) as u32, 3, u32::from(kind), 42, n] {
+            body.extend(word.to_ne_bytes());
+        }
+        last = at;
+    }
+    let flags = if missed.is_some() { 3i64 << 30 } else { 0 };
+    let mut page = [stamp.to_ne_bytes(), (body.len() as i64 | flags).to_ne_bytes()].concat();
+    page.extend(body);
+    page.extend(missed.unwrap_or(0).to_ne_bytes());
+    page.resize(4096, 0);
+    page
+}
+
+#[derive(Default)]
+struct Collect {
+    packets: Vec<Decoded>,
+    full: bool,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Decoded {
+    begin: u64,
+    end: u64,
+    seq: u64,
+    discarded: u64,
+    events: Vec<(u64, u32)>,
+}
+
+impl Sink for Collect {
+    type Error = &'static str;
+
+    fn packet(&mut self, cpu: u32, packet: &Packet<'_>) -> Result<(), Self::Error> {
+        if self.full {
+            return Err("full");
+        }
+        let bytes = packet.bytes;
+        let u64_at = |at: usize| u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        let u32_at = |at: usize| u32::from_le_bytes(bytes[at..at + 4].try_into().unwrap());
+        let u16_at = |at: usize| u16::from_le_bytes(bytes[at..at + 2].try_into().unwrap());
+        assert_eq!((u32_at(0), u32_at(80)), (tracewing_ctf::write::PACKET_MAGIC, cpu));
+        assert_eq!(u64_at(48), bytes.len() as u64 * 8);
+        assert_eq!(packet.entry.content_bits, u64_at(48));
+        let (mut at, mut now, mut events) = (84, u64_at(32), Vec::new());
+        while at < bytes.len() {
+            if u16_at(at) == EXTENDED_ID {
+                now = u64_at(at + 6);
+                assert_eq!((u16_at(at + 14), u32_at(at + 2)), (0, now as u32));
+                at += 16;
+            } else {
+                assert_eq!(u16_at(at), 0);
+                now += u64::from(u32_at(at + 2).wrapping_sub(now as u32));
+                at += 6;
+            }
+            assert_eq!(u32_at(at), 42, "tid");
+            events.push((now, u32_at(at + 4)));
+            at += 8;
+        }
+        self.packets.push(Decoded {
+            begin: u64_at(32),
+            end: u64_at(40),
+            seq: u64_at(64),
+            discarded: u64_at(72),
+            events,
+        });
+        Ok(())
+    }
+}
+
+fn feed(stream: &mut Stream, sink: &mut Collect, page: &[u8]) {
+    stream.page(&layout(), page, &programs(), sink).unwrap();
+}
+
+#[test]
+fn stamps_far_apart_take_the_extended_header() {
+    let (mut stream, mut sink) = (Stream::new(3, [7; 16]), Collect::default());
+    let far = 100 + (1 << 32);
+    let ticks = [(100, 5, 1), (far - 1, 5, 2), (far - 1 + (1 << 32), 5, 3), (far + (1 << 40), 5, 4)];
+    feed(&mut stream, &mut sink, &page(100, None, &ticks));
+    stream.end_packet(&mut sink).unwrap();
+    stream.end_packet(&mut sink).unwrap();
+    let expected = ticks.map(|(at, _, n)| (at, n)).to_vec();
+    assert_eq!(
+        sink.packets,
+        [Decoded { begin: 100, end: far + (1 << 40), seq: 0, discarded: 0, events: expected }]
+    );
+    assert_eq!((stream.summary().events, stream.summary().packets), (4, 1));
+}
+
+#[test]
+fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
+    // The drain begins at 1000 and finds seven dropped; the buffer holds what came before and, later, after.
+    stream.expect_gap(None, 1000, 7);
+    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (900, 5, 2)]));
+    assert_eq!(stream.lost(), 7);
+    feed(&mut stream, &mut sink, &page(1100, None, &[(1100, 5, 3)]));
+    stream.finish(2000, &mut sink).unwrap();
+    let [before, after] = &sink.packets[..] else { panic!("{:?}", sink.packets) };
+    assert_eq!((before.end, before.discarded, before.events.len()), (900, 0, 2));
+    assert_eq!((after.begin, after.discarded, after.seq), (1100, 7, 1));
+    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 900, end: 1100, events: 7 }]);
+}
+
+#[test]
+fn losses_at_the_end_are_told_by_a_packet_without_events() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
+    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1)]));
+    stream.expect_gap(None, 1000, 7);
+    stream.expect_gap(Some(1500), 1600, 2);
+    stream.finish(2000, &mut sink).unwrap();
+    assert_eq!(sink.packets[1], Decoded { begin: 2000, end: 2000, seq: 1, discarded: 9, events: vec![] });
+    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 2000, events: 9 }]);
+}
+
+#[test]
+fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
+    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (150, 6, 2)]));
+    feed(&mut stream, &mut sink, &page(300, Some(11), &[(300, 5, 3)]));
+    feed(&mut stream, &mut sink, &[0; 7]);
+    feed(&mut stream, &mut sink, &page(400, None, &[(400, 5, 4)]));
+    stream.finish(500, &mut sink).unwrap();
+    let summary = stream.summary();
+    assert_eq!((summary.events, summary.foreign, summary.damaged), (3, 1, 1));
+    assert_eq!(
+        summary.losses.ranges,
+        [LossRange { begin: 100, end: 300, events: 11 }, LossRange { begin: 300, end: 400, events: 1 }]
+    );
+    assert_eq!(sink.packets.iter().map(|p| p.discarded).collect::<Vec<_>>(), [0, 11, 12]);
+}
+
+#[test]
+fn what_could_not_be_written_is_lost() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect { full: true, ..Collect::default() });
+    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (150, 5, 2)]));
+    assert_eq!(stream.end_packet(&mut sink), Err("full"));
+    assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 150, events: 2 }]);
+    sink.full = false;
+    feed(&mut stream, &mut sink, &page(200, None, &[(200, 5, 3)]));
+    stream.finish(300, &mut sink).unwrap();
+    assert_eq!(sink.packets, [Decoded { begin: 200, end: 200, seq: 0, discarded: 2, events: vec![(200, 3)] }]);
+}
+
+proptest! {
+    #[test]
+    fn any_pages_give_a_stream_whose_stamps_never_go_back(
+        pages in proptest::collection::vec((any::<u64>(), 0u32..300, proptest::collection::vec(any::<u8>(), 0..300)), 0..5)
+    ) {
+        let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
+        for (stamp, len, body) in pages {
+            let mut bytes = [stamp.to_ne_bytes(), u64::from(len).to_ne_bytes()].concat();
+            bytes.extend(body);
+            stream.page(&layout(), &bytes, &programs(), &mut sink).unwrap();
+        }
+        stream.finish(0, &mut sink).unwrap();
+        let mut last = 0;
+        for packet in &sink.packets {
+            prop_assert!(last <= packet.begin && packet.begin <= packet.end);
+            for &(stamp, _) in &packet.events {
+                prop_assert!(last <= stamp);
+                last = stamp;
+            }
+            last = packet.end;
+        }
+    }
+}

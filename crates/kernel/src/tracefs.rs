@@ -1,0 +1,149 @@
+//! tracefs as a whole: finds or mounts it, lists the kernel's events, reads their descriptions.
+//!
+//! Only reads outside of the own instance; instances are [`crate::instance`]'s business.
+
+use crate::error::{Error, FormatError, Missing};
+use crate::format::Format;
+use crate::page::PageLayout;
+use rustix::fs::{Access, AtFlags, CWD, accessat};
+use rustix::io::Errno;
+use rustix::mount::{MountFlags, mount};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+const MOUNT_POINT: &str = "/sys/kernel/tracing";
+
+/// A mounted tracefs that this process may use.
+#[derive(Debug, Clone)]
+pub struct Tracefs {
+    root: PathBuf,
+    layout: PageLayout,
+}
+
+/// Checks that this process may record kernel events, mounting tracefs where that is all that is missing.
+///
+/// # Errors
+/// What is missing; its text is one line that says what to do.
+pub fn privileges() -> Result<(), Missing> {
+    find().map(drop)
+}
+
+impl Tracefs {
+    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (where it stays, as the kernel's own tools leave it).
+    pub fn open() -> Result<Self, Error> {
+        let root = find()?;
+        let path = root.join("events/header_page");
+        let text = read(&path)?;
+        let layout = PageLayout::parse(&text).map_err(|source| Error::Format { path, source })?;
+        Ok(Self { root, layout })
+    }
+
+    /// Where it is mounted.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// How buffer pages are laid out (the size is that of a page of 4 KiB; instances may change theirs).
+    pub fn layout(&self) -> PageLayout {
+        self.layout
+    }
+
+    /// All events that can be recorded, as (system, name), in the kernel's order.
+    pub fn events(&self) -> Result<Vec<(String, String)>, Error> {
+        let text = read(&self.root.join("available_events"))?;
+        let split = |line: &str| line.split_once(':').map(|(system, name)| (system.to_owned(), name.to_owned()));
+        Ok(text.lines().filter_map(split).collect())
+    }
+
+    /// The description of an event; `None` where the kernel has it no longer (its module is gone).
+    pub fn format(&self, system: &str, name: &str) -> Result<Option<Format>, Error> {
+        let path = self.root.join("events").join(system).join(name).join("format");
+        let text = match read(&path) {
+            Err(Error::Tracefs { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            text => text?,
+        };
+        let format = Format::parse(&text, self.layout.word());
+        format.map(Some).map_err(|source: FormatError| Error::Format { path, source })
+    }
+}
+
+fn find() -> Result<PathBuf, Missing> {
+    if cfg!(target_endian = "big") {
+        return Err(Missing::BigEndian);
+    }
+    let usual = PathBuf::from(MOUNT_POINT);
+    let root = match mounted(&usual)? {
+        true => usual,
+        false => match elsewhere() {
+            Some(path) => path,
+            None => {
+                mount_at(&usual)?;
+                usual
+            }
+        },
+    };
+    match accessat(CWD, root.join("instances"), Access::WRITE_OK, AtFlags::EACCESS) {
+        Ok(()) => {}
+        Err(Errno::ROFS) => return Err(Missing::ReadOnly { path: root }),
+        Err(Errno::ACCESS) => return Err(Missing::Root),
+        Err(errno) => return Err(Missing::Io { path: root.join("instances"), source: errno.into() }),
+    }
+    // Lockdown forbids to open what may be written to otherwise.
+    let probe = root.join("available_events");
+    match fs::File::open(&probe) {
+        Ok(_) => Ok(root),
+        Err(e) if e.raw_os_error() == Some(Errno::PERM.raw_os_error()) => Err(Missing::Lockdown),
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Missing::Root),
+        Err(source) => Err(Missing::Io { path: probe, source }),
+    }
+}
+
+/// Whether `path` is the root of a tracefs. An unmounted mount point is an empty directory.
+fn mounted(path: &Path) -> Result<bool, Missing> {
+    match fs::symlink_metadata(path.join("available_events")) {
+        Ok(_) => Ok(true),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(false),
+        // A tracefs keeps everyone but root from looking in.
+        Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Missing::Root),
+        Err(source) => Err(Missing::Io { path: path.to_owned(), source }),
+    }
+}
+
+/// Another place where tracefs is mounted already.
+fn elsewhere() -> Option<PathBuf> {
+    let mounts = fs::read_to_string("/proc/self/mounts").ok()?;
+    let mut candidates = mounts.lines().filter_map(|line| {
+        let mut words = line.split(' ');
+        let (_, path, kind) = (words.next()?, words.next()?, words.next()?);
+        (kind == "tracefs").then(|| PathBuf::from(path))
+    });
+    candidates.find(|path| matches!(mounted(path), Ok(true)))
+}
+
+fn mount_at(path: &Path) -> Result<(), Missing> {
+    let kinds = fs::read_to_string("/proc/filesystems").unwrap_or_default();
+    if !path.is_dir() || !kinds.lines().any(|line| line.split_whitespace().last() == Some("tracefs")) {
+        return Err(Missing::Tracefs);
+    }
+    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
+    match mount("tracefs", path, "tracefs", flags, None) {
+        Ok(()) | Err(Errno::BUSY) => Ok(()),
+        Err(Errno::PERM | Errno::ACCESS) => Err(Missing::Root),
+        Err(errno) => Err(Missing::Io { path: path.to_owned(), source: errno.into() }),
+    }
+}
+
+/// Reads a file of tracefs.
+pub(crate) fn read(path: &Path) -> Result<String, Error> {
+    // Print formats may hold bytes of any kind.
+    fs::read(path)
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .map_err(|source| Error::Tracefs { action: "read", path: path.to_owned(), source })
+}
+
+/// Writes a setting into a file of tracefs.
+pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
+    let result = fs::OpenOptions::new().write(true).open(path).and_then(|mut f| io::Write::write_all(&mut f, value.as_bytes()));
+    result.map_err(|source| Error::Tracefs { action: "write", path: path.to_owned(), source })
+}
