@@ -1,0 +1,103 @@
+//! Events as values: the trait that [`derive(Event)`](macro@crate::Event) implements, and what
+//! [`emit!`](crate::emit) and [`event!`](crate::event) do at their site. How an event's bytes come about is
+//! [`payload`](crate::payload)'s part, how they reach a buffer [`path`](crate::path)'s.
+
+use crate::class::{self, EventClass};
+use crate::declaration::{Declaration, FieldList};
+use crate::path::{self, Segment};
+use crate::payload::{self, Sink};
+use core::marker::PhantomData;
+
+/// An event that a program can emit with [`emit!`](crate::emit).
+///
+/// Implemented by [`derive(Event)`](macro@crate::Event), and by references to events.
+#[diagnostic::on_unimplemented(
+    message = "`{Self}` is not an event",
+    label = "not an event",
+    note = "events are structs with `#[derive(tracewing::Event)]`"
+)]
+pub trait Event {
+    /// The type's event class.
+    fn class() -> &'static EventClass;
+
+    /// Hands the event's payload to `sink`, whether the class is on or not.
+    #[doc(hidden)]
+    fn send<S: Sink>(&self, sink: S);
+}
+
+impl<E: Event> Event for &E {
+    #[inline(always)]
+    fn class() -> &'static EventClass {
+        E::class()
+    }
+
+    #[inline(always)]
+    fn send<S: Sink>(&self, sink: S) {
+        (**self).send(sink);
+    }
+}
+
+/// The event path, for one class.
+struct Record(&'static EventClass);
+
+impl Sink for Record {
+    #[inline(always)]
+    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+        // SAFETY: the caller's.
+        unsafe { path::fixed::<LEN, ORDERED>(self.0, payload) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        // SAFETY: the caller's.
+        unsafe { path::gather::<ORDERED>(self.0, segments) }
+    }
+}
+
+/// The site of an `emit!`, before the event's type is known: the compiler infers it from the argument of
+/// [`record`](Self::record), so that the class can be asked before that argument is evaluated.
+#[doc(hidden)]
+pub struct Site<E>(PhantomData<fn(E)>);
+
+impl<E: Event> Site<E> {
+    #[allow(clippy::new_without_default, reason = "only `emit!` makes one")]
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
+
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        E::class().is_on()
+    }
+
+    #[inline(always)]
+    pub fn record(&self, event: &E) {
+        event.send(Record(E::class()));
+    }
+}
+
+/// The site of an `event!`, likewise.
+#[doc(hidden)]
+pub struct AdHocSite<D, F, const N: usize> {
+    class: &'static EventClass,
+    types: PhantomData<fn(D, F)>,
+}
+
+impl<D: Declaration, F: FieldList<D>, const N: usize> AdHocSite<D, F, N> {
+    #[allow(clippy::new_without_default, reason = "only `event!` makes one")]
+    #[inline(always)]
+    pub fn new() -> Self {
+        Self { class: class::ad_hoc::<D, F, N>(), types: PhantomData }
+    }
+
+    #[inline(always)]
+    pub fn is_on(&self) -> bool {
+        self.class.is_on()
+    }
+
+    #[inline(always)]
+    pub fn record(&self, fields: F) {
+        payload::gather_inferred(&fields, Record(self.class));
+    }
+}

@@ -1,0 +1,281 @@
+//! From the fields of one event to its payload, without a copy of what is long and without allocation.
+//!
+//! All that has a constant size (numbers, small arrays, counts, the NUL behind a text) is stored into one buffer on the
+//! stack, whose size is known at compile time. Where an event has nothing else ([`Layout::exact`]) that buffer is the
+//! payload ([`fixed`]). Otherwise the payload is a list of segments: stretches of that buffer, and between them the
+//! texts and slices where they are ([`gather`]). All positions that do not depend on an `Option` are constants after
+//! inlining, so the stores need no cursor in memory.
+//!
+//! Who takes the payload is a [`Sink`]; the event path's is in [`event`](crate::event).
+
+use crate::event::Event;
+use crate::field::Field;
+use crate::path::Segment;
+use core::mem::MaybeUninit;
+
+/// How much room a field, or an event, needs.
+#[doc(hidden)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Bytes in the stack buffer at most.
+    pub run: usize,
+    /// Always exactly `run` bytes, and none elsewhere.
+    pub exact: bool,
+    /// Segments: two for each stretch of memory elsewhere, itself and what stands in front of it in the buffer.
+    pub segments: usize,
+}
+
+impl Layout {
+    pub(crate) const fn exactly(run: usize) -> Self {
+        Self { run, exact: true, segments: 0 }
+    }
+
+    pub(crate) const fn at_most(run: usize) -> Self {
+        Self { run, exact: false, segments: 0 }
+    }
+
+    pub(crate) const fn elsewhere(run: usize) -> Self {
+        Self { run, exact: false, segments: 2 }
+    }
+
+    const fn and(self, other: Self) -> Self {
+        Self {
+            run: self.run + other.run,
+            exact: self.exact && other.exact,
+            segments: self.segments + other.segments,
+        }
+    }
+
+    /// The first parameter of [`fixed`]: bytes of the payload (0 where it has no constant size).
+    pub const fn length(self) -> usize {
+        if self.exact { self.run } else { 0 }
+    }
+
+    /// The buffer's size in 8-byte words.
+    pub const fn words(self) -> usize {
+        self.run.div_ceil(8)
+    }
+
+    /// The second parameter of [`gather`]: one more segment, for what the buffer holds in the end.
+    pub const fn all_segments(self) -> usize {
+        self.segments + 1
+    }
+}
+
+/// Collects a payload: a buffer for what has a constant size, and segments.
+#[doc(hidden)]
+pub struct Writer {
+    /// Where the next byte goes.
+    cursor: *mut u8,
+    /// Where the current stretch of the buffer begins.
+    run: *const u8,
+    /// Where the next segment goes.
+    segment: *mut Segment,
+}
+
+impl Writer {
+    /// Appends bytes; `B` is an array of bytes or of numbers.
+    ///
+    /// # Safety
+    /// The buffer has room for them.
+    #[inline(always)]
+    pub unsafe fn put<B: Copy>(&mut self, bytes: B) {
+        // SAFETY: the caller's; no alignment is needed.
+        unsafe {
+            self.cursor.cast::<B>().write_unaligned(bytes);
+            self.cursor = self.cursor.add(size_of::<B>());
+        }
+    }
+
+    /// Appends bytes that stay where they are.
+    ///
+    /// # Safety
+    /// 1. There is room for two segments.
+    /// 2. The bytes stay readable and unchanged until the payload was taken.
+    #[inline(always)]
+    pub(crate) unsafe fn refer(&mut self, start: *const u8, len: usize) {
+        // SAFETY: the caller's (1) and (2).
+        unsafe {
+            self.close_run();
+            self.push(Segment { start, len });
+        }
+    }
+
+    /// # Safety
+    /// There is room for one segment.
+    #[inline(always)]
+    unsafe fn close_run(&mut self) {
+        let len = self.cursor as usize - self.run as usize;
+        if len != 0 {
+            // SAFETY: the caller's.
+            unsafe { self.push(Segment { start: self.run, len }) };
+            self.run = self.cursor;
+        }
+    }
+
+    /// # Safety
+    /// There is room for one segment.
+    #[inline(always)]
+    unsafe fn push(&mut self, segment: Segment) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.segment.write(segment);
+            self.segment = self.segment.add(1);
+        }
+    }
+}
+
+/// The fields of an event, as nested pairs `(first, (second, ()))`.
+///
+/// # Safety
+/// `LAYOUT` covers what `write` does, as [`Field`] says for one.
+#[doc(hidden)]
+pub unsafe trait Fields {
+    const COUNT: usize;
+    const LAYOUT: Layout;
+
+    /// # Safety
+    /// As for [`Field::write`].
+    unsafe fn write(&self, out: &mut Writer);
+}
+
+// SAFETY: nothing is written.
+unsafe impl Fields for () {
+    const COUNT: usize = 0;
+    const LAYOUT: Layout = Layout::exactly(0);
+    #[inline(always)]
+    unsafe fn write(&self, _: &mut Writer) {}
+}
+
+// SAFETY: the layout is the sum of both parts'.
+unsafe impl<A: Field, R: Fields> Fields for (A, R) {
+    const COUNT: usize = 1 + R::COUNT;
+    const LAYOUT: Layout = A::TYPE.layout.and(R::LAYOUT);
+    #[inline(always)]
+    unsafe fn write(&self, out: &mut Writer) {
+        // SAFETY: the caller's.
+        unsafe {
+            self.0.write(out);
+            self.1.write(out);
+        }
+    }
+}
+
+/// The layout of an event with these fields.
+#[doc(hidden)]
+pub const fn layout<F: Fields>() -> Layout {
+    F::LAYOUT
+}
+
+/// Takes the payload of one event.
+#[doc(hidden)]
+pub trait Sink {
+    /// # Safety
+    /// `payload` points to `LEN` bytes, which are readable up to the next multiple of 8.
+    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8);
+
+    /// # Safety
+    /// All segments are readable, and stay unchanged during the call.
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]);
+}
+
+/// Hands over an event of constant size: `LEN` bytes in `WORDS` words.
+#[doc(hidden)]
+#[inline(always)]
+pub fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool, F: Fields, S: Sink>(
+    fields: &F,
+    sink: S,
+) {
+    const { assert!(LEN == F::LAYOUT.length() && WORDS == LEN.div_ceil(8)) };
+    if !F::LAYOUT.exact {
+        return;
+    }
+    let mut buffer = [MaybeUninit::<u64>::uninit(); WORDS];
+    let start = buffer.as_mut_ptr().cast::<u8>();
+    let mut writer = Writer { cursor: start, run: start, segment: core::ptr::null_mut() };
+    // SAFETY: the buffer has the layout's size, which is exact, hence has no segments; it is a multiple of 8 bytes.
+    unsafe {
+        fields.write(&mut writer);
+        sink.fixed::<LEN, ORDERED>(start);
+    }
+}
+
+/// Hands over an event as segments.
+#[doc(hidden)]
+#[inline(always)]
+pub fn gather<const WORDS: usize, const SEGMENTS: usize, const ORDERED: bool, F: Fields, S: Sink>(
+    fields: &F,
+    sink: S,
+) {
+    const { assert!(WORDS >= F::LAYOUT.words() && SEGMENTS >= F::LAYOUT.all_segments()) };
+    // SAFETY: just asserted.
+    unsafe { gather_within::<WORDS, SEGMENTS, ORDERED, F, S>(fields, sink) }
+}
+
+/// As [`gather`] where the caller has no constants for the layout: field types that the compiler infers. The buffers
+/// come in four sizes, of which one remains after inlining.
+#[inline(always)]
+pub(crate) fn gather_inferred<F: Fields, S: Sink>(fields: &F, sink: S) {
+    const { assert!(F::COUNT <= 255, "an event has at most 255 fields") };
+    macro_rules! smallest {
+        ($(($words:literal, $segments:literal)),+) => { $(
+            if F::LAYOUT.words() <= $words && F::LAYOUT.all_segments() <= $segments {
+                // SAFETY: just asked.
+                return unsafe { gather_within::<$words, $segments, false, F, S>(fields, sink) };
+            }
+        )+ };
+    }
+    smallest!((8, 5), (32, 17), (128, 65), (2048, 511));
+    unreachable!("255 fields of at most 64 bytes and two segments each fit the largest");
+}
+
+/// # Safety
+/// `WORDS` and `SEGMENTS` are at least what the layout needs.
+#[inline(always)]
+unsafe fn gather_within<
+    const WORDS: usize,
+    const SEGMENTS: usize,
+    const ORDERED: bool,
+    F: Fields,
+    S: Sink,
+>(
+    fields: &F,
+    sink: S,
+) {
+    let mut buffer = [MaybeUninit::<u64>::uninit(); WORDS];
+    let mut segments = [MaybeUninit::<Segment>::uninit(); SEGMENTS];
+    let (start, first) = (buffer.as_mut_ptr().cast::<u8>(), segments.as_mut_ptr().cast::<Segment>());
+    let mut writer = Writer { cursor: start, run: start, segment: first };
+    // SAFETY: buffer and segments have room for the layout and one segment more; those from `first` to
+    // `writer.segment` were written; what they refer to is in the buffer or borrowed by `fields`.
+    unsafe {
+        fields.write(&mut writer);
+        writer.close_run();
+        let count = writer.segment.offset_from_unsigned(first);
+        sink.gather::<ORDERED>(core::slice::from_raw_parts(first, count));
+    }
+}
+
+/// The payload of an event as bytes, for tests.
+#[doc(hidden)]
+pub fn to_bytes<E: Event + ?Sized>(event: &E) -> Vec<u8> {
+    struct Collect<'a>(&'a mut Vec<u8>);
+
+    impl Sink for Collect<'_> {
+        unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+            // SAFETY: the caller's.
+            self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload, LEN) });
+        }
+
+        unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+            for segment in segments {
+                // SAFETY: the caller's.
+                self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(segment.start, segment.len) });
+            }
+        }
+    }
+
+    let mut bytes = Vec::new();
+    event.send(Collect(&mut bytes));
+    bytes
+}
