@@ -6,6 +6,7 @@
 //! |---|---|
 //! | [`model`] | a trace class: clocks, data stream classes, event record classes, field classes |
 //! | [`tsdl`] | the metadata text: print a trace class, parse one |
+//! | `decode` | packets and event records of a data stream, checked and without allocation per event |
 //! | [`index`] | LTTng's packet index files |
 //! | [`write`] | the packet and event headers that tracewing's own traces use |
 //!
@@ -14,6 +15,8 @@
 //! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns
 //! it off.
 
+#[cfg(feature = "read")]
+pub mod decode;
 mod error;
 pub mod index;
 pub mod model;

@@ -1,9 +1,19 @@
 //! TSDL, the language of CTF 1.8 metadata (specification 1.8.3, section 7 and appendix C).
 //!
-//! [`print`](fn@print) writes it.
+//! [`print`](fn@print) and `parse` are each other's inverse for every class that TSDL can express.
 
+#[cfg(feature = "read")]
+mod lex;
+#[cfg(feature = "read")]
+mod packets;
+#[cfg(feature = "read")]
+mod parse;
 mod print;
+#[cfg(feature = "read")]
+mod types;
 
+#[cfg(feature = "read")]
+pub use parse::parse;
 pub use print::print;
 
 /// Words that cannot name a field without a protecting underscore (appendix C.1.2).

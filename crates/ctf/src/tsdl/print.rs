@@ -181,7 +181,8 @@ impl Printer {
             FieldClass::Enumeration(class) => self.enumeration(class),
             FieldClass::String(class) => match class.encoding {
                 Encoding::Ascii => self.out.push_str("string { encoding = ASCII; }"),
-                Encoding::Utf8 | Encoding::None => self.out.push_str("string"),
+                Encoding::None => self.out.push_str("string { encoding = none; }"),
+                Encoding::Utf8 => self.out.push_str("string"),
             },
             FieldClass::Structure(class) => self.structure(class),
             FieldClass::Variant(class) => {

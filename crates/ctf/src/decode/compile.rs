@@ -1,0 +1,473 @@
+//! Compiles a trace class into the programs that decode its data streams.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::program::{Integer, Kind, Length, NONE, Node, Program, Role, Variant};
+use super::resolve::{self, Frame};
+use crate::Error;
+use crate::model::{
+    DataStreamClass, Encoding, EventRecordClass, FieldClass, FieldLocation, IntegerClass, Member, Scope,
+    StructureClass, TraceClass,
+};
+
+/// Ids up to here are looked up in a table.
+const MOST_DENSE_IDS: u64 = 1 << 16;
+/// Field classes inside one another; more would exhaust the stack.
+const DEEPEST: usize = 64;
+
+/// A compiled trace class; decodes any number of its data streams.
+#[derive(Debug)]
+pub struct Decoder {
+    class: Arc<TraceClass>,
+    pub(super) packet_header: Option<Program>,
+    pub(super) streams: Vec<Stream>,
+    /// How many values the programs keep for lengths and tags.
+    pub(super) slots: usize,
+}
+
+/// A compiled data stream class; its index is that of the class.
+#[derive(Debug)]
+pub(super) struct Stream {
+    pub(super) packet_context: Option<Program>,
+    pub(super) event_header: Option<Program>,
+    pub(super) common_context: Option<Program>,
+    pub(super) events: Vec<EventPrograms>,
+    /// Index into `events` by id; `NONE` for none.
+    dense_ids: Vec<u32>,
+    sparse_ids: HashMap<u64, u32>,
+    /// Index of the clock class that its stamps are mapped to.
+    pub(super) clock: Option<usize>,
+    /// Size in bits of the counter of discarded events.
+    pub(super) discarded_bits: u32,
+    /// Size in bits of the packet sequence number.
+    pub(super) sequence_bits: u32,
+}
+
+/// A compiled event record class; its index is that of the class.
+#[derive(Debug)]
+pub(super) struct EventPrograms {
+    pub(super) specific_context: Option<Program>,
+    pub(super) payload: Option<Program>,
+}
+
+impl Stream {
+    /// The event record class with this id.
+    #[inline]
+    pub(super) fn event_by_id(&self, id: u64) -> Option<usize> {
+        match usize::try_from(id).ok().and_then(|id| self.dense_ids.get(id)) {
+            Some(&NONE) => None,
+            Some(&index) => Some(index as usize),
+            None => self.sparse_ids.get(&id).map(|&index| index as usize),
+        }
+    }
+}
+
+impl Decoder {
+    /// Compiles a trace class.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that the decoder
+    /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat.
+    pub fn new(class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
+        let mut compiler = Compiler { programs: Default::default(), slots: 0, place: String::new() };
+        compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
+        let header_lacks =
+            |name| class.packet_header.as_ref().is_none_or(|header| header.member(name).is_none());
+        if class.data_stream_classes.len() > 1 && header_lacks("stream_id") {
+            return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
+        }
+        let mut streams = Vec::with_capacity(class.data_stream_classes.len());
+        for (i, stream) in class.data_stream_classes.iter().enumerate() {
+            if class.data_stream_classes[..i].iter().any(|other| other.id == stream.id) {
+                return Err(compiler.error(format!("two streams have the id {}", stream.id)));
+            }
+            streams.push(compiler.stream(&class, stream)?);
+        }
+        let slots = compiler.slots as usize;
+        let packet_header = compiler.programs[Scope::PacketHeader as usize].take();
+        Ok(Arc::new(Decoder { class, packet_header, streams, slots }))
+    }
+
+    /// The trace class that was compiled.
+    pub fn trace_class(&self) -> &Arc<TraceClass> {
+        &self.class
+    }
+}
+
+/// A compilation under way.
+pub(super) struct Compiler {
+    /// The programs by scope, as far as they are compiled for the current event record class.
+    pub(super) programs: [Option<Program>; 6],
+    pub(super) slots: u32,
+    place: String,
+}
+
+impl Compiler {
+    fn stream(&mut self, trace: &TraceClass, class: &DataStreamClass) -> Result<Stream, Error> {
+        let id = class.id;
+        self.scope(
+            Scope::PacketContext,
+            class.packet_context.as_ref(),
+            format!("stream {id}, packet context"),
+        )?;
+        self.scope(Scope::EventHeader, class.event_header.as_ref(), format!("stream {id}, event header"))?;
+        self.scope(
+            Scope::CommonContext,
+            class.common_context.as_ref(),
+            format!("stream {id}, event context"),
+        )?;
+        let mut events = Vec::with_capacity(class.event_record_classes.len());
+        let (mut dense_ids, mut sparse_ids) = (Vec::new(), HashMap::new());
+        for (index, event) in class.event_record_classes.iter().enumerate() {
+            events.push(self.event(event)?);
+            let taken = if event.id < MOST_DENSE_IDS {
+                let id = event.id as usize;
+                dense_ids.resize(dense_ids.len().max(id + 1), NONE);
+                std::mem::replace(&mut dense_ids[id], index as u32) != NONE
+            } else {
+                sparse_ids.insert(event.id, index as u32).is_some()
+            };
+            if taken {
+                return Err(self.error(format!("two events have the id {}", event.id)));
+            }
+        }
+        let has_id = self.programs[Scope::EventHeader as usize].as_ref().is_some_and(has_event_id);
+        if events.len() > 1 && !has_id {
+            self.place = format!("stream {id}");
+            return Err(self.error("several events, but the event header has no `id`"));
+        }
+        let bits = |name| match class.packet_context.as_ref().and_then(|context| context.member(name)) {
+            Some(Member { class: FieldClass::Integer(class), .. }) => class.size,
+            Some(Member { class: FieldClass::Enumeration(class), .. }) => class.integer.size,
+            _ => 64,
+        };
+        Ok(Stream {
+            packet_context: self.programs[Scope::PacketContext as usize].take(),
+            event_header: self.programs[Scope::EventHeader as usize].take(),
+            common_context: self.programs[Scope::CommonContext as usize].take(),
+            events,
+            dense_ids,
+            sparse_ids,
+            clock: stream_clock(trace, class),
+            discarded_bits: bits("events_discarded"),
+            sequence_bits: bits("packet_seq_num"),
+        })
+    }
+
+    fn event(&mut self, class: &EventRecordClass) -> Result<EventPrograms, Error> {
+        let name = class.name.as_deref().unwrap_or("");
+        let context = format!("event \"{name}\" (id {}), context", class.id);
+        self.scope(Scope::SpecificContext, class.specific_context.as_ref(), context)?;
+        self.scope(Scope::Payload, class.payload.as_ref(), format!("event \"{name}\" (id {})", class.id))?;
+        Ok(EventPrograms {
+            specific_context: self.programs[Scope::SpecificContext as usize].take(),
+            payload: self.programs[Scope::Payload as usize].take(),
+        })
+    }
+
+    /// Compiles a scope's class into its place among the programs.
+    fn scope(
+        &mut self,
+        scope: Scope,
+        class: Option<&StructureClass>,
+        place: impl Into<String>,
+    ) -> Result<(), Error> {
+        self.place = place.into();
+        self.programs[scope as usize] = None;
+        let Some(class) = class else { return Ok(()) };
+        self.programs[scope as usize] = Some(Program { nodes: vec![placeholder()] });
+        let class = FieldClass::Structure(Arc::new(class.clone()));
+        let node = self.node(scope, None, &class, &mut Vec::new())?;
+        self.nodes(scope)[0] = node;
+        let mut program = self.programs[scope as usize].take().unwrap_or_default();
+        set_skips(&mut program, 0);
+        self.programs[scope as usize] = Some(program);
+        Ok(())
+    }
+
+    pub(super) fn nodes(&mut self, scope: Scope) -> &mut Vec<Node> {
+        &mut self.programs[scope as usize].get_or_insert_default().nodes
+    }
+
+    fn node<'c>(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        class: &'c FieldClass,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<Node, Error> {
+        if stack.len() > DEEPEST {
+            return Err(self.error(format!("field classes are nested more than {DEEPEST} deep")));
+        }
+        let align = class.alignment();
+        if !align.is_power_of_two() {
+            return Err(self.field_error(name, format!("alignment {align} is no power of two")));
+        }
+        let kind = match class {
+            FieldClass::Integer(class) => {
+                Kind::Integer(self.integer(scope, name, class, stack)?, class.clone())
+            }
+            FieldClass::Enumeration(class) => {
+                Kind::Enumeration(self.integer(scope, name, &class.integer, stack)?, class.clone())
+            }
+            FieldClass::Float(class) if matches!(class.size, 32 | 64) => {
+                Kind::Float { size: class.size, order: class.byte_order }
+            }
+            FieldClass::Float(class) => {
+                return Err(self.field_error(name, format!("a floating point number of {} bits", class.size)));
+            }
+            FieldClass::String(_) => Kind::String,
+            FieldClass::Structure(class) => {
+                let first = self.children(
+                    scope,
+                    &class.members,
+                    Frame::Structure { class, first: 0, index: 0 },
+                    stack,
+                )?;
+                Kind::Structure { first, count: class.members.len() as u32, class: class.clone() }
+            }
+            FieldClass::StaticArray(class) => {
+                self.array(scope, Length::Fixed(class.length), &class.element, stack)?
+            }
+            FieldClass::DynamicArray(class) => {
+                let (slot, _) = self.refer(scope, name, &class.length, stack, false)?;
+                self.array(scope, Length::Slot(slot), &class.element, stack)?
+            }
+            FieldClass::Variant(class) => {
+                let (slot, tag) = self.refer(scope, name, &class.tag, stack, true)?;
+                let FieldClass::Enumeration(tag) = &tag else {
+                    return Err(self.field_error(name, "the tag is no enumeration"));
+                };
+                let mut ranges = Vec::new();
+                for (i, option) in class.options.iter().enumerate() {
+                    let mapping = tag.mappings.iter().find(|mapping| mapping.label == option.name);
+                    let mapped = mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default();
+                    ranges.extend(mapped.iter().map(|&(low, high)| (low, high, i as u32)));
+                }
+                let first = self.children(scope, &class.options, Frame::Other, stack)?;
+                let count = class.options.len() as u32;
+                Kind::Variant(Box::new(Variant { slot, signed: tag.integer.signed, ranges, first, count }))
+            }
+        };
+        Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })
+    }
+
+    /// Compiles members or options side by side and gives the place of the first.
+    fn children<'c>(
+        &mut self,
+        scope: Scope,
+        members: &'c [Member],
+        frame: Frame<'c>,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<u32, Error> {
+        let first = self.nodes(scope).len();
+        self.nodes(scope).resize_with(first + members.len(), placeholder);
+        let depth = stack.len();
+        stack.push(frame);
+        for (i, member) in members.iter().enumerate() {
+            if let Frame::Structure { first: node, index, .. } = &mut stack[depth] {
+                (*node, *index) = (first, i);
+            }
+            let node = self.node(scope, Some(&member.name), &member.class, stack)?;
+            self.nodes(scope)[first + i] = node;
+        }
+        stack.pop();
+        Ok(first as u32)
+    }
+
+    fn array<'c>(
+        &mut self,
+        scope: Scope,
+        length: Length,
+        element: &'c FieldClass,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<Kind, Error> {
+        if let FieldClass::Integer(class) = element
+            && class.size == 8
+            && class.align == 8
+            && class.encoding != Encoding::None
+        {
+            return Ok(Kind::Text { length });
+        }
+        let place = self.nodes(scope).len();
+        self.nodes(scope).push(placeholder());
+        stack.push(Frame::Other);
+        let node = self.node(scope, None, element, stack)?;
+        stack.pop();
+        self.nodes(scope)[place] = node;
+        Ok(Kind::Array { length, element: place as u32 })
+    }
+
+    fn integer(
+        &self,
+        scope: Scope,
+        name: Option<&str>,
+        class: &IntegerClass,
+        stack: &[Frame<'_>],
+    ) -> Result<Integer, Error> {
+        if !(1..=64).contains(&class.size) {
+            return Err(self.field_error(name, format!("an integer of {} bits", class.size)));
+        }
+        let mapped = class.mapped_clock.is_some() && !class.signed;
+        let top = stack.len() == 1;
+        let in_structure = matches!(stack.last(), Some(Frame::Structure { .. }));
+        let role = match (scope, name) {
+            (Scope::PacketHeader, Some("magic")) if top => Role::Magic,
+            (Scope::PacketHeader, Some("stream_id")) if top => Role::StreamId,
+            (Scope::PacketHeader, Some("stream_instance_id")) if top => Role::StreamInstanceId,
+            (Scope::PacketContext, Some("packet_size")) if top => Role::PacketSize,
+            (Scope::PacketContext, Some("content_size")) if top => Role::ContentSize,
+            (Scope::PacketContext, Some("timestamp_begin")) if top => Role::Begin(mapped),
+            (Scope::PacketContext, Some("timestamp_end")) if top => Role::End,
+            (Scope::PacketContext, Some("events_discarded")) if top => Role::Discarded,
+            (Scope::PacketContext, Some("packet_seq_num")) if top => Role::Sequence,
+            (Scope::PacketContext, Some("cpu_id")) if top && !class.signed => Role::Cpu,
+            (Scope::EventHeader, Some("id")) if in_structure => Role::EventId,
+            _ if mapped => Role::Clock,
+            _ => Role::None,
+        };
+        if class.signed && !matches!(role, Role::None) {
+            return Err(self.field_error(name, "this field is to be unsigned"));
+        }
+        if role == Role::Magic && class.size != 32 {
+            return Err(self.field_error(name, format!("a magic of {} bits, expected 32", class.size)));
+        }
+        Ok(Integer { size: class.size, order: class.byte_order, signed: class.signed, slot: NONE, role })
+    }
+
+    /// The slot of the field that a length or a tag refers to, and its class.
+    fn refer(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        location: &FieldLocation,
+        stack: &[Frame<'_>],
+        enumeration: bool,
+    ) -> Result<(u32, FieldClass), Error> {
+        let what = if enumeration { "tag" } else { "length" };
+        let path = location.path.join(".");
+        let Some((found, index)) = resolve::find(self, scope, location, stack) else {
+            return Err(self.field_error(name, format!("its {what} `{path}` is no earlier field")));
+        };
+        let next = self.slots;
+        let nodes = self.nodes(found);
+        let (integer, class) = match &mut nodes[index].kind {
+            Kind::Integer(integer, class) if !enumeration => (integer, FieldClass::Integer(class.clone())),
+            Kind::Enumeration(integer, class) => (integer, FieldClass::Enumeration(class.clone())),
+            _ if enumeration => {
+                return Err(self.field_error(name, format!("its tag `{path}` is no enumeration")));
+            }
+            _ => return Err(self.field_error(name, format!("its length `{path}` is no integer"))),
+        };
+        if integer.signed && !enumeration {
+            return Err(self.field_error(name, format!("its length `{path}` is signed")));
+        }
+        if integer.slot != NONE {
+            return Ok((integer.slot, class));
+        }
+        integer.slot = next;
+        self.slots += 1;
+        if found != scope
+            && let Some(program) = &mut self.programs[found as usize]
+        {
+            // The referred field can no longer be skipped, nor can what contains it.
+            set_skips(program, 0);
+        }
+        Ok((next, class))
+    }
+
+    #[cold]
+    pub(super) fn error(&self, message: impl Into<String>) -> Error {
+        Error::TraceClass { place: self.place.clone(), message: message.into() }
+    }
+
+    #[cold]
+    fn field_error(&self, name: Option<&str>, message: impl Into<String>) -> Error {
+        let place = match name {
+            Some(name) => format!("{}, field `{name}`", self.place),
+            None => self.place.clone(),
+        };
+        Error::TraceClass { place, message: message.into() }
+    }
+}
+
+/// Stands for a node that is being compiled; a string is what no program's root is.
+fn placeholder() -> Node {
+    Node { name: None, align: 1, skip: u64::MAX, kind: Kind::String }
+}
+
+fn has_event_id(program: &Program) -> bool {
+    program.nodes.iter().any(|node| match &node.kind {
+        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => integer.role == Role::EventId,
+        _ => false,
+    })
+}
+
+/// Sets how far each node below and including `index` can be skipped; gives that of `index`.
+fn set_skips(program: &mut Program, index: usize) -> u64 {
+    const UNKNOWN: u64 = u64::MAX;
+    let skip = match &program.nodes[index].kind {
+        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => {
+            if integer.slot == NONE && integer.role == Role::None { u64::from(integer.size) } else { UNKNOWN }
+        }
+        Kind::Float { size, .. } => u64::from(*size),
+        Kind::String | Kind::Text { length: Length::Slot(_) } => UNKNOWN,
+        Kind::Text { length: Length::Fixed(length) } => length.checked_mul(8).unwrap_or(UNKNOWN),
+        Kind::Structure { first, count, .. } => {
+            let mut size = Some(0_u64);
+            for child in *first..*first + *count {
+                let skip = set_skips(program, child as usize);
+                let align = u64::from(program.nodes[child as usize].align);
+                size = match skip {
+                    UNKNOWN => None,
+                    skip => size.and_then(|at| at.checked_next_multiple_of(align)?.checked_add(skip)),
+                };
+            }
+            size.unwrap_or(UNKNOWN)
+        }
+        Kind::Array { length, element } => {
+            let (length, element) = (*length, *element as usize);
+            let skip = set_skips(program, element);
+            let align = u64::from(program.nodes[element].align);
+            match (length, skip) {
+                (Length::Slot(_), _) | (_, UNKNOWN) => UNKNOWN,
+                (Length::Fixed(0), _) => 0,
+                (Length::Fixed(length), skip) => skip
+                    .checked_next_multiple_of(align)
+                    .and_then(|stride| stride.checked_mul(length - 1)?.checked_add(skip))
+                    .unwrap_or(UNKNOWN),
+            }
+        }
+        Kind::Variant(variant) => {
+            for child in variant.first..variant.first + variant.count {
+                set_skips(program, child as usize);
+            }
+            UNKNOWN
+        }
+    };
+    program.nodes[index].skip = skip;
+    skip
+}
+
+/// The clock class to which a data stream's fields are mapped: that of the first mapped field.
+fn stream_clock(trace: &TraceClass, class: &DataStreamClass) -> Option<usize> {
+    fn first(class: &FieldClass) -> Option<&str> {
+        match class {
+            FieldClass::Integer(class) => class.mapped_clock.as_deref(),
+            FieldClass::Enumeration(class) => class.integer.mapped_clock.as_deref(),
+            FieldClass::Structure(class) => class.members.iter().find_map(|member| first(&member.class)),
+            FieldClass::Variant(class) => class.options.iter().find_map(|option| first(&option.class)),
+            FieldClass::StaticArray(class) => first(&class.element),
+            FieldClass::DynamicArray(class) => first(&class.element),
+            FieldClass::Float(_) | FieldClass::String(_) => None,
+        }
+    }
+    let scopes = [&class.packet_context, &class.event_header, &class.common_context];
+    let own = scopes.into_iter().flatten();
+    let events = class.event_record_classes.iter();
+    let events = events.flat_map(|event| [&event.specific_context, &event.payload].into_iter().flatten());
+    let name = own.chain(events).flat_map(|scope| &scope.members).find_map(|member| first(&member.class))?;
+    trace.clock_classes.iter().position(|clock| clock.name == name)
+}

@@ -1,0 +1,102 @@
+//! The current event record, as a view into the packet.
+
+use std::cell::Cell;
+
+use super::compile::{Decoder, Stream};
+use super::program::Program;
+use super::walk::{Shown, Walk};
+use super::{Value, Visitor};
+use crate::model::{ClockClass, DataStreamClass, EventRecordClass, Scope};
+
+/// Where the scopes of the current packet and event record begin, in bits from the packet's start, by [`Scope`].
+pub(super) type Starts = [u64; 6];
+
+/// The current event record of a [`StreamReader`](super::StreamReader).
+#[derive(Clone, Copy)]
+pub struct Event<'a> {
+    pub(super) decoder: &'a Decoder,
+    /// Index of the data stream class.
+    pub(super) stream: usize,
+    /// Index of the event record class.
+    pub(super) event: usize,
+    pub(super) clock: u64,
+    pub(super) starts: &'a Starts,
+    /// The packet's bytes and where its content ends, in bits.
+    pub(super) packet: (&'a [u8], u64),
+    pub(super) slots: &'a [Cell<u64>],
+}
+
+impl<'a> Event<'a> {
+    /// Its class.
+    pub fn class(&self) -> &'a EventRecordClass {
+        &self.data_stream_class().event_record_classes[self.event]
+    }
+
+    /// Index of its class in its data stream class.
+    pub fn class_index(&self) -> usize {
+        self.event
+    }
+
+    /// The class of its data stream.
+    pub fn data_stream_class(&self) -> &'a DataStreamClass {
+        &self.decoder.trace_class().data_stream_classes[self.stream]
+    }
+
+    /// The clock that its stamp is of.
+    pub fn clock_class(&self) -> Option<&'a ClockClass> {
+        self.compiled().clock.map(|clock| &self.decoder.trace_class().clock_classes[clock])
+    }
+
+    /// Its stamp in cycles of [`Event::clock_class`], all 64 bits; `None` where the data stream has no clock.
+    pub fn clock_value(&self) -> Option<u64> {
+        self.compiled().clock.map(|_| self.clock)
+    }
+
+    /// Whether its class has this scope.
+    pub fn has_scope(&self, scope: Scope) -> bool {
+        self.program(scope).is_some()
+    }
+
+    /// Shows every field of a scope; nothing if the class has none.
+    pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
+        if let Some(program) = self.program(scope) {
+            // The reader has walked it; it cannot fail now.
+            let _ = self.walk().scope(program, self.starts[scope as usize], &mut Shown(visitor));
+        }
+    }
+
+    /// The value of the member called `name` of a scope's structure; `None` if there is none or it is a compound.
+    pub fn field(&self, scope: Scope, name: &str) -> Option<Value<'a>> {
+        self.walk().field(self.program(scope)?, self.starts[scope as usize], name)
+    }
+
+    fn walk(&self) -> Walk<'a> {
+        Walk::new(self.packet.0, self.packet.1, self.slots)
+    }
+
+    fn compiled(&self) -> &'a Stream {
+        &self.decoder.streams[self.stream]
+    }
+
+    fn program(&self, scope: Scope) -> Option<&'a Program> {
+        let stream = self.compiled();
+        let event = &stream.events[self.event];
+        match scope {
+            Scope::PacketHeader => self.decoder.packet_header.as_ref(),
+            Scope::PacketContext => stream.packet_context.as_ref(),
+            Scope::EventHeader => stream.event_header.as_ref(),
+            Scope::CommonContext => stream.common_context.as_ref(),
+            Scope::SpecificContext => event.specific_context.as_ref(),
+            Scope::Payload => event.payload.as_ref(),
+        }
+    }
+}
+
+impl std::fmt::Debug for Event<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Event")
+            .field("name", &self.class().name)
+            .field("clock_value", &self.clock_value())
+            .finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! Decodes data streams: packets, then their event records one by one, as views into the bytes.
+//!
+//! [`Decoder`] compiles a trace class once into flat programs: names are looked up, references between fields become
+//! slots, field classes of known size become one step. [`StreamReader`] walks a data stream with it. To step to the next
+//! event record only what moves the clock, names the class or gives a size is looked at; everything else is decoded when
+//! somebody asks.
+//!
+//! Every read is checked against the packet's content. What fails is an [`Error::Packet`](crate::Error::Packet) that says
+//! where; everything before it has been delivered.
+//!
+//! ```
+//! use std::sync::Arc;
+//! use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
+//! use tracewing_ctf::model::Scope;
+//!
+//! let metadata = b"/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };
+//!     event { name = tick; fields := struct { integer { size = 16; } n; }; };";
+//! let class = tracewing_ctf::tsdl::parse(metadata)?;
+//! let mut reader = StreamReader::new(Decoder::new(Arc::new(class))?, [1, 0, 2, 0]);
+//! let mut numbers = Vec::new();
+//! loop {
+//!     match reader.advance()? {
+//!         Step::Event => match reader.event().field(Scope::Payload, "n") {
+//!             Some(Value::Unsigned(number, _)) => numbers.push(number),
+//!             _ => unreachable!(),
+//!         },
+//!         Step::End => break,
+//!         Step::Packet | Step::PacketEnd => {}
+//!     }
+//! }
+//! assert_eq!(numbers, [1, 2]);
+//! # Ok::<(), tracewing_ctf::Error>(())
+//! ```
+
+mod bits;
+mod compile;
+mod event;
+mod packet;
+mod program;
+mod reader;
+mod resolve;
+mod walk;
+
+pub use compile::Decoder;
+pub use event::Event;
+pub use packet::{Loss, Packet};
+pub use reader::{Step, StreamReader};
+
+use crate::model::{EnumerationClass, IntegerClass, StructureClass};
+
+/// The value of a field that is no compound.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Value<'a> {
+    /// An unsigned integer.
+    Unsigned(u64, &'a IntegerClass),
+    /// A signed integer.
+    Signed(i64, &'a IntegerClass),
+    /// An enumeration of unsigned integers; [`EnumerationClass::labels`] has its labels.
+    UnsignedEnumeration(u64, &'a EnumerationClass),
+    /// An enumeration of signed integers.
+    SignedEnumeration(i64, &'a EnumerationClass),
+    /// A floating point number of 32 bits.
+    Float32(f32),
+    /// A floating point number of 64 bits.
+    Float64(f64),
+    /// A string, or an array of text bytes up to its first null. It may hold anything, not only valid UTF-8.
+    Text(&'a [u8]),
+}
+
+/// What kind of compound begins or ends.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Compound<'a> {
+    /// A structure; its members follow in order.
+    Structure(&'a StructureClass),
+    /// An array or a sequence; its elements follow, without names.
+    Array {
+        /// How many elements.
+        length: u64,
+    },
+    /// A variant; the selected option follows, with its name.
+    Variant {
+        /// The selected option.
+        option: &'a str,
+    },
+}
+
+/// Is shown the fields of a scope, in order.
+///
+/// A scope's own structure is not announced: its members come at once.
+pub trait Visitor {
+    /// A value; elements of arrays have no name.
+    fn value(&mut self, name: Option<&str>, value: Value<'_>);
+    /// A compound begins.
+    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>);
+    /// The innermost compound ends.
+    fn end(&mut self, compound: Compound<'_>);
+}

@@ -1,0 +1,371 @@
+//! Walks a data stream: packet after packet, event record after event record.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use super::Visitor;
+use super::compile::{Decoder, EventPrograms};
+use super::event::{Event, Starts};
+use super::packet::{Marks, Packet};
+use super::walk::{Cause, Fault, Shown, Walk};
+use crate::Error;
+use crate::model::{DataStreamClass, Scope};
+use crate::write::PACKET_MAGIC;
+
+/// What [`StreamReader::advance`] came to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// A packet began: [`StreamReader::packet`].
+    Packet,
+    /// An event record: [`StreamReader::event`].
+    Event,
+    /// The packet has no more event records.
+    PacketEnd,
+    /// The data stream has no more packets.
+    End,
+}
+
+/// Reads one data stream. `B` holds all its bytes: a slice, a `Vec<u8>`, a mapped file.
+pub struct StreamReader<B> {
+    data: B,
+    decoder: Arc<Decoder>,
+    slots: Box<[Cell<u64>]>,
+    marks: Marks,
+    state: State,
+    /// Where the next packet begins, bytes, and its index.
+    next_packet: (u64, u64),
+    /// The current packet's content that is there, in bits.
+    limit: u64,
+    /// Bits behind the current event record, from the packet's start.
+    at: u64,
+    starts: Starts,
+    /// Index of the current event record's class.
+    event: usize,
+    /// The current event record's stamp.
+    clock: u64,
+    /// Data stream class of the packets so far.
+    stream: Option<usize>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    BetweenPackets,
+    InPacket,
+    Done,
+}
+
+impl<B: AsRef<[u8]>> StreamReader<B> {
+    /// A reader before the first packet of `data`.
+    pub fn new(decoder: Arc<Decoder>, data: B) -> Self {
+        StreamReader {
+            data,
+            slots: vec![Cell::new(0); decoder.slots].into_boxed_slice(),
+            decoder,
+            marks: Marks::default(),
+            state: State::BetweenPackets,
+            next_packet: (0, 0),
+            limit: 0,
+            at: 0,
+            starts: [0; 6],
+            event: 0,
+            clock: 0,
+            stream: None,
+        }
+    }
+
+    /// Goes on to the next packet, event record or end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Packet`] where the bytes do not match the classes. All before that has been delivered; the next call gives
+    /// [`Step::End`].
+    #[inline]
+    pub fn advance(&mut self) -> Result<Step, Error> {
+        let step = match self.state {
+            State::InPacket => self.event_record(),
+            State::BetweenPackets => self.begin_packet(),
+            State::Done => Ok(Step::End),
+        };
+        if step.is_err() {
+            self.state = State::Done;
+        }
+        step
+    }
+
+    /// Makes the packet at byte `offset` the next one; it gets this index. Losses before it are not known.
+    pub fn seek(&mut self, offset: u64, index: u64) {
+        self.state = State::BetweenPackets;
+        self.next_packet = (offset, index);
+        self.marks = Marks::default();
+    }
+
+    /// The current packet; the last one after its end.
+    pub fn packet(&self) -> &Packet {
+        &self.marks.packet
+    }
+
+    /// The data stream's class, once a packet has been read.
+    pub fn data_stream_class(&self) -> Option<&DataStreamClass> {
+        Some(&self.decoder.trace_class().data_stream_classes[self.stream?])
+    }
+
+    /// The decoder it was made with.
+    pub fn decoder(&self) -> &Arc<Decoder> {
+        &self.decoder
+    }
+
+    /// The current event record.
+    ///
+    /// # Panics
+    ///
+    /// If the last step was not [`Step::Event`] and no event record has been read yet.
+    #[inline]
+    pub fn event(&self) -> Event<'_> {
+        let stream = self.stream.expect("a reader has an event record after Step::Event");
+        Event {
+            decoder: &self.decoder,
+            stream,
+            event: self.event,
+            clock: self.clock,
+            starts: &self.starts,
+            packet: (self.packet_bytes(), self.limit),
+            slots: &self.slots,
+        }
+    }
+
+    /// Shows the fields of the current packet's header or context; nothing for other scopes.
+    pub fn visit_packet(&self, scope: Scope, visitor: &mut impl Visitor) {
+        let Some(stream) = self.stream else { return };
+        let program = match scope {
+            Scope::PacketHeader => self.decoder.packet_header.as_ref(),
+            Scope::PacketContext => self.decoder.streams[stream].packet_context.as_ref(),
+            _ => None,
+        };
+        if let Some(program) = program {
+            let mut walk = Walk::new(self.packet_bytes(), self.limit, &self.slots);
+            // The packet's beginning has been walked; it cannot fail now.
+            let _ = walk.scope(program, self.starts[scope as usize], &mut Shown(visitor));
+        }
+    }
+
+    /// The data stream from the current packet on.
+    #[inline]
+    fn packet_bytes(&self) -> &[u8] {
+        self.data.as_ref().get(self.marks.packet.offset as usize..).unwrap_or_default()
+    }
+
+    fn begin_packet(&mut self) -> Result<Step, Error> {
+        let (offset, index) = self.next_packet;
+        let data = self.data.as_ref();
+        if offset >= data.len() as u64 {
+            self.state = State::Done;
+            return Ok(Step::End);
+        }
+        // Until the packet is known to be good there is nothing to look at.
+        self.limit = 0;
+        let before = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
+        let before = (before.packet_bits > 0).then_some(before);
+        self.marks = Marks {
+            clock: self.marks.clock,
+            packet: std::mem::take(&mut self.marks.packet),
+            ..Marks::default()
+        };
+        let data = &data[offset as usize..];
+        let available = data.len() as u64 * 8;
+        let place = Place { index, offset };
+
+        let mut walk = Walk::new(data, available, &self.slots);
+        let mut at = 0;
+        if let Some(program) = &self.decoder.packet_header {
+            self.starts[Scope::PacketHeader as usize] = at;
+            at = walk
+                .scope(program, at, &mut self.marks)
+                .map_err(|fault| place.fault(fault, "packet header"))?;
+        }
+        if let Some(magic) = self.marks.magic
+            && magic != u64::from(PACKET_MAGIC)
+        {
+            return Err(place
+                .error(0, format!("magic {magic:#010x}, expected {PACKET_MAGIC:#010x}: not a CTF packet")));
+        }
+        let classes = &self.decoder.trace_class().data_stream_classes;
+        let stream = match self.marks.stream_id {
+            Some(id) => classes.iter().position(|class| class.id == id),
+            None => Some(0).filter(|_| classes.len() == 1),
+        };
+        let Some(stream) = stream else {
+            let message = match self.marks.stream_id {
+                Some(id) => format!("stream id {id}, of which the metadata knows nothing"),
+                None => format!("a packet without stream id, and the metadata has {} streams", classes.len()),
+            };
+            return Err(place.error(at, message));
+        };
+        if let Some(first) = self.stream.replace(stream)
+            && first != stream
+        {
+            let (now, then) = (classes[stream].id, classes[first].id);
+            return Err(place.error(at, format!("stream id {now}, but the packets before it have {then}")));
+        }
+        let compiled = &self.decoder.streams[stream];
+        if let Some(program) = &compiled.packet_context {
+            self.starts[Scope::PacketContext as usize] = at;
+            at = walk
+                .scope(program, at, &mut self.marks)
+                .map_err(|fault| place.fault(fault, "packet context"))?;
+        }
+
+        let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
+            (Some(content), Some(size)) => (content, size),
+            (Some(content), None) => (content, content),
+            (None, Some(size)) => (size, size),
+            (None, None) => (available, available),
+        };
+        if content > size {
+            return Err(place.error(at, format!("content of {content} bits in a packet of {size} bits")));
+        }
+        if content < at {
+            return Err(place
+                .error(at, format!("content of {content} bits, but packet header and context have {at}")));
+        }
+        if !size.is_multiple_of(8) || size == 0 {
+            return Err(place.error(at, format!("a packet of {size} bits; expected whole bytes")));
+        }
+        let packet = &mut self.marks.packet;
+        (packet.content_bits, packet.packet_bits) = (content, size);
+        packet.data_stream_class = stream;
+        packet.compare(before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
+        self.limit = content.min(available);
+        self.at = at;
+        self.next_packet = (offset.saturating_add(size / 8), index + 1);
+        self.state = State::InPacket;
+        Ok(Step::Packet)
+    }
+
+    #[inline]
+    fn event_record(&mut self) -> Result<Step, Error> {
+        if self.at >= self.limit {
+            return self.end_packet();
+        }
+        let decoder = &*self.decoder;
+        let stream = &decoder.streams[self.marks.packet.data_stream_class];
+        let data = &self.data.as_ref()[self.marks.packet.offset as usize..];
+        let mut walk = Walk::new(data, self.limit, &self.slots);
+        let start = self.at;
+        let mut at = start;
+        self.marks.event_id = None;
+        if let Some(program) = &stream.event_header {
+            self.starts[Scope::EventHeader as usize] = at;
+            at = walk
+                .scope(program, at, &mut self.marks)
+                .map_err(|fault| self.fault(fault, "event header"))?;
+        }
+        self.clock = self.marks.clock;
+        let event = match self.marks.event_id {
+            Some(id) => stream.event_by_id(id),
+            None => Some(0).filter(|_| stream.events.len() == 1),
+        };
+        let Some(event) = event else { return Err(self.no_class(start)) };
+        self.event = event;
+        let EventPrograms { specific_context, payload } = &stream.events[event];
+        for (scope, program, what) in [
+            (Scope::CommonContext, &stream.common_context, "event context"),
+            (Scope::SpecificContext, specific_context, "event's own context"),
+            (Scope::Payload, payload, "event payload"),
+        ] {
+            if let Some(program) = program {
+                self.starts[scope as usize] = at;
+                at = walk.scope(program, at, &mut self.marks).map_err(|fault| self.fault(fault, what))?;
+            }
+        }
+        if at == start {
+            let message = "the event record has no size, so that nobody can say how many there are";
+            return Err(self.place().error(at, message.to_owned()));
+        }
+        self.at = at;
+        Ok(Step::Event)
+    }
+
+    fn end_packet(&mut self) -> Result<Step, Error> {
+        let packet = &self.marks.packet;
+        let available = self.packet_bytes().len() as u64 * 8;
+        if packet.content_bits > self.limit || packet.packet_bits > available {
+            let (size, at) = (packet.packet_bits / 8, self.at);
+            return Err(self.place().error(
+                at,
+                format!("the packet is {size} bytes long, but only {} are there: cut short", available / 8),
+            ));
+        }
+        self.state = State::BetweenPackets;
+        Ok(Step::PacketEnd)
+    }
+
+    fn place(&self) -> Place {
+        Place { index: self.marks.packet.index, offset: self.marks.packet.offset }
+    }
+
+    #[cold]
+    fn fault(&self, fault: Fault, what: &str) -> Error {
+        let cut =
+            self.marks.packet.content_bits > self.limit && !matches!(fault.cause, Cause::NoOption { .. });
+        if cut {
+            let there = self.packet_bytes().len();
+            let size = self.marks.packet.packet_bits / 8;
+            return self.place().error(
+                fault.at,
+                format!(
+                    "the packet is {size} bytes long, but only {there} are there: cut short inside the {what}"
+                ),
+            );
+        }
+        self.place().fault(fault, what)
+    }
+
+    #[cold]
+    fn no_class(&self, at: u64) -> Error {
+        let message = match self.marks.event_id {
+            Some(id) => format!("event id {id}, of which the metadata knows nothing"),
+            None => "an event without id, and the metadata does not have exactly one event".to_owned(),
+        };
+        self.place().error(at, message)
+    }
+}
+
+/// A packet, for error messages.
+#[derive(Clone, Copy)]
+struct Place {
+    index: u64,
+    offset: u64,
+}
+
+impl Place {
+    #[cold]
+    fn error(self, at: u64, message: String) -> Error {
+        Error::Packet {
+            packet: self.index,
+            packet_offset: self.offset,
+            offset_bits: self.offset.saturating_mul(8).saturating_add(at),
+            message,
+        }
+    }
+
+    #[cold]
+    fn fault(self, fault: Fault, what: &str) -> Error {
+        let at_field = |field: &Option<Box<str>>| match field {
+            Some(name) => format!("{what}, field `{name}`"),
+            None => what.to_owned(),
+        };
+        let message = match &fault.cause {
+            Cause::Short { field } => {
+                format!("{} goes beyond the end of the packet's content", at_field(field))
+            }
+            Cause::NoNull { field } => format!("{}: a string without end", at_field(field)),
+            Cause::TooLong { field, length } => {
+                format!("{}: {length} elements, for which the packet has no room", at_field(field))
+            }
+            Cause::NoOption { field, tag } => {
+                format!("{}: no option for the tag value {tag}", at_field(field))
+            }
+        };
+        self.error(fault.at, message)
+    }
+}

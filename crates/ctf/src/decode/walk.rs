@@ -1,0 +1,387 @@
+//! Runs a program over a packet's bytes.
+//!
+//! One walk serves both purposes: to find where a scope ends and what it tells the decoder (without looking at what can
+//! be skipped), and to show every field to a visitor.
+
+use std::cell::Cell;
+use std::ffi::CStr;
+
+use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
+use super::{Compound, Value, Visitor, bits};
+
+/// Elements of arrays may have no size; more of those in one scope than this are an attack.
+const MOST_EMPTY_ELEMENTS: u32 = 1 << 20;
+
+/// What is done with the fields on the way.
+pub(super) trait Sink {
+    /// Whether every field is to be shown.
+    const SHOWS: bool;
+    /// A field that means something to the decoder.
+    fn mark(&mut self, role: Role, size: u32, value: u64);
+    fn value(&mut self, name: Option<&str>, value: Value<'_>);
+    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>);
+    fn end(&mut self, compound: Compound<'_>);
+}
+
+/// Shows fields to a visitor.
+pub(super) struct Shown<'v, V>(pub(super) &'v mut V);
+
+impl<V: Visitor> Sink for Shown<'_, V> {
+    const SHOWS: bool = true;
+    fn mark(&mut self, _: Role, _: u32, _: u64) {}
+    fn value(&mut self, name: Option<&str>, value: Value<'_>) {
+        self.0.value(name, value);
+    }
+    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
+        self.0.begin(name, compound);
+    }
+    fn end(&mut self, compound: Compound<'_>) {
+        self.0.end(compound);
+    }
+}
+
+/// Why a walk stopped, and the bit at which it did.
+#[derive(Debug)]
+pub(super) struct Fault {
+    pub(super) at: u64,
+    pub(super) cause: Cause,
+}
+
+/// What was wrong.
+#[derive(Debug)]
+pub(super) enum Cause {
+    /// A field goes beyond the end of the content.
+    Short { field: Option<Box<str>> },
+    /// A string without null.
+    NoNull { field: Option<Box<str>> },
+    /// More elements than the content has room for.
+    TooLong { field: Option<Box<str>>, length: u64 },
+    /// A variant's tag selects nothing.
+    NoOption { field: Option<Box<str>>, tag: i128 },
+}
+
+/// A packet's bytes and the values kept for lengths and tags.
+pub(super) struct Walk<'a> {
+    pub(super) data: &'a [u8],
+    /// Where the content ends, in bits; `data` has at least as many.
+    pub(super) limit: u64,
+    pub(super) slots: &'a [Cell<u64>],
+    pub(super) empty: u32,
+}
+
+impl<'a> Walk<'a> {
+    pub(super) fn new(data: &'a [u8], limit: u64, slots: &'a [Cell<u64>]) -> Self {
+        debug_assert!(limit.div_ceil(8) <= data.len() as u64);
+        Walk { data, limit, slots, empty: 0 }
+    }
+
+    /// Runs a scope's program from bit `at`; gives the bit behind it.
+    #[inline]
+    pub(super) fn scope<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Fault> {
+        let root = &program.nodes[0];
+        let Kind::Structure { first, count, .. } = root.kind else { return Ok(at) };
+        let at = self.aligned(root, at)?;
+        if !S::SHOWS && root.skip != u64::MAX {
+            return self.behind(root, at, root.skip);
+        }
+        self.members(program, first, count, at, sink)
+    }
+
+    fn members<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        first: u32,
+        count: u32,
+        mut at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Fault> {
+        for node in &program.nodes[first as usize..][..count as usize] {
+            at = self.node(program, node, node.name.as_deref(), at, sink)?;
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn node<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        node: &'a Node,
+        name: Option<&str>,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Fault> {
+        let at = self.aligned(node, at)?;
+        if !S::SHOWS && node.skip != u64::MAX {
+            return self.behind(node, at, node.skip);
+        }
+        match &node.kind {
+            Kind::Integer(integer, class) => {
+                let end = self.behind(node, at, u64::from(integer.size))?;
+                if integer.signed {
+                    let value = self.signed(integer, at);
+                    if S::SHOWS {
+                        sink.value(name, Value::Signed(value, class));
+                    }
+                } else {
+                    let value = self.unsigned(integer, at, sink);
+                    if S::SHOWS {
+                        sink.value(name, Value::Unsigned(value, class));
+                    }
+                }
+                Ok(end)
+            }
+            Kind::Enumeration(integer, class) => {
+                let end = self.behind(node, at, u64::from(integer.size))?;
+                if integer.signed {
+                    let value = self.signed(integer, at);
+                    if S::SHOWS {
+                        sink.value(name, Value::SignedEnumeration(value, class));
+                    }
+                } else {
+                    let value = self.unsigned(integer, at, sink);
+                    if S::SHOWS {
+                        sink.value(name, Value::UnsignedEnumeration(value, class));
+                    }
+                }
+                Ok(end)
+            }
+            Kind::Float { size, order } => {
+                let end = self.behind(node, at, u64::from(*size))?;
+                let bits = bits::unsigned(self.data, at, *size, *order);
+                if S::SHOWS {
+                    let value = match size {
+                        32 => Value::Float32(f32::from_bits(bits as u32)),
+                        _ => Value::Float64(f64::from_bits(bits)),
+                    };
+                    sink.value(name, value);
+                }
+                Ok(end)
+            }
+            Kind::String => {
+                let bytes = &self.data[(at / 8) as usize..(self.limit / 8).max(at / 8) as usize];
+                let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
+                    return Err(fault(at, Cause::NoNull { field: node.name.clone() }));
+                };
+                if S::SHOWS {
+                    sink.value(name, Value::Text(text.to_bytes()));
+                }
+                Ok(at + 8 * text.to_bytes_with_nul().len() as u64)
+            }
+            Kind::Text { length } => {
+                let length = self.length(*length);
+                let end = match length.checked_mul(8) {
+                    Some(size) => self.behind(node, at, size)?,
+                    None => return Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
+                };
+                if S::SHOWS {
+                    let bytes = &self.data[(at / 8) as usize..(end / 8) as usize];
+                    let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
+                    sink.value(name, Value::Text(text));
+                }
+                Ok(end)
+            }
+            Kind::Structure { first, count, class } => {
+                if S::SHOWS {
+                    sink.begin(name, Compound::Structure(class));
+                }
+                let end = self.members(program, *first, *count, at, sink)?;
+                if S::SHOWS {
+                    sink.end(Compound::Structure(class));
+                }
+                Ok(end)
+            }
+            Kind::Array { length, element } => {
+                let length = self.length(*length);
+                self.array(program, node, name, length, &program.nodes[*element as usize], at, sink)
+            }
+            Kind::Variant(variant) => {
+                let tag = self.slots[variant.slot as usize].get();
+                let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
+                let Some(option) = variant.ranges.iter().find(|(low, high, _)| *low <= tag && tag <= *high)
+                else {
+                    return Err(fault(at, Cause::NoOption { field: node.name.clone(), tag }));
+                };
+                let option = &program.nodes[(variant.first + option.2) as usize];
+                let option_name = option.name.as_deref();
+                let compound = Compound::Variant { option: option_name.unwrap_or_default() };
+                if S::SHOWS {
+                    sink.begin(name, compound);
+                }
+                let end = self.node(program, option, option_name, at, sink)?;
+                if S::SHOWS {
+                    sink.end(compound);
+                }
+                Ok(end)
+            }
+        }
+    }
+
+    #[expect(
+        clippy::too_many_arguments,
+        reason = "the parts of a walk's step; a struct would only rename them"
+    )]
+    fn array<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        node: &'a Node,
+        name: Option<&str>,
+        length: u64,
+        element: &'a Node,
+        start: u64,
+        sink: &mut S,
+    ) -> Result<u64, Fault> {
+        // Elements without a size apart, each takes a bit at least.
+        if length > self.limit {
+            return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+        }
+        let mut at = start;
+        if !S::SHOWS && element.skip != u64::MAX && length > 0 {
+            let stride = element.skip.checked_next_multiple_of(u64::from(element.align));
+            let size = stride.and_then(|stride| stride.checked_mul(length - 1)?.checked_add(element.skip));
+            return match size {
+                Some(size) => self.behind(node, at, size),
+                None => Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
+            };
+        }
+        let compound = Compound::Array { length };
+        if S::SHOWS {
+            sink.begin(name, compound);
+        }
+        for _ in 0..length {
+            let end = self.node(program, element, None, at, sink)?;
+            if end == at {
+                self.empty += 1;
+                if self.empty > MOST_EMPTY_ELEMENTS {
+                    return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+                }
+            }
+            at = end;
+        }
+        if S::SHOWS {
+            sink.end(compound);
+        }
+        Ok(at)
+    }
+
+    #[inline]
+    fn unsigned<S: Sink>(&self, integer: &Integer, at: u64, sink: &mut S) -> u64 {
+        let value = bits::unsigned(self.data, at, integer.size, integer.order);
+        if integer.slot != NONE {
+            self.slots[integer.slot as usize].set(value);
+        }
+        if integer.role != Role::None {
+            sink.mark(integer.role, integer.size, value);
+        }
+        value
+    }
+
+    #[inline]
+    fn signed(&self, integer: &Integer, at: u64) -> i64 {
+        let value = bits::signed(self.data, at, integer.size, integer.order);
+        if integer.slot != NONE {
+            self.slots[integer.slot as usize].set(value as u64);
+        }
+        value
+    }
+
+    #[inline]
+    fn length(&self, length: Length) -> u64 {
+        match length {
+            Length::Fixed(length) => length,
+            Length::Slot(slot) => self.slots[slot as usize].get(),
+        }
+    }
+
+    /// `at`, moved up to the node's alignment. Padding at the end of the content may be missing.
+    #[inline]
+    fn aligned(&self, node: &Node, at: u64) -> Result<u64, Fault> {
+        let mask = u64::from(node.align) - 1;
+        let aligned = (at + mask) & !mask;
+        if aligned > self.limit {
+            return Err(fault(at, Cause::Short { field: node.name.clone() }));
+        }
+        Ok(aligned)
+    }
+
+    /// The bit `size` bits behind `at`, if the content goes that far.
+    #[inline]
+    fn behind(&self, node: &Node, at: u64, size: u64) -> Result<u64, Fault> {
+        if size > self.limit - at {
+            return Err(fault(at, Cause::Short { field: node.name.clone() }));
+        }
+        Ok(at + size)
+    }
+
+    /// The member of a scope's structure called `name`, if it is no compound.
+    pub(super) fn field(&mut self, program: &'a Program, at: u64, name: &str) -> Option<Value<'a>> {
+        let root = &program.nodes[0];
+        let Kind::Structure { first, count, .. } = root.kind else { return None };
+        let mut at = self.aligned(root, at).ok()?;
+        for node in &program.nodes[first as usize..][..count as usize] {
+            if node.name.as_deref() == Some(name) {
+                let at = self.aligned(node, at).ok()?;
+                return self.value(node, at);
+            }
+            at = self.node(program, node, None, at, &mut Nothing).ok()?;
+        }
+        None
+    }
+
+    fn value(&self, node: &'a Node, at: u64) -> Option<Value<'a>> {
+        match &node.kind {
+            Kind::Integer(integer, class) => {
+                self.behind(node, at, u64::from(integer.size)).ok()?;
+                Some(match integer.signed {
+                    true => Value::Signed(self.signed(integer, at), class),
+                    false => Value::Unsigned(self.unsigned(integer, at, &mut Nothing), class),
+                })
+            }
+            Kind::Enumeration(integer, class) => {
+                self.behind(node, at, u64::from(integer.size)).ok()?;
+                Some(match integer.signed {
+                    true => Value::SignedEnumeration(self.signed(integer, at), class),
+                    false => Value::UnsignedEnumeration(self.unsigned(integer, at, &mut Nothing), class),
+                })
+            }
+            Kind::Float { size, order } => {
+                self.behind(node, at, u64::from(*size)).ok()?;
+                let bits = bits::unsigned(self.data, at, *size, *order);
+                Some(match size {
+                    32 => Value::Float32(f32::from_bits(bits as u32)),
+                    _ => Value::Float64(f64::from_bits(bits)),
+                })
+            }
+            Kind::String => {
+                let bytes = self.data.get((at / 8) as usize..(self.limit / 8) as usize)?;
+                Some(Value::Text(CStr::from_bytes_until_nul(bytes).ok()?.to_bytes()))
+            }
+            Kind::Text { length } => {
+                let end = self.behind(node, at, self.length(*length).checked_mul(8)?).ok()?;
+                let bytes = &self.data[(at / 8) as usize..(end / 8) as usize];
+                Some(Value::Text(CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)))
+            }
+            Kind::Structure { .. } | Kind::Array { .. } | Kind::Variant(_) => None,
+        }
+    }
+}
+
+/// Steps over fields whose values do not matter.
+pub(super) struct Nothing;
+
+impl Sink for Nothing {
+    const SHOWS: bool = false;
+    fn mark(&mut self, _: Role, _: u32, _: u64) {}
+    fn value(&mut self, _: Option<&str>, _: Value<'_>) {}
+    fn begin(&mut self, _: Option<&str>, _: Compound<'_>) {}
+    fn end(&mut self, _: Compound<'_>) {}
+}
+
+#[cold]
+fn fault(at: u64, cause: Cause) -> Fault {
+    Fault { at, cause }
+}

@@ -1,0 +1,74 @@
+//! Takes the text out of a metadata stream, be it plain or cut into packets (specification 1.8.3, section 7.1).
+
+use std::borrow::Cow;
+
+use crate::Error;
+
+/// First four bytes of each metadata packet.
+const MAGIC: u32 = 0x75D1_1D57;
+/// Size in bytes of a metadata packet's header.
+const HEADER_SIZE: usize = 37;
+
+/// The metadata's text.
+pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
+    let bytes =
+        match bytes.first_chunk().map(|first| (u32::from_le_bytes(*first), u32::from_be_bytes(*first))) {
+            Some((MAGIC, _)) => Cow::Owned(unpack(bytes, u32::from_le_bytes)?),
+            Some((_, MAGIC)) => Cow::Owned(unpack(bytes, u32::from_be_bytes)?),
+            _ => Cow::Borrowed(bytes),
+        };
+    // Free text may be in any encoding; the language itself is ASCII.
+    Ok(match bytes {
+        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
+        Cow::Owned(bytes) => match String::from_utf8(bytes) {
+            Ok(text) => Cow::Owned(text),
+            Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
+        },
+    })
+}
+
+/// The contents of all packets, one behind the other.
+fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Vec<u8>, Error> {
+    let mut text = Vec::with_capacity(bytes.len());
+    let mut rest = bytes;
+    let mut uuid = None;
+    while !rest.is_empty() {
+        let offset = bytes.len() - rest.len();
+        let bad =
+            |at: usize, message: String| Err(Error::MetadataPacket { offset: (offset + at) as u64, message });
+        if rest.len() < HEADER_SIZE {
+            return bad(0, format!("{} bytes are left; a packet header has {HEADER_SIZE}", rest.len()));
+        }
+        let word = |at: usize| number([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]);
+        if word(0) != MAGIC {
+            return bad(0, format!("magic {:#010x}, expected {MAGIC:#010x}", word(0)));
+        }
+        if *uuid.get_or_insert(&rest[4..20]) != &rest[4..20] {
+            return bad(4, "the UUID differs from the first packet's".to_owned());
+        }
+        let (content, packet) = ((word(24) / 8) as usize, (word(28) / 8) as usize);
+        if word(24) % 8 != 0 || content < HEADER_SIZE {
+            return bad(
+                24,
+                format!("content of {} bits; expected whole bytes, at least {HEADER_SIZE}", word(24)),
+            );
+        }
+        if word(28) % 8 != 0 || packet < content {
+            return bad(28, format!("packet of {} bits around content of {} bits", word(28), word(24)));
+        }
+        if content > rest.len() {
+            return bad(24, format!("content of {content} bytes, but the file has only {} more", rest.len()));
+        }
+        for (at, what) in [(32, "compression"), (33, "encryption"), (34, "checksum")] {
+            if rest[at] != 0 {
+                return bad(at, format!("{what} scheme {}; none is known", rest[at]));
+            }
+        }
+        if (rest[35], rest[36]) != (1, 8) {
+            return bad(35, format!("CTF version {}.{}, expected 1.8", rest[35], rest[36]));
+        }
+        text.extend_from_slice(&rest[HEADER_SIZE..content]);
+        rest = &rest[packet.min(rest.len())..];
+    }
+    Ok(text)
+}
