@@ -22,6 +22,6 @@ pub use class::{Class, compile};
 pub use clock::KernelClock;
 pub use error::{Error, FormatError, Missing};
 pub use losses::{LossRange, Losses};
-pub use recorder::{DEFAULT_BUFFER_KIB, KernelRecorder, Options, Progress, Scope, Summary};
+pub use recorder::{DEFAULT_BUFFER_KIB, KernelRecorder, Options, POLL_INTERVAL, Progress, Scope, Summary};
 pub use stream::StreamSummary;
 pub use tracefs::{Tracefs, privileges};

@@ -13,11 +13,15 @@ use crate::tracefs::{Tracefs, read};
 use std::fs;
 use std::io;
 use std::path::Path;
+use std::time::Duration;
 use tracewing_ctf::model::{ClockClass, EnvValue, Uuid};
 
 /// KiB of buffer per CPU that lose nothing of a compile on every CPU with the default events, drained five times a
 /// second (the measurement is in the documentation of [`crate`]).
-pub const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
+pub const DEFAULT_BUFFER_KIB: u32 = 8 * 1024;
+
+/// How often to poll so that [`DEFAULT_BUFFER_KIB`] suffices. Polling without a flush writes only full packets.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whose events are recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
 use std::fs;
-use std::io;
+use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
@@ -134,16 +134,30 @@ fn mount_at(path: &Path) -> Result<(), Missing> {
     }
 }
 
-/// Reads a file of tracefs.
+/// Reads a file of tracefs. Some of them, `header_page` for one, give all they have at the first call or never.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
-    // Print formats may hold bytes of any kind.
-    fs::read(path)
-        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
-        .map_err(|source| Error::Tracefs { action: "read", path: path.to_owned(), source })
+    let mut bytes = Vec::new();
+    let mut chunk = vec![0; 64 * 1024];
+    let result = fs::File::open(path).and_then(|mut file| {
+        loop {
+            match file.read(&mut chunk) {
+                Ok(0) => return Ok(()),
+                Ok(len) => bytes.extend_from_slice(&chunk[..len]),
+                Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(e),
+            }
+        }
+    });
+    match result {
+        // Print formats may hold bytes of any kind.
+        Ok(()) => Ok(String::from_utf8_lossy(&bytes).into_owned()),
+        Err(source) => Err(Error::Tracefs { action: "read", path: path.to_owned(), source }),
+    }
 }
 
 /// Writes a setting into a file of tracefs.
 pub(crate) fn write(path: &Path, value: &str) -> Result<(), Error> {
-    let result = fs::OpenOptions::new().write(true).open(path).and_then(|mut f| io::Write::write_all(&mut f, value.as_bytes()));
+    let file = fs::OpenOptions::new().write(true).open(path);
+    let result = file.and_then(|mut file| file.write_all(value.as_bytes()));
     result.map_err(|source| Error::Tracefs { action: "write", path: path.to_owned(), source })
 }
