@@ -52,7 +52,8 @@ impl EventClass {
         self.id.load(Ordering::Relaxed)
     }
 
-    /// Switches the class on, or off with 0. What the event path needs besides must be in place before.
+    /// Switches the class on, or off with 0. Where no recording is joined, its events go nowhere.
+    #[doc(hidden)]
     pub fn set_id(&self, id: u32) {
         self.id.store(id, Ordering::Relaxed);
     }

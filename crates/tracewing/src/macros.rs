@@ -93,7 +93,7 @@ macro_rules! __event_fields {
 
 /// What the macros' expansions use. No part of the interface: it changes without notice.
 pub mod private {
-    pub use crate::class::EventClass;
+    pub use crate::class::{EventClass, all};
     pub use crate::declaration::{
         Declaration, FieldDeclaration, check, crate_name, describe, joined, length_of_joined,
     };

@@ -1,0 +1,149 @@
+//! The agent finds every event class, whatever compiler and linker do with the sections: builds a program with a
+//! library and a plug-in in several ways and lets them tell what they found.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// One way to build.
+struct Build {
+    release: bool,
+    rustflags: &'static str,
+    /// `CARGO_PROFILE_<PROFILE>_…` variables.
+    profile: &'static [(&'static str, &'static str)],
+    /// Whether programs built so can load plug-ins.
+    plugins: bool,
+}
+
+const PLAIN: Build = Build { release: true, rustflags: "", profile: &[], plugins: true };
+
+fn workspace() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linking");
+    let tracewing = env!("CARGO_MANIFEST_DIR");
+    let package = |name: &str, target: &str, source: &str, dependencies: &str| {
+        let package = folder.join(name);
+        fs::create_dir_all(&package).unwrap();
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nedition = \"2024\"\n{target}\n\
+             [dependencies]\ntracewing = {{ path = {tracewing:?} }}\n{dependencies}"
+        );
+        write(&package.join("Cargo.toml"), &manifest);
+        write(&package.join("main.rs"), source);
+    };
+    let binary = |name: &str| format!("[[bin]]\nname = \"{name}\"\npath = \"main.rs\"");
+    let library = "library = { path = \"../library\" }\n";
+    package("library", "[lib]\npath = \"main.rs\"", include_str!("linking/library.rs"), "");
+    package(
+        "plugin",
+        "[lib]\npath = \"main.rs\"\ncrate-type = [\"cdylib\"]",
+        include_str!("linking/plugin.rs"),
+        library,
+    );
+    package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), "");
+    let libc = format!("{library}libc = \"0.2\"\n");
+    package("program", &binary("program"), include_str!("linking/program.rs"), &libc);
+    write(
+        &folder.join("Cargo.toml"),
+        "[workspace]\nresolver = \"3\"\nmembers = [\"library\", \"plugin\", \"no_class\", \"program\"]\n",
+    );
+    // The versions that the project itself was built with, so that nothing has to be fetched.
+    let lock = Path::new(tracewing).join("../../Cargo.lock");
+    if !folder.join("Cargo.lock").exists() {
+        fs::copy(lock, folder.join("Cargo.lock")).unwrap();
+    }
+    folder
+}
+
+/// Writes only what changed, so that later runs compile only that.
+fn write(path: &Path, text: &str) {
+    if fs::read_to_string(path).ok().as_deref() != Some(text) {
+        fs::write(path, text).unwrap();
+    }
+}
+
+fn run(program: &Path, arguments: &[&Path]) -> String {
+    let output = Command::new(program).args(arguments).output().unwrap();
+    assert!(output.status.success(), "{program:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn check(what: &str, build: Build) {
+    let Build { release, rustflags, profile, plugins } = build;
+    let profile_name = if release { "RELEASE" } else { "DEV" };
+    let mut cargo = Command::new(env!("CARGO"));
+    // With an explicit target the flags do not reach macros, which are thus built once.
+    cargo.args(["build", "--quiet", "--offline", "--workspace", "--target", "x86_64-unknown-linux-gnu"]);
+    if release {
+        cargo.arg("--release");
+    }
+    if !plugins {
+        cargo.args(["--exclude", "plugin"]);
+    }
+    cargo.current_dir(workspace()).env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", rustflags);
+    cargo.env("CARGO_TARGET_DIR", workspace().join("target"));
+    for (key, value) in profile {
+        cargo.env(format!("CARGO_PROFILE_{profile_name}_{key}"), value);
+    }
+    let output = cargo.output().unwrap();
+    assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
+
+    let built =
+        workspace().join("target/x86_64-unknown-linux-gnu").join(if release { "release" } else { "debug" });
+    assert_eq!(run(&built.join("no_class"), &[]), "0 classes\n", "{what}");
+    let program = |state: &str| {
+        [
+            "library:from_library One U32",
+            "library:generic One U8",
+            "library:generic Text U8",
+            "program:ad_hoc One Bool",
+            "program:empty nothing",
+            "program:from_program One I64",
+        ]
+        .map(|class| format!("program {class} {state}\n"))
+        .concat()
+    };
+    let mut expected =
+        format!("{}program evaluates 0\n{}program evaluates 5\n", program("off"), program("on"));
+    if plugins {
+        expected += "plugin library:from_library One U32 off\nplugin library:generic One U8 off\n\
+                     plugin library:generic Text U8 off\nplugin plugin:ad_hoc One Char off\n\
+                     plugin plugin:from_plugin One F64 off\nplugin evaluates 0\n";
+    }
+    let plugin = built.join("libplugin.so");
+    let arguments: &[&Path] = if plugins { &[&plugin] } else { &[] };
+    assert_eq!(run(&built.join("program"), arguments), expected, "{what}");
+}
+
+#[test]
+fn classes_are_found_in_every_build() {
+    if !cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
+        eprintln!("skipped: builds for x86_64-unknown-linux-gnu");
+        return;
+    }
+    check("debug", Build { release: false, ..PLAIN });
+    check("release", PLAIN);
+    check(
+        "fat LTO, stripped, one unit",
+        Build {
+            profile: &[("LTO", "fat"), ("STRIP", "symbols"), ("CODEGEN_UNITS", "1"), ("PANIC", "abort")],
+            ..PLAIN
+        },
+    );
+    check("thin LTO, many units", Build { profile: &[("LTO", "thin"), ("CODEGEN_UNITS", "64")], ..PLAIN });
+    check("GNU ld", Build { rustflags: "-Clinker-features=-lld", ..PLAIN });
+    check(
+        "GNU ld, fat LTO, small",
+        Build {
+            rustflags: "-Clinker-features=-lld",
+            profile: &[("LTO", "fat"), ("OPT_LEVEL", "z")],
+            ..PLAIN
+        },
+    );
+    check(
+        "lld's own idea of what may be dropped",
+        Build { rustflags: "-Clink-arg=-Wl,-z,start-stop-gc", ..PLAIN },
+    );
+    check("exported symbols", Build { rustflags: "-Clink-arg=-rdynamic", ..PLAIN });
+    check("fixed addresses", Build { rustflags: "-Crelocation-model=static", plugins: false, ..PLAIN });
+    check("static", Build { rustflags: "-Ctarget-feature=+crt-static", plugins: false, ..PLAIN });
+}
