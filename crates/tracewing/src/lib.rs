@@ -1,11 +1,11 @@
 //! (to be written)
 
-pub mod class;
+mod class;
 mod declaration;
-pub mod event;
+mod event;
 mod field;
 mod macros;
-pub mod path;
+mod path;
 mod payload;
 
 pub use class::EventClass;
