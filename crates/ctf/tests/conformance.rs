@@ -12,7 +12,7 @@ use tracewing_ctf::{Error, tsdl};
 
 fn cases(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/ctf-conformance").join(folder);
-    let Ok(entries) = std::fs::read_dir(&folder) else {
+    let Ok(entries) = folder.canonicalize().and_then(std::fs::read_dir) else {
         eprintln!("skipped: there is no ../shared/ctf-conformance");
         return Vec::new();
     };

@@ -28,6 +28,8 @@ pub enum Step {
 /// Reads one data stream. `B` holds all its bytes: a slice, a `Vec<u8>`, a mapped file.
 pub struct StreamReader<B> {
     data: B,
+    /// Offset of `data` in the data stream, bytes.
+    base: u64,
     decoder: Arc<Decoder>,
     slots: Box<[Cell<u64>]>,
     marks: Marks,
@@ -45,6 +47,8 @@ pub struct StreamReader<B> {
     clock: u64,
     /// Data stream class of the packets so far.
     stream: Option<usize>,
+    /// The packet before the current one.
+    before: Option<Packet>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,6 +63,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     pub fn new(decoder: Arc<Decoder>, data: B) -> Self {
         StreamReader {
             data,
+            base: 0,
+            before: None,
             slots: vec![Cell::new(0); decoder.slots].into_boxed_slice(),
             decoder,
             marks: Marks::default(),
@@ -92,11 +98,27 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         step
     }
 
-    /// Makes the packet at byte `offset` the next one; it gets this index. Losses before it are not known.
+    /// Makes the packet at byte `offset` of the data stream the next one; it gets this index. Losses before it are not
+    /// known.
     pub fn seek(&mut self, offset: u64, index: u64) {
         self.state = State::BetweenPackets;
         self.next_packet = (offset, index);
         self.marks = Marks::default();
+        self.before = None;
+    }
+
+    /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset` of the data
+    /// stream. Gives the bytes that were there. Clock and losses go on from the packet before.
+    ///
+    /// So a data stream can be read a packet at a time. `data` may hold less than the packet: header and context
+    /// suffice for [`Step::Packet`], whose [`Packet::packet_bits`] then says how much to bring; bring all of it under
+    /// the same index.
+    pub fn replace(&mut self, data: B, offset: u64, index: u64) -> B {
+        self.state = State::BetweenPackets;
+        self.next_packet = (offset, index);
+        self.base = offset;
+        self.limit = 0;
+        std::mem::replace(&mut self.data, data)
     }
 
     /// The current packet; the last one after its end.
@@ -151,26 +173,31 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The data stream from the current packet on.
     #[inline]
     fn packet_bytes(&self) -> &[u8] {
-        self.data.as_ref().get(self.marks.packet.offset as usize..).unwrap_or_default()
+        let data = self.data.as_ref();
+        let from = self.marks.packet.offset.saturating_sub(self.base).min(data.len() as u64);
+        &data[from as usize..]
     }
 
     fn begin_packet(&mut self) -> Result<Step, Error> {
         let (offset, index) = self.next_packet;
         let data = self.data.as_ref();
-        if offset >= data.len() as u64 {
+        let from = offset.saturating_sub(self.base);
+        if from >= data.len() as u64 {
             self.state = State::Done;
             return Ok(Step::End);
         }
         // Until the packet is known to be good there is nothing to look at.
         self.limit = 0;
-        let before = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
-        let before = (before.packet_bits > 0).then_some(before);
+        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
+        if last.packet_bits > 0 && last.index != index {
+            self.before = Some(last);
+        }
         self.marks = Marks {
             clock: self.marks.clock,
             packet: std::mem::take(&mut self.marks.packet),
             ..Marks::default()
         };
-        let data = &data[offset as usize..];
+        let data = &data[from as usize..];
         let available = data.len() as u64 * 8;
         let place = Place { index, offset };
 
@@ -233,7 +260,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let packet = &mut self.marks.packet;
         (packet.content_bits, packet.packet_bits) = (content, size);
         packet.data_stream_class = stream;
-        packet.compare(before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
+        packet.compare(self.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
         self.limit = content.min(available);
         self.at = at;
         self.next_packet = (offset.saturating_add(size / 8), index + 1);
@@ -248,7 +275,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         }
         let decoder = &*self.decoder;
         let stream = &decoder.streams[self.marks.packet.data_stream_class];
-        let data = &self.data.as_ref()[self.marks.packet.offset as usize..];
+        let data = &self.data.as_ref()[self.marks.packet.offset.saturating_sub(self.base) as usize..];
         let mut walk = Walk::new(data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
@@ -327,6 +354,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             None => "an event without id, and the metadata does not have exactly one event".to_owned(),
         };
         self.place().error(at, message)
+    }
+}
+
+impl<B> std::fmt::Debug for StreamReader<B> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("StreamReader").field("packet", &self.marks.packet).finish_non_exhaustive()
     }
 }
 
