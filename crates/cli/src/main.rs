@@ -1,2 +1,55 @@
-//! (to be written)
-fn main() {}
+//! The command `tracewing`: reads the command line and hands over to a module per subcommand.
+//!
+//! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a module and
+//! a variant of [`Command`].
+
+mod info;
+mod list;
+mod output;
+
+use anstyle::{AnsiColor, Style};
+use clap::{CommandFactory, Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings back.
+#[derive(Debug, Parser)]
+#[command(name = "tracewing", version, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Print the events of traces in the order of time
+    List(list::Args),
+    /// Say what a trace holds: when, where, clocks, streams, event classes, losses
+    Info(info::Args),
+    /// Print a completion script for a shell
+    #[command(
+        after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
+    )]
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+fn main() -> ExitCode {
+    let result = match Cli::parse().command {
+        Command::List(args) => list::run(&args),
+        Command::Info(args) => info::run(&args),
+        Command::Completions { shell } => {
+            clap_complete::generate(shell, &mut Cli::command(), "tracewing", &mut std::io::stdout());
+            Ok(ExitCode::SUCCESS)
+        }
+    };
+    result.unwrap_or_else(|error| {
+        if output::is_broken_pipe(&error) {
+            return ExitCode::SUCCESS;
+        }
+        let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+        anstream::eprintln!("{style}error{style:#}: {error:#}");
+        ExitCode::FAILURE
+    })
+}

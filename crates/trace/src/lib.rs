@@ -1,1 +1,75 @@
-//! (to be written)
+//! Opens trace folders (tracewing's own and any other CTF 1.8), merges their streams in time order, and prints events.
+//!
+//! ```no_run
+//! use tracewing_trace::{Merge, Message, Recording, Style, TextPrinter, TimeRange};
+//!
+//! let recording = Recording::open(&["my-trace"])?;
+//! let mut printer = TextPrinter::new(Style::default(), &recording);
+//! let mut merge = Merge::new(&recording, TimeRange::ALL);
+//! let mut line = Vec::new();
+//! while let Some(message) = merge.advance()? {
+//!     if let Message::Event(event) = message {
+//!         line.clear();
+//!         printer.event(&mut line, &event);
+//!         print!("{}", String::from_utf8_lossy(&line));
+//!     }
+//! }
+//! # Ok::<(), tracewing_trace::Error>(())
+//! ```
+//!
+//! | module | does |
+//! |---|---|
+//! | `find` | finds traces below a path |
+//! | `open` | metadata, and which stream files belong together |
+//! | `packet`, `clock`, `stream` | one stream: its packets by time, its events, its losses |
+//! | `merge`, `order` | all streams in one order |
+//! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
+//! | `pretty`, `print_form` | lines as the events' author meant them |
+//! | `json` | lines of JSON |
+//! | `select`, `glob`, `time_range`, `zone` | what of it a user wants to see |
+//! | `summary` | what there is in all: counts, losses, times |
+//!
+//! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
+
+mod clock;
+mod error;
+mod find;
+mod glob;
+mod json;
+mod merge;
+mod number;
+mod open;
+mod order;
+mod packet;
+mod pretty;
+mod print_form;
+mod select;
+mod stamp;
+mod stream;
+mod style;
+mod summary;
+mod text;
+mod text_value;
+mod time_range;
+mod zone;
+
+pub use error::Error;
+pub use find::{Found, find};
+pub use glob::Glob;
+pub use json::JsonPrinter;
+pub use merge::{EventRef, Lost, LostKind, Merge, Message};
+pub use open::{Recording, Stream, Trace};
+pub use select::Selection;
+pub use stamp::Stamp;
+pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
+pub use summary::{ClassSummary, StreamSummary, Summary, TraceSummary};
+pub use text::TextPrinter;
+pub use time_range::{TimePoint, TimeRange};
+pub use zone::{Civil, Zone};
+
+/// A UUID in its usual text form.
+pub fn uuid_text(uuid: &[u8; 16]) -> String {
+    let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+    let parts = [&uuid[..4], &uuid[4..6], &uuid[6..8], &uuid[8..10], &uuid[10..]];
+    parts.map(hex).join("-")
+}

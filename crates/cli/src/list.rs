@@ -1,0 +1,166 @@
+//! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
+
+use crate::output::{Output, raise_file_limit};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracewing_trace::{
+    ClockStyle, FieldStyle, JsonPrinter, Merge, Message, NameStyle, Recording, Selection, Style, TextPrinter,
+    TimePoint, TimeRange, Zone,
+};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+pub struct Args {
+    /// Folders: traces, or folders with traces below them
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    /// Print only the first N events
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    count: Option<u64>,
+
+    /// Leave out what lies before TIME
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+
+    /// Leave out what lies behind TIME
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+
+    /// Print only events whose names match GLOB; may be given several times
+    #[arg(short = 'e', long = "event", value_name = "GLOB")]
+    events: Vec<String>,
+
+    /// How to print events
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Print each event as its author meant it, with units
+    #[arg(long, conflicts_with = "format")]
+    pretty: bool,
+
+    /// Print stamps in cycles of the clock
+    #[arg(long)]
+    clock_cycles: bool,
+
+    /// Print stamps as seconds since the clock's origin
+    #[arg(long)]
+    clock_seconds: bool,
+
+    /// Print dates in stamps
+    #[arg(long)]
+    clock_date: bool,
+
+    /// Print and read times in UTC instead of the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+
+    /// Do not print the time since the previous event
+    #[arg(long)]
+    no_delta: bool,
+
+    /// What to print before the event's name: trace, trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel,
+    /// emf, all
+    #[arg(long, short = 'f', value_name = "FIELD", value_delimiter = ',')]
+    fields: Vec<String>,
+
+    /// Which names to print: payload, context, scope, header, all, none
+    #[arg(long, value_name = "NAME", value_delimiter = ',')]
+    names: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// A line per event, as babeltrace2 prints it
+    #[default]
+    Text,
+    /// A JSON object per line and event
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing list my-trace                          everything, merged by time
+  tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
+  tracewing list my-trace --from +1.5s --to +2s    half a second
+  tracewing list my-trace --pretty                 as the events' authors meant them
+  tracewing list my-trace --format json | jq .event";
+
+const LONG_HELP: &str = "\
+Examples:
+  tracewing list my-trace                          everything, merged by time
+  tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
+  tracewing list my-trace --from +1.5s --to +2s    half a second
+  tracewing list my-trace --pretty                 as the events' authors meant them
+  tracewing list my-trace --format json | jq .event
+
+TIME is one of
+  +1.5s, +200ms, +10us, +5ns, +2min, +1h           after the trace's begin
+  '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z    date and time
+  04:25:40.934685633                               on the day on which the trace begins
+  1795235140.934685633                             seconds since the clock's origin
+
+JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, specific_context and
+payload; those that an event does not have are left out. Enumerations are {\"value\": 1, \"labels\": [\"running\"]}.
+
+The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard error.
+Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, and the exit
+status is not 0.";
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
+    let style = Style {
+        clock: ClockStyle {
+            cycles: args.clock_cycles,
+            seconds: args.clock_seconds,
+            date: args.clock_date,
+            zone,
+        },
+        delta: !args.no_delta,
+        names: NameStyle::parse(&args.names)?,
+        fields: FieldStyle::parse(&args.fields)?,
+    };
+    let point = |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
+    let (from, to) = (point(&args.from)?, point(&args.to)?);
+
+    raise_file_limit();
+    let recording = Recording::open(&args.traces)?;
+    let begin = if from.is_some() || to.is_some() { recording.begin() } else { None };
+    let range = TimeRange::between(from, to, begin.unwrap_or(0), zone)?;
+    let mut selection = Selection::new(&args.events);
+    let mut text = match args.pretty {
+        true => TextPrinter::pretty(style, &recording),
+        false => TextPrinter::new(style, &recording),
+    };
+    let mut json = (args.format == Format::Json).then(JsonPrinter::new);
+    let mut left = args.count.unwrap_or(u64::MAX);
+    let mut merge = Merge::new(&recording, range);
+    let mut output = Output::new();
+    let mut warning = Vec::new();
+    while left > 0 {
+        match merge.advance() {
+            Ok(Some(Message::Event(event))) if selection.wants(&event) => {
+                left -= 1;
+                match &mut json {
+                    Some(json) => json.event(output.buffer(), &event),
+                    None => text.event(output.buffer(), &event),
+                }
+                output.settle()?;
+            }
+            Ok(Some(Message::Event(_))) => {}
+            Ok(Some(Message::Lost(lost, trace, stream))) => {
+                warning.clear();
+                text.lost(&mut warning, lost, trace, stream);
+                output.warn(&warning)?;
+            }
+            Ok(None) => break,
+            Err(error) => {
+                output.flush()?;
+                return Err(error.into());
+            }
+        }
+    }
+    output.flush()?;
+    Ok(ExitCode::SUCCESS)
+}

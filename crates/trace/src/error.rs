@@ -1,0 +1,60 @@
+//! The crate's one error type: what is wrong, in which file, where in it, and why.
+
+use std::path::{Path, PathBuf};
+
+/// Why a trace could not be found, opened or read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file or folder could not be opened or read.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// What the operating system said.
+        source: std::io::Error,
+    },
+    /// There is no trace where one was expected.
+    #[error("{}: {message}", path.display())]
+    NotATrace {
+        /// The path that was given.
+        path: PathBuf,
+        /// What was looked for.
+        message: String,
+    },
+    /// Metadata, a packet or an event record makes no sense.
+    #[error("{}: {source}", path.display())]
+    Ctf {
+        /// The file.
+        path: PathBuf,
+        /// Where in it, and what is wrong.
+        source: tracewing_ctf::Error,
+    },
+    /// A stream file ends, or changes, where it must not.
+    #[error("{}, byte {offset}: {message}", path.display())]
+    Stream {
+        /// The file.
+        path: PathBuf,
+        /// Offset in bytes.
+        offset: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// What a user asked for cannot be understood.
+    #[error("{0}")]
+    Usage(String),
+}
+
+impl Error {
+    /// Adds the path to what the operating system said.
+    pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
+        let path = path.to_owned();
+        |source| Error::Io { path, source }
+    }
+
+    /// Adds the path to what the decoder said.
+    pub(crate) fn ctf(path: &Path) -> impl FnOnce(tracewing_ctf::Error) -> Error {
+        let path = path.to_owned();
+        |source| Error::Ctf { path, source }
+    }
+}

@@ -1,0 +1,132 @@
+//! Finds the CTF traces at and below a path, and names them as babeltrace2 does.
+//!
+//! A folder with a regular file `metadata` is a trace, and nothing below it is looked at. So a tracewing folder gives
+//! `kernel` and `user`, an LTTng session one trace per domain and buffer owner, a rotated one those of every chunk.
+//! Folders are visited in the order in which the file system lists them: babeltrace2 does that too, and where two
+//! streams cannot be told apart the first one found comes first.
+
+use crate::Error;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Component, Path, PathBuf};
+
+/// Deepest nesting of folders that is followed.
+const MAX_DEPTH: usize = 64;
+
+/// A folder that holds a CTF trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The folder: absolute, without `.`, `..` and doubled slashes; symbolic links are kept.
+    pub path: PathBuf,
+    /// The path from where the search began, if that was further up.
+    pub name: Option<String>,
+}
+
+/// Finds the traces at or below `input`.
+///
+/// # Errors
+/// `input` does not exist or cannot be read, or there is no trace at or below it.
+pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
+    let root = normalize(input)?;
+    let meta = fs::metadata(&root).map_err(Error::io(input))?;
+    if !meta.is_dir() {
+        return Err(Error::NotATrace {
+            path: input.to_owned(),
+            message: "not a trace: a trace is a folder with a file `metadata` in it".into(),
+        });
+    }
+    let mut found = Vec::new();
+    visit(&root, &root, &mut vec![(meta.dev(), meta.ino())], &mut found)?;
+    if found.is_empty() {
+        return Err(Error::NotATrace {
+            path: input.to_owned(),
+            message: "no trace found: no file `metadata` in this folder or below it".into(),
+        });
+    }
+    Ok(found)
+}
+
+fn visit(
+    root: &Path,
+    folder: &Path,
+    above: &mut Vec<(u64, u64)>,
+    found: &mut Vec<Found>,
+) -> Result<(), Error> {
+    if fs::metadata(folder.join("metadata")).is_ok_and(|meta| meta.is_file()) {
+        let name = folder.strip_prefix(root).ok().filter(|name| !name.as_os_str().is_empty());
+        found.push(Found {
+            path: folder.to_owned(),
+            name: name.map(|name| name.to_string_lossy().into_owned()),
+        });
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let path = entry.map_err(Error::io(folder))?.path();
+        // What disappears meanwhile, or a link that leads nowhere, is no trace.
+        let Ok(meta) = fs::metadata(&path) else { continue };
+        let identity = (meta.dev(), meta.ino());
+        if !meta.is_dir() || above.contains(&identity) || above.len() >= MAX_DEPTH {
+            continue;
+        }
+        above.push(identity);
+        visit(root, &path, above, found)?;
+        above.pop();
+    }
+    Ok(())
+}
+
+/// The absolute path without `.`, `..` and doubled slashes, by its text alone.
+fn normalize(path: &Path) -> Result<PathBuf, Error> {
+    let absolute = std::path::absolute(path).map_err(Error::io(path))?;
+    let mut normal = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    Ok(normal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("metadata"), "").unwrap();
+    }
+
+    #[test]
+    fn finds_traces_below_and_names_them_from_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join("kernel"));
+        trace(&root.path().join("a/b/user"));
+        trace(&root.path().join("kernel/inner"));
+        let mut names: Vec<_> = find(root.path()).unwrap().into_iter().map(|found| found.name).collect();
+        names.sort();
+        assert_eq!(names, [Some("a/b/user".to_owned()), Some("kernel".to_owned())]);
+        let itself = find(&root.path().join("a/../kernel/.")).unwrap();
+        assert_eq!(itself, [Found { path: root.path().join("kernel"), name: None }]);
+    }
+
+    #[test]
+    fn a_link_that_leads_back_ends_the_search() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join("below/user"));
+        std::os::unix::fs::symlink(root.path(), root.path().join("below/up")).unwrap();
+        assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("no file `metadata`"), "{message}");
+        let message = find(&root.path().join("nowhere")).unwrap_err().to_string();
+        assert!(message.contains("nowhere: No such file"), "{message}");
+    }
+}

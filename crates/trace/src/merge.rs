@@ -1,0 +1,283 @@
+//! Merges the events of all streams into one order by time, in one pass.
+//!
+//! Memory is bounded by the number of streams: a packet and a heap entry each. Equal stamps go by [`crate::order`].
+
+use crate::Error;
+use crate::open::{Recording, Stream, Trace};
+use crate::order;
+use crate::stamp::Stamp;
+use crate::stream::{Item, StreamCursor};
+use crate::time_range::TimeRange;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+use tracewing_ctf::decode::{Event, Visitor};
+
+pub use crate::stream::{Lost, LostKind};
+
+/// What comes next in time.
+#[derive(Debug)]
+pub enum Message<'m> {
+    /// An event.
+    Event(EventRef<'m>),
+    /// Events or packets that the tracer could not record.
+    Lost(&'m Lost, &'m Trace, &'m Stream),
+}
+
+/// An event and where it comes from; valid until the merge goes on.
+#[derive(Debug)]
+pub struct EventRef<'m> {
+    recording: &'m Recording,
+    cursor: &'m StreamCursor,
+    stream: usize,
+    stamp: Option<Stamp>,
+}
+
+impl<'m> EventRef<'m> {
+    /// The trace.
+    pub fn trace(&self) -> &'m Trace {
+        &self.recording.traces()[self.trace_index()]
+    }
+
+    /// The trace's place in [`Recording::traces`].
+    pub fn trace_index(&self) -> usize {
+        self.stream().trace_index()
+    }
+
+    /// The data stream.
+    pub fn stream(&self) -> &'m Stream {
+        &self.recording.streams()[self.stream]
+    }
+
+    /// The stream's place in [`Recording::streams`].
+    pub fn stream_index(&self) -> usize {
+        self.stream
+    }
+
+    /// When it happened; `None` where its stream has no clock.
+    pub fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
+    /// The event itself.
+    pub fn decoded(&self) -> Event<'m> {
+        self.cursor.event()
+    }
+
+    /// A number that differs from packet to packet of the stream.
+    pub fn packet_serial(&self) -> u64 {
+        self.cursor.packet_serial()
+    }
+
+    /// The CPU whose buffer the packet comes from, where the packet context says.
+    pub fn cpu(&self) -> Option<u64> {
+        self.cursor.cpu()
+    }
+
+    /// Whether the packet has a context.
+    pub fn has_packet_context(&self) -> bool {
+        self.decoded().data_stream_class().packet_context.is_some()
+    }
+
+    /// Shows the members of the packet's context.
+    pub fn visit_packet_context(&self, visitor: &mut impl Visitor) {
+        self.cursor.visit_packet_context(visitor);
+    }
+}
+
+/// The merged events of a recording.
+#[derive(Debug)]
+pub struct Merge<'r> {
+    recording: &'r Recording,
+    range: TimeRange,
+    cursors: Vec<StreamCursor>,
+    /// What each stream has to give next.
+    heads: Vec<Head>,
+    ranks: Vec<u32>,
+    /// Whether some streams share a rank.
+    ambiguous: bool,
+    /// Streams that have not ended, in the order in which babeltrace2 asks them; only where ranks are shared.
+    active: Vec<usize>,
+    heap: BinaryHeap<Reverse<Key>>,
+    /// The stream whose head was given last.
+    current: Option<usize>,
+    started: bool,
+    last_ns: i64,
+}
+
+#[derive(Debug)]
+enum Head {
+    None,
+    Item(Item),
+    Failed(Error),
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Key {
+    ns: i64,
+    rank: u32,
+    stream: usize,
+}
+
+impl<'r> Merge<'r> {
+    /// Merges what lies in `range`; losses that reach beyond it are cut, and their count is then unknown.
+    pub fn new(recording: &'r Recording, range: TimeRange) -> Self {
+        let count = recording.streams().len();
+        let ranks = order::ranks(recording.traces(), recording.streams());
+        let highest = ranks.iter().max().map_or(0, |rank| *rank as usize + 1);
+        Merge {
+            recording,
+            range,
+            cursors: recording.streams().iter().map(|stream| recording.cursor(stream, range.begin)).collect(),
+            heads: std::iter::repeat_with(|| Head::None).take(count).collect(),
+            ambiguous: highest < count,
+            ranks,
+            active: (0..count).collect(),
+            heap: BinaryHeap::with_capacity(count),
+            current: None,
+            started: false,
+            last_ns: i64::MIN,
+        }
+    }
+
+    /// Goes on to what comes next; `None` at the end.
+    ///
+    /// # Errors
+    /// A stream cannot be read or decoded further. Everything before that point has been given by then.
+    pub fn advance(&mut self) -> Result<Option<Message<'_>>, Error> {
+        match self.next_stream()? {
+            Some(stream) => Ok(Some(self.message(stream))),
+            None => Ok(None),
+        }
+    }
+
+    fn message(&self, stream: usize) -> Message<'_> {
+        let recording = self.recording;
+        match &self.heads[stream] {
+            Head::Item(Item::Lost(lost)) => {
+                let stream = &recording.streams()[stream];
+                Message::Lost(lost, &recording.traces()[stream.trace_index()], stream)
+            }
+            Head::Item(Item::Event(stamp)) => {
+                Message::Event(EventRef { recording, cursor: &self.cursors[stream], stream, stamp: *stamp })
+            }
+            Head::None | Head::Failed(_) => unreachable!("only streams with an item are chosen"),
+        }
+    }
+
+    fn next_stream(&mut self) -> Result<Option<usize>, Error> {
+        if !self.started {
+            self.started = true;
+            for stream in 0..self.cursors.len() {
+                if let Some(key) = self.refill(stream) {
+                    self.heap.push(Reverse(key));
+                }
+            }
+        } else if let Some(stream) = self.current.take()
+            && let Some(key) = self.refill(stream)
+        {
+            // A stream often goes on alone for a while; then the heap is left as it is.
+            match self.heap.peek() {
+                Some(Reverse(next)) if self.ambiguous || *next < key => self.heap.push(Reverse(key)),
+                _ => return self.give(key),
+            }
+        }
+        let Some(Reverse(key)) = self.heap.pop() else { return Ok(None) };
+        let key = if self.ambiguous { self.settle(key) } else { key };
+        self.give(key)
+    }
+
+    /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
+    fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
+        if key.ns > self.range.end {
+            self.heap.clear();
+            return Ok(None);
+        }
+        if let Head::Failed(_) = self.heads[key.stream] {
+            let failed = std::mem::replace(&mut self.heads[key.stream], Head::None);
+            self.heap.clear();
+            return match failed {
+                Head::Failed(error) => Err(error),
+                Head::None | Head::Item(_) => Ok(None),
+            };
+        }
+        self.last_ns = self.last_ns.max(key.ns);
+        self.current = Some(key.stream);
+        if let Head::Item(Item::Lost(lost)) = &mut self.heads[key.stream] {
+            lost.cut_end(self.range.end);
+        }
+        Ok(Some(key.stream))
+    }
+
+    /// Fetches what `stream` has next and says where it belongs; `None` at the stream's end.
+    fn refill(&mut self, stream: usize) -> Option<Key> {
+        let (head, ns) = match self.cursors[stream].advance() {
+            Ok(Some(item)) => {
+                // What has no time of its own comes at once.
+                let ns = item.ns().unwrap_or(self.last_ns);
+                (Head::Item(item), ns)
+            }
+            Ok(None) => {
+                if let Some(at) = self.active.iter().position(|&active| active == stream) {
+                    self.active.swap_remove(at);
+                }
+                self.heads[stream] = Head::None;
+                return None;
+            }
+            Err(error) => {
+                let last = self.last_given(stream);
+                (Head::Failed(error), last)
+            }
+        };
+        self.heads[stream] = head;
+        Some(Key { ns, rank: self.ranks[stream], stream })
+    }
+
+    /// When the last event of `stream` was; what fails behind it comes right after it.
+    fn last_given(&self, stream: usize) -> i64 {
+        match &self.heads[stream] {
+            Head::Item(item) => item.ns().unwrap_or(self.last_ns),
+            Head::None | Head::Failed(_) => i64::MIN,
+        }
+    }
+
+    /// Among the streams whose heads have the stamp and the rank of `first`, chooses the one that goes first.
+    #[cold]
+    fn settle(&mut self, first: Key) -> Key {
+        let mut tied = vec![first];
+        while let Some(Reverse(key)) =
+            self.heap.peek().copied().filter(|Reverse(key)| (key.ns, key.rank) == (first.ns, first.rank))
+        {
+            self.heap.pop();
+            tied.push(key);
+        }
+        tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream));
+        let mut best = 0;
+        for candidate in 1..tied.len() {
+            if self.compare_heads(tied[candidate].stream, tied[best].stream) == Ordering::Less {
+                best = candidate;
+            }
+        }
+        let best = tied.swap_remove(best);
+        self.heap.extend(tied.into_iter().map(Reverse));
+        best
+    }
+
+    fn compare_heads(&self, left: usize, right: usize) -> Ordering {
+        let weight = |stream: usize| match &self.heads[stream] {
+            Head::Item(Item::Event(_)) => 0,
+            Head::Item(Item::Lost(lost)) if lost.kind == LostKind::Events => 1,
+            _ => 2,
+        };
+        let streams = self.recording.streams();
+        weight(left)
+            .cmp(&weight(right))
+            .then_with(|| match (&self.heads[left], &self.heads[right]) {
+                (Head::Item(Item::Event(_)), Head::Item(Item::Event(_))) => order::compare_classes(
+                    self.cursors[left].event().class(),
+                    self.cursors[right].event().class(),
+                ),
+                _ => Ordering::Equal,
+            })
+            .then_with(|| streams[left].name().cmp(streams[right].name()))
+    }
+}

@@ -1,0 +1,191 @@
+//! Numbers into a byte buffer, without allocation: decimal, octal, hexadecimal, binary, and C's `%g`.
+
+use std::io::Write;
+
+/// All two-digit numbers, in order.
+const PAIRS: &[u8; 200] =
+    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
+5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
+
+/// Appends `value` in base 10.
+#[inline]
+pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
+    if value < 10 {
+        out.push(b'0' + value as u8);
+        return;
+    }
+    let mut digits = [0; 20];
+    let start = fill(&mut digits, value);
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Appends `value` in base 10.
+#[inline]
+pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
+    if value < 0 {
+        out.push(b'-');
+    }
+    unsigned(out, value.unsigned_abs());
+}
+
+/// Appends `value` in base 10, with zeros in front up to `WIDTH` (at most 20) digits.
+#[inline]
+pub(crate) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
+    let mut digits = [b'0'; 20];
+    let start = fill(&mut digits, value).min(20 - WIDTH);
+    out.extend_from_slice(&digits[start..]);
+}
+
+/// Writes the digits at the end of `digits`; returns where they start.
+#[inline]
+fn fill(digits: &mut [u8; 20], mut value: u64) -> usize {
+    let mut at = digits.len();
+    while value >= 100 {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value >= 10 {
+        at -= 2;
+        let pair = value as usize * 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        at -= 1;
+        digits[at] = b'0' + value as u8;
+    }
+    at
+}
+
+/// Appends `value` in base 2, 8 or 16 (`SHIFT` 1, 3 or 4), capitals, without prefix.
+pub(crate) fn power_of_two<const SHIFT: u32>(out: &mut Vec<u8>, mut value: u64) {
+    let mut digits = [0; 64];
+    let mut at = digits.len();
+    loop {
+        at -= 1;
+        digits[at] = b"0123456789ABCDEF"[(value & ((1 << SHIFT) - 1)) as usize];
+        value >>= SHIFT;
+        if value == 0 {
+            break;
+        }
+    }
+    out.extend_from_slice(&digits[at..]);
+}
+
+/// Appends `value` as C's `%g` does: six significant digits, scientific below 1e-4 and from 1e6 on.
+pub(crate) fn general(out: &mut Vec<u8>, value: f64) {
+    if value.is_sign_negative() {
+        out.push(b'-');
+    }
+    let value = value.abs();
+    if value.is_nan() {
+        return out.extend_from_slice(b"nan");
+    }
+    if value.is_infinite() {
+        return out.extend_from_slice(b"inf");
+    }
+    // d.ddddde<exponent>, rounded once; everything else is moving the point.
+    let mut text = [0; 16];
+    let mut rest = &mut text[..];
+    if write!(rest, "{value:.5e}").is_err() {
+        return;
+    }
+    let length = 16 - rest.len();
+    let mut digits = [0; 6];
+    digits[0] = text[0];
+    digits[1..].copy_from_slice(&text[2..7]);
+    let exponent: i32 =
+        std::str::from_utf8(&text[8..length]).ok().and_then(|text| text.parse().ok()).unwrap_or(0);
+    let significant = 6 - digits.iter().rev().take_while(|digit| **digit == b'0').count();
+    let digits = &digits[..significant.max(1)];
+    if !(-4..6).contains(&exponent) {
+        out.push(digits[0]);
+        if digits.len() > 1 {
+            out.push(b'.');
+            out.extend_from_slice(&digits[1..]);
+        }
+        out.extend_from_slice(if exponent < 0 { b"e-" } else { b"e+" });
+        let magnitude = u64::from(exponent.unsigned_abs());
+        if magnitude < 10 {
+            out.push(b'0');
+        }
+        unsigned(out, magnitude);
+    } else if exponent < 0 {
+        out.extend_from_slice(b"0.");
+        out.resize(out.len() + (-exponent - 1) as usize, b'0');
+        out.extend_from_slice(digits);
+    } else {
+        let whole = exponent as usize + 1;
+        if digits.len() <= whole {
+            out.extend_from_slice(digits);
+            out.resize(out.len() + whole - digits.len(), b'0');
+        } else {
+            out.extend_from_slice(&digits[..whole]);
+            out.push(b'.');
+            out.extend_from_slice(&digits[whole..]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn text(write: impl FnOnce(&mut Vec<u8>)) -> String {
+        let mut out = Vec::new();
+        write(&mut out);
+        String::from_utf8(out).unwrap()
+    }
+
+    #[test]
+    fn integers() {
+        for value in [0, 1, 9, 10, 11, 99, 100, 101, 12345, 999_999, u64::MAX / 2, u64::MAX] {
+            assert_eq!(text(|out| unsigned(out, value)), value.to_string());
+            assert_eq!(text(|out| padded::<9>(out, value)), format!("{value:09}"));
+            assert_eq!(text(|out| padded::<20>(out, value)), format!("{value:020}"));
+            assert_eq!(text(|out| power_of_two::<4>(out, value)), format!("{value:X}"));
+            assert_eq!(text(|out| power_of_two::<3>(out, value)), format!("{value:o}"));
+            assert_eq!(text(|out| power_of_two::<1>(out, value)), format!("{value:b}"));
+        }
+        for value in [i64::MIN, -1, 0, 5, i64::MAX] {
+            assert_eq!(text(|out| signed(out, value)), value.to_string());
+        }
+    }
+
+    /// The C library is the oracle: over powers of ten, their neighbours, and pseudo-random bit patterns.
+    #[test]
+    fn reals_are_those_of_printf() {
+        let mut values: Vec<f64> =
+            (-330..310).map(|exponent| format!("1e{exponent}").parse().unwrap()).collect();
+        values.extend([
+            0.0,
+            999_999.5,
+            999_999.4,
+            9.999_995,
+            0.000_099_999_95,
+            123_456.5,
+            2.5,
+            5e-324,
+            f64::MAX,
+        ]);
+        values.extend([f64::NAN, f64::INFINITY]);
+        let mut state = 0x9E37_79B9_7F4A_7C15_u64;
+        for _ in 0..20_000 {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            values.push(f64::from_bits(state));
+            values.push((state >> 40) as f64 / 1024.0);
+        }
+        for value in values {
+            for value in [value, -value] {
+                let mut buffer = [0 as libc::c_char; 64];
+                // SAFETY: the buffer is writable, 64 bytes long, and longer than any %g result; the format takes
+                // one double.
+                let expected = unsafe {
+                    libc::snprintf(buffer.as_mut_ptr(), buffer.len(), c"%g".as_ptr(), value);
+                    std::ffi::CStr::from_ptr(buffer.as_ptr()).to_str().unwrap().to_owned()
+                };
+                assert_eq!(text(|out| general(out, value)), expected, "{value:e}");
+            }
+        }
+    }
+}

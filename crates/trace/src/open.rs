@@ -1,0 +1,260 @@
+//! Opens recordings: reads metadata, groups stream files into streams, and puts what belongs together into one trace.
+//!
+//! Traces with one UUID are one trace, as in babeltrace2: the chunks of a rotated LTTng session, or its snapshots,
+//! which may overlap. Of their metadata the one with the most classes serves all, since later ones only add.
+
+use crate::Error;
+use crate::find::{self, Found};
+use crate::stream::{self, StreamCursor};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_ctf::tsdl;
+
+/// Largest metadata file that is read, in bytes.
+const MAX_METADATA: u64 = 1 << 30;
+
+/// Everything found at the paths that a user gave.
+#[derive(Debug)]
+pub struct Recording {
+    inputs: Vec<PathBuf>,
+    traces: Vec<Trace>,
+    streams: Vec<Stream>,
+}
+
+/// A CTF trace.
+#[derive(Debug)]
+pub struct Trace {
+    name: String,
+    folders: Vec<PathBuf>,
+    decoder: Arc<Decoder>,
+}
+
+/// A data stream: one or several files whose packets belong together.
+#[derive(Debug)]
+pub struct Stream {
+    trace: usize,
+    name: String,
+    class_id: u64,
+    /// What packet headers say, if they do.
+    instance_id: Option<u64>,
+    id: u64,
+    files: Vec<StreamFile>,
+}
+
+/// A file of a data stream.
+#[derive(Debug, Clone)]
+pub(crate) struct StreamFile {
+    pub(crate) path: PathBuf,
+    /// When its first packet begins, in nanoseconds since the clock's origin.
+    pub(crate) begin: Option<i64>,
+}
+
+impl Recording {
+    /// Opens the traces at and below `inputs`.
+    ///
+    /// # Errors
+    /// A path leads to no trace, metadata cannot be read, or a folder cannot be listed. A stream file that cannot be
+    /// read is no error here: the merge reports it where it gets there.
+    pub fn open<P: AsRef<Path>>(inputs: &[P]) -> Result<Self, Error> {
+        let mut groups: Vec<Vec<(Found, Arc<TraceClass>)>> = Vec::new();
+        for input in inputs {
+            for found in find::find(input.as_ref())? {
+                let class = read_metadata(&found.path)?;
+                let same = |group: &&mut Vec<(Found, Arc<TraceClass>)>| {
+                    class.uuid.is_some() && group[0].1.uuid == class.uuid
+                };
+                match groups.iter_mut().find(same) {
+                    Some(group) => group.push((found, class)),
+                    None => groups.push(vec![(found, class)]),
+                }
+            }
+        }
+        let mut recording = Recording {
+            inputs: inputs.iter().map(|input| input.as_ref().to_owned()).collect(),
+            traces: Vec::new(),
+            streams: Vec::new(),
+        };
+        for group in groups {
+            recording.add(group)?;
+        }
+        Ok(recording)
+    }
+
+    /// The paths that were given.
+    pub fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// The traces, in the order in which they were found.
+    pub fn traces(&self) -> &[Trace] {
+        &self.traces
+    }
+
+    /// The data streams of all traces, those of one trace together.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.
+    pub fn begin(&self) -> Option<i64> {
+        self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
+    }
+
+    /// Reads `stream` from its first packet that does not end before `from`.
+    pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
+        StreamCursor::new(self.traces[stream.trace].decoder.clone(), stream.files.clone(), from)
+    }
+
+    /// Adds traces that share a UUID as one.
+    fn add(&mut self, group: Vec<(Found, Arc<TraceClass>)>) -> Result<(), Error> {
+        let size = |class: &TraceClass| {
+            let streams = &class.data_stream_classes;
+            streams.len() + streams.iter().map(|stream| stream.event_record_classes.len()).sum::<usize>()
+        };
+        let mut best = 0;
+        for at in 1..group.len() {
+            if size(&group[at].1) > size(&group[best].1) {
+                best = at;
+            }
+        }
+        let class = group[best].1.clone();
+        let decoder =
+            Decoder::new(class.clone()).map_err(Error::ctf(&group[best].0.path.join("metadata")))?;
+        let suffix = if group.len() == 1 { group[0].0.name.as_deref() } else { None };
+        let trace = self.traces.len();
+        let first = self.streams.len();
+        let others = (0..group.len()).filter(|&at| at != best);
+        for at in std::iter::once(best).chain(others) {
+            self.add_files(trace, first, &group[at].0.path, &decoder)?;
+        }
+        let mut next_id = 0;
+        for stream in &mut self.streams[first..] {
+            stream.files.sort_by_key(|file| file.begin);
+            stream.name = stream.files[0].path.to_string_lossy().into_owned();
+            stream.id = stream.instance_id.unwrap_or_else(|| {
+                next_id += 1;
+                next_id - 1
+            });
+        }
+        self.traces.push(Trace {
+            name: trace_name(&class, suffix),
+            folders: group.into_iter().map(|(found, _)| found.path).collect(),
+            decoder,
+        });
+        Ok(())
+    }
+
+    /// Adds the stream files of a folder to the streams from `first` on.
+    fn add_files(
+        &mut self,
+        trace: usize,
+        first: usize,
+        folder: &Path,
+        decoder: &Arc<Decoder>,
+    ) -> Result<(), Error> {
+        for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+            let path = entry.map_err(Error::io(folder))?.path();
+            let name = path.file_name().unwrap_or_default().as_encoded_bytes();
+            let is_stream = name != b"metadata"
+                && !name.starts_with(b".")
+                && fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+            if !is_stream {
+                continue;
+            }
+            // A file that cannot be read keeps its place as a stream of its own, for the merge to report.
+            let head = stream::first_packet(decoder, &path).ok();
+            let begin = head.as_ref().and_then(|head| head.begin);
+            let class_id = head.as_ref().map_or(0, |head| head.class_id);
+            // Without stamps there is no telling which of two files comes first, so they stay apart.
+            let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
+            let file = StreamFile { path, begin };
+            let same = |stream: &&mut Stream| {
+                instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
+            };
+            match self.streams[first..].iter_mut().find(same) {
+                Some(stream) => stream.files.push(file),
+                None => self.streams.push(Stream {
+                    trace,
+                    name: String::new(),
+                    class_id,
+                    instance_id,
+                    id: 0,
+                    files: vec![file],
+                }),
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Trace {
+    /// Host name and path from where the search began, as far as there are any.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folders: one, or those of all chunks or snapshots.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// What the metadata says.
+    pub fn class(&self) -> &TraceClass {
+        self.decoder.trace_class()
+    }
+
+    /// What the metadata notes about the event class `id` under `key`: `description`, `print`, `file`, `line`, or
+    /// `unit_<field>`.
+    pub fn note(&self, id: u64, key: &str) -> Option<&EnvValue> {
+        self.class().env(&format!("event_{id}_{key}"))
+    }
+}
+
+impl Stream {
+    /// The place of its trace in [`Recording::traces`].
+    pub fn trace_index(&self) -> usize {
+        self.trace
+    }
+
+    /// The path of its earliest file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The id of its data stream class.
+    pub fn class_id(&self) -> u64 {
+        self.class_id
+    }
+
+    /// Its own id within that class; a number is given to one that does not say.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its files, by time.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+}
+
+fn trace_name(class: &TraceClass, suffix: Option<&str>) -> String {
+    match (class.env("hostname"), suffix) {
+        (Some(EnvValue::String(host)), Some(suffix)) => format!("{host}/{suffix}"),
+        (Some(EnvValue::String(host)), None) => host.clone(),
+        (_, suffix) => suffix.unwrap_or_default().to_owned(),
+    }
+}
+
+fn read_metadata(folder: &Path) -> Result<Arc<TraceClass>, Error> {
+    let path = folder.join("metadata");
+    let size = fs::metadata(&path).map_err(Error::io(&path))?.len();
+    if size > MAX_METADATA {
+        let message = format!("the metadata has {size} bytes; more than {MAX_METADATA} are not read");
+        return Err(Error::Stream { path, offset: 0, message });
+    }
+    let bytes = fs::read(&path).map_err(Error::io(&path))?;
+    tsdl::parse(&bytes).map(Arc::new).map_err(Error::ctf(&path))
+}

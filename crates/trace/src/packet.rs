@@ -1,0 +1,338 @@
+//! One stream file, packet by packet: looks at a packet's header first, and reads all of it only when asked to.
+
+use crate::Error;
+use crate::clock::Clock;
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tracewing_ctf::decode::{Decoder, Event, Packet, Step, StreamReader, Visitor};
+use tracewing_ctf::model::{DataStreamClass, FieldClass, Scope, StructureClass, TraceClass};
+
+/// Bytes read to look at a header when nothing is known about the packet's size.
+const FIRST_LOOK: usize = 4096;
+
+/// What a packet's header and context say. Stamps are in nanoseconds since the clock's origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct PacketHead {
+    pub(crate) class_id: u64,
+    pub(crate) instance_id: Option<u64>,
+    pub(crate) begin_ns: Option<i64>,
+    pub(crate) end_ns: Option<i64>,
+    /// Events lost in the stream so far.
+    pub(crate) discarded: Option<Counter>,
+    pub(crate) sequence: Option<Counter>,
+    pub(crate) cpu: Option<u64>,
+    pub(crate) bytes: u64,
+}
+
+/// A counter that may wrap.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Counter {
+    pub(crate) value: u64,
+    /// Its size in bits, 1 to 64.
+    pub(crate) bits: u32,
+}
+
+impl Counter {
+    /// How far it went since `before`.
+    pub(crate) fn since(self, before: Counter) -> u64 {
+        self.value.wrapping_sub(before.value) & (u64::MAX >> (64 - self.bits.clamp(1, 64)))
+    }
+}
+
+/// A stream file and the packet where its reader stands.
+pub(crate) struct PacketFile {
+    path: PathBuf,
+    decoder: Arc<Decoder>,
+    handle: Option<File>,
+    /// Offset in bytes of the packet to be looked at, or being read.
+    offset: u64,
+    index: u64,
+    head: Option<PacketHead>,
+    /// Stands behind the packet's header; holds at least that much of it.
+    reader: Option<StreamReader<Vec<u8>>>,
+    /// Bytes that `reader` holds.
+    held: usize,
+    /// Bytes to read for the next look.
+    look: usize,
+    clock: Option<(u64, Option<Clock>)>,
+}
+
+impl std::fmt::Debug for PacketFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketFile")
+            .field("path", &self.path)
+            .field("offset", &self.offset)
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PacketFile {
+    pub(crate) fn new(path: PathBuf, decoder: Arc<Decoder>) -> Self {
+        PacketFile {
+            path,
+            decoder,
+            handle: None,
+            offset: 0,
+            index: 0,
+            head: None,
+            reader: None,
+            held: 0,
+            look: FIRST_LOOK,
+            clock: None,
+        }
+    }
+
+    /// The header of the packet at hand; `None` at the end of the file.
+    pub(crate) fn head(&mut self) -> Result<Option<PacketHead>, Error> {
+        if let Some(head) = self.head {
+            return Ok(Some(head));
+        }
+        let size = self.size()?;
+        if self.offset >= size {
+            return Ok(None);
+        }
+        let rest = size - self.offset;
+        let mut want = (self.look as u64).min(rest);
+        loop {
+            let bytes = self.read(want)?;
+            let held = bytes.len();
+            let mut reader = StreamReader::new(self.decoder.clone(), bytes);
+            match reader.advance() {
+                // Without a size, the packet is all that follows.
+                Ok(Step::Packet) => {
+                    let Some(class) = reader.data_stream_class() else { return Ok(None) };
+                    // Without a size, the packet is all that follows.
+                    if want < rest && !has_size(class) {
+                        want = rest;
+                        continue;
+                    }
+                    let head = self.note(class, reader.packet(), rest)?;
+                    self.head = Some(head);
+                    self.reader = Some(reader);
+                    self.held = held;
+                    return Ok(Some(head));
+                }
+                Ok(_) => return Ok(None),
+                // The header itself may be longer than what was looked at.
+                Err(_) if want < rest => want = want.saturating_mul(4).min(rest),
+                Err(error) => return Err(self.at(error)),
+            }
+        }
+    }
+
+    /// Collects what the header says, and checks its size against the file's.
+    fn note(&mut self, class: &DataStreamClass, packet: &Packet, rest: u64) -> Result<PacketHead, Error> {
+        let class_id = class.id;
+        let bytes = packet.packet_bits.div_ceil(8);
+        if bytes > rest {
+            return Err(self.error(format!(
+                "packet {} claims {bytes} bytes, but the file ends {rest} bytes after its beginning",
+                self.index
+            )));
+        }
+        if bytes == 0 {
+            return Err(self.error(format!("packet {} claims to have no bytes", self.index)));
+        }
+        let clock = match self.clock {
+            Some((id, clock)) if id == class_id => clock,
+            _ => {
+                let clock = self.find_clock(class)?;
+                self.clock = Some((class_id, clock));
+                clock
+            }
+        };
+        let ns = |cycles: Option<u64>| match (cycles, clock) {
+            (Some(cycles), Some(clock)) => clock.ns(cycles).map(Some).ok_or_else(|| {
+                self.error(format!(
+                    "packet {}: the stamp {cycles} lies outside of what nanoseconds can say",
+                    self.index
+                ))
+            }),
+            _ => Ok(None),
+        };
+        Ok(PacketHead {
+            class_id,
+            instance_id: packet.stream_instance_id,
+            begin_ns: ns(packet.begin)?,
+            end_ns: ns(packet.end)?,
+            discarded: packet.discarded.map(|value| Counter { value, bits: bits(class, "events_discarded") }),
+            sequence: packet.seq.map(|value| Counter { value, bits: bits(class, "packet_seq_num") }),
+            cpu: packet.cpu_id,
+            bytes,
+        })
+    }
+
+    /// The clock of a data stream class: the one that any of its stamps is mapped to.
+    fn find_clock(&self, class: &DataStreamClass) -> Result<Option<Clock>, Error> {
+        let trace = self.decoder.trace_class();
+        let scopes = [&class.packet_context, &class.event_header, &class.common_context];
+        let Some(name) = scopes.into_iter().flatten().find_map(mapped_clock) else { return Ok(None) };
+        let Some(class) = TraceClass::clock_class(trace, name) else { return Ok(None) };
+        match Clock::new(class) {
+            Some(clock) => Ok(Some(clock)),
+            None => {
+                Err(self
+                    .error(format!("the offset of clock `{name}` lies outside of what nanoseconds can say")))
+            }
+        }
+    }
+
+    /// Makes sure that all of the packet at hand is in memory, for [`PacketFile::step`].
+    pub(crate) fn enter_packet(&mut self) -> Result<(), Error> {
+        let Some(head) = self.head()? else { return Ok(()) };
+        self.look = usize::try_from(head.bytes).unwrap_or(FIRST_LOOK).max(FIRST_LOOK);
+        if self.held as u64 >= head.bytes {
+            return Ok(());
+        }
+        let bytes = self.read(head.bytes)?;
+        if (bytes.len() as u64) < head.bytes {
+            return Err(
+                self.error(format!("packet {}: the file became shorter while it was read", self.index))
+            );
+        }
+        self.held = bytes.len();
+        let mut reader = StreamReader::new(self.decoder.clone(), bytes);
+        reader.advance().map_err(|error| self.at(error))?;
+        self.reader = Some(reader);
+        Ok(())
+    }
+
+    /// Goes on to the next event, or to the packet's end.
+    #[inline]
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
+        match &mut self.reader {
+            Some(reader) => match reader.advance() {
+                Ok(step) => Ok(step),
+                Err(error) => Err(self.at(error)),
+            },
+            None => Ok(Step::End),
+        }
+    }
+
+    /// Goes on behind the packet at hand.
+    pub(crate) fn leave_packet(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.offset += head.bytes;
+            self.index += 1;
+        }
+        self.reader = None;
+        self.held = 0;
+    }
+
+    /// Gives back file handle and memory; the next look takes them again.
+    pub(crate) fn rest(&mut self) {
+        self.handle = None;
+        self.reader = None;
+        self.held = 0;
+        self.look = FIRST_LOOK;
+    }
+
+    /// The event that the last step gave.
+    ///
+    /// # Panics
+    /// Outside of a packet.
+    #[inline]
+    pub(crate) fn event(&self) -> Event<'_> {
+        self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
+    }
+
+    /// Shows the members of the packet's header or context.
+    pub(crate) fn visit_packet(&self, scope: Scope, visitor: &mut impl Visitor) {
+        if let Some(reader) = &self.reader {
+            reader.visit_packet(scope, visitor);
+        }
+    }
+
+    /// The clock of the packet at hand.
+    pub(crate) fn clock(&self) -> Option<Clock> {
+        self.clock.and_then(|(_, clock)| clock)
+    }
+
+    /// An error in the packet at hand.
+    pub(crate) fn error(&self, message: String) -> Error {
+        Error::Stream { path: self.path.clone(), offset: self.offset, message }
+    }
+
+    /// Makes a decoder's error, which counts from the packet, count from the file.
+    #[cold]
+    fn at(&self, error: tracewing_ctf::Error) -> Error {
+        use tracewing_ctf::Error::Packet as InPacket;
+        let source = match error {
+            InPacket { packet, packet_offset, offset_bits, message } => InPacket {
+                packet: packet + self.index,
+                packet_offset: packet_offset + self.offset,
+                offset_bits: offset_bits.saturating_add(self.offset.saturating_mul(8)),
+                message,
+            },
+            other => other,
+        };
+        Error::Ctf { path: self.path.clone(), source }
+    }
+
+    fn size(&mut self) -> Result<u64, Error> {
+        let path = &self.path;
+        if self.handle.is_none() {
+            self.handle = Some(File::open(path).map_err(Error::io(path))?);
+        }
+        let handle = self.handle.as_ref().map(File::metadata).transpose().map_err(Error::io(path))?;
+        Ok(handle.map_or(0, |meta| meta.len()))
+    }
+
+    /// Up to `length` bytes from the packet's beginning; the file has that many, as far as is known.
+    fn read(&mut self, length: u64) -> Result<Vec<u8>, Error> {
+        self.size()?;
+        let path = &self.path;
+        let length =
+            usize::try_from(length).map_err(|_| self.error("the packet does not fit memory".into()))?;
+        let mut bytes = vec![0; length];
+        let Some(handle) = &self.handle else { return Ok(Vec::new()) };
+        let mut filled = 0;
+        while filled < length {
+            match handle.read_at(&mut bytes[filled..], self.offset + filled as u64) {
+                Ok(0) => break,
+                Ok(count) => filled += count,
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::io(path)(error)),
+            }
+        }
+        bytes.truncate(filled);
+        Ok(bytes)
+    }
+}
+
+/// Whether packets of the class say how long they are.
+fn has_size(class: &DataStreamClass) -> bool {
+    let sizes = ["packet_size", "content_size"];
+    class
+        .packet_context
+        .as_ref()
+        .is_some_and(|context| sizes.iter().any(|name| context.member(name).is_some()))
+}
+
+/// The size in bits of an integer in the packet context.
+fn bits(class: &DataStreamClass, name: &str) -> u32 {
+    match class.packet_context.as_ref().and_then(|context| context.member(name)).map(|member| &member.class) {
+        Some(FieldClass::Integer(class)) => class.size,
+        Some(FieldClass::Enumeration(class)) => class.integer.size,
+        _ => 64,
+    }
+}
+
+/// The clock to which some integer in `class` is mapped.
+fn mapped_clock(class: &StructureClass) -> Option<&str> {
+    fn search(class: &FieldClass) -> Option<&str> {
+        match class {
+            FieldClass::Integer(class) => class.mapped_clock.as_deref(),
+            FieldClass::Enumeration(class) => class.integer.mapped_clock.as_deref(),
+            FieldClass::Structure(class) => mapped_clock(class),
+            FieldClass::StaticArray(class) => search(&class.element),
+            FieldClass::DynamicArray(class) => search(&class.element),
+            FieldClass::Variant(class) => class.options.iter().find_map(|option| search(&option.class)),
+            FieldClass::Float(_) | FieldClass::String(_) => None,
+        }
+    }
+    class.members.iter().find_map(|member| search(&member.class))
+}

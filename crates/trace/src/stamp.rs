@@ -1,0 +1,183 @@
+//! Prints time stamps and the time between them, as babeltrace2 does.
+
+use crate::number;
+use crate::style::{ClockStyle, Style};
+use std::io::Write;
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// babeltrace2's "there is none"; a stamp or a distance of that very value is taken for none there, and here.
+const NONE: u64 = u64::MAX;
+
+/// Where an event lies on its clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stamp {
+    /// The clock's value.
+    pub cycles: u64,
+    /// Nanoseconds since the clock's origin, which is the Unix epoch for most traces.
+    pub ns: i64,
+}
+
+/// Prints stamps; remembers the previous one and the previous second.
+#[derive(Debug)]
+pub(crate) struct StampPrinter {
+    clock: ClockStyle,
+    delta: bool,
+    names: bool,
+    last: u64,
+    distance: u64,
+    /// The second whose date and time of day `text` holds.
+    second: Option<i64>,
+    text: Vec<u8>,
+    warned_of_negative: bool,
+}
+
+impl StampPrinter {
+    pub(crate) fn new(style: &Style) -> Self {
+        StampPrinter {
+            clock: style.clock,
+            delta: style.delta,
+            names: style.names.header,
+            last: NONE,
+            distance: NONE,
+            second: None,
+            text: Vec::new(),
+            warned_of_negative: false,
+        }
+    }
+
+    /// Appends an event's stamp, and its distance from the previous event.
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
+        out.extend_from_slice(if self.names { b"timestamp = " } else { b"[" });
+        let now = if self.clock.cycles {
+            number::padded::<20>(out, stamp.cycles);
+            stamp.cycles
+        } else {
+            self.wall(out, stamp.ns);
+            stamp.ns as u64
+        };
+        if self.last != NONE {
+            self.distance = now.wrapping_sub(self.last);
+        }
+        self.last = now;
+        if !self.names {
+            out.extend_from_slice(b"] ");
+        }
+        if self.delta {
+            out.extend_from_slice(if self.names { b", delta = +" } else { b"(+" });
+            self.distance(out);
+            if !self.names {
+                out.extend_from_slice(b") ");
+            }
+        }
+    }
+
+    fn distance(&self, out: &mut Vec<u8>) {
+        match (self.clock.cycles, self.distance) {
+            (true, NONE) => out.extend_from_slice(b"????????????"),
+            (true, distance) => number::padded::<12>(out, distance),
+            (false, NONE) => out.extend_from_slice(b"?.?????????"),
+            (false, distance) => {
+                number::unsigned(out, distance / NS_PER_S as u64);
+                out.push(b'.');
+                number::padded::<9>(out, distance % NS_PER_S as u64);
+            }
+        }
+    }
+
+    /// Appends a stamp as date, time of day or seconds.
+    pub(crate) fn wall(&mut self, out: &mut Vec<u8>, ns: i64) {
+        // babeltrace2 splits towards zero and prints magnitudes; a negative stamp gets a sign only as seconds.
+        let (second, rest) = (ns / NS_PER_S, (ns % NS_PER_S).unsigned_abs());
+        let negative = ns < 0;
+        let warn = negative && !self.clock.seconds && !self.warned_of_negative;
+        if warn {
+            self.warned_of_negative = true;
+            eprintln!("[warning] Fallback to [sec.ns] to print negative time value. Use --clock-seconds.");
+        }
+        if self.clock.seconds || warn || !self.remember(second.abs()) {
+            if negative {
+                out.push(b'-');
+            }
+            number::unsigned(out, second.unsigned_abs());
+        } else {
+            out.extend_from_slice(&self.text);
+        }
+        out.push(b'.');
+        number::padded::<9>(out, rest);
+    }
+
+    /// Makes `text` the date and time of day of `second`; false where there is none.
+    fn remember(&mut self, second: i64) -> bool {
+        if self.second == Some(second) {
+            return true;
+        }
+        let Some(civil) = self.clock.zone.civil(second) else { return false };
+        self.text.clear();
+        let written = if self.clock.date {
+            write!(
+                self.text,
+                "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+                civil.year, civil.month, civil.day, civil.hour, civil.minute, civil.second
+            )
+        } else {
+            write!(self.text, "{:02}:{:02}:{:02}", civil.hour, civil.minute, civil.second)
+        };
+        self.second = written.is_ok().then_some(second);
+        self.second.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::zone::Zone;
+
+    fn print(clock: ClockStyle, stamps: &[i64]) -> Vec<String> {
+        let style = Style { clock, ..Style::default() };
+        let mut printer = StampPrinter::new(&style);
+        stamps
+            .iter()
+            .map(|&ns| {
+                let mut out = Vec::new();
+                printer.event(&mut out, Stamp { cycles: ns as u64, ns });
+                String::from_utf8(out).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_clock_style() {
+        let stamps = [1_795_235_140_934_685_633, 1_795_235_142_000_000_001];
+        let utc = ClockStyle { zone: Zone::Utc, ..ClockStyle::default() };
+        assert_eq!(
+            print(utc, &stamps),
+            ["[04:25:40.934685633] (+?.?????????) ", "[04:25:42.000000001] (+1.065314368) "]
+        );
+        assert_eq!(
+            print(ClockStyle { date: true, ..utc }, &stamps)[1],
+            "[2026-11-21 04:25:42.000000001] (+1.065314368) "
+        );
+        assert_eq!(
+            print(ClockStyle { seconds: true, ..utc }, &stamps)[1],
+            "[1795235142.000000001] (+1.065314368) "
+        );
+        assert_eq!(
+            print(ClockStyle { cycles: true, ..utc }, &stamps),
+            ["[01795235140934685633] (+????????????) ", "[01795235142000000001] (+001065314368) "]
+        );
+    }
+
+    #[test]
+    fn stamps_before_the_origin() {
+        let clock = ClockStyle { seconds: true, zone: Zone::Utc, ..ClockStyle::default() };
+        assert_eq!(
+            print(clock, &[-1_500_000_000, i64::MIN, -2]),
+            [
+                "[-1.500000000] (+?.?????????) ",
+                "[-9223372036.854775808] (+9223372038.354775808) ",
+                "[-0.000000002] (+9223372036.854775806) "
+            ]
+        );
+    }
+}

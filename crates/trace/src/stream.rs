@@ -1,0 +1,304 @@
+//! One data stream: its packets by time across its files, their events, and the losses between them.
+//!
+//! Packets are read one at a time, with `pread` into memory of their own. A file that shrinks under the reader thus
+//! gives an error; a mapping would give SIGBUS.
+
+use crate::Error;
+use crate::clock::Clock;
+use crate::open::StreamFile;
+use crate::packet::{PacketFile, PacketHead};
+use crate::stamp::Stamp;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use tracewing_ctf::decode::{Decoder, Event, Step, Visitor};
+use tracewing_ctf::model::Scope;
+
+/// Events or packets that the tracer could not record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// What is lost.
+    pub kind: LostKind,
+    /// How many; `None` where only that some may be lost is known.
+    pub count: Option<u64>,
+    /// Between which stamps, in nanoseconds since the clock's origin; `None` where packets have no stamps.
+    pub range: Option<(i64, i64)>,
+}
+
+/// What is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostKind {
+    /// Events that found no room in a sub-buffer.
+    Events,
+    /// Whole packets, overwritten before they were read.
+    Packets,
+}
+
+impl Lost {
+    /// Cuts off what lies before `begin`; `None` where nothing is left.
+    fn cut_begin(mut self, begin: i64) -> Option<Self> {
+        if let Some((first, last)) = &mut self.range {
+            if *last < begin {
+                return None;
+            }
+            if *first < begin {
+                *first = begin;
+                self.count = None;
+            }
+        }
+        Some(self)
+    }
+
+    /// Cuts off what lies behind `end`.
+    pub(crate) fn cut_end(&mut self, end: i64) {
+        if let Some((_, last)) = &mut self.range
+            && *last > end
+        {
+            *last = end;
+            self.count = None;
+        }
+    }
+}
+
+/// What a stream has next.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Event(Option<Stamp>),
+    Lost(Lost),
+}
+
+impl Item {
+    /// When it happened, in nanoseconds since the clock's origin.
+    #[inline]
+    pub(crate) fn ns(&self) -> Option<i64> {
+        match self {
+            Item::Event(stamp) => stamp.map(|stamp| stamp.ns),
+            Item::Lost(lost) => lost.range.map(|(begin, _)| begin),
+        }
+    }
+}
+
+/// What a cursor came across so far.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// First and last stamp of packets and events, in nanoseconds since the clock's origin.
+    pub(crate) range: Option<(i64, i64)>,
+    /// The CPU; `Some(None)` where packets name none, or different ones.
+    pub(crate) cpu: Option<Option<u64>>,
+}
+
+impl Totals {
+    fn packet(&mut self, head: &PacketHead) {
+        self.packets += 1;
+        self.bytes += head.bytes;
+        // A packet that a crash left open has an end before its begin.
+        let end = head.end_ns.filter(|end| Some(*end) >= head.begin_ns);
+        for ns in [head.begin_ns, end].into_iter().flatten() {
+            self.stamp(ns);
+        }
+        let cpu = *self.cpu.get_or_insert(head.cpu);
+        self.cpu = Some(cpu.filter(|_| cpu == head.cpu));
+    }
+
+    #[inline]
+    fn stamp(&mut self, ns: i64) {
+        let (first, last) = self.range.unwrap_or((ns, ns));
+        self.range = Some((first.min(ns), last.max(ns)));
+    }
+}
+
+/// What the first packet of a file says about its stream.
+pub(crate) struct FirstPacket {
+    pub(crate) class_id: u64,
+    pub(crate) instance_id: Option<u64>,
+    /// Nanoseconds since the clock's origin.
+    pub(crate) begin: Option<i64>,
+}
+
+/// Reads the first packet's header of a stream file.
+pub(crate) fn first_packet(decoder: &Arc<Decoder>, path: &Path) -> Result<FirstPacket, Error> {
+    let mut file = PacketFile::new(path.to_owned(), decoder.clone());
+    let head = file
+        .head()?
+        .ok_or_else(|| Error::NotATrace { path: path.to_owned(), message: "the file is empty".into() })?;
+    Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
+}
+
+/// Reads a data stream from its beginning to its end.
+#[derive(Debug)]
+pub(crate) struct StreamCursor {
+    files: Vec<PacketFile>,
+    /// The file whose packet is being decoded.
+    current: Option<usize>,
+    /// Events before it are passed over, in nanoseconds since the clock's origin.
+    from: i64,
+    previous: Option<PacketHead>,
+    pending: VecDeque<Lost>,
+    clock: Option<Clock>,
+    totals: Totals,
+}
+
+impl StreamCursor {
+    pub(crate) fn new(decoder: Arc<Decoder>, files: Vec<StreamFile>, from: i64) -> Self {
+        StreamCursor {
+            files: files.into_iter().map(|file| PacketFile::new(file.path, decoder.clone())).collect(),
+            current: None,
+            from,
+            previous: None,
+            pending: VecDeque::new(),
+            clock: None,
+            totals: Totals::default(),
+        }
+    }
+
+    /// Goes on to the next item; `None` at the end of the stream.
+    pub(crate) fn advance(&mut self) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(lost) = self.pending.pop_front() {
+                return Ok(Some(Item::Lost(lost)));
+            }
+            let Some(current) = self.current else {
+                if !self.next_packet()? {
+                    return Ok(None);
+                }
+                continue;
+            };
+            match self.files[current].step()? {
+                Step::Event => {
+                    let stamp = self.stamp(current)?;
+                    if let Some(stamp) = stamp {
+                        self.totals.stamp(stamp.ns);
+                        if stamp.ns < self.from {
+                            continue;
+                        }
+                    }
+                    return Ok(Some(Item::Event(stamp)));
+                }
+                Step::Packet => {}
+                Step::PacketEnd | Step::End => {
+                    self.files[current].leave_packet();
+                    self.current = None;
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
+        let file = &self.files[current];
+        let Some(cycles) = file.event().clock_value() else { return Ok(None) };
+        let Some(clock) = &self.clock else { return Ok(None) };
+        match clock.ns(cycles) {
+            Some(ns) => Ok(Some(Stamp { cycles, ns })),
+            None => Err(file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))),
+        }
+    }
+
+    /// Begins the next packet in time, and notes what was lost before it; false at the end of the stream.
+    fn next_packet(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some((file, head)) = self.earliest()? else { return Ok(false) };
+            // Overlapping snapshots have the same packet twice.
+            if self.files.len() > 1 && self.previous.as_ref() == Some(&head) {
+                self.files[file].leave_packet();
+                continue;
+            }
+            self.note_losses(&head);
+            let over = head.end_ns.is_some_and(|end| end < self.from && Some(end) >= head.begin_ns);
+            self.previous = Some(head);
+            self.totals.packet(&head);
+            if over {
+                self.files[file].leave_packet();
+                continue;
+            }
+            self.files[file].enter_packet()?;
+            self.clock = self.files[file].clock();
+            self.current = Some(file);
+            return Ok(true);
+        }
+    }
+
+    /// The file whose next packet begins first. Files are sorted by their first packets.
+    fn earliest(&mut self) -> Result<Option<(usize, PacketHead)>, Error> {
+        let mut earliest: Option<(usize, PacketHead)> = None;
+        let mut at = 0;
+        while at < self.files.len() {
+            match self.files[at].head()? {
+                None => {
+                    self.files.remove(at);
+                    continue;
+                }
+                Some(head) => {
+                    if earliest.as_ref().is_none_or(|(_, first)| head.begin_ns < first.begin_ns) {
+                        earliest = Some((at, head));
+                    }
+                }
+            }
+            at += 1;
+        }
+        if let Some((chosen, _)) = earliest
+            && self.files.len() > 1
+        {
+            let others = self.files.iter_mut().enumerate().filter(|(at, _)| *at != chosen);
+            others.for_each(|(_, file)| file.rest());
+        }
+        Ok(earliest)
+    }
+
+    /// What babeltrace2 concludes from the counters of this packet and the one before.
+    fn note_losses(&mut self, head: &PacketHead) {
+        let previous = self.previous;
+        let events = match (previous.and_then(|previous| previous.discarded), head.discarded) {
+            // Before the first packet, or in it: how many of them belong to this recording is unknown.
+            (None, Some(now)) if now.value > 0 => Some((None, head.begin_ns)),
+            (Some(before), Some(now)) => match now.since(before) {
+                0 => None,
+                count => Some((Some(count), previous.and_then(|previous| previous.end_ns))),
+            },
+            _ => None,
+        };
+        if let Some((count, begin)) = events {
+            self.note(LostKind::Events, count, begin.zip(head.end_ns));
+        }
+        let Some(previous) = previous else { return };
+        if let (Some(before), Some(now)) = (previous.sequence, head.sequence)
+            && let missing @ 1.. = now.since(before).saturating_sub(1)
+        {
+            self.note(LostKind::Packets, Some(missing), previous.end_ns.zip(head.begin_ns));
+        }
+    }
+
+    fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(i64, i64)>) {
+        self.pending.extend(Lost { kind, count, range }.cut_begin(self.from));
+    }
+
+    /// The event that the last step gave.
+    #[inline]
+    pub(crate) fn event(&self) -> Event<'_> {
+        self.files[self.current.unwrap_or(0)].event()
+    }
+
+    /// Shows the members of the current packet's context.
+    pub(crate) fn visit_packet_context(&self, visitor: &mut impl Visitor) {
+        if let Some(current) = self.current {
+            self.files[current].visit_packet(Scope::PacketContext, visitor);
+        }
+    }
+
+    /// A number that differs from packet to packet.
+    pub(crate) fn packet_serial(&self) -> u64 {
+        self.totals.packets
+    }
+
+    /// The current packet's CPU.
+    pub(crate) fn cpu(&self) -> Option<u64> {
+        self.previous.and_then(|packet| packet.cpu)
+    }
+
+    /// What was there so far.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+}
