@@ -1,1 +1,30 @@
-//! (to be written)
+//! Drains the ring buffers of a region into a CTF trace: whole sub-buffers go from shared memory to the stream file
+//! with one system call, between a packet header and an entry in the packet index.
+//!
+//! The same code serves a recorder (crate `session`) and a program that records itself (`tracewing::Session`).
+//!
+//! | module | does |
+//! |---|---|
+//! | [`clock`] | chooses the recording's clock, finds its frequency, calibrates it against real time |
+//! | [`memory`] | the shared memory that a region lies in |
+//! | [`glob`] | event rules |
+//! | [`identity`] | random identities |
+//! | [`classes`] | gives event classes their ids and describes them in the metadata |
+//! | [`stream`] | one CPU buffer's stream file: packets, index, numbers for the summary |
+//! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
+//! | [`folder`] | the trace folder and its `tracewing.json` |
+//!
+//! It knows no payloads, no sockets and no other processes, and starts no thread.
+
+pub mod classes;
+pub mod clock;
+pub mod drain;
+mod error;
+pub mod folder;
+pub mod glob;
+pub mod identity;
+mod mapping;
+pub mod memory;
+pub mod stream;
+
+pub use error::Error;

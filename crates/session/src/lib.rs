@@ -1,1 +1,39 @@
-//! (to be written)
+//! A recording: starts a command, lets every traced program of its process tree join, drains their buffers and the
+//! kernel's, and leaves a trace folder.
+//!
+//! | module | does |
+//! |---|---|
+//! | [`recorder`] | the recording from begin to end |
+//! | `run` | its loop |
+//! | [`options`] | what can be asked for, with defaults |
+//! | [`outcome`] | what a recording amounts to |
+//! | `socket` | the private socket that programs find through their environment |
+//! | `join` | what joining programs get: buffers, ids, a line in the description |
+//! | `kernel` | kernel events, where they can be had |
+//! | `client` | one program's handshake |
+//! | `regions` | the buffers of all users and processes |
+//! | `child` | the recorded command |
+//! | `signals` | Ctrl-C and its like, as events of the loop |
+//! | `system` | limits and descriptors |
+//!
+//! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited for: one
+//! that hangs, lies or dies in the middle of its handshake costs a closed socket.
+
+mod child;
+mod client;
+mod error;
+mod join;
+mod kernel;
+pub mod options;
+pub mod outcome;
+pub mod recorder;
+mod regions;
+mod run;
+mod signals;
+mod socket;
+mod system;
+
+pub use error::Error;
+pub use options::Options;
+pub use outcome::{Outcome, Summary};
+pub use recorder::{Observer, Progress, record};

@@ -1,0 +1,201 @@
+//! Event classes of a recording: their ids, and the metadata that describes them.
+//!
+//! Equal descriptions are one class with one id, whichever program sent them. The metadata file is complete at any
+//! moment: it is written beside itself and renamed whenever a class came, before the class's id is handed out, so no
+//! reader ever meets an event that it cannot look up.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tracewing_abi::event::MAX_ID;
+use tracewing_abi::schema::ClassView;
+use tracewing_ctf::model::{
+    ClockClass, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
+};
+use tracewing_ctf::{tsdl, write};
+
+use crate::Error;
+use crate::clock::{Calibration, TraceClock};
+use crate::glob::EventRules;
+use crate::mapping;
+
+/// The data stream class that all user streams have.
+pub const USER_STREAM_CLASS: u64 = 0;
+/// Most bytes of class descriptions that a recording takes; bounds the metadata.
+const MOST_DESCRIPTIONS: usize = 64 << 20;
+
+/// The classes of a recording's user trace.
+pub struct Classes {
+    rules: EventRules,
+    ids: HashMap<Box<[u8]>, u16>,
+    described: usize,
+    trace: TraceClass,
+    metadata: PathBuf,
+    refused: u64,
+}
+
+/// What [`Classes::register`] has to tell: ids for the program, reasons for the user.
+pub struct Registered {
+    /// One per description; 0 where the class is not recorded.
+    pub ids: Vec<u16>,
+    /// Descriptions that could not be taken, and why; at most a few of them.
+    pub refused: Vec<String>,
+}
+
+impl Classes {
+    /// No classes yet; writes the metadata into the folder of the user trace.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn new(
+        user_folder: &Path,
+        recording: Uuid,
+        clock: ClockClass,
+        rules: EventRules,
+    ) -> Result<Self, Error> {
+        let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
+        stream.packet_context = Some(write::packet_context_class(&clock.name));
+        stream.event_header = Some(write::user_event_header_class(&clock.name));
+        stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
+        let mut trace = TraceClass::new();
+        trace.uuid = Some(recording);
+        for (name, value) in environment() {
+            trace.set_env(name, value);
+        }
+        trace.clock_classes.push(clock);
+        trace.packet_header = Some(write::packet_header_class());
+        trace.data_stream_classes.push(stream);
+        let metadata = user_folder.join("metadata");
+        let this = Self { rules, ids: HashMap::new(), described: 0, trace, metadata, refused: 0 };
+        this.write_metadata()?;
+        Ok(this)
+    }
+
+    /// Gives ids to the classes with these descriptions (the bytes that
+    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). When it returns, the metadata on disk has
+    /// all of them.
+    ///
+    /// # Errors
+    /// The metadata cannot be written; then no id may be used.
+    pub fn register<'a>(
+        &mut self,
+        descriptions: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Registered, Error> {
+        const MOST_TOLD: usize = 8;
+        let before = self.classes().len();
+        let mut registered = Registered { ids: Vec::new(), refused: Vec::new() };
+        for description in descriptions {
+            let id = self.id_of(description).unwrap_or_else(|reason| {
+                self.refused += 1;
+                if registered.refused.len() < MOST_TOLD {
+                    let name = ClassView::decode(description).map_or("(unreadable)", |view| view.name);
+                    registered.refused.push(format!("event {name:?} is not recorded: {reason}"));
+                }
+                0
+            });
+            registered.ids.push(id);
+        }
+        if self.classes().len() > before {
+            self.write_metadata()?;
+        }
+        Ok(registered)
+    }
+
+    /// Descriptions that were refused.
+    pub fn refused(&self) -> u64 {
+        self.refused
+    }
+
+    /// Number of classes in the trace.
+    pub fn len(&self) -> usize {
+        self.classes().len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.classes().is_empty()
+    }
+
+    fn id_of(&mut self, description: &[u8]) -> Result<u16, String> {
+        if let Some(&id) = self.ids.get(description) {
+            return Ok(id);
+        }
+        let view = ClassView::decode(description).map_err(|error| error.to_string())?;
+        if !self.rules.wants(view.name) {
+            return Ok(0);
+        }
+        let mut mapped = mapping::map(&view)?;
+        self.described += description.len();
+        let id = u16::try_from(self.classes().len() + 1).ok().filter(|&id| id <= MAX_ID);
+        let id =
+            id.filter(|_| self.described <= MOST_DESCRIPTIONS).ok_or("the recording has too many classes")?;
+        mapped.class.id = id.into();
+        for (what, text) in [("description", view.description), ("print", view.print), ("file", view.file)] {
+            if !text.is_empty() {
+                self.trace.env.push((format!("event_{id}_{what}"), text.into()));
+            }
+        }
+        if view.line != 0 {
+            self.trace.env.push((format!("event_{id}_line"), i64::from(view.line).into()));
+        }
+        for (field, unit) in mapped.units {
+            self.trace.env.push((format!("event_{id}_unit_{field}"), unit.into()));
+        }
+        self.trace.data_stream_classes[0].event_record_classes.push(mapped.class);
+        self.ids.insert(description.into(), id);
+        Ok(id)
+    }
+
+    fn classes(&self) -> &[EventRecordClass] {
+        &self.trace.data_stream_classes[0].event_record_classes
+    }
+
+    fn write_metadata(&self) -> Result<(), Error> {
+        replace(&self.metadata, tsdl::print(&self.trace).as_bytes())
+    }
+}
+
+/// The clock class that user trace and kernel trace share, from the calibration at the recording's begin.
+pub fn clock_class(clock: &TraceClock, begin: &Calibration, uuid: Uuid) -> ClockClass {
+    let (offset_seconds, offset_cycles) = clock.offset(begin);
+    let mut class = ClockClass::new(clock.name(), clock.frequency());
+    class.uuid = Some(uuid);
+    class.description = Some(
+        match clock.kind() {
+            tracewing_abi::region::Clock::Tsc => "time stamp counter",
+            tracewing_abi::region::Clock::Monotonic => "CLOCK_MONOTONIC",
+        }
+        .to_owned(),
+    );
+    class.offset_seconds = offset_seconds;
+    class.offset_cycles = offset_cycles;
+    class.absolute = true;
+    class
+}
+
+/// Writes a file beside `path` and renames it, so that readers find the old or the new content.
+pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let beside = path.with_file_name(format!(".{name}.new"));
+    let written = fs::write(&beside, content).and_then(|()| fs::rename(&beside, path));
+    written.map_err(|error| {
+        let _ = fs::remove_file(&beside);
+        Error::file("write", path)(error)
+    })
+}
+
+/// What the user trace's `env` block says about the machine and the tracer.
+fn environment() -> Vec<(&'static str, String)> {
+    let system = rustix::system::uname();
+    let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+    vec![
+        ("hostname", text(system.nodename())),
+        ("domain", "user".to_owned()),
+        ("tracer_name", "tracewing".to_owned()),
+        ("tracer_version", env!("CARGO_PKG_VERSION").to_owned()),
+        ("sysname", text(system.sysname())),
+        ("kernel_release", text(system.release())),
+        ("architecture", text(system.machine())),
+    ]
+}

@@ -1,0 +1,199 @@
+//! The clock of a recording: which counter, how fast it runs, and what time it is when it shows a value.
+//!
+//! User events and kernel events are stamped by the same counter (the kernel's trace clocks `x86-tsc` and `mono` read
+//! what programs read), so one clock class serves both traces and any reader merges them. Real time comes in only here:
+//! pairs of counter and `CLOCK_REALTIME`, taken at the recording's begin and end.
+
+use std::time::Duration;
+
+use rustix::time::{ClockId, clock_gettime};
+use tracewing_abi::region;
+
+use crate::Error;
+
+#[cfg_attr(target_arch = "x86_64", path = "tsc.rs")]
+#[cfg_attr(not(target_arch = "x86_64"), path = "no_tsc.rs")]
+mod tsc;
+
+const NANOSECONDS: u64 = 1_000_000_000;
+/// Readings of which a calibration keeps the tightest.
+const ATTEMPTS: usize = 32;
+
+/// Which clock a user asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum ClockChoice {
+    /// The time stamp counter where the machine has a good one, else `CLOCK_MONOTONIC`.
+    #[default]
+    Auto,
+    /// The time stamp counter, or an error.
+    Tsc,
+    /// `CLOCK_MONOTONIC`.
+    Monotonic,
+}
+
+/// A recording's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TraceClock {
+    kind: region::Clock,
+    frequency: u64,
+}
+
+/// What real time it was when the recording's clock showed a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
+pub struct Calibration {
+    /// The recording's clock, cycles (nanoseconds for `CLOCK_MONOTONIC`).
+    pub cycles: u64,
+    /// `CLOCK_REALTIME`, nanoseconds since 1970.
+    pub realtime_ns: u64,
+    /// How far apart the two can have been read, nanoseconds.
+    pub uncertainty_ns: u64,
+}
+
+impl TraceClock {
+    /// The clock for a choice.
+    ///
+    /// # Errors
+    /// [`Error::Clock`]: the time stamp counter was asked for and is not usable.
+    pub fn new(choice: ClockChoice) -> Result<Self, Error> {
+        let monotonic = Self { kind: region::Clock::Monotonic, frequency: NANOSECONDS };
+        let tsc = || tsc::usable().map(|()| Self { kind: region::Clock::Tsc, frequency: tsc::frequency() });
+        match choice {
+            ClockChoice::Monotonic => Ok(monotonic),
+            ClockChoice::Tsc => tsc().map_err(Error::Clock),
+            ClockChoice::Auto => Ok(tsc().unwrap_or(monotonic)),
+        }
+    }
+
+    /// Which counter it is.
+    pub fn kind(&self) -> region::Clock {
+        self.kind
+    }
+
+    /// Its name in the metadata: `tsc` or `monotonic`.
+    pub fn name(&self) -> &'static str {
+        match self.kind {
+            region::Clock::Tsc => "tsc",
+            region::Clock::Monotonic => "monotonic",
+        }
+    }
+
+    /// Hz.
+    pub fn frequency(&self) -> u64 {
+        self.frequency
+    }
+
+    /// The present value, cycles.
+    pub fn now(&self) -> u64 {
+        match self.kind {
+            region::Clock::Tsc => tsc::read(),
+            region::Clock::Monotonic => nanoseconds(ClockId::Monotonic),
+        }
+    }
+
+    /// Reads both clocks many times and keeps the pair that was read within the shortest time.
+    pub fn calibrate(&self) -> Calibration {
+        let reading = || {
+            let before = self.now();
+            let realtime_ns = nanoseconds(ClockId::Realtime);
+            let apart = self.now().saturating_sub(before);
+            let uncertainty_ns = self.nanoseconds(apart).div_ceil(2);
+            Calibration { cycles: before + apart / 2, realtime_ns, uncertainty_ns }
+        };
+        (1..ATTEMPTS)
+            .map(|_| reading())
+            .fold(reading(), |best, next| if next.uncertainty_ns < best.uncertainty_ns { next } else { best })
+    }
+
+    /// Length of a span of cycles, nanoseconds.
+    pub fn nanoseconds(&self, cycles: u64) -> u64 {
+        (u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(self.frequency)) as u64
+    }
+
+    /// The real time of a stamp by the calibration at the recording's begin, nanoseconds since 1970: what readers of
+    /// the trace compute from the clock class.
+    pub fn realtime_ns(&self, begin: &Calibration, stamp: u64) -> u64 {
+        if stamp >= begin.cycles {
+            begin.realtime_ns.saturating_add(self.nanoseconds(stamp - begin.cycles))
+        } else {
+            begin.realtime_ns.saturating_sub(self.nanoseconds(begin.cycles - stamp))
+        }
+    }
+
+    /// The clock class's offset: real time at which the counter would have shown 0, as whole seconds since 1970 and
+    /// the cycles that are missing (CTF 1.8, section 8: `offset_s`, `offset`).
+    pub fn offset(&self, begin: &Calibration) -> (i64, u64) {
+        let frequency = i128::from(self.frequency);
+        let realtime = i128::from(begin.realtime_ns) * frequency / i128::from(NANOSECONDS);
+        let offset = realtime - i128::from(begin.cycles);
+        (offset.div_euclid(frequency) as i64, offset.rem_euclid(frequency) as u64)
+    }
+}
+
+/// A clock of the kernel's, nanoseconds.
+fn nanoseconds(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    time.tv_sec as u64 * NANOSECONDS + time.tv_nsec as u64
+}
+
+/// The frequency of a counter by comparing it with `CLOCK_MONOTONIC_RAW` for a while, Hz. Good to about 1 ppm.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+fn measured_frequency(read: impl Fn() -> u64) -> u64 {
+    let pair = || {
+        let (mut tightest, mut best) = (u64::MAX, (0, 0));
+        for _ in 0..ATTEMPTS {
+            let before = read();
+            let time = nanoseconds(ClockId::MonotonicRaw);
+            let apart = read().saturating_sub(before);
+            if apart < tightest {
+                (tightest, best) = (apart, (before + apart / 2, time));
+            }
+        }
+        best
+    };
+    let first = pair();
+    std::thread::sleep(Duration::from_millis(100));
+    let last = pair();
+    let (cycles, time) = (last.0.saturating_sub(first.0), (last.1 - first.1).max(1));
+    ((u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(time)) as u64).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn offset_gives_back_the_calibration() {
+        let clock = TraceClock { kind: region::Clock::Tsc, frequency: 2_600_000_123 };
+        let begin = Calibration {
+            cycles: 77_123_456_789,
+            realtime_ns: 1_763_700_000_123_456_789,
+            uncertainty_ns: 20,
+        };
+        let (seconds, cycles) = clock.offset(&begin);
+        assert!(cycles < clock.frequency);
+        let told = seconds as u64 * NANOSECONDS + clock.nanoseconds(cycles + begin.cycles);
+        assert!(told.abs_diff(begin.realtime_ns) <= 1, "{told}");
+        assert_eq!(clock.realtime_ns(&begin, begin.cycles + 2_600_000_123), begin.realtime_ns + NANOSECONDS);
+    }
+
+    #[test]
+    fn a_counter_that_ran_longer_than_since_1970_has_a_negative_offset() {
+        let clock = TraceClock { kind: region::Clock::Monotonic, frequency: NANOSECONDS };
+        let begin = Calibration { cycles: 3 * NANOSECONDS + 1, realtime_ns: NANOSECONDS, uncertainty_ns: 0 };
+        assert_eq!(clock.offset(&begin), (-3, NANOSECONDS - 1));
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_kernels_conversion_agrees_with_a_measurement() {
+        let Ok(clock) = TraceClock::new(ClockChoice::Tsc) else {
+            return eprintln!("skipped: this machine's time stamp counter is not usable as a clock");
+        };
+        let measured = measured_frequency(tsc::read);
+        assert!(
+            measured.abs_diff(clock.frequency) < clock.frequency / 1000,
+            "{measured} {}",
+            clock.frequency
+        );
+    }
+}

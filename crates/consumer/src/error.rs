@@ -1,0 +1,51 @@
+//! The crate's one error type: what could not be done, to which file, and why.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+/// Why a recording could not begin or go on.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file operation failed.
+    #[error("cannot {action} {}: {source}", path.display())]
+    File {
+        /// What was tried (`create`, `write`).
+        action: &'static str,
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// The trace folder is there already and holds something.
+    #[error("{} exists and is not empty; choose another folder or remove it", .0.display())]
+    FolderNotEmpty(PathBuf),
+    /// No shared memory for the buffers.
+    #[error(
+        "cannot get {size} bytes of shared memory for the buffers: {source}; use smaller or fewer sub-buffers"
+    )]
+    Memory {
+        /// Bytes wanted.
+        size: usize,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Numbers that no region can have.
+    #[error("{0}")]
+    Geometry(&'static str),
+    /// The clock that was asked for cannot be used here.
+    #[error("the time stamp counter cannot be the clock here: {0}; use the clock `mono`")]
+    Clock(&'static str),
+}
+
+impl Error {
+    pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |source| Self::File { action, path: path.to_owned(), source }
+    }
+
+    /// The disk (or a quota, or the file size limit) is full.
+    pub fn is_disk_full(&self) -> bool {
+        let Self::File { source, .. } = self else { return false };
+        matches!(source.raw_os_error(), Some(libc::ENOSPC | libc::EDQUOT | libc::EFBIG))
+    }
+}

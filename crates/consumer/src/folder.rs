@@ -1,0 +1,229 @@
+//! The trace folder, and `tracewing.json` in it: how the recording was made and what it amounts to.
+//!
+//! The file is written when the recording begins, so that a folder whose recorder was killed still says what it is, and
+//! again, in place of the first, when it ends.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::Error;
+use crate::classes::replace;
+use crate::clock::{Calibration, TraceClock};
+use crate::drain::{LossRange, StreamSummary};
+
+/// Version of the description's shape.
+pub const FORMAT: u32 = 1;
+/// Name of the description in the trace folder.
+pub const DESCRIPTION: &str = "tracewing.json";
+
+/// A trace folder.
+#[derive(Debug, Clone)]
+pub struct Folder {
+    path: PathBuf,
+}
+
+impl Folder {
+    /// Makes the folder, its parents, and `user` in it. An empty folder is taken as it is.
+    ///
+    /// # Errors
+    /// [`Error::FolderNotEmpty`]; or it cannot be made.
+    pub fn create(path: &Path) -> Result<Self, Error> {
+        fs::create_dir_all(path).map_err(Error::file("create", path))?;
+        let mut entries = fs::read_dir(path).map_err(Error::file("read", path))?;
+        if entries.next().is_some() {
+            return Err(Error::FolderNotEmpty(path.to_owned()));
+        }
+        let this = Self { path: path.to_owned() };
+        let user = this.user();
+        fs::create_dir(&user).map_err(Error::file("create", &user))?;
+        Ok(this)
+    }
+
+    /// Takes back what was made for a recording that did not begin. What else is in the folder stays, and so does the
+    /// folder then.
+    pub fn discard(self) {
+        for file in [self.path.join(DESCRIPTION), self.user().join("metadata")] {
+            let _ = fs::remove_file(file);
+        }
+        for folder in [self.user().join("index"), self.user(), self.path] {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The user trace's folder.
+    pub fn user(&self) -> PathBuf {
+        self.path.join("user")
+    }
+
+    /// The kernel trace's folder, which only a kernel recorder makes.
+    pub fn kernel(&self) -> PathBuf {
+        self.path.join("kernel")
+    }
+
+    /// Writes `tracewing.json`.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    pub fn describe(&self, description: &Description) -> Result<(), Error> {
+        let path = self.path.join(DESCRIPTION);
+        let mut text = serde_json::to_vec_pretty(description)
+            .map_err(|error| Error::file("write", &path)(error.into()))?;
+        text.push(b'\n');
+        replace(&path, &text)
+    }
+}
+
+/// How a recording ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Not yet, or the recorder was killed.
+    Recording,
+    /// As it should.
+    Complete,
+    /// Before its time, because a file could not be written.
+    CutShort,
+}
+
+/// The content of `tracewing.json`.
+#[derive(Debug, Clone, Serialize)]
+pub struct Description {
+    /// [`FORMAT`].
+    pub format: u32,
+    /// Version of tracewing.
+    pub version: String,
+    /// How it ended.
+    pub state: State,
+    /// The recorded command; empty for a program that records itself.
+    pub command: Vec<String>,
+    /// The machine.
+    pub host: Host,
+    /// The clock of all streams.
+    pub clock: ClockDescription,
+    /// The buffers of user events.
+    pub buffers: BufferDescription,
+    /// Event rules of the user trace; none means every event.
+    pub event_rules: Vec<String>,
+    /// Programs that joined.
+    pub processes: Vec<ProcessDescription>,
+    /// User streams.
+    pub user_streams: Vec<StreamSummary>,
+    /// Kernel streams.
+    pub kernel_streams: Vec<StreamSummary>,
+    /// What was lost, and when.
+    pub losses: Vec<LossRange>,
+    /// What the user was told besides.
+    pub notes: Vec<String>,
+}
+
+impl Description {
+    /// What can be said when a recording begins.
+    pub fn new(clock: &TraceClock, begin: Calibration, buffers: BufferDescription) -> Self {
+        Self {
+            format: FORMAT,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+            state: State::Recording,
+            command: Vec::new(),
+            host: Host::this(),
+            clock: ClockDescription { name: clock.name(), frequency: clock.frequency(), begin, end: None },
+            buffers,
+            event_rules: Vec::new(),
+            processes: Vec::new(),
+            user_streams: Vec::new(),
+            kernel_streams: Vec::new(),
+            losses: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+}
+
+/// The machine that was recorded.
+#[derive(Debug, Clone, Serialize)]
+pub struct Host {
+    /// Its name.
+    pub name: String,
+    /// `Linux` and its release.
+    pub kernel: String,
+    /// `x86_64`.
+    pub machine: String,
+    /// CPU buffers: one per CPU that can ever be online.
+    pub cpus: usize,
+}
+
+impl Host {
+    /// The machine that this runs on.
+    pub fn this() -> Self {
+        let system = rustix::system::uname();
+        let text = |value: &std::ffi::CStr| value.to_string_lossy().into_owned();
+        Self {
+            name: text(system.nodename()),
+            kernel: format!("{} {}", text(system.sysname()), text(system.release())),
+            machine: text(system.machine()),
+            cpus: crate::memory::possible_cpus(),
+        }
+    }
+}
+
+/// The clock and what real time it showed.
+#[derive(Debug, Clone, Serialize)]
+pub struct ClockDescription {
+    /// `tsc` or `monotonic`.
+    pub name: &'static str,
+    /// Hz.
+    pub frequency: u64,
+    /// At the recording's begin; the metadata's offset comes from it.
+    pub begin: Calibration,
+    /// At its end: how far the clocks had drifted apart.
+    pub end: Option<Calibration>,
+}
+
+/// The buffers of user events.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct BufferDescription {
+    /// Bytes.
+    pub sub_buffer_bytes: usize,
+    /// Per CPU.
+    pub sub_buffers: usize,
+    /// Whether every process has its own, or the processes of a user share them.
+    pub per_process: bool,
+    /// An event is on disk at most so long after it was emitted, milliseconds.
+    pub flush_ms: u64,
+}
+
+/// A program that joined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ProcessDescription {
+    /// Process id.
+    pub pid: u32,
+    /// User id.
+    pub uid: u32,
+    /// Name of its main thread.
+    pub name: String,
+    /// Its executable.
+    pub executable: String,
+    /// When it joined, cycles.
+    pub joined: u64,
+}
+
+impl ProcessDescription {
+    /// A living process, as `/proc` tells; names are empty where it does not.
+    pub fn of(pid: u32, uid: u32, joined: u64) -> Self {
+        let process = PathBuf::from(format!("/proc/{pid}"));
+        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+        let executable = fs::read_link(process.join("exe")).unwrap_or_default();
+        Self {
+            pid,
+            uid,
+            name: name.trim_end_matches('\n').to_owned(),
+            executable: executable.to_string_lossy().into_owned(),
+            joined,
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The memory of a buffer region: a memfd that nobody can resize any more, mapped shared.
+//!
+//! What lies in it is the `ring` crate's. The seals matter because other processes hold the same file: without them
+//! one could truncate it, and reading the mapping would then kill the reader with SIGBUS.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::ptr::NonNull;
+
+use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::io::Errno;
+use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use crate::Error;
+
+/// A shared mapping of zeroed memory, unmapped when dropped.
+pub struct SharedMemory {
+    base: NonNull<u8>,
+    size: usize,
+    file: OwnedFd,
+}
+
+// SAFETY: the struct owns a mapping that any thread may use; it offers no access to the bytes itself.
+unsafe impl Send for SharedMemory {}
+// SAFETY: as above; all methods only read the struct's own fields.
+unsafe impl Sync for SharedMemory {}
+
+impl SharedMemory {
+    /// `size` zeroed bytes. Pages take memory only once they are touched.
+    ///
+    /// # Errors
+    /// The kernel refuses the file or the mapping.
+    pub fn new(size: usize) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::Memory { size, source: errno.into() };
+        let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
+        let file = match memfd_create("tracewing", flags | MemfdFlags::NOEXEC_SEAL) {
+            // Kernels before 6.3 do not know NOEXEC_SEAL.
+            Err(Errno::INVAL) => memfd_create("tracewing", flags),
+            other => other,
+        }
+        .map_err(failed)?;
+        ftruncate(&file, size as u64).map_err(failed)?;
+        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
+        // SAFETY: a new mapping at an address that the kernel chooses; nothing existing is touched.
+        let base = unsafe {
+            mmap(
+                std::ptr::null_mut(),
+                size,
+                ProtFlags::READ | ProtFlags::WRITE,
+                MapFlags::SHARED | MapFlags::NORESERVE,
+                &file,
+                0,
+            )
+        }
+        .map_err(failed)?;
+        let base = NonNull::new(base.cast()).ok_or_else(|| failed(Errno::FAULT))?;
+        Ok(Self { base, size, file })
+    }
+
+    /// First byte; page-aligned.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Bytes.
+    pub fn size(&self) -> usize {
+        self.size
+    }
+}
+
+impl AsFd for SharedMemory {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for SharedMemory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`, unmapped once; `Drain`, its only user, drops its readers first.
+        let _ = unsafe { munmap(self.base.as_ptr().cast(), self.size) };
+    }
+}
+
+/// Number of CPU buffers that a region needs: one more than the highest CPU number that can ever be online.
+///
+/// Source: `/sys/devices/system/cpu/possible` (Documentation/admin-guide/cputopology.rst). Without sysfs: the number
+/// of configured CPUs.
+pub fn possible_cpus() -> usize {
+    std::fs::read_to_string("/sys/devices/system/cpu/possible")
+        .ok()
+        .and_then(|list| highest_cpu(&list))
+        .map_or_else(configured_cpus, |highest| highest + 1)
+        .clamp(1, tracewing_abi::region::MAX_CPUS)
+}
+
+/// The largest number in a CPU list such as `0-3,8`.
+fn highest_cpu(list: &str) -> Option<usize> {
+    list.trim()
+        .split([',', '-'])
+        .map(|number| number.parse().ok())
+        .try_fold(0, |highest, number| number.map(|number: usize| highest.max(number)))
+}
+
+fn configured_cpus() -> usize {
+    // SAFETY: sysconf takes a number and returns one.
+    usize::try_from(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) }).unwrap_or(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cpu_lists() {
+        assert_eq!(highest_cpu("0-1\n"), Some(1));
+        assert_eq!(highest_cpu("0\n"), Some(0));
+        assert_eq!(highest_cpu("0-3,8-11\n"), Some(11));
+        assert_eq!(highest_cpu("\n"), None);
+    }
+
+    #[test]
+    fn nobody_can_resize_it() {
+        let memory = SharedMemory::new(8192).unwrap();
+        for size in [0, 4096, 16384] {
+            assert_eq!(ftruncate(memory.as_fd(), size), Err(Errno::PERM));
+        }
+    }
+}

@@ -1,0 +1,313 @@
+//! From a region filled by hand to what babeltrace2 says of the folder: no warning, the right events, the right losses.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tracewing_abi::event;
+use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
+use tracewing_abi::region::{Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
+use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
+use tracewing_consumer::classes::{Classes, clock_class};
+use tracewing_consumer::clock::{ClockChoice, TraceClock};
+use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_consumer::folder::{BufferDescription, Description, Folder};
+use tracewing_consumer::glob::EventRules;
+use tracewing_ring::Region;
+
+const RECORDING: [u8; 16] = [7; 16];
+
+/// Writes events as a program would under protocol `Publish`, were it alone.
+struct Writer {
+    region: Region,
+    cpu: usize,
+    stamp: u64,
+}
+
+impl Writer {
+    fn emit(&mut self, id: u16, payload: &[u8]) {
+        let cpu = self.region.cpu(self.cpu);
+        let control = cpu.control();
+        let size = self.region.geometry().sub_buffer_bytes() as u64;
+        let len = (event::HEADER + event::CONTEXT + payload.len()) as u64;
+        let head = control.head.load(Ordering::Relaxed);
+        self.stamp += 1000;
+        let mut at = head % size;
+        let mut sequence = head / size;
+        if at == 0 || at + len >= size {
+            let next = if at == 0 { sequence } else { sequence + 1 };
+            let full = next - control.consumed.load(Ordering::Relaxed)
+                >= self.region.geometry().sub_buffers() as u64;
+            if full {
+                return cpu.count_loss(Loss::Full);
+            }
+            if at != 0 {
+                cpu.sub_buffer(sequence).end.store(self.stamp, Ordering::Relaxed);
+                cpu.sub_buffer(sequence).used.store(at, Ordering::Relaxed);
+            }
+            let header = cpu.sub_buffer(next);
+            header.begin.store(self.stamp, Ordering::Relaxed);
+            header.sequence.store(next, Ordering::Relaxed);
+            header.lost.store(cpu.lost_total(), Ordering::Relaxed);
+            (sequence, at) = (next, SUB_BUFFER_HEADER as u64);
+        }
+        let mut bytes = event::header_word(self.stamp, id, len as u16).to_le_bytes().to_vec();
+        bytes.extend(4711_i32.to_le_bytes());
+        bytes.extend(payload);
+        let position = sequence * size + at;
+        // SAFETY: the event ends before its sub-buffer does, and nobody else writes.
+        unsafe { cpu.data(position).copy_from(bytes.as_ptr(), bytes.len()) };
+        control.head.store(position + len, Ordering::Release);
+    }
+}
+
+fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
+    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+}
+
+fn describe(class: &Class<'_>) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut writer = ClassesWriter::new(&mut buffer).unwrap();
+    writer.push(class).unwrap();
+    let message = writer.finish().to_vec();
+    decode_classes(&message).unwrap().next().unwrap().unwrap().to_vec()
+}
+
+struct Recording {
+    _temporary: tempfile::TempDir,
+    folder: Folder,
+    clock: TraceClock,
+    classes: Classes,
+    trace: UserTrace,
+    begin: u64,
+}
+
+fn recording(rules: EventRules) -> Recording {
+    let temporary = tempfile::tempdir().unwrap();
+    let folder = Folder::create(&temporary.path().join("trace")).unwrap();
+    let clock = TraceClock::new(ClockChoice::Auto).unwrap();
+    let begin = clock.calibrate();
+    let classes =
+        Classes::new(&folder.user(), RECORDING, clock_class(&clock, &begin, [9; 16]), rules).unwrap();
+    let trace = UserTrace::new(&folder.user(), RECORDING).unwrap();
+    let buffers =
+        BufferDescription { sub_buffer_bytes: 4096, sub_buffers: 4, per_process: false, flush_ms: 200 };
+    folder.describe(&Description::new(&clock, begin, buffers)).unwrap();
+    Recording { _temporary: temporary, folder, clock, classes, trace, begin: begin.cycles }
+}
+
+impl Recording {
+    fn drain(&self, cpus: usize) -> Drain {
+        let geometry = Geometry::new(cpus, 4, 4096).unwrap();
+        Drain::new("uid0".into(), geometry, Protocol::Publish, &self.clock, RECORDING).unwrap()
+    }
+
+    fn poll(&mut self, drain: &mut Drain, flush: Duration) {
+        drain.poll(&mut self.trace, &self.clock, flush, Duration::ZERO).unwrap();
+    }
+}
+
+/// babeltrace2's lines for the user trace, or `None` where it is not installed. What it warns of is a failure, but for
+/// losses, which it reports among its warnings.
+fn babeltrace(folder: &Path) -> Option<(Vec<String>, String)> {
+    let Ok(output) = Command::new("babeltrace2").arg(folder).output() else {
+        eprintln!("skipped: babeltrace2 is not installed");
+        return None;
+    };
+    let warnings = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{warnings}");
+    Some((String::from_utf8(output.stdout).unwrap().lines().map(str::to_owned).collect(), warnings))
+}
+
+#[test]
+fn every_kind_of_field_reads_back() {
+    let mut recording = recording(EventRules::default());
+    let labels = [(0, "cold"), (u64::MAX, "below zero"), (5, "hot \"very\"")];
+    let fields = [
+        Field { base: Base::Hexadecimal, unit: "bytes", ..field("addr", Shape::One, Scalar::U64) },
+        field("delta", Shape::One, Scalar::I16),
+        field("ratio", Shape::One, Scalar::F64),
+        field("ok", Shape::One, Scalar::Bool),
+        field("letter", Shape::One, Scalar::Char),
+        field("big", Shape::One, Scalar::U128),
+        field("name", Shape::Text, Scalar::U8),
+        Field { length: 3, ..field("fixed", Shape::Array, Scalar::U16) },
+        field("list", Shape::Slice, Scalar::I32),
+        field("maybe", Shape::Optional, Scalar::U32),
+        field("never", Shape::Optional, Scalar::U32),
+        Field { labels: &labels, ..field("heat", Shape::Enumeration, Scalar::I8) },
+        field("event", Shape::One, Scalar::U8),
+        field("event", Shape::One, Scalar::U8),
+        field("größe", Shape::One, Scalar::U8),
+        field("_hidden", Shape::One, Scalar::U8),
+    ];
+    let class = Class {
+        name: "test:kinds",
+        level: Level::Info,
+        description: "A \"quoted\" \\ description\nof two lines, 100 % größe",
+        print: "addr {addr:#x}",
+        file: "src/a.rs",
+        line: 17,
+        fields: &fields,
+    };
+    let ids = recording.classes.register([describe(&class).as_slice()]).unwrap();
+    assert_eq!((ids.ids, ids.refused), (vec![1], vec![]));
+
+    let mut payload = Vec::new();
+    payload.extend(0xdead_beef_u64.to_le_bytes());
+    payload.extend((-5_i16).to_le_bytes());
+    payload.extend(0.25_f64.to_le_bytes());
+    payload.push(1);
+    payload.extend("é\0\0".as_bytes());
+    payload.extend((1_u128 << 64 | 2).to_le_bytes());
+    payload.extend(b"some text\0");
+    payload.extend([1, 0, 2, 0, 3, 0]);
+    payload.extend([2, 0]);
+    payload.extend((-1_i32).to_le_bytes());
+    payload.extend(9_i32.to_le_bytes());
+    payload.extend([1, 42, 0, 0, 0]);
+    payload.push(0);
+    payload.push(0xff);
+    payload.extend([10, 11, 12, 13]);
+
+    let mut drain = recording.drain(2);
+    let mut writer = Writer { region: drain.region(), cpu: 1, stamp: recording.begin };
+    writer.emit(1, &payload);
+    recording.poll(&mut drain, Duration::ZERO);
+    drain.finish(&mut recording.trace, &recording.clock).unwrap();
+    assert!(!recording.folder.user().join("uid0_0").exists());
+
+    let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert_eq!(warnings, "");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let (_, fields) = lines[0].split_once("test:kinds: ").unwrap();
+    assert_eq!(
+        fields,
+        "{ cpu_id = 1 }, { tid = 4711 }, { addr = 0xDEADBEEF, delta = -5, ratio = 0.25, ok = 1, letter = \"é\", \
+         big = { low = 2, high = 1 }, name = \"some text\", fixed = [ [0] = 1, [1] = 2, [2] = 3 ], \
+         _list_length = 2, list = [ [0] = -1, [1] = 9 ], _maybe_tag = ( \"some\" : container = 1 ), \
+         maybe = { 42 }, _never_tag = ( \"none\" : container = 0 ), never = { { } }, \
+         heat = ( \"below zero\" : container = -1 ), event = 10, event_2 = 11, gr__e = 12, _hidden = 13 }"
+    );
+}
+
+#[test]
+fn partial_sub_buffers_and_losses_add_up() {
+    let mut recording = recording(EventRules::default());
+    let fields = [field("n", Shape::One, Scalar::U64)];
+    let class = Class {
+        name: "test:n",
+        level: Level::Debug,
+        description: "",
+        print: "",
+        file: "",
+        line: 0,
+        fields: &fields,
+    };
+    recording.classes.register([describe(&class).as_slice()]).unwrap();
+    let mut drain = recording.drain(1);
+    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin };
+    let mut emitted = 0_u64;
+    let mut emit = |count: u64| {
+        for _ in 0..count {
+            writer.emit(1, &emitted.to_le_bytes());
+            emitted += 1;
+        }
+    };
+    emit(10);
+    recording.poll(&mut drain, Duration::ZERO);
+    emit(1000);
+    // Not due yet: only what is full.
+    recording.poll(&mut drain, Duration::from_secs(3600));
+    emit(3);
+    recording.poll(&mut drain, Duration::ZERO);
+    emit(2000);
+    drain.finish(&mut recording.trace, &recording.clock).unwrap();
+
+    let summary = drain.summary();
+    assert_eq!(summary.len(), 1);
+    assert_eq!(summary[0].events + summary[0].lost, emitted, "{summary:?}");
+    assert!(summary[0].lost > 0);
+    let by_reason = drain.losses().fold(BTreeMap::new(), |mut sums, range| {
+        assert!(range.begin < range.end, "{range:?}");
+        *sums.entry(range.reason.clone()).or_insert(0) += range.events;
+        sums
+    });
+    assert_eq!(by_reason, BTreeMap::from([("buffer full".to_owned(), summary[0].lost)]));
+
+    let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert_eq!(lines.len() as u64, summary[0].events);
+    let told: u64 = warnings
+        .lines()
+        .filter_map(|line| line.split_once("discarded ")?.1.split_once(" event")?.0.parse::<u64>().ok())
+        .sum();
+    assert_eq!(told, summary[0].lost, "{warnings}");
+    assert_eq!(warnings.lines().filter(|line| !line.contains("discarded")).count(), 0, "{warnings}");
+}
+
+#[test]
+fn equal_descriptions_share_an_id_and_rules_choose() {
+    let mut recording = recording(EventRules::new(["shop:*"]));
+    let class = |name| Class {
+        name,
+        level: Level::Info,
+        description: "",
+        print: "",
+        file: "a.rs",
+        line: 1,
+        fields: &[],
+    };
+    let descriptions: Vec<Vec<u8>> =
+        ["shop:a", "bar:a", "shop:a", "shop:b", "tracewing:x"].map(|name| describe(&class(name))).into();
+    let ids = recording.classes.register(descriptions.iter().map(Vec::as_slice)).unwrap().ids;
+    assert_eq!(ids, [1, 0, 1, 2, 3]);
+    assert_eq!(recording.classes.register([descriptions[3].as_slice()]).unwrap().ids, [2]);
+}
+
+#[test]
+fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
+    let mut recording = recording(EventRules::default());
+    let bad_label = [(300, "x")];
+    let cases: [(&str, Vec<Field<'_>>); 5] = [
+        ("", vec![]),
+        ("a\nb", vec![]),
+        ("too:large", vec![Field { length: u32::MAX, ..field("a", Shape::Array, Scalar::U128) }]),
+        ("float:enum", vec![field("e", Shape::Enumeration, Scalar::F64)]),
+        ("bad:label", vec![Field { labels: &bad_label, ..field("e", Shape::Enumeration, Scalar::U8) }]),
+    ];
+    for (name, fields) in &cases {
+        let class = Class { name, level: Level::Info, description: "", print: "", file: "", line: 0, fields };
+        let registered = recording.classes.register([describe(&class).as_slice()]).unwrap();
+        assert_eq!((registered.ids, registered.refused.len()), (vec![0], 1), "{name}");
+    }
+    assert_eq!(recording.classes.register([b"rubbish".as_slice()]).unwrap().ids, [0]);
+
+    let odd = ["\"; }; event { name = \"x", "\\", "", "struct", "int", "a b", "a_b", "\u{7f}", "0"];
+    let fields: Vec<_> = odd.iter().map(|name| field(name, Shape::Slice, Scalar::U8)).collect();
+    let class = Class {
+        name: "odd:\"};\\ name */",
+        level: Level::Trace,
+        description: "\0\u{1b}[31m\"; }; /* \\",
+        print: "",
+        file: "",
+        line: u32::MAX,
+        fields: &fields,
+    };
+    assert_eq!(recording.classes.register([describe(&class).as_slice()]).unwrap().ids, [1]);
+    let mut drain = recording.drain(1);
+    Writer { region: drain.region(), cpu: 0, stamp: recording.begin }.emit(1, &[0; 18]);
+    drain.finish(&mut recording.trace, &recording.clock).unwrap();
+    let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert_eq!((lines.len(), warnings.as_str()), (1, ""));
+    assert!(lines[0].contains("odd:\"};\\ name */"), "{lines:?}");
+}
+
+#[test]
+fn a_folder_with_something_in_it_is_refused() {
+    let temporary = tempfile::tempdir().unwrap();
+    std::fs::write(temporary.path().join("x"), "").unwrap();
+    let error = Folder::create(temporary.path()).unwrap_err();
+    assert!(error.to_string().contains("not empty"), "{error}");
+}

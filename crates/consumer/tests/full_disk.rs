@@ -1,0 +1,45 @@
+//! A stream that cannot grow any more: the packet that did not fit leaves no trace, all before it stay readable.
+//!
+//! The file size limit stands for a full disk: it, too, lets a part of a write through and then fails. It holds for the
+//! whole process, hence a test binary of its own.
+
+use std::path::Path;
+
+use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_ctf::index;
+use tracewing_ctf::write::PACKET_HEADER_SIZE;
+
+const LIMIT: u64 = 10_000;
+
+#[test]
+fn a_torn_packet_is_cut_off() {
+    // SAFETY: the signal would end the process; ignored, the write fails instead.
+    unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
+    let limit = libc::rlimit { rlim_cur: LIMIT, rlim_max: libc::RLIM_INFINITY };
+    // SAFETY: the limit is a live struct.
+    assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("index")).unwrap();
+    let mut stream = Stream::create(folder.path(), "uid0_0", [1; 16], 0, 0).unwrap();
+    let events = [0_u8; 900];
+    let events = Events { start: events.as_ptr(), len: events.len() };
+    let packet = (PACKET_HEADER_SIZE + events.len) as u64;
+    let mut stamp = 0;
+    let error = loop {
+        stamp += 1;
+        // SAFETY: the events are a live array.
+        if let Err(error) = unsafe { stream.write(events, PacketTimes { begin: stamp, end: stamp, lost: 0 }) }
+        {
+            break error;
+        }
+        assert!(stream.bytes() <= LIMIT);
+    };
+    assert!(error.is_disk_full(), "{error}");
+    assert_eq!(stream.packets(), LIMIT / packet);
+    assert_ne!(LIMIT % packet, 0, "nothing was torn");
+    let size = |path: &Path| std::fs::metadata(path).unwrap().len();
+    assert_eq!(size(&folder.path().join("uid0_0")), stream.packets() * packet);
+    let index = std::fs::read(folder.path().join("index/uid0_0.idx")).unwrap();
+    assert_eq!(index::decode(&index).unwrap().count() as u64, stream.packets());
+}

@@ -1,0 +1,57 @@
+//! The crate's one error type: why a recording did not begin.
+
+use std::ffi::OsString;
+use std::io;
+use std::path::PathBuf;
+
+/// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace exists then.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The command does not exist, or cannot be executed.
+    #[error("cannot run {}: {source}", command.display())]
+    Command {
+        /// As it was given.
+        command: OsString,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Trace folder, clock or buffers.
+    #[error(transparent)]
+    Consumer(#[from] tracewing_consumer::Error),
+    /// Kernel events were asked for that cannot be recorded.
+    #[error(transparent)]
+    Kernel(#[from] tracewing_kernel::Error),
+    /// The socket by which programs join.
+    #[error("cannot listen for programs at {}: {source}", path.display())]
+    Socket {
+        /// The socket or its folder.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A system call that needs nothing but a working system.
+    #[error("{call}: {source}")]
+    System {
+        /// Its name.
+        call: &'static str,
+        /// The system's answer.
+        source: io::Error,
+    },
+}
+
+impl Error {
+    pub(crate) fn system<E: Into<io::Error>>(call: &'static str) -> impl FnOnce(E) -> Self {
+        move |source| Self::System { call, source: source.into() }
+    }
+
+    /// The exit status that a shell would give: 127 for a command that does not exist, 126 for one that cannot be
+    /// executed, 1 for everything else.
+    pub fn exit_status(&self) -> i32 {
+        match self {
+            Self::Command { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,
+            Self::Command { .. } => 126,
+            _ => 1,
+        }
+    }
+}

@@ -1,0 +1,90 @@
+//! What programs get when they join: buffers, ids for their classes, and a line in the recording's description.
+
+use std::os::fd::OwnedFd;
+
+use tracewing_abi::message::Hello;
+use tracewing_abi::region::VERSION;
+use tracewing_consumer::classes::Classes;
+use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::folder::{Description, ProcessDescription};
+
+use crate::client::Host;
+use crate::regions::Regions;
+use crate::socket::Peer;
+
+/// Joined programs that are described one by one; bounds the description of a recording of a very large build.
+const MOST_PROCESSES: usize = 100_000;
+/// Notes that are kept; a program in a loop must not fill the memory with them.
+const MOST_NOTES: usize = 100;
+
+/// The recording as joining programs see it.
+pub(crate) struct Join {
+    pub clock: TraceClock,
+    pub regions: Regions,
+    pub classes: Classes,
+    pub description: Description,
+    /// Why the recording cannot go on.
+    pub error: Option<tracewing_consumer::Error>,
+    /// Processes whose death is to be waited for, by their number in `regions`; new ones since the last look.
+    pub watches: Vec<(u64, OwnedFd)>,
+}
+
+impl Join {
+    /// Keeps a line for the user.
+    pub(crate) fn note(&mut self, line: String) {
+        let notes = &mut self.description.notes;
+        if notes.len() < MOST_NOTES && !notes.contains(&line) {
+            notes.push(line);
+        }
+    }
+
+    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(OwnedFd, u64), String> {
+        if hello.version != VERSION {
+            return Err(format!(
+                "it speaks version {} of the protocol and this recorder {VERSION}; build both with the same tracewing",
+                hello.version
+            ));
+        }
+        let joined = self.regions.join(peer, hello)?;
+        let own =
+            |file: std::os::fd::BorrowedFd<'_>| file.try_clone_to_owned().map_err(|error| error.to_string());
+        let (memory, size) = (own(joined.memory)?, joined.size);
+        if let Some(watch) = joined.watch {
+            let watch = (watch.number, own(watch.pidfd)?);
+            self.watches.push(watch);
+        }
+        Ok((memory, size))
+    }
+}
+
+impl Host for Join {
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, u64)> {
+        let pid = peer.pid.as_raw_nonzero().get();
+        match self.buffers(peer, hello) {
+            Ok(buffers) => {
+                let processes = &mut self.description.processes;
+                if !hello.rejoin && processes.len() < MOST_PROCESSES {
+                    processes.push(ProcessDescription::of(pid.unsigned_abs(), peer.uid, self.clock.now()));
+                }
+                Some(buffers)
+            }
+            Err(reason) => {
+                self.note(format!("process {pid} is not recorded: {reason}"));
+                None
+            }
+        }
+    }
+
+    fn register(&mut self, descriptions: &[&[u8]]) -> Option<Vec<u16>> {
+        match self.classes.register(descriptions.iter().copied()) {
+            Ok(registered) => {
+                registered.refused.into_iter().for_each(|line| self.note(line));
+                Some(registered.ids)
+            }
+            Err(error) => {
+                self.error.get_or_insert(error);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! What can be asked of a recording, and what it does unless asked.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracewing_abi::region::Geometry;
+use tracewing_consumer::clock::ClockChoice;
+use tracewing_consumer::memory::possible_cpus;
+
+/// Bytes of a sub-buffer. With [`SUB_BUFFERS`] a CPU can emit 140,000 events of 28 bytes while the recorder sleeps
+/// ([`LONGEST_INTERVAL`]), 2.8 million a second, before one is lost; memory is taken only as far as it is written.
+pub const SUB_BUFFER_BYTES: usize = 512 << 10;
+/// Sub-buffers per CPU.
+pub const SUB_BUFFERS: usize = 8;
+/// Time after which an event is in the trace folder.
+pub const FLUSH: Duration = Duration::from_millis(200);
+/// Longest time between two looks at the buffers.
+pub const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Who shares buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Sharing {
+    /// All processes of a user.
+    #[default]
+    User,
+    /// Every process has its own.
+    Process,
+}
+
+/// A recording to be made.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Trace folder; must not exist, or be empty.
+    pub output: PathBuf,
+    /// Command and arguments.
+    pub command: Vec<OsString>,
+    /// Event rules for user events; none means every event.
+    pub events: Vec<String>,
+    /// Kernel events to record; `None` for no kernel events, empty for the default set.
+    pub kernel_events: Option<Vec<String>>,
+    /// Kernel events of the whole machine, not only what concerns the command's process tree.
+    pub system_wide: bool,
+    /// Shape of every buffer region.
+    pub geometry: Geometry,
+    /// Time after which an event is in the trace folder.
+    pub flush: Duration,
+    /// Who shares buffers.
+    pub sharing: Sharing,
+    /// The clock.
+    pub clock: ClockChoice,
+}
+
+impl Options {
+    /// The defaults for a command.
+    pub fn new(output: impl Into<PathBuf>, command: impl IntoIterator<Item = impl Into<OsString>>) -> Self {
+        Self {
+            output: output.into(),
+            command: command.into_iter().map(Into::into).collect(),
+            events: Vec::new(),
+            kernel_events: Some(Vec::new()),
+            system_wide: false,
+            geometry: default_geometry(),
+            flush: FLUSH,
+            sharing: Sharing::default(),
+            clock: ClockChoice::default(),
+        }
+    }
+}
+
+fn default_geometry() -> Geometry {
+    // The constants are within the bounds that are checked, and so is the number of CPUs.
+    match Geometry::new(possible_cpus(), SUB_BUFFERS, SUB_BUFFER_BYTES) {
+        Ok(geometry) => geometry,
+        Err(reason) => unreachable!("{reason}"),
+    }
+}

@@ -1,0 +1,230 @@
+//! The buffers of a recording: one region per user, or per process where that is asked for or needed.
+//!
+//! Protocol `Publish` lets all processes of a user share a region. Protocol `Smp` does not: a process that dies between
+//! reserving and committing would leave a hole in everybody's buffer. So a program without restartable sequences, and
+//! every program when the clock is not the time stamp counter, gets a region of its own, which is finished when a pidfd
+//! tells of its death.
+
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use tracewing_abi::message::Hello;
+use tracewing_abi::region::{Clock, Geometry, Protocol};
+use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::drain::{Drain, Found, LossRange, StreamSummary, UserTrace};
+
+use crate::options::Sharing;
+use crate::socket::Peer;
+
+/// All regions.
+pub(crate) struct Regions {
+    geometry: Geometry,
+    clock: TraceClock,
+    sharing: Sharing,
+    trace: UserTrace,
+    users: BTreeMap<u32, Drain>,
+    /// By a number that is never used again.
+    processes: BTreeMap<u64, Process>,
+    next: u64,
+    /// Regions that a process id has had so far.
+    regions_of: BTreeMap<i32, u32>,
+    ended: Ended,
+}
+
+/// A region that belongs to one process.
+struct Process {
+    pid: Pid,
+    pidfd: OwnedFd,
+    drain: Drain,
+}
+
+/// What is left of regions that are finished.
+#[derive(Default)]
+pub(crate) struct Ended {
+    pub streams: Vec<StreamSummary>,
+    pub losses: Vec<LossRange>,
+    pub damages: Vec<String>,
+}
+
+/// Numbers for the live line.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub events: u64,
+    pub lost: u64,
+    pub bytes: u64,
+}
+
+/// A region that a program may use.
+pub(crate) struct Joined<'a> {
+    pub memory: BorrowedFd<'a>,
+    pub size: u64,
+    /// Set where the region is a new one of a process.
+    pub watch: Option<Watch<'a>>,
+}
+
+/// A process whose death is to be waited for.
+pub(crate) struct Watch<'a> {
+    /// By which to call [`Regions::process_ended`].
+    pub number: u64,
+    /// Readable once it is dead.
+    pub pidfd: BorrowedFd<'a>,
+}
+
+impl Regions {
+    pub(crate) fn new(geometry: Geometry, clock: TraceClock, sharing: Sharing, trace: UserTrace) -> Self {
+        Self {
+            geometry,
+            clock,
+            sharing,
+            trace,
+            users: BTreeMap::new(),
+            processes: BTreeMap::new(),
+            next: 0,
+            regions_of: BTreeMap::new(),
+            ended: Ended::default(),
+        }
+    }
+
+    /// The region for a program that said hello.
+    ///
+    /// # Errors
+    /// In words, for the user.
+    pub(crate) fn join(&mut self, peer: Peer, hello: &Hello) -> Result<Joined<'_>, String> {
+        let publishes = hello.can_publish && self.clock.kind() == Clock::Tsc;
+        let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
+        if publishes && self.sharing == Sharing::User {
+            let drain = match self.users.entry(peer.uid) {
+                Entry::Occupied(entry) => entry.into_mut(),
+                Entry::Vacant(entry) => {
+                    let name = format!("uid{}", peer.uid);
+                    let recording = self.trace.recording();
+                    entry.insert(
+                        Drain::new(name, self.geometry, protocol, &self.clock, recording)
+                            .map_err(|error| error.to_string())?,
+                    )
+                }
+            };
+            let memory = drain.memory();
+            return Ok(Joined { memory: memory.as_fd(), size: memory.size() as u64, watch: None });
+        }
+        let (number, is_new) = match self.shared_by_copies(peer, protocol) {
+            Some(number) => (number, false),
+            None => (self.new_process(peer, protocol)?, true),
+        };
+        let process = self.processes.get(&number).ok_or("the process has ended")?;
+        let memory = process.drain.memory();
+        Ok(Joined {
+            memory: memory.as_fd(),
+            size: memory.size() as u64,
+            watch: is_new.then(|| Watch { number, pidfd: process.pidfd.as_fd() }),
+        })
+    }
+
+    /// Several copies of the library in a process, and what it executes, can use one `Publish` region.
+    fn shared_by_copies(&self, peer: Peer, protocol: Protocol) -> Option<u64> {
+        let same = |process: &Process| {
+            protocol == Protocol::Publish
+                && process.pid == peer.pid
+                && process.drain.region().protocol() == Protocol::Publish
+                && !has_ended(&process.pidfd)
+        };
+        self.processes.iter().find(|(_, process)| same(process)).map(|(number, _)| *number)
+    }
+
+    fn new_process(&mut self, peer: Peer, protocol: Protocol) -> Result<u64, String> {
+        let pidfd = pidfd_open(peer.pid, PidfdFlags::empty()).map_err(|errno| errno.to_string())?;
+        let pid = peer.pid.as_raw_nonzero();
+        let number = self.next;
+        // Process ids come back, and a process can need several regions: the first is called by the id alone.
+        let count = self.regions_of.entry(pid.get()).or_insert(0);
+        *count += 1;
+        let name = if *count == 1 { format!("pid{pid}") } else { format!("pid{pid}-{count}") };
+        let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.trace.recording())
+            .map_err(|error| error.to_string())?;
+        self.processes.insert(number, Process { pid: peer.pid, pidfd, drain });
+        self.next += 1;
+        Ok(number)
+    }
+
+    /// Writes what is due everywhere.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn poll(
+        &mut self,
+        flush: Duration,
+        interval: Duration,
+    ) -> Result<Found, tracewing_consumer::Error> {
+        let mut found = Found::default();
+        let processes = self.processes.values_mut().map(|process| &mut process.drain);
+        for drain in self.users.values_mut().chain(processes) {
+            let one = drain.poll(&mut self.trace, &self.clock, flush, interval)?;
+            found.fullest = found.fullest.max(one.fullest);
+            found.written += one.written;
+        }
+        Ok(found)
+    }
+
+    /// A process with a region of its own is dead: writes the rest and lets the memory go.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn process_ended(&mut self, number: u64) -> Result<(), tracewing_consumer::Error> {
+        let Some(mut process) = self.processes.remove(&number) else { return Ok(()) };
+        let result = process.drain.finish(&mut self.trace, &self.clock);
+        self.ended.take(&process.drain);
+        result
+    }
+
+    /// Tells all writers that the recording is over.
+    pub(crate) fn close(&self) {
+        let processes = self.processes.values().map(|process| &process.drain);
+        self.users.values().chain(processes).for_each(Drain::close);
+    }
+
+    /// Closes all regions, writes what is left (unless the trace cannot be written), and gives what they amount to.
+    pub(crate) fn finish(&mut self, write: bool) -> (Ended, Result<(), tracewing_consumer::Error>) {
+        self.close();
+        let mut result = Ok(());
+        let processes = std::mem::take(&mut self.processes).into_values().map(|process| process.drain);
+        for mut drain in std::mem::take(&mut self.users).into_values().chain(processes) {
+            if write {
+                result = result.and(drain.finish(&mut self.trace, &self.clock));
+            }
+            self.ended.take(&drain);
+        }
+        (std::mem::take(&mut self.ended), result)
+    }
+
+    /// Numbers so far.
+    pub(crate) fn totals(&self) -> Totals {
+        let mut totals = Totals::default();
+        let processes = self.processes.values().map(|process| &process.drain);
+        let living = self.users.values().chain(processes).flat_map(Drain::summary);
+        for stream in living.chain(self.ended.streams.iter().cloned()) {
+            totals.events += stream.events;
+            totals.lost = totals.lost.saturating_add(stream.lost);
+            totals.bytes += stream.bytes;
+        }
+        totals
+    }
+}
+
+impl Ended {
+    fn take(&mut self, drain: &Drain) {
+        self.streams.extend(drain.summary());
+        self.losses.extend(drain.losses().cloned());
+        self.damages.extend(drain.damages());
+    }
+}
+
+/// Whether the process of a pidfd is dead: the descriptor is readable then.
+fn has_ended(pidfd: &OwnedFd) -> bool {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let mut file = [PollFd::new(pidfd, PollFlags::IN)];
+    let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+    poll(&mut file, Some(&now)).is_ok_and(|ready| ready > 0)
+}

@@ -1,0 +1,90 @@
+//! Signals that stop a recording, read from a descriptor instead of interrupting anything.
+
+use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
+use std::{io, mem, ptr};
+
+use crate::Error;
+
+/// Signals that ask the recorder to stop.
+const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// The stopping signals of this thread, blocked while this lives. SIGXFSZ is ignored, so that a file size limit is an
+/// error of `write` like a full disk.
+pub(crate) struct Signals {
+    file: OwnedFd,
+    before: libc::sigset_t,
+    file_size: libc::sighandler_t,
+}
+
+/// A signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Signal {
+    pub number: i32,
+    /// Sent by a process. Those that the terminal sends reach the recorded command by themselves.
+    pub from_process: bool,
+}
+
+impl Signals {
+    /// Blocks the signals. To be called before other threads start, which would get them instead.
+    pub(crate) fn block() -> Result<Self, Error> {
+        // SAFETY: all pointers are to live locals; an all-zero set is a valid one to begin with.
+        unsafe {
+            let (mut set, mut before) = (mem::zeroed(), mem::zeroed());
+            libc::sigemptyset(&mut set);
+            for signal in STOPPING {
+                libc::sigaddset(&mut set, signal);
+            }
+            let error = libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
+            if error != 0 {
+                return Err(Error::system("pthread_sigmask")(io::Error::from_raw_os_error(error)));
+            }
+            let file = libc::signalfd(-1, &set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK);
+            if file < 0 {
+                let error = io::Error::last_os_error();
+                libc::pthread_sigmask(libc::SIG_SETMASK, &before, ptr::null_mut());
+                return Err(Error::system("signalfd")(error));
+            }
+            let file_size = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
+            Ok(Self { file: OwnedFd::from_raw_fd(file), before, file_size })
+        }
+    }
+
+    /// The next signal that waits.
+    pub(crate) fn next(&self) -> Option<Signal> {
+        const SIZE: usize = mem::size_of::<libc::signalfd_siginfo>();
+        let mut bytes = [0; SIZE];
+        let read = rustix::io::read(&self.file, &mut bytes).ok()?;
+        // SAFETY: the kernel filled in a whole record; every bit pattern is one.
+        let info = (read == SIZE)
+            .then(|| unsafe { bytes.as_ptr().cast::<libc::signalfd_siginfo>().read_unaligned() })?;
+        Some(Signal { number: info.ssi_signo as i32, from_process: info.ssi_code <= 0 })
+    }
+
+    /// What the signal mask was: the recorded command's.
+    pub(crate) fn mask_before(&self) -> libc::sigset_t {
+        self.before
+    }
+
+    /// What SIGXFSZ did.
+    pub(crate) fn file_size_before(&self) -> libc::sighandler_t {
+        self.file_size
+    }
+}
+
+impl AsFd for Signals {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        // What still waits would end the process now that its recording is done.
+        while self.next().is_some() {}
+        // SAFETY: the mask is the one that `block` found, as is the handler.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut());
+            libc::signal(libc::SIGXFSZ, self.file_size);
+        }
+    }
+}
