@@ -24,6 +24,10 @@ pub struct Summary {
     pub state: State,
     /// Seconds from begin to end.
     pub seconds: f64,
+    /// The recording's clock when it began, cycles.
+    pub begin: u64,
+    /// Hz of the recording's clock.
+    pub frequency: u64,
     /// Events in the trace.
     pub events: u64,
     /// Events lost.

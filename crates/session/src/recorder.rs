@@ -220,6 +220,8 @@ impl<'a> Recorder<'a> {
             folder: folder.path().to_owned(),
             state: description.state,
             seconds,
+            begin: description.clock.begin.cycles,
+            frequency: description.clock.frequency,
             events: streams().map(|stream| stream.events).sum(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
             bytes: size_of_folder(folder.path()),

@@ -1,0 +1,259 @@
+//! `tracewing record`: records a command and shows how it goes. All of it is printed to standard error, since standard
+//! output and input are the command's.
+
+use std::ffi::OsString;
+use std::io::{IsTerminal, Write};
+use std::path::PathBuf;
+use std::process::ExitCode;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use anstyle::{AnsiColor, Style};
+use anyhow::{Context, Result, anyhow};
+use clap::ValueEnum;
+use tracewing_abi::region::Geometry;
+use tracewing_consumer::clock::ClockChoice;
+use tracewing_consumer::memory::possible_cpus;
+use tracewing_session::options::{FLUSH, SUB_BUFFER_BYTES, SUB_BUFFERS, Sharing};
+use tracewing_session::{Observer, Options, Progress, record};
+use tracewing_trace::Zone;
+
+use crate::record_summary;
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing record -- ./server --port 8080        record a program, all that it starts, and the kernel's view of them
+  tracewing record -o T -e 'shop:*' -- ./server   into the folder T, of user events only those of the provider shop
+  tracewing record --system-wide -- make -j4      kernel events of the whole machine while make runs
+  tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x bs=1M count=100
+  tracewing record --no-kernel -- ./server        no kernel events: needs no privileges
+
+Kernel events need root. Programs that link the crate tracewing join by themselves; any other program can be recorded
+as the kernel sees it. The exit status is that of CMD.";
+
+const LONG_HELP: &str = "\
+Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When one is full, events are lost and
+counted; programs never wait. Memory is taken only as far as it is used. If events were lost, make the buffers larger.
+
+Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after two
+seconds; a second one does not wait for CMD.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES, after_long_help = format!("{LONG_HELP}\n\n{EXAMPLES}"))]
+pub struct Args {
+    /// Trace folder; must not exist, or be empty [default: tracewing-DATE-TIME]
+    #[arg(short, long, value_name = "DIR")]
+    output: Option<PathBuf>,
+
+    /// Record only user events whose names (PROVIDER:EVENT) match GLOB; may be given several times
+    #[arg(short = 'e', long = "event", value_name = "GLOB")]
+    events: Vec<String>,
+
+    /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set; may be
+    /// given several times
+    #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
+    kernel_events: Vec<String>,
+
+    /// Record no kernel events
+    #[arg(long, conflicts_with_all = ["kernel_events", "system_wide"])]
+    no_kernel: bool,
+
+    /// Record kernel events of the whole machine, not only those around CMD's processes
+    #[arg(long)]
+    system_wide: bool,
+
+    /// Size of a sub-buffer: a power of two, in bytes or with K, M, G
+    #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value_t = Size(SUB_BUFFER_BYTES))]
+    sub_buffer_size: Size,
+
+    /// Sub-buffers per CPU: a power of two
+    #[arg(long, value_name = "N", default_value_t = SUB_BUFFERS)]
+    sub_buffers: usize,
+
+    /// An event is in the trace folder at most MS milliseconds after it was emitted
+    #[arg(long, value_name = "MS", default_value_t = FLUSH.as_millis() as u32, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
+    flush: u32,
+
+    /// Who shares buffers: all processes of a user, or nobody
+    #[arg(long, value_enum, value_name = "WHO", default_value_t)]
+    buffers: Buffers,
+
+    /// Clock of the recording: the time stamp counter where it is reliable, else CLOCK_MONOTONIC; or one of them
+    #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
+    clock: Clock,
+
+    /// How to print the summary at the end; json: as one line
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: Format,
+
+    /// Print nothing but problems
+    #[arg(short, long)]
+    quiet: bool,
+
+    /// The command to record, and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    command: Vec<OsString>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Buffers {
+    #[default]
+    User,
+    Process,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Clock {
+    #[default]
+    Auto,
+    Tsc,
+    Mono,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    #[default]
+    Text,
+    Json,
+}
+
+/// Bytes, written as people write them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Size(usize);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            size if size.is_multiple_of(1 << 20) => write!(f, "{}M", size >> 20),
+            size if size.is_multiple_of(1 << 10) => write!(f, "{}K", size >> 10),
+            size => write!(f, "{size}"),
+        }
+    }
+}
+
+fn parse_size(text: &str) -> Result<Size, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    size.map(Size).ok_or_else(|| "a number of bytes, or one followed by K, M or G, is expected".to_owned())
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let options = options(args)?;
+    let mut screen = Screen { live: !args.quiet && std::io::stderr().is_terminal(), shown: false, last: None };
+    let outcome = match record(&options, &mut screen) {
+        Ok(outcome) => outcome,
+        Err(error) => {
+            let status = error.exit_status();
+            let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
+            anstream::eprintln!("{style}error{style:#}: {error}");
+            return Ok(ExitCode::from(status.clamp(1, 255) as u8));
+        }
+    };
+    screen.clear();
+    match args.format {
+        Format::Json => {
+            let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
+            eprintln!("{line}");
+        }
+        Format::Text if !args.quiet => record_summary::print(&outcome.summary),
+        Format::Text => record_summary::print_losses(&outcome.summary),
+    }
+    Ok(ExitCode::from(outcome.exit_status.clamp(0, 255) as u8))
+}
+
+fn options(args: &Args) -> Result<Options> {
+    let geometry = Geometry::new(possible_cpus(), args.sub_buffers, args.sub_buffer_size.0)
+        .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    Ok(Options {
+        output: args.output.clone().unwrap_or_else(default_folder),
+        command: args.command.clone(),
+        events: args.events.clone(),
+        kernel_events: (!args.no_kernel).then(|| args.kernel_events.clone()),
+        system_wide: args.system_wide,
+        geometry,
+        flush: Duration::from_millis(args.flush.into()),
+        sharing: match args.buffers {
+            Buffers::User => Sharing::User,
+            Buffers::Process => Sharing::Process,
+        },
+        clock: match args.clock {
+            Clock::Auto => ClockChoice::Auto,
+            Clock::Tsc => ClockChoice::Tsc,
+            Clock::Mono => ClockChoice::Monotonic,
+        },
+    })
+}
+
+/// `tracewing-YYYYmmdd-HHMMSS`, local time.
+fn default_folder() -> PathBuf {
+    let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
+    let name = Zone::Local.civil(seconds).map_or_else(
+        || format!("tracewing-{seconds}"),
+        |t| format!("tracewing-{:04}{:02}{:02}-{:02}{:02}{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second),
+    );
+    name.into()
+}
+
+/// Standard error: notes, and on a terminal a line that is written over and over.
+struct Screen {
+    live: bool,
+    /// The live line stands on the screen.
+    shown: bool,
+    last: Option<Progress>,
+}
+
+impl Screen {
+    fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            eprint!("\r\x1b[K");
+        }
+    }
+}
+
+impl Observer for Screen {
+    fn progress_interval(&self) -> Option<Duration> {
+        self.live.then_some(Duration::from_millis(500))
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let since = self.last.replace(*progress);
+        let (events, elapsed) = since.map_or((0, Duration::ZERO), |last| (last.events, last.elapsed));
+        let seconds = (progress.elapsed - elapsed).as_secs_f64();
+        let rate = (progress.events - events) as f64 / seconds.max(1e-3);
+        eprint!(
+            "\r\x1b[Krecording {:.1} s   {} events/s   {} lost   {}",
+            progress.elapsed.as_secs_f64(),
+            record_summary::number(rate as u64),
+            record_summary::number(progress.lost),
+            record_summary::bytes(progress.bytes)
+        );
+        let _ = std::io::stderr().flush();
+        self.shown = true;
+    }
+
+    fn note(&mut self, line: &str) {
+        self.clear();
+        let style = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
+        anstream::eprintln!("{style}tracewing{style:#}: {line}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, size) in [("4096", 4096), ("512K", 512 << 10), ("1m", 1 << 20), ("1G", 1 << 30)] {
+            assert_eq!(parse_size(text), Ok(Size(size)));
+        }
+        for text in ["", "K", "-1", "1T", "99999999999999999999", "18446744073709551615G", "ö"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        assert_eq!(Size(512 << 10).to_string(), "512K");
+    }
+}

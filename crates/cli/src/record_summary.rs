@@ -1,0 +1,153 @@
+//! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
+
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use tracewing_consumer::drain::{LossRange, StreamSummary};
+use tracewing_consumer::folder::State;
+use tracewing_session::Summary;
+
+/// Streams that are shown one by one.
+const MOST_ROWS: usize = 24;
+/// Loss ranges that are shown one by one.
+const MOST_LOSSES: usize = 8;
+
+/// The whole summary.
+pub fn print(summary: &Summary) {
+    if !summary.user_streams.is_empty() || !summary.kernel_streams.is_empty() {
+        eprintln!("{}", table(summary));
+    }
+    print_losses(summary);
+    let rate = summary.events as f64 / summary.seconds.max(1e-9);
+    let state = if summary.state == State::Complete { "" } else { " (cut short)" };
+    eprintln!(
+        "{} events, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
+        number(summary.events),
+        number(summary.lost),
+        bytes(summary.bytes),
+        summary.seconds,
+        number(rate as u64),
+        number(summary.processes as u64),
+        if summary.processes == 1 { "program" } else { "programs" },
+    );
+    if summary.events == 0 {
+        eprintln!("No events: does the program link the crate tracewing, and do the event rules (-e) match?");
+    }
+    let bold = Style::new().bold();
+    anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+}
+
+/// Only what was lost, if anything was.
+pub fn print_losses(summary: &Summary) {
+    if summary.lost == 0 {
+        return;
+    }
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+    anstream::eprintln!("{style}{} events were lost{style:#}", number(summary.lost));
+    let seconds = |cycles: u64| cycles.saturating_sub(summary.begin) as f64 / summary.frequency.max(1) as f64;
+    let mut largest: Vec<&LossRange> = summary.losses.iter().collect();
+    largest.sort_by_key(|range| std::cmp::Reverse(range.events));
+    for range in largest.iter().take(MOST_LOSSES) {
+        eprintln!(
+            "  {} in {} between {:.3} s and {:.3} s: {}",
+            number(range.events),
+            range.stream,
+            seconds(range.begin),
+            seconds(range.end),
+            range.reason
+        );
+    }
+    if largest.len() > MOST_LOSSES {
+        let rest = largest[MOST_LOSSES..].iter().map(|range| range.events).fold(0, u64::saturating_add);
+        eprintln!("  {} at {} other times (see tracewing.json)", number(rest), largest.len() - MOST_LOSSES);
+    }
+    if summary.user_streams.iter().any(|stream| stream.lost > 0) {
+        eprintln!("Larger buffers lose less: --sub-buffer-size, --sub-buffers");
+    }
+}
+
+fn table(summary: &Summary) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(["stream", "events", "lost", "packets", "size"]);
+    let mut rows: Vec<(&str, &StreamSummary)> = summary.user_streams.iter().map(|stream| ("user", stream)).collect();
+    rows.extend(summary.kernel_streams.iter().map(|stream| ("kernel", stream)));
+    let rest = if rows.len() > MOST_ROWS {
+        rows.sort_by_key(|(_, stream)| std::cmp::Reverse((stream.lost, stream.events)));
+        rows.split_off(MOST_ROWS - 1)
+    } else {
+        Vec::new()
+    };
+    let mut add = |name: String, streams: &[(&str, &StreamSummary)]| {
+        let sum = |part: fn(&StreamSummary) -> u64| {
+            streams.iter().map(|(_, stream)| part(stream)).fold(0, u64::saturating_add)
+        };
+        table.add_row([
+            name,
+            number(sum(|stream| stream.events)),
+            number(sum(|stream| stream.lost)),
+            number(sum(|stream| stream.packets)),
+            bytes(sum(|stream| stream.bytes)),
+        ]);
+    };
+    for row in &rows {
+        add(format!("{}/{}", row.0, row.1.name), std::slice::from_ref(row));
+    }
+    if !rest.is_empty() {
+        add(format!("{} others", rest.len()), &rest);
+    }
+    for column in table.column_iter_mut().skip(1) {
+        column.set_cell_alignment(CellAlignment::Right);
+    }
+    table
+}
+
+/// A number with its thousands apart.
+pub fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (at, digit) in digits.char_indices() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// A size in the unit that gives one to four digits.
+pub fn bytes(value: u64) -> String {
+    let mut size = value as f64;
+    for unit in ["B", "KiB", "MiB", "GiB"] {
+        if size < 1024.0 {
+            return if unit == "B" { format!("{value} B") } else { format!("{size:.1} {unit}") };
+        }
+        size /= 1024.0;
+    }
+    format!("{size:.1} TiB")
+}
+
+/// A path as a shell takes it.
+fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_readable() {
+        assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
+        assert_eq!([0, 1023, 1024, 5 << 20].map(bytes), ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]);
+        assert_eq!(quoted(Path::new("a b")), "'a b'");
+        assert_eq!(quoted(Path::new("T-1")), "T-1");
+    }
+}
