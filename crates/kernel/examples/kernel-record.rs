@@ -39,7 +39,9 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         match word.as_str() {
             "--system-wide" => options.scope = Scope::System,
             "-k" => options.globs.push(words.next().ok_or("-k needs a pattern")?),
-            "--buffer-kib" => options.buffer_kib = words.next().ok_or("--buffer-kib needs a number")?.parse()?,
+            "--buffer-kib" => {
+                options.buffer_kib = words.next().ok_or("--buffer-kib needs a number")?.parse()?
+            }
             _ => return Err(format!("unknown option {word}").into()),
         }
     }
@@ -50,8 +52,11 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     recorder.notices().iter().for_each(|notice| eprintln!("{notice}"));
 
     // The command waits, before it begins, until the recorder knows it.
-    let mut child =
-        Command::new("sh").args(["-c", "kill -STOP $$; exec \"$@\"", "sh"]).arg(program).args(words).spawn()?;
+    let mut child = Command::new("sh")
+        .args(["-c", "kill -STOP $$; exec \"$@\"", "sh"])
+        .arg(program)
+        .args(words)
+        .spawn()?;
     let pid = Pid::from_child(&child);
     waitpid(Some(pid), WaitOptions::UNTRACED)?;
     if options.scope == Scope::Tree {
@@ -67,7 +72,9 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
             None => sleep(POLL_INTERVAL),
         }
     };
-    for stream in recorder.finish()?.streams.iter().filter(|stream| stream.events > 0 || stream.losses.events > 0) {
+    for stream in
+        recorder.finish()?.streams.iter().filter(|stream| stream.events > 0 || stream.losses.events > 0)
+    {
         let lost = stream.losses.events;
         eprintln!("CPU {}: {} events, {lost} lost, {} bytes", stream.cpu, stream.events, stream.bytes);
     }

@@ -61,8 +61,12 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
         }
         wanted
     });
-    let absent: Vec<String> =
-        patterns.iter().zip(&used).filter(|(_, used)| !**used).map(|(pattern, _)| (*pattern).to_owned()).collect();
+    let absent: Vec<String> = patterns
+        .iter()
+        .zip(&used)
+        .filter(|(_, used)| !**used)
+        .map(|(pattern, _)| (*pattern).to_owned())
+        .collect();
     if events.is_empty() {
         return Err(Error::NothingChosen(absent.join(", ")));
     }
@@ -76,7 +80,10 @@ mod tests {
     fn available() -> Vec<(String, String)> {
         let text = "sched:sched_switch sched:sched_stat_wait irq:softirq_entry syscalls:sys_enter_openat \
                     syscalls:sys_exit_openat irq_vectors:local_timer_entry irq_vectors:vector_alloc";
-        text.split(' ').map(|e| e.split_once(':').unwrap()).map(|(s, n)| (s.to_owned(), n.to_owned())).collect()
+        text.split(' ')
+            .map(|e| e.split_once(':').unwrap())
+            .map(|(s, n)| (s.to_owned(), n.to_owned()))
+            .collect()
     }
 
     fn names(globs: &[&str]) -> Vec<String> {

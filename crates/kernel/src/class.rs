@@ -282,7 +282,11 @@ fn integer(element: Element, hex: bool) -> IntegerClass {
 fn fits(value: i64, element: Element) -> bool {
     let bits = element.size as u32 * 8;
     let value = i128::from(value);
-    if element.signed { (-(1i128 << (bits - 1))..1 << (bits - 1)).contains(&value) } else { (0..1i128 << bits).contains(&value) }
+    if element.signed {
+        (-(1i128 << (bits - 1))..1 << (bits - 1)).contains(&value)
+    } else {
+        (0..1i128 << bits).contains(&value)
+    }
 }
 
 #[cfg(test)]
@@ -313,7 +317,11 @@ mod tests {
     }
 
     fn record(parts: &[&[u8]]) -> Vec<u8> {
-        [&[9, 0, 1, 2][..], &77i32.to_ne_bytes()].iter().chain(parts).flat_map(|p| p.iter().copied()).collect()
+        [&[9, 0, 1, 2][..], &77i32.to_ne_bytes()]
+            .iter()
+            .chain(parts)
+            .flat_map(|p| p.iter().copied())
+            .collect()
     }
 
     fn metadata(class: &Class) -> String {
@@ -341,7 +349,8 @@ mod tests {
         let comm = *b"worker\0\0\0\0\0\0\0\0\0\0";
         let parts: [&[u8]; 4] = [&comm, &5i32.to_ne_bytes(), &120i32.to_ne_bytes(), &2i64.to_ne_bytes()];
         let expected =
-            [&77i32.to_le_bytes()[..], &comm, &5i32.to_le_bytes(), &20i32.to_le_bytes(), &2i64.to_le_bytes()].concat();
+            [&77i32.to_le_bytes()[..], &comm, &5i32.to_le_bytes(), &20i32.to_le_bytes(), &2i64.to_le_bytes()]
+                .concat();
         assert_eq!(run(&class, &record(&parts)), Some(expected));
         assert_eq!(run(&class, &record(&parts)[..39]), None);
         let text = metadata(&class);
@@ -362,9 +371,13 @@ mod tests {
             "\"dfd: 0x%08lx\", ((unsigned long)(REC->dfd))",
         );
         let words = [257u64, 0xffff_ff9c, 0x7fff_1234, 0o644].map(u64::to_ne_bytes).concat();
-        let expected =
-            [&77i32.to_le_bytes()[..], &(-100i32).to_le_bytes(), &0x7fff_1234u64.to_le_bytes(), &0o644u16.to_le_bytes()]
-                .concat();
+        let expected = [
+            &77i32.to_le_bytes()[..],
+            &(-100i32).to_le_bytes(),
+            &0x7fff_1234u64.to_le_bytes(),
+            &0o644u16.to_le_bytes(),
+        ]
+        .concat();
         assert_eq!(run(&class, &record(&[&words])), Some(expected));
         let text = metadata(&class);
         assert!(text.contains("name = \"syscall_entry_openat\""), "{text}");

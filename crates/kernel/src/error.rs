@@ -47,16 +47,22 @@ pub enum Missing {
     #[error("kernel events need root: run the same command with sudo")]
     Root,
     /// tracefs is mounted in a way that cannot be written to.
-    #[error("kernel events need {path} writable: it is read-only here (as in most containers); record on the host")]
+    #[error(
+        "kernel events need {path} writable: it is read-only here (as in most containers); record on the host"
+    )]
     ReadOnly {
         /// Where tracefs is mounted.
         path: PathBuf,
     },
     /// The kernel has no tracefs.
-    #[error("this kernel has no tracefs: kernel events need one built with CONFIG_EVENT_TRACING, as every distribution's is")]
+    #[error(
+        "this kernel has no tracefs: kernel events need one built with CONFIG_EVENT_TRACING, as every distribution's is"
+    )]
     Tracefs,
     /// The kernel is locked down.
-    #[error("kernel lockdown (confidentiality) forbids kernel events: boot without lockdown=confidentiality to record them")]
+    #[error(
+        "kernel lockdown (confidentiality) forbids kernel events: boot without lockdown=confidentiality to record them"
+    )]
     Lockdown,
     /// The byte order is not the one of our traces.
     #[error("kernel events are recorded on little-endian machines only")]
@@ -96,7 +102,9 @@ pub enum Error {
         source: FormatError,
     },
     /// No event is left to record.
-    #[error("no kernel event is named {0}: `cat /sys/kernel/tracing/available_events` lists what this kernel has")]
+    #[error(
+        "no kernel event is named {0}: `cat /sys/kernel/tracing/available_events` lists what this kernel has"
+    )]
     NothingChosen(String),
     /// The kernel refused every chosen event.
     #[error("the kernel lets none of the chosen events be enabled: {0}")]

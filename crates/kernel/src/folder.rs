@@ -100,7 +100,10 @@ mod tests {
 
     fn packet(bytes: &[u8], seq: u64) -> Packet<'_> {
         let bits = bytes.len() as u64 * 8;
-        Packet { bytes, entry: Entry { packet_bits: bits, content_bits: bits, seq: Some(seq), ..Entry::default() } }
+        Packet {
+            bytes,
+            entry: Entry { packet_bits: bits, content_bits: bits, seq: Some(seq), ..Entry::default() },
+        }
     }
 
     #[test]
@@ -122,7 +125,8 @@ mod tests {
     fn a_full_disk_leaves_whole_packets() {
         let dir = tempfile::tempdir().unwrap();
         let mount = |args: &[&str]| Command::new(args[0]).args(&args[1..]).arg(dir.path()).status();
-        if !matches!(mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "none"]), Ok(status) if status.success()) {
+        if !matches!(mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "none"]), Ok(status) if status.success())
+        {
             eprintln!("skipped: a full disk needs root, to mount a small tmpfs");
             return;
         }

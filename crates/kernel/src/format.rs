@@ -215,10 +215,10 @@ pub(crate) fn element(c_type: &str, word: usize) -> Option<Element> {
         "unsigned char" | "u8" | "__u8" | "uint8_t" | "bool" | "_Bool" => (1, false),
         "short" | "s16" | "__s16" | "int16_t" => (2, true),
         "unsigned short" | "u16" | "__u16" | "uint16_t" | "__be16" | "__le16" | "umode_t" => (2, false),
-        "int" | "s32" | "__s32" | "int32_t" | "pid_t" | "clockid_t" | "key_t" | "key_serial_t" | "timer_t"
-        | "mqd_t" | "rwf_t" => (4, true),
-        "unsigned" | "unsigned int" | "uint" | "u32" | "__u32" | "uint32_t" | "__be32" | "__le32" | "uid_t"
-        | "gid_t" | "qid_t" => (4, false),
+        "int" | "s32" | "__s32" | "int32_t" | "pid_t" | "clockid_t" | "key_t" | "key_serial_t"
+        | "timer_t" | "mqd_t" | "rwf_t" => (4, true),
+        "unsigned" | "unsigned int" | "uint" | "u32" | "__u32" | "uint32_t" | "__be32" | "__le32"
+        | "uid_t" | "gid_t" | "qid_t" => (4, false),
         "long" | "ssize_t" | "off_t" => (word, true),
         "unsigned long" | "size_t" | "aio_context_t" => (word, false),
         "long long" | "s64" | "__s64" | "int64_t" | "loff_t" => (8, true),
@@ -252,11 +252,23 @@ mod tests {
         for (line, name, expected) in [
             ("\tfield:pid_t pid;\toffset:8;\tsize:4;\tsigned:1;", "pid", Shape::One(number(4, true))),
             ("field:struct mm_struct * mm;offset:8;size:8;signed:0;", "mm", Shape::One(number(8, false))),
-            ("field:const char *const name; offset:8; size:8; signed:0;", "name", Shape::One(number(8, false))),
-            ("field:enum xfs_group_type type;offset:8;size:4;signed:0;", "type", Shape::One(number(4, false))),
+            (
+                "field:const char *const name; offset:8; size:8; signed:0;",
+                "name",
+                Shape::One(number(8, false)),
+            ),
+            (
+                "field:enum xfs_group_type type;offset:8;size:4;signed:0;",
+                "type",
+                Shape::One(number(4, false)),
+            ),
             ("field:char comm[16];offset:8;size:16;signed:0;", "comm", Shape::Array(TEXT, 16)),
             ("field:char comm[TASK_COMM_LEN];offset:8;size:16;signed:0;", "comm", Shape::Array(TEXT, 16)),
-            ("field:long sysctl_mem[3];offset:8;size:24;signed:1;", "sysctl_mem", Shape::Array(number(8, true), 3)),
+            (
+                "field:long sysctl_mem[3];offset:8;size:24;signed:1;",
+                "sysctl_mem",
+                Shape::Array(number(8, true), 3),
+            ),
             ("field:__u8 gw4[4];offset:8;size:4;signed:0;", "gw4", Shape::Array(number(1, false), 4)),
             ("field:struct in6 addr;offset:8;size:16;signed:0;", "addr", Shape::Array(number(1, false), 16)),
             ("field:u32 buf[];offset:8;size:0;signed:0;", "buf", Shape::Rest(number(4, false))),

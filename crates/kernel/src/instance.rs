@@ -37,7 +37,9 @@ impl Instance {
         for nth in 2.. {
             match fs::create_dir(&path) {
                 Ok(()) => break,
-                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => path = instances.join(format!("{own}-{nth}")),
+                Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
+                    path = instances.join(format!("{own}-{nth}"))
+                }
                 Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
             }
         }
@@ -70,7 +72,7 @@ impl Instance {
         loop {
             match fs::remove_dir(&self.path) {
                 Ok(()) => return Ok(()),
-                Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(()),
+                Err(e) if is_gone(&e) => return Ok(()),
                 Err(e) if is_busy(&e) && begin.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
                 Err(source) => {
                     quiet?;
@@ -92,6 +94,11 @@ fn is_busy(error: &io::Error) -> bool {
     error.raw_os_error() == Some(Errno::BUSY.raw_os_error())
 }
 
+/// Whether somebody else has removed an instance, or is about to.
+fn is_gone(error: &io::Error) -> bool {
+    error.kind() == io::ErrorKind::NotFound || error.raw_os_error() == Some(Errno::NODEV.raw_os_error())
+}
+
 /// Removes the instances of recorders that are no more.
 fn remove_stale(instances: &Path) -> Result<(), Error> {
     let list = |source| Error::Tracefs { action: "list", path: instances.to_owned(), source };
@@ -101,12 +108,8 @@ fn remove_stale(instances: &Path) -> Result<(), Error> {
         if start_time(pid) == Some(start) {
             continue;
         }
-        match fs::remove_dir(entry.path()) {
-            Ok(()) => {}
-            // Somebody looks at it, or another recorder has just removed it.
-            Err(e) if is_busy(&e) || e.kind() == io::ErrorKind::NotFound => {}
-            Err(source) => return Err(Error::Tracefs { action: "remove", path: entry.path(), source }),
-        }
+        // Somebody may look at it, or another recorder remove it right now: no reason not to record.
+        let _ = fs::remove_dir(entry.path());
     }
     Ok(())
 }
@@ -137,7 +140,9 @@ mod tests {
     fn only_names_of_our_form_are_ours() {
         assert_eq!(owner("tracewing-12-345"), Some((12, 345)));
         assert_eq!(owner("tracewing-12-345-2"), Some((12, 345)));
-        for name in ["tracewing-12", "tracewing-12-345-x", "tracewing-12-345-2-3", "tracewing-probe-kernel", "other"] {
+        for name in
+            ["tracewing-12", "tracewing-12-345-x", "tracewing-12-345-2-3", "tracewing-probe-kernel", "other"]
+        {
             assert_eq!(owner(name), None, "{name}");
         }
     }

@@ -91,7 +91,8 @@ pub fn event_name(system: &str, name: &str) -> String {
     if let Some((.., lttng)) = RENAMED.iter().find(|(s, n, _)| (*s, *n) == (system, name)) {
         return (*lttng).to_owned();
     }
-    if let Some((_, prefix, _)) = PREFIXED.iter().find(|(s, _, names)| *s == system && names.contains(&name)) {
+    if let Some((_, prefix, _)) = PREFIXED.iter().find(|(s, _, names)| *s == system && names.contains(&name))
+    {
         return format!("{prefix}{name}");
     }
     match system {
@@ -100,7 +101,9 @@ pub fn event_name(system: &str, name: &str) -> String {
             (_, Some(call)) => format!("syscall_exit_{call}"),
             _ => name.to_owned(),
         },
-        "irq_vectors" if name.ends_with("_entry") || name.ends_with("_exit") => format!("x86_irq_vectors_{name}"),
+        "irq_vectors" if name.ends_with("_entry") || name.ends_with("_exit") => {
+            format!("x86_irq_vectors_{name}")
+        }
         "kvm" => match name.strip_prefix("kvm_") {
             Some(rest) if KVM_X86.contains(&rest) => format!("kvm_x86_{rest}"),
             _ => name.to_owned(),

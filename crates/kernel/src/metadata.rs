@@ -1,7 +1,9 @@
 //! The metadata of a kernel trace: one data stream class, its event record classes, the environment.
 
 use crate::class::Class;
-use tracewing_ctf::model::{ClockClass, DataStreamClass, EnvValue, FieldClass, StructureClass, TraceClass, Uuid};
+use tracewing_ctf::model::{
+    ClockClass, DataStreamClass, EnvValue, FieldClass, StructureClass, TraceClass, Uuid,
+};
 use tracewing_ctf::write;
 
 /// The trace class of a kernel trace. `env` is added to, and wins over, what is said here of the machine.

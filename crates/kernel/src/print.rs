@@ -160,7 +160,8 @@ fn conversions(format: &str) -> impl Iterator<Item = u8> + '_ {
                     open = bytes.next_if_eq(&b'%').is_none();
                 }
                 (true, b'*') => return Some(byte),
-                (true, b'0'..=b'9' | b'.' | b'-' | b'+' | b' ' | b'#' | b'l' | b'h' | b'z' | b'j' | b't') => {}
+                (true, b'0'..=b'9' | b'.' | b'-' | b'+' | b' ' | b'#' | b'l' | b'h' | b'z' | b'j' | b't') => {
+                }
                 (true, _) => {
                     open = false;
                     return Some(byte);
@@ -311,9 +312,11 @@ mod tests {
 
     #[test]
     fn labels_are_read_from_print_symbolic() {
-        let print = r#""vec=%u [action=%s]", REC->vec, __print_symbolic(REC->vec, { 0, "HI" }, { 1, "TIMER" })"#;
+        let print =
+            r#""vec=%u [action=%s]", REC->vec, __print_symbolic(REC->vec, { 0, "HI" }, { 1, "TIMER" })"#;
         assert_eq!(labels(print, "vec"), Some(vec![(0, "HI"), (1, "TIMER")]));
-        let joined = r#""%s", __print_symbolic(REC->reason, { 0, "KVM_EXIT_" "UNKNOWN" }, { (1u << 3), "a, b" })"#;
+        let joined =
+            r#""%s", __print_symbolic(REC->reason, { 0, "KVM_EXIT_" "UNKNOWN" }, { (1u << 3), "a, b" })"#;
         assert_eq!(labels(joined, "reason"), Some(vec![(0, "KVM_EXIT_UNKNOWN"), (8, "a, b")]));
         let nested = r#""%s", REC->x ? __print_symbolic((int)REC->x, {-1, "minus"}, {-1, "again"}) : "none""#;
         assert_eq!(labels(nested, "x"), Some(vec![(-1, "minus")]));

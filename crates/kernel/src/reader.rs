@@ -60,7 +60,11 @@ impl CpuReader {
     }
 
     /// Converts what is in the buffer now. What comes meanwhile may be left for the next time.
-    pub(crate) fn drain<S: Sink<Error = Error>>(&mut self, programs: &Programs, sink: &mut S) -> Result<(), Error> {
+    pub(crate) fn drain<S: Sink<Error = Error>>(
+        &mut self,
+        programs: &Programs,
+        sink: &mut S,
+    ) -> Result<(), Error> {
         self.take(programs, sink, false)
     }
 
@@ -73,7 +77,12 @@ impl CpuReader {
         self.take(programs, sink, true)
     }
 
-    fn take<S: Sink<Error = Error>>(&mut self, programs: &Programs, sink: &mut S, all: bool) -> Result<(), Error> {
+    fn take<S: Sink<Error = Error>>(
+        &mut self,
+        programs: &Programs,
+        sink: &mut S,
+        all: bool,
+    ) -> Result<(), Error> {
         // Drops known before the first page is taken out happened while the buffer was full, so after all that is in
         // it and before `begin`; later ones somewhere between `begin` and `end`.
         let before = self.read_dropped()?;

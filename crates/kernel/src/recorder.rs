@@ -239,7 +239,8 @@ fn enable(
     if classes.is_empty() {
         return Err(Error::NothingEnabled(refused.join(", ")));
     }
-    let notice = (!refused.is_empty()).then(|| format!("the kernel refused, left out: {}", refused.join(", ")));
+    let notice =
+        (!refused.is_empty()).then(|| format!("the kernel refused, left out: {}", refused.join(", ")));
     Ok((classes, notice))
 }
 

@@ -104,7 +104,8 @@ pub(crate) struct Stream {
     begin: u64,
     last: u64,
     discarded: u64,
-    gap: Option<Gap>,
+    /// In order of `at`.
+    gaps: Vec<Gap>,
 }
 
 impl Stream {
@@ -112,7 +113,7 @@ impl Stream {
         let mut out = Vec::with_capacity(PACKET_SIZE + 8192);
         out.resize(PACKET_HEADER_SIZE, 0);
         let summary = StreamSummary { cpu, ..StreamSummary::default() };
-        Self { uuid, summary, out, pending: 0, begin: 0, last: 0, discarded: 0, gap: None }
+        Self { uuid, summary, out, pending: 0, begin: 0, last: 0, discarded: 0, gaps: Vec::new() }
     }
 
     pub(crate) fn summary(&self) -> &StreamSummary {
@@ -121,7 +122,7 @@ impl Stream {
 
     /// Events lost so far, those included whose place is not known yet.
     pub(crate) fn lost(&self) -> u64 {
-        self.summary.losses.events.saturating_add(self.gap.map_or(0, |gap| gap.events))
+        self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
     /// Converts a page. Returns the bytes of records it had.
@@ -140,22 +141,22 @@ impl Stream {
             let events = if let Missed::Count(events) = missed { events } else { 1 };
             self.expect_gap(None, page.stamp, events);
         }
-        let mut gap_at = self.gap.map_or(u64::MAX, |gap| gap.at);
+        let mut gap_at = self.next_gap();
         for record in page.records() {
             let Ok(record) = record else {
                 self.damage();
                 break;
             };
             if record.stamp >= gap_at {
-                self.close_gap(record.stamp, sink)?;
-                gap_at = u64::MAX;
+                self.close_gaps(record.stamp, sink)?;
+                gap_at = self.next_gap();
             }
             match programs.find(record.data) {
                 None => self.summary.foreign += 1,
                 Some((id, program)) => {
                     if !self.append(record.stamp, id, program, record.data) {
                         self.damage();
-                        gap_at = self.gap.map_or(u64::MAX, |gap| gap.at);
+                        gap_at = self.next_gap();
                     }
                     if self.out.len() >= PACKET_SIZE {
                         self.end_packet(sink)?;
@@ -198,15 +199,18 @@ impl Stream {
         if events == 0 {
             return;
         }
-        self.gap = Some(match self.gap {
-            None => Gap { begin, at, events },
-            // Both lie before the later boundary; the range must hold both.
-            Some(gap) => Gap {
-                begin: Some(gap.begin.unwrap_or(self.last)),
-                at: gap.at.max(at),
-                events: gap.events.saturating_add(events),
-            },
-        });
+        match self.gaps.last_mut() {
+            Some(gap) if (gap.begin, gap.at) == (begin, at) => gap.events = gap.events.saturating_add(events),
+            _ => {
+                let place = self.gaps.partition_point(|gap| gap.at <= at);
+                self.gaps.insert(place, Gap { begin, at, events });
+            }
+        }
+    }
+
+    /// The stamp from which on an event lies behind a gap.
+    fn next_gap(&self) -> u64 {
+        self.gaps.first().map_or(u64::MAX, |gap| gap.at)
     }
 
     fn damage(&mut self) {
@@ -214,14 +218,15 @@ impl Stream {
         self.expect_gap(None, self.last, 1);
     }
 
-    fn close_gap<S: Sink>(&mut self, stamp: u64, sink: &mut S) -> Result<(), S::Error> {
-        if let Some(gap) = self.gap.take() {
-            let ended = self.end_packet(sink);
-            let begin = gap.begin.unwrap_or(self.last).min(stamp);
-            self.lose(LossRange { begin, end: stamp, events: gap.events });
-            ended?;
+    /// Ends the packet and counts the gaps that lie before an event of this stamp.
+    fn close_gaps<S: Sink>(&mut self, stamp: u64, sink: &mut S) -> Result<(), S::Error> {
+        let ended = self.end_packet(sink);
+        let behind = self.gaps.partition_point(|gap| gap.at <= stamp);
+        let closed = self.gaps.drain(..behind).map(|gap| (gap.begin.unwrap_or(self.last), gap.events));
+        if let Some((begin, events)) = closed.reduce(|a, b| (a.0.min(b.0), a.1.saturating_add(b.1))) {
+            self.lose(LossRange { begin: begin.min(stamp), end: stamp, events });
         }
-        Ok(())
+        ended
     }
 
     fn lose(&mut self, range: LossRange) {
@@ -237,9 +242,9 @@ impl Stream {
     /// Ends the stream at the time `now`: what is lost at its end is told by a packet without events.
     pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
         self.end_packet(sink)?;
-        if self.gap.is_some() {
-            let now = now.max(self.last);
-            self.close_gap(now, sink)?;
+        if let Some(gap) = self.gaps.last() {
+            let now = now.max(self.last).max(gap.at);
+            self.close_gaps(now, sink)?;
             (self.begin, self.last) = (now, now);
             self.write(sink)?;
         }

@@ -52,7 +52,8 @@ impl Tracefs {
     /// All events that can be recorded, as (system, name), in the kernel's order.
     pub fn events(&self) -> Result<Vec<(String, String)>, Error> {
         let text = read(&self.root.join("available_events"))?;
-        let split = |line: &str| line.split_once(':').map(|(system, name)| (system.to_owned(), name.to_owned()));
+        let split =
+            |line: &str| line.split_once(':').map(|(system, name)| (system.to_owned(), name.to_owned()));
         Ok(text.lines().filter_map(split).collect())
     }
 
@@ -60,7 +61,9 @@ impl Tracefs {
     pub fn format(&self, system: &str, name: &str) -> Result<Option<Format>, Error> {
         let path = self.root.join("events").join(system).join(name).join("format");
         let text = match read(&path) {
-            Err(Error::Tracefs { source, .. }) if source.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(Error::Tracefs { source, .. }) if source.kind() == io::ErrorKind::NotFound => {
+                return Ok(None);
+            }
             text => text?,
         };
         let format = Format::parse(&text, self.layout.word());

@@ -26,7 +26,8 @@ fn page(stamp: u64, missed: Option<u64>, ticks: &[(u64, u16, u32)]) -> Vec<u8> {
     let mut last = stamp;
     for &(at, kind, n) in ticks {
         let delta = at - last;
-        for word in [((delta & 0x7ff_ffff) << 5 | 30) as u32, (delta >> 27) as u32, 3, u32::from(kind), 42, n] {
+        for word in [((delta & 0x7ff_ffff) << 5 | 30) as u32, (delta >> 27) as u32, 3, u32::from(kind), 42, n]
+        {
             body.extend(word.to_ne_bytes());
         }
         last = at;
@@ -130,6 +131,22 @@ fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
 }
 
 #[test]
+fn events_between_two_gaps_lie_in_neither() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
+    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1)]));
+    stream.expect_gap(None, 1000, 7);
+    // Nothing comes before the next drain, which finds a full buffer again.
+    stream.expect_gap(None, 2000, 3);
+    feed(&mut stream, &mut sink, &page(1100, None, &[(1100, 5, 2), (1200, 5, 3), (2100, 5, 4)]));
+    stream.finish(3000, &mut sink).unwrap();
+    assert_eq!(
+        stream.summary().losses.ranges,
+        [LossRange { begin: 100, end: 1100, events: 7 }, LossRange { begin: 1200, end: 2100, events: 3 }]
+    );
+    assert_eq!(sink.packets.iter().map(|p| p.discarded).collect::<Vec<_>>(), [0, 7, 10]);
+}
+
+#[test]
 fn losses_at_the_end_are_told_by_a_packet_without_events() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
     feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1)]));
@@ -166,7 +183,10 @@ fn what_could_not_be_written_is_lost() {
     sink.full = false;
     feed(&mut stream, &mut sink, &page(200, None, &[(200, 5, 3)]));
     stream.finish(300, &mut sink).unwrap();
-    assert_eq!(sink.packets, [Decoded { begin: 200, end: 200, seq: 0, discarded: 2, events: vec![(200, 3)] }]);
+    assert_eq!(
+        sink.packets,
+        [Decoded { begin: 200, end: 200, seq: 0, discarded: 2, events: vec![(200, 3)] }]
+    );
 }
 
 proptest! {

@@ -1,0 +1,151 @@
+//! No recorder leaves an instance behind, and none touches another's.
+
+mod common;
+
+use common::{Actor, gate, options, role, say, traceable};
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use tracewing_kernel::{Error, KernelRecorder, Scope, Tracefs};
+
+fn instances_of(pid: u32) -> Vec<PathBuf> {
+    let dir = Tracefs::open().unwrap().root().join("instances");
+    let prefix = format!("tracewing-{pid}-");
+    let names = fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path());
+    names.filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(&prefix)).collect()
+}
+
+fn start(dir: &Path) -> KernelRecorder {
+    KernelRecorder::start(dir, &options(Scope::System, &["sched_switch"])).unwrap()
+}
+
+/// An actor: a recorder that records until it is told to end, or killed.
+#[test]
+fn recorder() {
+    let Some(dir) = role("recorder") else { return };
+    let mut recorder = start(&dir);
+    say("recording", std::process::id());
+    gate();
+    recorder.poll(true).unwrap();
+    let summary = recorder.finish().unwrap();
+    say("events", summary.streams.iter().map(|stream| stream.events).sum::<u64>());
+}
+
+/// An actor: a recorder that panics half-way.
+#[test]
+fn panicking_recorder() {
+    let Some(dir) = role("panicking_recorder") else { return };
+    let _recorder = start(&dir);
+    say("recording", std::process::id());
+    gate();
+    panic!("half-way");
+}
+
+#[test]
+fn an_instance_lives_as_long_as_its_recorder_and_several_can_live_in_one_process() {
+    if !traceable() {
+        return;
+    }
+    // In an actor, as the other tests of this process record too.
+    let dir = tempfile::tempdir().unwrap();
+    let mut actor = Actor::start("recorder", &dir.path().join("a"));
+    let pid = actor.expect("recording").parse().unwrap();
+    assert_eq!(instances_of(pid).len(), 1);
+
+    let own = std::process::id();
+    let before = instances_of(own).len();
+    let two = (start(&dir.path().join("b")), start(&dir.path().join("c")));
+    assert!(instances_of(own).len() >= 2);
+    two.0.finish().unwrap();
+    drop(two.1);
+    // The other tests of this file come and go, but a leak would stay.
+    assert!(instances_of(own).len() <= before.max(2));
+
+    assert_eq!(instances_of(pid).len(), 1, "a living recorder's instance is left alone");
+    actor.go();
+    assert!(actor.expect("events").parse::<u64>().unwrap() > 0);
+    assert!(actor.wait().success());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+}
+
+#[test]
+fn a_killed_recorders_instance_is_removed_at_the_next_start() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut living = Actor::start("recorder", &dir.path().join("living"));
+    let living_pid = living.expect("recording").parse().unwrap();
+    let mut killed = Actor::start("recorder", &dir.path().join("killed"));
+    let killed_pid = killed.expect("recording").parse().unwrap();
+    killed.child.kill().unwrap();
+    assert_eq!(killed.wait().signal(), Some(9));
+    // Unless another test's recorder was quicker.
+    assert!(instances_of(killed_pid).len() <= 1);
+
+    start(&dir.path().join("next")).finish().unwrap();
+    assert_eq!(instances_of(killed_pid), Vec::<PathBuf>::new());
+    assert_eq!(instances_of(living_pid).len(), 1, "a living recorder's instance is left alone");
+    living.go();
+    assert!(living.expect("events").parse::<u64>().unwrap() > 0);
+    assert!(living.wait().success());
+}
+
+#[test]
+fn a_process_number_that_is_in_use_again_protects_nothing() {
+    if !traceable() {
+        return;
+    }
+    // The init process is alive, but did not start at this time.
+    let stale = Tracefs::open().unwrap().root().join("instances/tracewing-1-987654321");
+    fs::create_dir(&stale).unwrap();
+    let other = stale.with_file_name(format!("tracewing-test-kernel-{}", std::process::id()));
+    fs::create_dir(&other).unwrap();
+    let dir = tempfile::tempdir().unwrap();
+    drop(start(&dir.path().join("a")));
+    let (gone, kept) = (!stale.exists(), other.exists());
+    fs::remove_dir(&other).unwrap();
+    assert!(gone && kept, "removed the stale one: {gone}, kept the foreign one: {kept}");
+}
+
+#[test]
+fn a_panic_and_a_failed_start_leave_nothing() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut actor = Actor::start("panicking_recorder", &dir.path().join("a"));
+    let pid = actor.expect("recording").parse().unwrap();
+    actor.go();
+    assert!(!actor.wait().success());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+
+    let refused = |error: Error| error.to_string();
+    let mut wrong = options(Scope::System, &["no_such_event*"]);
+    let error = KernelRecorder::start(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
+    assert!(error.contains("no kernel event is named no_such_event*"), "{error}");
+    wrong = options(Scope::System, &["sched_switch"]);
+    wrong.buffer_kib = u32::MAX;
+    let error = KernelRecorder::start(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
+    assert!(error.contains("4294967295 KiB"), "{error}");
+    wrong.buffer_kib = 64;
+    let error = KernelRecorder::start(Path::new("/proc/no"), &wrong).map(drop).map_err(refused).unwrap_err();
+    assert!(error.contains("/proc/no"), "{error}");
+}
+
+#[test]
+fn an_instance_that_somebody_else_looks_at_is_removed_when_they_stop() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut actor = Actor::start("recorder", &dir.path().join("a"));
+    let pid = actor.expect("recording").parse().unwrap();
+    let looking = fs::File::open(instances_of(pid)[0].join("per_cpu/cpu0/trace_pipe_raw")).unwrap();
+    actor.go();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    assert_eq!(instances_of(pid).len(), 1, "the kernel does not remove an instance in use");
+    drop(looking);
+    assert!(actor.wait().success());
+    assert_eq!(instances_of(pid), Vec::<PathBuf>::new());
+}

@@ -1,0 +1,372 @@
+//! Known workloads on the running kernel: every event is there, once, with the right fields, and babeltrace2 agrees.
+
+mod common;
+
+use common::{Actor, Line, babeltrace, babeltrace_loud, gate, options, role, say, traceable};
+use rustix::fs::{CWD, Mode, OFlags, openat};
+use rustix::process::getppid;
+use rustix::thread::{CpuSet, gettid, nanosleep, sched_setaffinity};
+use rustix::time::Timespec;
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+use tracewing_kernel::{KernelRecorder, POLL_INTERVAL, Scope, StreamSummary, Summary};
+
+/// Counts of what the actor `worker` does.
+const PARENTS: usize = 5_000;
+const SLEEPS: usize = 40;
+const OPENS: usize = 300;
+const ROUNDS: usize = 500;
+/// Flags that nobody else's `openat` has.
+const FLAGS: OFlags = OFlags::from_bits_retain(0x0021_0000);
+
+/// An actor: a known number of system calls, then two threads on two CPUs that pass a byte to and fro.
+#[test]
+fn worker() {
+    if role("worker").is_none() {
+        return;
+    }
+    say("tid", gettid());
+    gate();
+    for _ in 0..PARENTS {
+        std::hint::black_box(getppid());
+    }
+    for _ in 0..SLEEPS {
+        let _ = nanosleep(&Timespec { tv_sec: 0, tv_nsec: 50_000 });
+    }
+    for _ in 0..OPENS {
+        drop(openat(CWD, "/proc", FLAGS | OFlags::CLOEXEC, Mode::empty()));
+    }
+    let (ping_out, ping_in) = rustix::pipe::pipe().unwrap();
+    let (pong_out, pong_in) = rustix::pipe::pipe().unwrap();
+    let other = std::thread::spawn(move || {
+        pin(1);
+        let tid = gettid();
+        for _ in 0..ROUNDS {
+            rustix::io::read(&ping_out, &mut [0]).unwrap();
+            rustix::io::write(&pong_in, &[1]).unwrap();
+        }
+        tid
+    });
+    pin(0);
+    for _ in 0..ROUNDS {
+        rustix::io::write(&ping_in, &[1]).unwrap();
+        rustix::io::read(&pong_out, &mut [0]).unwrap();
+    }
+    say("other", other.join().unwrap());
+}
+
+/// Machines with one CPU run both threads there.
+fn pin(cpu: usize) {
+    let mut set = CpuSet::new();
+    set.set(cpu);
+    let _ = sched_setaffinity(None, &set);
+}
+
+fn written(summary: &Summary) -> usize {
+    summary.streams.iter().map(|stream| stream.events as usize).sum()
+}
+
+fn lost(summary: &Summary) -> u64 {
+    summary.streams.iter().map(|stream| stream.losses.events).sum()
+}
+
+/// Records an actor and gives the recording's summary and the numbers of its two threads.
+fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
+    let mut recorder = KernelRecorder::start(dir, &options(scope, globs)).unwrap();
+    let mut actor = Actor::start("worker", Path::new(""));
+    let tid = actor.expect("tid").parse().unwrap();
+    if scope == Scope::Tree {
+        recorder.set_root_pid(tid as u32).unwrap();
+    }
+    actor.go();
+    while actor.child.try_wait().unwrap().is_none() {
+        recorder.poll(true).unwrap();
+        std::thread::sleep(POLL_INTERVAL);
+    }
+    let other = actor.expect("other").parse().unwrap();
+    assert!(actor.wait().success());
+    (recorder.finish().unwrap(), tid, other)
+}
+
+fn count(lines: &[Line], name: &str, tids: &[i32]) -> usize {
+    lines.iter().filter(|line| line.name == name && tids.contains(&line.tid)).count()
+}
+
+fn check_counts(lines: &[Line], tid: i32, other: i32) {
+    for (call, tids, expected) in
+        [("getppid", &[tid][..], PARENTS), ("nanosleep", &[tid], SLEEPS), ("clock_nanosleep", &[tid], 0)]
+    {
+        assert_eq!(count(lines, &format!("syscall_entry_{call}"), tids), expected, "entries of {call}");
+        assert_eq!(count(lines, &format!("syscall_exit_{call}"), tids), expected, "exits of {call}");
+    }
+    let opens = |line: &&Line| line.name == "syscall_entry_openat" && line.tid == tid;
+    let flags = i128::from(FLAGS.bits());
+    let opens: Vec<&Line> =
+        lines.iter().filter(opens).filter(|line| line.number("flags") & flags == flags).collect();
+    assert_eq!(opens.len(), OPENS);
+    for line in opens {
+        assert_eq!(line.number("dfd"), -100, "AT_FDCWD is a negative int");
+        assert!(line.field("filename").starts_with("0x"), "a pointer: {line:?}");
+    }
+    for line in lines.iter().filter(|line| line.name == "syscall_exit_getppid" && line.tid == tid) {
+        assert_eq!(line.number("ret"), i128::from(std::process::id()));
+    }
+    // Each round: a byte written and read by either thread, each to or from the other.
+    for tid in [tid, other] {
+        let bytes = |name: &str| {
+            let one = |line: &&Line| line.name == name && line.tid == tid && line.field("count") == "1";
+            lines.iter().filter(one).count()
+        };
+        assert!(bytes("syscall_entry_write") >= ROUNDS, "{}", bytes("syscall_entry_write"));
+        assert_eq!(bytes("syscall_entry_read"), ROUNDS);
+    }
+}
+
+/// Events of one CPU are in order of time.
+fn check_order(lines: &[Line]) {
+    assert!(lines.windows(2).all(|pair| pair[0].stamp <= pair[1].stamp));
+}
+
+#[test]
+fn a_process_tree_is_recorded_completely_and_nobody_else() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let (summary, tid, other) = record(&trace, Scope::Tree, &[]);
+    assert_eq!(lost(&summary), 0);
+    assert!(summary.streams.iter().all(|stream| (stream.foreign, stream.damaged) == (0, 0)), "{summary:?}");
+    let Some(lines) = babeltrace(&trace) else { return };
+    assert_eq!(lines.len(), written(&summary));
+    check_order(&lines);
+    check_counts(&lines, tid, other);
+
+    // What `set_event_pid` lets through of others is what the documentation says: wake-ups of members, and switches
+    // to them.
+    let members: Vec<i128> = lines
+        .iter()
+        .filter(|line| line.name == "sched_process_fork")
+        .map(|line| line.number("child_tid"))
+        .chain([i128::from(tid)])
+        .collect();
+    assert!(members.contains(&i128::from(other)), "threads are members: {members:?}");
+    for line in lines.iter().filter(|line| !members.contains(&i128::from(line.tid))) {
+        let subject = match line.name.as_str() {
+            "sched_waking" | "sched_wakeup" | "sched_wakeup_new" => line.number("tid"),
+            "sched_switch" => line.number("next_tid"),
+            name => panic!("{name} of a stranger: {line:?}"),
+        };
+        assert!(members.contains(&subject), "{line:?}");
+    }
+    // Every member is seen to the end: its last switch is away from it, dead.
+    for &member in &members {
+        let switches = |line: &&Line| line.name == "sched_switch" && line.number("prev_tid") == member;
+        let last = lines.iter().rev().find(switches).unwrap_or_else(|| panic!("no switch of {member}"));
+        assert!([16, 32].contains(&last.number("prev_state")), "{last:?}");
+        assert_eq!(count(&lines, "sched_process_exit", &[member as i32]), 1);
+    }
+    // The other thread sleeps in every round until it is woken by the first.
+    let wakes = |line: &&Line| line.name == "sched_waking" && line.number("tid") == i128::from(other);
+    assert!(lines.iter().filter(wakes).count() >= ROUNDS / 2);
+}
+
+#[test]
+fn the_whole_system_is_recorded_and_a_worker_in_it_completely() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let (summary, tid, other) = record(&trace, Scope::System, &[]);
+    assert_eq!(lost(&summary), 0);
+    let Some(lines) = babeltrace(&trace) else { return };
+    assert_eq!(lines.len(), written(&summary));
+    check_order(&lines);
+    check_counts(&lines, tid, other);
+    // The recorder itself is part of the system.
+    assert!(
+        lines.iter().any(|line| line.name == "syscall_entry_read" && line.tid == gettid_of_this_thread())
+    );
+    // LTTng counts priorities from the first that is not realtime: 20 for a plain process.
+    let switch =
+        lines.iter().find(|line| line.name == "sched_switch" && line.number("prev_tid") == i128::from(tid));
+    assert_eq!(switch.unwrap().number("prev_prio"), 20);
+}
+
+fn gettid_of_this_thread() -> i32 {
+    gettid().as_raw_nonzero().get()
+}
+
+#[test]
+fn events_are_chosen_by_any_of_their_names() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let globs = ["syscalls:sys_enter_getppid", "syscall_exit_getpp*", "no_such_event"];
+    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    assert_eq!(recorder.notices(), ["not in this kernel, left out: no_such_event"]);
+    let mut actor = Actor::start("worker", Path::new(""));
+    let tid = actor.expect("tid").parse().unwrap();
+    recorder.set_root_pid(tid).unwrap();
+    actor.go();
+    actor.expect("other");
+    actor.wait();
+    let summary = recorder.finish().unwrap();
+    assert_eq!(written(&summary), 2 * PARENTS);
+}
+
+#[test]
+fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let mut small = options(Scope::Tree, &["sys_enter_getppid", "sys_exit_getppid"]);
+    small.buffer_kib = 32;
+    let mut recorder = KernelRecorder::start(&trace, &small).unwrap();
+    let mut total = 0;
+    // Twice a full buffer: one gap in the middle, one at the end.
+    for _ in 0..2 {
+        let mut actor = Actor::start("worker", Path::new(""));
+        let tid = actor.expect("tid").parse().unwrap();
+        recorder.set_root_pid(tid).unwrap();
+        actor.go();
+        actor.expect("other");
+        actor.wait();
+        total += 2 * PARENTS as u64;
+        if total == 2 * PARENTS as u64 {
+            recorder.poll(true).unwrap();
+        }
+    }
+    let summary = recorder.finish().unwrap();
+    let streams: Vec<&StreamSummary> = summary.streams.iter().filter(|s| s.losses.events > 0).collect();
+    assert!(!streams.is_empty());
+    assert_eq!(written(&summary) as u64 + lost(&summary), total, "written and lost is what happened");
+    for stream in &streams {
+        assert_eq!(stream.losses.ranges.iter().map(|range| range.events).sum::<u64>(), stream.losses.events);
+        assert!(stream.losses.ranges.iter().all(|range| range.begin < range.end), "{stream:?}");
+    }
+    let Some((lines, complaints)) = babeltrace_loud(&trace) else { return };
+    assert_eq!(lines.len(), written(&summary));
+    // babeltrace2 warns once per gap: that is its way to tell of losses.
+    let told: u64 = complaints
+        .lines()
+        .filter_map(|line| line.split("Tracer discarded ").nth(1)?.split(' ').next()?.parse::<u64>().ok())
+        .sum();
+    assert_eq!(told, lost(&summary), "{complaints}");
+    // Nothing of a stream lies inside one of its gaps.
+    for stream in streams {
+        for range in &stream.losses.ranges {
+            let inside =
+                |line: &&Line| line.cpu == stream.cpu && range.begin < line.stamp && line.stamp < range.end;
+            assert_eq!(lines.iter().find(inside), None, "{range:?}");
+        }
+    }
+}
+
+#[test]
+fn an_event_is_in_the_folder_after_the_next_flush() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &["sys_enter_getppid"])).unwrap();
+    recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+    for round in 1..=5 {
+        std::hint::black_box(getppid());
+        let progress = recorder.poll(false).unwrap();
+        assert_eq!(progress.events, round - 1, "packets that are not full wait for a flush");
+        let progress = recorder.poll(true).unwrap();
+        assert_eq!((progress.events, progress.lost), (round, 0));
+        let Some(lines) = babeltrace(&trace) else { return };
+        assert_eq!(lines.len() as u64, round);
+    }
+    drop(recorder);
+    assert_eq!(
+        babeltrace(&trace).map(|lines| lines.len()),
+        Some(5),
+        "a dropped recorder leaves a good trace"
+    );
+}
+
+#[test]
+fn a_full_disk_ends_the_recording_with_one_line_and_a_readable_trace() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let Some(disk) = SmallDisk::mount(dir.path()) else { return };
+    let trace = dir.path().join("kernel");
+    let globs = ["sys_enter_getppid", "sys_exit_getppid"];
+    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+    let begin = Instant::now();
+    let error = loop {
+        assert!(begin.elapsed() < Duration::from_secs(60), "a disk of 256 KiB is never full");
+        for _ in 0..500 {
+            std::hint::black_box(getppid());
+        }
+        if let Err(error) = recorder.poll(true) {
+            break error.to_string();
+        }
+    };
+    assert!(error.contains("No space left on device") && error.contains("stays readable"), "{error}");
+    // Whether the little that is left still fits is the disk's affair.
+    let _ = recorder.finish();
+    if let Some(lines) = babeltrace(&trace) {
+        assert!(lines.len() > 1000, "{}", lines.len());
+        assert!(lines.iter().all(|line| line.name.ends_with("getppid")));
+    }
+    drop(disk);
+}
+
+/// A file system of 256 KiB, unmounted when dropped.
+struct SmallDisk<'a>(&'a Path);
+
+impl<'a> SmallDisk<'a> {
+    fn mount(dir: &'a Path) -> Option<Self> {
+        let options = c"size=256k";
+        match rustix::mount::mount("none", dir, "tmpfs", rustix::mount::MountFlags::empty(), Some(options)) {
+            Ok(()) => Some(Self(dir)),
+            Err(errno) => {
+                eprintln!("skipped: cannot mount a small disk: {errno}");
+                None
+            }
+        }
+    }
+}
+
+impl Drop for SmallDisk<'_> {
+    fn drop(&mut self) {
+        let _ = rustix::mount::unmount(self.0, rustix::mount::UnmountFlags::DETACH);
+    }
+}
+
+#[test]
+fn the_index_has_an_entry_per_packet() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let (summary, ..) = record(&trace, Scope::Tree, &[]);
+    for stream in summary.streams.iter().filter(|stream| stream.packets > 0) {
+        let index = fs::read(trace.join(format!("index/channel_{}.idx", stream.cpu))).unwrap();
+        let entries: Vec<_> = tracewing_ctf::index::decode(&index).unwrap().collect();
+        assert_eq!(entries.len() as u64, stream.packets);
+        let bytes: u64 = entries.iter().map(|entry| entry.packet_bits / 8).sum();
+        assert_eq!(bytes, stream.bytes);
+        assert_eq!(bytes, fs::metadata(trace.join(format!("channel_{}", stream.cpu))).unwrap().len());
+        for (nth, pair) in entries.windows(2).enumerate() {
+            assert_eq!(pair[0].offset + pair[0].packet_bits / 8, pair[1].offset);
+            assert!(pair[0].begin <= pair[0].end && pair[0].end <= pair[1].begin, "packet {nth}");
+            assert_eq!(pair[1].seq, Some(nth as u64 + 1));
+        }
+    }
+}
