@@ -6,6 +6,8 @@
 mod info;
 mod list;
 mod output;
+mod record;
+mod record_summary;
 
 use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, Parser, Subcommand};
@@ -21,6 +23,8 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Record a command, everything it starts, and what the kernel does for them
+    Record(record::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
@@ -37,6 +41,7 @@ enum Command {
 
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
+        Command::Record(args) => record::run(&args),
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Completions { shell } => {

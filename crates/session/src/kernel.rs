@@ -9,10 +9,10 @@ use tracewing_consumer::drain::{LossRange, StreamSummary};
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
-use tracewing_kernel::{DEFAULT_BUFFER_KIB, KernelClock, KernelRecorder, Progress, Scope};
+use tracewing_kernel::{DEFAULT_BUFFER_KIB, KernelClock, KernelRecorder, POLL_INTERVAL, Progress, Scope};
 
 use crate::Error;
-use crate::options::{LONGEST_INTERVAL, Options};
+use crate::options::Options;
 
 const LOSS_REASON: &str = "kernel buffer full";
 
@@ -88,7 +88,7 @@ impl Kernel {
 
     /// Moves what is in the kernel's buffers, if it is time for that.
     pub(crate) fn poll(&mut self, now: Instant, note: &mut dyn FnMut(String)) {
-        let interval = LONGEST_INTERVAL.min(self.flush);
+        let interval = POLL_INTERVAL.min(self.flush);
         if now.duration_since(self.polled) < interval {
             return;
         }
