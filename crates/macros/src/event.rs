@@ -5,6 +5,7 @@ use crate::{name, print};
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{quote, quote_spanned};
 use syn::ext::IdentExt;
+use syn::spanned::Spanned;
 use syn::visit_mut::VisitMut;
 use syn::{Data, DeriveInput, Error, Fields, GenericParam, Lifetime, LitStr, Result, Type, parse_quote};
 
@@ -162,16 +163,24 @@ fn declaration(input: &DeriveInput, class: &OnClass, fields: &[Recorded<'_>]) ->
             const LINE: u32 = #line;
             const FIELDS: &'static [__tracewing::FieldDeclaration] = &[#(#fields),*];
         }
-        const _: () = __tracewing::check::<__Declaration>();
+        const _: () = if let ::core::option::Option::Some(mistake) = __tracewing::mistake::<__Declaration>() {
+            ::core::panic!("{}", mistake)
+        };
     }
 }
 
-/// Assertions about types, placed where the mistake would be.
+/// That types are field types and hints fit them, each placed where the mistake would be.
 fn field_checks(fields: &[Recorded<'_>]) -> impl Iterator<Item = TokenStream> {
-    fields.iter().filter_map(|field| {
-        let base = field.hints.base.as_ref()?;
-        let message = "`hex`, `octal` and `binary` are for integers";
-        Some(type_check(field, &Ident::new("is_integer", Span::call_site()), base.span(), message))
+    fields.iter().map(|field| {
+        let of_type = without_lifetimes(field.of_type);
+        let is_field = quote_spanned! {field.of_type.span()=>
+            const _: __tracewing::FieldType = __tracewing::field_type::<#of_type>();
+        };
+        let base_fits = field.hints.base.as_ref().map(|base| {
+            let message = "`hex`, `octal` and `binary` are for integers";
+            type_check(field, &Ident::new("is_integer", Span::call_site()), base.span(), message)
+        });
+        quote!(#is_field #base_fits)
     })
 }
 

@@ -57,7 +57,8 @@ fn parse_use(inner: &str) -> Result<Use, String> {
         None => (false, rest),
     };
     let based = matches!(rest, "x" | "X" | "o" | "b");
-    if !(based || rest.is_empty()) || (based && precise) || (alternate && !based) {
+    let sensible = if based { !precise } else { rest.is_empty() && !alternate };
+    if !sensible {
         return Err(unknown());
     }
     Ok(Use { field: field.into(), based, precise })

@@ -1,5 +1,5 @@
 //! From what an event's author wrote to the description of its class, at compile time: [`Declaration`] is what the
-//! macros write down, [`FieldList`] adds what only the types know, [`describe`] joins both, [`check`] refuses what no
+//! macros write down, [`FieldList`] adds what only the types know, [`describe`] joins both, [`mistake`] finds what no
 //! trace could hold.
 
 use crate::field::{Field, FieldType};
@@ -132,42 +132,47 @@ const fn encoded_size(class: &schema::Class<'static>) -> usize {
     size
 }
 
-/// Fails to compile where a name is none that a trace can hold.
+/// Why no trace could hold the declaration's names. Where the names were given to a derive macro, that has looked
+/// already, with a better place for the message; the crate's name it has not seen.
 #[doc(hidden)]
-pub const fn check<D: Declaration>() {
-    check_name(D::NAME.as_bytes());
-    assert!(D::FIELDS.len() <= 255, "an event has at most 255 fields");
+pub const fn mistake<D: Declaration>() -> Option<&'static str> {
+    if D::FIELDS.len() > 255 {
+        return Some("an event has at most 255 fields");
+    }
     let mut at = 0;
     while at < D::FIELDS.len() {
         let name = D::FIELDS[at].name.as_bytes();
-        let mut byte = 0;
-        while byte < name.len() {
-            assert!(name[byte].is_ascii(), "names of fields are made of ASCII letters, digits and `_`");
-            byte += 1;
+        if !name.is_ascii() {
+            return Some("names of fields are made of ASCII letters, digits and `_`");
         }
         let mut other = 0;
         while other < at {
-            assert!(!equal(D::FIELDS[other].name.as_bytes(), name), "two fields have the same name");
+            if equal(D::FIELDS[other].name.as_bytes(), name) {
+                return Some("two fields have the same name");
+            }
             other += 1;
         }
         at += 1;
     }
+    mistake_in_name(D::NAME.as_bytes())
 }
 
-const fn check_name(name: &[u8]) {
-    assert!(name.len() <= 255, "the name of an event has at most 255 bytes");
+const fn mistake_in_name(name: &[u8]) -> Option<&'static str> {
+    if name.len() > 255 {
+        return Some("the name of an event has at most 255 bytes");
+    }
     let (mut at, mut colon) = (0, None);
     while at < name.len() {
         match name[at] {
             b':' if colon.is_none() => colon = Some(at),
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' | b'-' | b'.' | b':' => {}
-            _ => panic!("the name of an event is made of ASCII letters, digits, `_`, `-`, `.` and `:`"),
+            _ => return Some("the name of an event is made of ASCII letters, digits, `_`, `-`, `.` and `:`"),
         }
         at += 1;
     }
     match colon {
-        Some(colon) if 0 < colon && colon + 1 < name.len() => {}
-        _ => panic!("the name of an event has the form \"provider:event\""),
+        Some(colon) if 0 < colon && colon + 1 < name.len() => None,
+        _ => Some("the name of an event has the form \"provider:event\""),
     }
 }
 

@@ -59,13 +59,15 @@ impl Sink for Record {
 #[doc(hidden)]
 pub struct Site<E>(PhantomData<fn(E)>);
 
-impl<E: Event> Site<E> {
+impl<E> Site<E> {
     #[allow(clippy::new_without_default, reason = "only `emit!` makes one")]
     #[inline(always)]
     pub const fn new() -> Self {
         Self(PhantomData)
     }
+}
 
+impl<E: Event> Site<E> {
     #[inline(always)]
     pub fn is_on(&self) -> bool {
         E::class().is_on()
@@ -77,27 +79,28 @@ impl<E: Event> Site<E> {
     }
 }
 
-/// The site of an `event!`, likewise.
+/// The site of an `event!` of `N` fields, likewise.
 #[doc(hidden)]
-pub struct AdHocSite<D, F, const N: usize> {
-    class: &'static EventClass,
-    types: PhantomData<fn(D, F)>,
+pub struct AdHocSite<D, F, const N: usize>(PhantomData<fn(D, F)>);
+
+impl<D, F, const N: usize> AdHocSite<D, F, N> {
+    #[allow(clippy::new_without_default, reason = "only `event!` makes one")]
+    #[inline(always)]
+    pub const fn new() -> Self {
+        Self(PhantomData)
+    }
 }
 
 impl<D: Declaration, F: FieldList<D>, const N: usize> AdHocSite<D, F, N> {
-    #[allow(clippy::new_without_default, reason = "only `event!` makes one")]
+    /// The site's class, if it is on. Each call in the source has a class record of its own.
     #[inline(always)]
-    pub fn new() -> Self {
-        Self { class: class::ad_hoc::<D, F, N>(), types: PhantomData }
+    pub fn class_if_on(&self) -> Option<&'static EventClass> {
+        let class = class::ad_hoc::<D, F, N>();
+        class.is_on().then_some(class)
     }
 
     #[inline(always)]
-    pub fn is_on(&self) -> bool {
-        self.class.is_on()
-    }
-
-    #[inline(always)]
-    pub fn record(&self, fields: F) {
-        payload::gather_inferred(&fields, Record(self.class));
+    pub fn record(&self, class: &'static EventClass, fields: F) {
+        payload::gather_inferred(&fields, Record(class));
     }
 }

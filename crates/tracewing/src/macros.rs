@@ -69,12 +69,16 @@ macro_rules! event {
             const FIELDS: &'static [$crate::__private::FieldDeclaration] =
                 &[$($crate::__private::FieldDeclaration::plain(::core::stringify!($field))),*];
         }
-        const _: () = $crate::__private::check::<__TracewingDeclaration>();
+        const _: () = if let ::core::option::Option::Some(mistake) =
+            $crate::__private::mistake::<__TracewingDeclaration>()
+        {
+            ::core::panic!("{}", mistake)
+        };
         let site = $crate::__private::AdHocSite::<__TracewingDeclaration, _, {
             <__TracewingDeclaration as $crate::__private::Declaration>::FIELDS.len()
         }>::new();
-        if site.is_on() {
-            site.record($crate::__event_fields!($($field $(= $value)?,)*));
+        if let ::core::option::Option::Some(class) = site.class_if_on() {
+            site.record(class, $crate::__event_fields!($($field $(= $value)?,)*));
         }
     }};
     ($name:literal $($fields:tt)*) => {
@@ -95,7 +99,7 @@ macro_rules! __event_fields {
 pub mod private {
     pub use crate::class::{EventClass, all};
     pub use crate::declaration::{
-        Declaration, FieldDeclaration, check, crate_name, describe, joined, length_of_joined,
+        Declaration, FieldDeclaration, crate_name, describe, joined, length_of_joined, mistake,
     };
     pub use crate::event::{AdHocSite, Site};
     pub use crate::field::{Field, FieldType, field_type};

@@ -100,12 +100,12 @@ fn no_name_of_ours_gets_in_the_way() {
         S,
     }
     #[derive(Event)]
-    struct LAYOUT {
+    struct Layout {
         declaration: Declaration,
     }
-    let class = of::<LAYOUT>();
+    let class = of::<Layout>();
     assert_eq!(class.fields[0].labels, [(0, "S")]);
-    let site = LAYOUT { declaration: Declaration::S };
+    let site = Layout { declaration: Declaration::S };
     tracewing::emit!(site);
     let class = 5;
     event!("declaration:hygiene", site = Declaration::S, class, fields = { site.declaration });

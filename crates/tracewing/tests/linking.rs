@@ -1,15 +1,17 @@
 //! The agent finds every event class, whatever compiler and linker do with the sections: builds a program with a
 //! library and a plug-in in several ways and lets them tell what they found.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+mod common;
+
+use common::Workspace;
+use std::path::Path;
 use std::process::Command;
 
 /// One way to build.
 struct Build {
     release: bool,
     rustflags: &'static str,
-    /// `CARGO_PROFILE_<PROFILE>_…` variables.
+    /// Variables `CARGO_PROFILE_RELEASE_…`.
     profile: &'static [(&'static str, &'static str)],
     /// Whether programs built so can load plug-ins.
     plugins: bool,
@@ -17,48 +19,21 @@ struct Build {
 
 const PLAIN: Build = Build { release: true, rustflags: "", profile: &[], plugins: true };
 
-fn workspace() -> PathBuf {
-    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("linking");
-    let tracewing = env!("CARGO_MANIFEST_DIR");
-    let package = |name: &str, target: &str, source: &str, dependencies: &str| {
-        let package = folder.join(name);
-        fs::create_dir_all(&package).unwrap();
-        let manifest = format!(
-            "[package]\nname = \"{name}\"\nedition = \"2024\"\n{target}\n\
-             [dependencies]\ntracewing = {{ path = {tracewing:?} }}\n{dependencies}"
-        );
-        write(&package.join("Cargo.toml"), &manifest);
-        write(&package.join("main.rs"), source);
-    };
-    let binary = |name: &str| format!("[[bin]]\nname = \"{name}\"\npath = \"main.rs\"");
+fn workspace() -> Workspace {
+    let workspace = Workspace::new("linking", &["library", "plugin", "no_class", "program"]);
+    let binary = |name: &str| format!("[[bin]]\nname = {name:?}");
     let library = "library = { path = \"../library\" }\n";
-    package("library", "[lib]\npath = \"main.rs\"", include_str!("linking/library.rs"), "");
-    package(
+    let libc = format!("{library}libc = \"0.2\"\n");
+    workspace.package("library", "[lib]", include_str!("linking/library.rs"), "");
+    workspace.package(
         "plugin",
-        "[lib]\npath = \"main.rs\"\ncrate-type = [\"cdylib\"]",
+        "[lib]\ncrate-type = [\"cdylib\"]",
         include_str!("linking/plugin.rs"),
         library,
     );
-    package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), "");
-    let libc = format!("{library}libc = \"0.2\"\n");
-    package("program", &binary("program"), include_str!("linking/program.rs"), &libc);
-    write(
-        &folder.join("Cargo.toml"),
-        "[workspace]\nresolver = \"3\"\nmembers = [\"library\", \"plugin\", \"no_class\", \"program\"]\n",
-    );
-    // The versions that the project itself was built with, so that nothing has to be fetched.
-    let lock = Path::new(tracewing).join("../../Cargo.lock");
-    if !folder.join("Cargo.lock").exists() {
-        fs::copy(lock, folder.join("Cargo.lock")).unwrap();
-    }
-    folder
-}
-
-/// Writes only what changed, so that later runs compile only that.
-fn write(path: &Path, text: &str) {
-    if fs::read_to_string(path).ok().as_deref() != Some(text) {
-        fs::write(path, text).unwrap();
-    }
+    workspace.package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), "");
+    workspace.package("program", &binary("program"), include_str!("linking/program.rs"), &libc);
+    workspace
 }
 
 fn run(program: &Path, arguments: &[&Path]) -> String {
@@ -69,26 +44,24 @@ fn run(program: &Path, arguments: &[&Path]) -> String {
 
 fn check(what: &str, build: Build) {
     let Build { release, rustflags, profile, plugins } = build;
-    let profile_name = if release { "RELEASE" } else { "DEV" };
-    let mut cargo = Command::new(env!("CARGO"));
+    let workspace = workspace();
     // With an explicit target the flags do not reach macros, which are thus built once.
-    cargo.args(["build", "--quiet", "--offline", "--workspace", "--target", "x86_64-unknown-linux-gnu"]);
+    let mut cargo = workspace.cargo("build");
+    cargo.args(["--workspace", "--target", "x86_64-unknown-linux-gnu"]).env("RUSTFLAGS", rustflags);
     if release {
         cargo.arg("--release");
     }
     if !plugins {
         cargo.args(["--exclude", "plugin"]);
     }
-    cargo.current_dir(workspace()).env_remove("CARGO_ENCODED_RUSTFLAGS").env("RUSTFLAGS", rustflags);
-    cargo.env("CARGO_TARGET_DIR", workspace().join("target"));
     for (key, value) in profile {
-        cargo.env(format!("CARGO_PROFILE_{profile_name}_{key}"), value);
+        cargo.env(format!("CARGO_PROFILE_RELEASE_{key}"), value);
     }
     let output = cargo.output().unwrap();
     assert!(output.status.success(), "{what}: {}", String::from_utf8_lossy(&output.stderr));
 
-    let built =
-        workspace().join("target/x86_64-unknown-linux-gnu").join(if release { "release" } else { "debug" });
+    let folder = if release { "release" } else { "debug" };
+    let built = workspace.target().join("x86_64-unknown-linux-gnu").join(folder);
     assert_eq!(run(&built.join("no_class"), &[]), "0 classes\n", "{what}");
     let program = |state: &str| {
         [

@@ -1,3 +1,5 @@
+//! Mistakes at an `emit!`.
+
 use tracewing::{Event, emit};
 
 #[derive(Event)]
@@ -6,7 +8,7 @@ struct Job {
 }
 
 fn main() {
-    emit!(5);
-    emit!(Job { id: 5, depth: 6 });
-    emit!(Job { id: "five" });
+    emit!(5); //~ is not an event
+    emit!(Job { id: 5, depth: 6 }); //~ no field named `depth`
+    emit!(Job { id: "five" }); //~ mismatched types
 }

@@ -1,21 +1,23 @@
+//! Enums that are no field types.
+
 use tracewing::EventField;
 
 #[derive(EventField)]
-struct Struct {
+struct Struct { //~ for enums without fields only
     a: u32,
 }
 
 #[derive(EventField)]
 enum WithFields {
     A,
-    B(u32),
+    B(u32), //~ variants with fields
 }
 
 #[derive(EventField)]
-enum Nothing {}
+enum Nothing {} //~ without variants
 
 #[derive(EventField)]
-#[repr(u128)]
+#[repr(u128)] //~ at most 64 bits
 enum TooWide {
     A,
 }
@@ -23,12 +25,12 @@ enum TooWide {
 #[derive(EventField)]
 enum SameLabel {
     A,
-    #[event(name = "A")]
+    #[event(name = "A")] //~ two variants have the label `A`
     B,
 }
 
 #[derive(EventField)]
-enum Generic<T> {
+enum Generic<T> { //~ needs no parameters
     A(T),
 }
 

@@ -1,13 +1,15 @@
+//! Mistakes in print forms.
+
 use tracewing::Event;
 
 #[derive(Event)]
-#[event(print = "{id} of {name}")]
+#[event(print = "{id} of {name}")] //~ the event records no field `name`
 struct NoSuchField {
     id: u32,
 }
 
 #[derive(Event)]
-#[event(print = "{id} of {name}")]
+#[event(print = "{id} of {name}")] //~ the event records no field `name`
 struct SkippedField {
     id: u32,
     #[event(skip)]
@@ -15,25 +17,25 @@ struct SkippedField {
 }
 
 #[derive(Event)]
-#[event(print = "{id")]
+#[event(print = "{id")] //~ `{` without `}`
 struct Open {
     id: u32,
 }
 
 #[derive(Event)]
-#[event(print = "id}")]
+#[event(print = "id}")] //~ `}` without `{`
 struct Close {
     id: u32,
 }
 
 #[derive(Event)]
-#[event(print = "{id:?}")]
+#[event(print = "{id:?}")] //~ `?` is not a format that print forms know
 struct Format {
     id: u32,
 }
 
 #[derive(Event)]
-#[event(print = "{}")]
+#[event(print = "{}")] //~ needs the name of a field
 struct Positional {
     id: u32,
 }
