@@ -1,8 +1,231 @@
-//! `tracewing info`: what a recording holds.
-use anyhow::Result;
+//! `tracewing info`: what a recording holds, as tables or as JSON.
+
+use crate::output::raise_file_limit;
+use anstyle::Style;
+use clap::ValueEnum;
+use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
+use tracewing_trace::{ClassReport, FieldReport, LossReport, Recording, Report, StreamReport, TraceReport, Zone};
+
 #[derive(Debug, clap::Args)]
-pub struct Args {}
-pub fn run(_: &Args) -> Result<ExitCode> {
-    Ok(ExitCode::SUCCESS)
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Folders: traces, or folders with traces below them
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Print times in UTC instead of the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// Tables
+    #[default]
+    Text,
+    /// One JSON object on one line
+    Json,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing info my-trace
+  tracewing info my-trace --format json | jq '.traces[].streams[] | select(.lost_events > 0)'";
+
+/// Losses of a stream that are listed one by one.
+const MAX_LOSSES: usize = 10;
+
+/// Keys of `tracewing.json` that are shown, if they are there.
+const NOTES: [&str; 5] = ["version", "command", "host", "begin", "end"];
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    raise_file_limit();
+    let recording = Recording::open(&args.traces)?;
+    let (report, errors) = Report::new(&recording);
+    let mut out = anstream::stdout().lock();
+    match args.format {
+        Format::Json => {
+            serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        Format::Text => print(&mut out, &report, if args.clock_gmt { Zone::Utc } else { Zone::Local })?,
+    }
+    out.flush()?;
+    for error in errors {
+        // main prints the last one like any other error; there is one per damaged stream.
+        anstream::eprintln!("error: {error}");
+    }
+    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<()> {
+    let bold = Style::new().bold();
+    for note in &report.recordings {
+        for key in NOTES {
+            match note.get(key) {
+                None | Some(serde_json::Value::Null) => {}
+                Some(serde_json::Value::String(text)) => writeln!(out, "{key:9} {text}")?,
+                Some(serde_json::Value::Array(words)) => {
+                    let words: Vec<_> =
+                        words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
+                    writeln!(out, "{key:9} {}", words.join(" "))?;
+                }
+                Some(other) => writeln!(out, "{key:9} {other}")?,
+            }
+        }
+    }
+    if let (Some(begin), Some(end), Some(duration)) = (report.begin_ns, report.end_ns, report.duration_ns) {
+        writeln!(out, "from      {}", zone.format(begin))?;
+        writeln!(out, "to        {}", zone.format(end))?;
+        writeln!(out, "duration  {} s", seconds(duration))?;
+    }
+    for trace in &report.traces {
+        let name = if trace.name.is_empty() { "trace" } else { &trace.name };
+        writeln!(out, "\n{bold}{name}{bold:#}")?;
+        print_trace(out, trace, zone)?;
+    }
+    Ok(())
+}
+
+fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io::Result<()> {
+    let bold = Style::new().bold();
+    for folder in &trace.folders {
+        writeln!(out, "folder    {folder}")?;
+    }
+    if let Some(uuid) = &trace.uuid {
+        writeln!(out, "uuid      {uuid}")?;
+    }
+    let environment: Vec<_> = trace
+        .environment
+        .iter()
+        .map(|(key, value)| format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .collect();
+    if !environment.is_empty() {
+        writeln!(out, "made by   {}", environment.join(", "))?;
+    }
+    for clock in &trace.clocks {
+        let offset = i128::from(clock.offset_seconds) * 1_000_000_000
+            + i128::from(clock.offset_cycles) * 1_000_000_000 / i128::from(clock.frequency_hz.max(1));
+        write!(out, "clock     {}, {} Hz", clock.name, clock.frequency_hz)?;
+        if let Ok(offset) = i64::try_from(offset) {
+            write!(out, ", value 0 is {}", zone.format(offset))?;
+        }
+        if clock.precision_cycles > 0 {
+            write!(out, ", uncertain by {} cycles", clock.precision_cycles)?;
+        }
+        if let Some(description) = &clock.description {
+            write!(out, " ({description})")?;
+        }
+        writeln!(out)?;
+    }
+
+    writeln!(out, "\n{bold}streams{bold:#}")?;
+    let headings = ["stream", "cpu", "packets", "events", "bytes", "lost events", "lost packets", "seconds", "file"];
+    let mut streams = table(&headings);
+    for stream in &trace.streams {
+        streams.add_row(stream_row(stream));
+    }
+    align(&mut streams, 0..8);
+    writeln!(out, "{streams}")?;
+
+    for stream in trace.streams.iter().filter(|stream| !stream.losses.is_empty()) {
+        writeln!(out, "\n{bold}losses of stream {}{bold:#}", stream_id(stream))?;
+        for loss in stream.losses.iter().take(MAX_LOSSES) {
+            writeln!(out, "  {}", loss_text(loss, zone))?;
+        }
+        if stream.losses.len() > MAX_LOSSES {
+            let more = stream.losses.len() - MAX_LOSSES;
+            writeln!(out, "  and {more} more; --format json has them")?;
+        }
+    }
+
+    writeln!(out, "\n{bold}event classes{bold:#}")?;
+    let mut classes = table(&["id", "count", "name", "fields", "description"]);
+    for class in &trace.event_classes {
+        classes.add_row(class_row(class));
+    }
+    align(&mut classes, 0..2);
+    writeln!(out, "{classes}")
+}
+
+fn table(headings: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
+    table
+}
+
+fn align(table: &mut Table, columns: std::ops::Range<usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+fn stream_id(stream: &StreamReport) -> String {
+    format!("{}:{}", stream.class, stream.id)
+}
+
+fn stream_row(stream: &StreamReport) -> [String; 9] {
+    let unknown = stream.losses.iter().any(|loss| loss.count.is_none());
+    let duration = stream.begin_ns.zip(stream.end_ns).and_then(|(begin, end)| end.checked_sub(begin));
+    let first = stream.files.first().map_or("", |file| file.rsplit('/').next().unwrap_or(file));
+    let file = match stream.files.len() {
+        0 | 1 => first.to_owned(),
+        count => format!("{first} and {} more", count - 1),
+    };
+    [
+        stream_id(stream),
+        stream.cpu.map_or_else(|| "-".to_owned(), |cpu| cpu.to_string()),
+        stream.packets.to_string(),
+        stream.events.to_string(),
+        stream.bytes.to_string(),
+        if unknown { format!("at least {}", stream.lost_events) } else { stream.lost_events.to_string() },
+        stream.lost_packets.to_string(),
+        duration.map_or_else(|| "-".to_owned(), seconds),
+        file,
+    ]
+}
+
+fn loss_text(loss: &LossReport, zone: Zone) -> String {
+    let count = loss.count.map_or_else(|| "an unknown number of".to_owned(), |count| count.to_string());
+    let range = match (loss.begin_ns, loss.end_ns) {
+        (Some(begin), Some(end)) => format!("from {} to {}", zone.format(begin), zone.format(end)),
+        _ => "at an unknown time".to_owned(),
+    };
+    format!("{count} {} {range}", loss.what)
+}
+
+fn class_row(class: &ClassReport) -> [String; 5] {
+    let fields: Vec<_> = class.fields.iter().map(field_text).collect();
+    let mut description = class.description.clone().unwrap_or_default();
+    if let Some(source) = &class.source {
+        let space = if description.is_empty() { "" } else { " " };
+        description.push_str(&format!("{space}({source})"));
+    }
+    [
+        class.id.to_string(),
+        class.count.to_string(),
+        class.name.clone().unwrap_or_default(),
+        fields.join(", "),
+        description,
+    ]
+}
+
+fn field_text(field: &FieldReport) -> String {
+    match &field.unit {
+        Some(unit) => format!("{} {} ({unit})", field.name, field.class),
+        None => format!("{} {}", field.name, field.class),
+    }
+}
+
+fn seconds(ns: i64) -> String {
+    format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
 }

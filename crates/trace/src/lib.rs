@@ -27,11 +27,12 @@
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `json` | lines of JSON |
 //! | `select`, `glob`, `time_range`, `zone` | what of it a user wants to see |
-//! | `summary` | what there is in all: counts, losses, times |
+//! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
 
 mod clock;
+mod describe;
 mod error;
 mod find;
 mod glob;
@@ -43,6 +44,7 @@ mod order;
 mod packet;
 mod pretty;
 mod print_form;
+mod report;
 mod select;
 mod stamp;
 mod stream;
@@ -59,10 +61,10 @@ pub use glob::Glob;
 pub use json::JsonPrinter;
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
+pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};
 pub use select::Selection;
 pub use stamp::Stamp;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
-pub use summary::{ClassSummary, StreamSummary, Summary, TraceSummary};
 pub use text::TextPrinter;
 pub use time_range::{TimePoint, TimeRange};
 pub use zone::{Civil, Zone};

@@ -50,10 +50,12 @@ pub(crate) struct PacketFile {
     offset: u64,
     index: u64,
     head: Option<PacketHead>,
-    /// Stands behind the packet's header; holds at least that much of it.
+    /// Stands in the packet at hand, or behind the one before it.
     reader: Option<StreamReader<Vec<u8>>>,
-    /// Bytes that `reader` holds.
+    /// Bytes that `reader` holds of the packet at hand.
     held: usize,
+    /// Memory for the next bytes.
+    spare: Vec<u8>,
     /// Bytes to read for the next look.
     look: usize,
     clock: Option<(u64, Option<Clock>)>,
@@ -80,6 +82,7 @@ impl PacketFile {
             head: None,
             reader: None,
             held: 0,
+            spare: Vec::new(),
             look: FIRST_LOOK,
             clock: None,
         }
@@ -97,30 +100,45 @@ impl PacketFile {
         let rest = size - self.offset;
         let mut want = (self.look as u64).min(rest);
         loop {
-            let bytes = self.read(want)?;
-            let held = bytes.len();
-            let mut reader = StreamReader::new(self.decoder.clone(), bytes);
-            match reader.advance() {
-                // Without a size, the packet is all that follows.
+            match self.load(want) {
                 Ok(Step::Packet) => {
+                    let Some(reader) = self.reader.take() else { return Ok(None) };
                     let Some(class) = reader.data_stream_class() else { return Ok(None) };
                     // Without a size, the packet is all that follows.
                     if want < rest && !has_size(class) {
+                        self.reader = Some(reader);
                         want = rest;
                         continue;
                     }
                     let head = self.note(class, reader.packet(), rest)?;
                     self.head = Some(head);
                     self.reader = Some(reader);
-                    self.held = held;
                     return Ok(Some(head));
                 }
                 Ok(_) => return Ok(None),
                 // The header itself may be longer than what was looked at.
-                Err(_) if want < rest => want = want.saturating_mul(4).min(rest),
-                Err(error) => return Err(self.at(error)),
+                Err(Error::Ctf { .. }) if want < rest => want = want.saturating_mul(4).min(rest),
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// Gives the reader `length` bytes from the packet's beginning, and lets it read the header.
+    fn load(&mut self, length: u64) -> Result<Step, Error> {
+        let bytes = self.read(length)?;
+        self.held = bytes.len();
+        let step = match &mut self.reader {
+            Some(reader) => {
+                self.spare = reader.replace(bytes, self.offset, self.index);
+                reader.advance()
+            }
+            None => {
+                let mut reader = StreamReader::new(self.decoder.clone(), Vec::new());
+                reader.replace(bytes, self.offset, self.index);
+                self.reader.insert(reader).advance()
+            }
+        };
+        step.map_err(Error::ctf(&self.path))
     }
 
     /// Collects what the header says, and checks its size against the file's.
@@ -187,16 +205,10 @@ impl PacketFile {
         if self.held as u64 >= head.bytes {
             return Ok(());
         }
-        let bytes = self.read(head.bytes)?;
-        if (bytes.len() as u64) < head.bytes {
-            return Err(
-                self.error(format!("packet {}: the file became shorter while it was read", self.index))
-            );
+        self.load(head.bytes)?;
+        if (self.held as u64) < head.bytes {
+            return Err(self.error(format!("packet {}: the file became shorter while it was read", self.index)));
         }
-        self.held = bytes.len();
-        let mut reader = StreamReader::new(self.decoder.clone(), bytes);
-        reader.advance().map_err(|error| self.at(error))?;
-        self.reader = Some(reader);
         Ok(())
     }
 
@@ -206,7 +218,7 @@ impl PacketFile {
         match &mut self.reader {
             Some(reader) => match reader.advance() {
                 Ok(step) => Ok(step),
-                Err(error) => Err(self.at(error)),
+                Err(error) => Err(Error::ctf(&self.path)(error)),
             },
             None => Ok(Step::End),
         }
@@ -218,7 +230,6 @@ impl PacketFile {
             self.offset += head.bytes;
             self.index += 1;
         }
-        self.reader = None;
         self.held = 0;
     }
 
@@ -226,6 +237,7 @@ impl PacketFile {
     pub(crate) fn rest(&mut self) {
         self.handle = None;
         self.reader = None;
+        self.spare = Vec::new();
         self.held = 0;
         self.look = FIRST_LOOK;
     }
@@ -256,22 +268,6 @@ impl PacketFile {
         Error::Stream { path: self.path.clone(), offset: self.offset, message }
     }
 
-    /// Makes a decoder's error, which counts from the packet, count from the file.
-    #[cold]
-    fn at(&self, error: tracewing_ctf::Error) -> Error {
-        use tracewing_ctf::Error::Packet as InPacket;
-        let source = match error {
-            InPacket { packet, packet_offset, offset_bits, message } => InPacket {
-                packet: packet + self.index,
-                packet_offset: packet_offset + self.offset,
-                offset_bits: offset_bits.saturating_add(self.offset.saturating_mul(8)),
-                message,
-            },
-            other => other,
-        };
-        Error::Ctf { path: self.path.clone(), source }
-    }
-
     fn size(&mut self) -> Result<u64, Error> {
         let path = &self.path;
         if self.handle.is_none() {
@@ -287,7 +283,8 @@ impl PacketFile {
         let path = &self.path;
         let length =
             usize::try_from(length).map_err(|_| self.error("the packet does not fit memory".into()))?;
-        let mut bytes = vec![0; length];
+        let mut bytes = std::mem::take(&mut self.spare);
+        bytes.resize(length, 0);
         let Some(handle) = &self.handle else { return Ok(Vec::new()) };
         let mut filled = 0;
         while filled < length {
