@@ -15,7 +15,10 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
         match bytes.first_chunk().map(|first| (u32::from_le_bytes(*first), u32::from_be_bytes(*first))) {
             Some((MAGIC, _)) => Cow::Owned(unpack(bytes, u32::from_le_bytes)?),
             Some((_, MAGIC)) => Cow::Owned(unpack(bytes, u32::from_be_bytes)?),
-            _ => Cow::Borrowed(bytes),
+            _ => {
+                check_signature(bytes)?;
+                Cow::Borrowed(bytes)
+            }
         };
     // Free text may be in any encoding; the language itself is ASCII.
     Ok(match bytes {
@@ -24,6 +27,21 @@ pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
             Ok(text) => Cow::Owned(text),
             Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
         },
+    })
+}
+
+/// Checks the comment with which plain text begins.
+fn check_signature(bytes: &[u8]) -> Result<(), Error> {
+    let signature = b"/* CTF 1.8";
+    if bytes.starts_with(signature) && !bytes.get(signature.len()).is_some_and(u8::is_ascii_digit) {
+        return Ok(());
+    }
+    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
+    Err(Error::Metadata {
+        line: 1,
+        column: 1,
+        text: String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned(),
+        message: "expected `/* CTF 1.8 */` or a metadata packet: this is not CTF 1.8 metadata".to_owned(),
     })
 }
 
@@ -71,4 +89,64 @@ fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Vec<u8>, Error> {
         rest = &rest[packet.min(rest.len())..];
     }
     Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn packet(content: &[u8], padding: usize, bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
+        let mut packet = bytes(MAGIC).to_vec();
+        packet.extend(*b"0123456789abcdef");
+        packet.extend(bytes(0));
+        packet.extend(bytes((HEADER_SIZE + content.len()) as u32 * 8));
+        packet.extend(bytes((HEADER_SIZE + content.len() + padding) as u32 * 8));
+        packet.extend([0, 0, 0, 1, 8]);
+        packet.extend(content);
+        packet.resize(packet.len() + padding, b'#');
+        packet
+    }
+
+    #[test]
+    fn packets_of_either_byte_order_are_joined() {
+        for bytes in [u32::to_le_bytes, u32::to_be_bytes] {
+            let stream =
+                [packet(b"trace ", 5, bytes), packet(b"{", 0, bytes), packet(b"", 3, bytes)].concat();
+            assert_eq!(text(&stream).unwrap(), "trace {");
+            // The last packet's padding may be missing.
+            assert_eq!(text(&stream[..stream.len() - 2]).unwrap(), "trace {");
+        }
+    }
+
+    #[test]
+    fn each_header_field_is_checked() {
+        let good = [packet(b"a", 0, u32::to_le_bytes), packet(b"b", 0, u32::to_le_bytes)].concat();
+        let second = HEADER_SIZE + 1;
+        for (at, with, cause) in [
+            (second, 0, "magic"),
+            (second + 4, b'x', "UUID"),
+            (second + 24, 1, "content of"),
+            (second + 25, 255, "around content"),
+            (second + 28, 1, "packet of"),
+            (second + 32, 1, "compression"),
+            (second + 33, 1, "encryption"),
+            (second + 34, 1, "checksum"),
+            (second + 35, 2, "version 2.8"),
+        ] {
+            let mut bytes = good.clone();
+            bytes[at] = with;
+            let error = text(&bytes).unwrap_err().to_string();
+            assert!(error.contains(cause), "byte {at}: {error}");
+        }
+        let error = text(&good[..good.len() - 5]).unwrap_err().to_string();
+        assert_eq!(error, "metadata, byte 38: 33 bytes are left; a packet header has 37");
+    }
+
+    #[test]
+    fn plain_text_needs_its_signature() {
+        assert!(text(b"/* CTF 1.8 */").is_ok());
+        for bytes in [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b"", b"\0\0\0"] {
+            assert!(text(bytes).unwrap_err().to_string().contains("not CTF 1.8"), "{bytes:?}");
+        }
+    }
 }

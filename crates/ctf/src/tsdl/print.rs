@@ -1,7 +1,8 @@
 //! Prints a trace class as CTF 1.8 metadata text.
 //!
 //! What differs from TSDL's defaults is written, nothing else. A field name that TSDL would not take is protected by an
-//! underscore, which readers strip again; characters that no identifier has become underscores.
+//! underscore, which readers strip again; characters that no identifier has become underscores. A variant's option is to
+//! be named like an identifier that is no keyword.
 
 use std::fmt::Write;
 
@@ -140,7 +141,7 @@ impl Printer {
 
     fn structure(&mut self, class: &StructureClass) {
         self.out.push_str("struct {\n");
-        self.members(&class.members);
+        self.members(&class.members, identifier);
         self.indent();
         self.out.push('}');
         if class.min_align > 1 {
@@ -148,7 +149,7 @@ impl Printer {
         }
     }
 
-    fn members(&mut self, members: &[Member]) {
+    fn members(&mut self, members: &[Member], identifier: fn(&str) -> String) {
         self.depth += 1;
         for member in members {
             self.indent();
@@ -187,7 +188,7 @@ impl Printer {
             FieldClass::Structure(class) => self.structure(class),
             FieldClass::Variant(class) => {
                 let _ = writeln!(self.out, "variant <{}> {{", location(&class.tag));
-                self.members(&class.options);
+                self.members(&class.options, option_identifier);
                 self.indent();
                 self.out.push('}');
             }
@@ -307,6 +308,16 @@ fn identifier(name: &str) -> String {
     }
     text.extend(name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }));
     text
+}
+
+/// The name of a variant's option. It has to be the same as the tag's label, so readers strip nothing from it; a label
+/// that is no identifier cannot name an option.
+fn option_identifier(name: &str) -> String {
+    let protected = identifier(name);
+    match protected.strip_prefix('_') {
+        Some(plain) if name.starts_with('_') && !KEYWORDS.contains(&plain) => plain.to_owned(),
+        _ => protected,
+    }
 }
 
 /// A place as TSDL takes it.

@@ -331,7 +331,7 @@ impl Parser<'_> {
         if !self.at_sign("{") {
             return self.declared("struct", name, place);
         }
-        let (members, nodes, depth) = self.members(place)?;
+        let (members, nodes, depth) = self.members(place, plain_name)?;
         let mut min_align = 0;
         if self.eat_word("align") {
             self.expect("(")?;
@@ -361,7 +361,8 @@ impl Parser<'_> {
             }
             return Ok(found);
         }
-        let (options, nodes, depth) = self.members(place)?;
+        // An option is found by its label, underscore and all.
+        let (options, nodes, depth) = self.members(place, |name| name)?;
         let class = VariantClass { tag, options }.into();
         self.finish("variant", name, Sized { class, nodes, depth, place })
     }
@@ -397,11 +398,8 @@ impl Parser<'_> {
         self.expect("{")?;
         let mut next = 0;
         while !self.eat("}") {
-            // Quoted or not, a first underscore goes: the options of a variant lose theirs too.
             let label = match self.peek() {
-                Token::Text(label) | Token::Word(label) => {
-                    label.strip_prefix('_').unwrap_or(label).to_owned()
-                }
+                Token::Text(label) | Token::Word(label) => label.clone(),
                 _ => return Err(self.unexpected("a label or `}`")),
             };
             self.at += 1;
@@ -465,7 +463,7 @@ impl Parser<'_> {
     }
 
     /// Members between braces, and how many field classes they and their parent are, and how deep.
-    fn members(&mut self, place: usize) -> Result<(Vec<Member>, u64, u32), Error> {
+    fn members(&mut self, place: usize, plain: fn(&str) -> &str) -> Result<(Vec<Member>, u64, u32), Error> {
         self.scopes.open_within(DEEPEST).map_err(|message| self.error(place, message))?;
         self.expect("{")?;
         let mut members: Vec<Member> = Vec::new();
@@ -489,7 +487,7 @@ impl Parser<'_> {
                 {
                     return Err(self.error(class.place, "this variant has no tag; expected `<TAG>`"));
                 }
-                let name = declarator.name.strip_prefix('_').unwrap_or(&declarator.name).to_owned();
+                let name = plain(&declarator.name).to_owned();
                 if !names.insert(name.clone()) {
                     return Err(self.error(declarator.place, format!("a second member called `{name}`")));
                 }
@@ -570,11 +568,13 @@ impl Parser<'_> {
         });
         let (origin, skip) = found.map_or((None, 0), |(prefix, scope)| (Some(*scope), prefix.len()));
         let names = path.into_iter().skip(skip);
-        Ok(FieldLocation {
-            origin,
-            path: names.map(|name| name.strip_prefix('_').unwrap_or(&name).to_owned()).collect(),
-        })
+        Ok(FieldLocation { origin, path: names.map(|name| plain_name(&name).to_owned()).collect() })
     }
+}
+
+/// A field's name without the underscore that protects it.
+fn plain_name(name: &str) -> &str {
+    name.strip_prefix('_').unwrap_or(name)
 }
 
 impl TypeScopes {

@@ -150,8 +150,7 @@ impl Line {
         let labels: Vec<_> = class.labels(value).map(quote).collect();
         let label = match labels.as_slice() {
             [] => "<unknown>".to_owned(),
-            [one] => one.clone(),
-            many => format!("{{ {} }}", many.join(", ")),
+            labels => labels.join(", "),
         };
         let _ = write!(self.text, "( {label} : container = {} )", integer(value, &class.integer));
     }
