@@ -143,7 +143,8 @@ fn parse_size(text: &str) -> Result<Size, String> {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
-    let mut screen = Screen { live: !args.quiet && std::io::stderr().is_terminal(), shown: false, last: None };
+    let mut screen =
+        Screen { live: !args.quiet && std::io::stderr().is_terminal(), shown: false, last: None };
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -193,7 +194,12 @@ fn default_folder() -> PathBuf {
     let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs() as i64);
     let name = Zone::Local.civil(seconds).map_or_else(
         || format!("tracewing-{seconds}"),
-        |t| format!("tracewing-{:04}{:02}{:02}-{:02}{:02}{:02}", t.year, t.month, t.day, t.hour, t.minute, t.second),
+        |t| {
+            format!(
+                "tracewing-{:04}{:02}{:02}-{:02}{:02}{:02}",
+                t.year, t.month, t.day, t.hour, t.minute, t.second
+            )
+        },
     );
     name.into()
 }

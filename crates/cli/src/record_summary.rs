@@ -71,7 +71,8 @@ fn table(summary: &Summary) -> Table {
     let mut table = Table::new();
     table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(["stream", "events", "lost", "packets", "size"]);
-    let mut rows: Vec<(&str, &StreamSummary)> = summary.user_streams.iter().map(|stream| ("user", stream)).collect();
+    let mut rows: Vec<(&str, &StreamSummary)> =
+        summary.user_streams.iter().map(|stream| ("user", stream)).collect();
     rows.extend(summary.kernel_streams.iter().map(|stream| ("kernel", stream)));
     let rest = if rows.len() > MOST_ROWS {
         rows.sort_by_key(|(_, stream)| std::cmp::Reverse((stream.lost, stream.events)));

@@ -1,8 +1,9 @@
 //! The socket by which programs join, in a private folder with a name that nobody can guess.
 //!
 //! The folder is `tracewing-RANDOM` under `XDG_RUNTIME_DIR`, or under `/tmp`, with mode 0711: whoever was told the name
-//! can connect, nobody can list it. The recorder holds a lock (`flock`) on it while it lives; folders without that lock are
-//! leftovers of killed recorders and removed by the next one.
+//! can connect, nobody can list it. The recorder holds a lock (`flock`) on it while it lives; a folder without that lock is
+//! the leftover of a killed recorder and removed by the next one. So that a folder of this name is never without its lock,
+//! it is made under another name and renamed once it is locked.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -21,12 +22,14 @@ use tracewing_consumer::identity::random_uuid;
 use crate::Error;
 
 const PREFIX: &str = "tracewing-";
+/// Of a folder that may not be locked yet.
+const UNLOCKED_PREFIX: &str = "tracewing.new-";
 const SOCKET: &str = "socket";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
 const LONGEST_PATH: usize = 107;
-/// A folder this young may belong to a recorder that has not locked it yet.
+/// Time after which nobody can be about to lock a folder any more.
 const SETTLED: Duration = Duration::from_secs(60);
 
 /// The listening socket. Dropping it removes socket and folder.
@@ -51,17 +54,20 @@ impl Listener {
         let parent = parent_folder();
         remove_leftovers(&parent);
         let folder = parent.join(format!("{PREFIX}{random}"));
+        let unlocked = parent.join(format!("{UNLOCKED_PREFIX}{random}"));
         let path = folder.join(SOCKET);
-        Self::listen(&folder, &path).map_err(|source| {
-            let _ = fs::remove_dir_all(&folder);
+        Self::listen(&unlocked, &folder, &path).map_err(|source| {
+            let _ = fs::remove_file(&path);
+            let _ = fs::remove_dir(&folder).or_else(|_| fs::remove_dir(&unlocked));
             Error::Socket { path, source }
         })
     }
 
-    fn listen(folder: &Path, path: &Path) -> io::Result<Self> {
-        fs::DirBuilder::new().mode(0o700).create(folder)?;
-        let lock = open(folder, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
+    fn listen(unlocked: &Path, folder: &Path, path: &Path) -> io::Result<Self> {
+        fs::DirBuilder::new().mode(0o700).create(unlocked)?;
+        let lock = open(unlocked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
         flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
+        fs::rename(unlocked, folder)?;
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
         bind(&socket, &SocketAddrUnix::new(path)?)?;
@@ -129,15 +135,17 @@ fn parent_folder() -> PathBuf {
 fn remove_leftovers(parent: &Path) {
     let Ok(entries) = fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
-        let path = entry.path();
-        let ours = entry.file_name().as_bytes().starts_with(PREFIX.as_bytes())
-            && fs::symlink_metadata(&path).is_ok_and(|data| {
-                let settled =
-                    data.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= SETTLED));
-                data.is_dir() && data.uid() == getuid().as_raw() && settled
-            });
-        let folder = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Some(folder) = ours.then(|| open(&path, folder, Mode::empty()).ok()).flatten()
+        let (path, name) = (entry.path(), entry.file_name());
+        let is_unlocked = name.as_bytes().starts_with(UNLOCKED_PREFIX.as_bytes());
+        if !is_unlocked && !name.as_bytes().starts_with(PREFIX.as_bytes()) {
+            continue;
+        }
+        let is_ours = fs::symlink_metadata(&path).is_ok_and(|data| {
+            let is_old = || data.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= SETTLED));
+            data.is_dir() && data.uid() == getuid().as_raw() && (!is_unlocked || is_old())
+        });
+        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        if let Some(folder) = is_ours.then(|| open(&path, flags, Mode::empty()).ok()).flatten()
             && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
         {
             // Only what a recorder makes: a folder with anything else in it stays.
@@ -175,13 +183,15 @@ mod tests {
             folder.set_modified(std::time::SystemTime::now() - age).unwrap();
             path
         };
-        let killed = make("tracewing-0", 2 * SETTLED);
+        let killed = make("tracewing-0", Duration::ZERO);
+        let killed_early = make("tracewing.new-0", 2 * SETTLED);
         let living = make("tracewing-1", 2 * SETTLED);
-        let starting = make("tracewing-2", Duration::ZERO);
+        let starting = make("tracewing.new-2", Duration::ZERO);
         let others = make("something-else", 2 * SETTLED);
         let lock = fs::File::open(&living).unwrap();
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
         remove_leftovers(parent.path());
-        assert!(!killed.exists() && living.exists() && starting.exists() && others.exists());
+        assert!(!killed.exists() && !killed_early.exists());
+        assert!(living.exists() && starting.exists() && others.exists());
     }
 }

@@ -1,0 +1,143 @@
+//! `tracewing record` as a user meets it: exit status, signals, refusals, what is left behind.
+
+use std::fs;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn tracewing(folder: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.current_dir(folder).arg("record").args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped());
+    // What a test sends to the recorder is not to reach the test.
+    command.process_group(0);
+    command
+}
+
+fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
+    let Output { status, stderr, .. } = tracewing(folder, arguments).output().unwrap();
+    (status.code().unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+/// Starts a recording of a shell script that says when it is ready.
+fn start(folder: &Path, options: &[&str], script: &str) -> Child {
+    let script = format!("touch ready; {script}");
+    let arguments: Vec<&str> = options.iter().copied().chain(["--", "sh", "-c", &script]).collect();
+    let child = tracewing(folder, &arguments).spawn().unwrap();
+    let begin = Instant::now();
+    while !folder.join("ready").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the command did not start");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    child
+}
+
+fn signal(child: &Child, name: &str) {
+    let status = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(status.success());
+}
+
+fn end(child: Child) -> (i32, String) {
+    let Output { status, stderr, .. } = child.wait_with_output().unwrap();
+    (status.code().or(status.signal()).unwrap(), String::from_utf8(stderr).unwrap())
+}
+
+fn description(trace: &Path) -> serde_json::Value {
+    serde_json::from_slice(&fs::read(trace.join("tracewing.json")).unwrap()).unwrap()
+}
+
+#[test]
+fn exit_status_output_and_input_are_the_commands() {
+    let folder = tempfile::tempdir().unwrap();
+    let output = tracewing(folder.path(), &["--no-kernel", "-o", "t", "--", "sh", "-c", "echo out; exit 9"]);
+    let Output { status, stdout, stderr } = { output }.output().unwrap();
+    assert_eq!((status.code(), stdout.as_slice()), (Some(9), &b"out\n"[..]));
+    assert!(String::from_utf8(stderr).unwrap().contains("tracewing list -n 20 t"));
+}
+
+#[test]
+fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
+    for (name, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
+        let folder = tempfile::tempdir().unwrap();
+        let child = start(folder.path(), &["--no-kernel", "-o", "t"], "exec sleep 60");
+        signal(&child, name);
+        assert_eq!(end(child).0, status);
+        assert_eq!(description(&folder.path().join("t"))["state"], "complete");
+    }
+}
+
+#[test]
+fn a_command_that_ends_by_itself_after_a_signal_gives_its_own_status() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap 'exit 5' INT; while true; do sleep 0.01; done";
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    signal(&child, "-INT");
+    assert_eq!(end(child).0, 5);
+}
+
+#[test]
+fn a_second_signal_does_not_wait_for_the_command() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "trap '' TERM; until test -e stop; do sleep 0.01; done; touch stopped";
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    signal(&child, "-TERM");
+    signal(&child, "-TERM");
+    // Two that come at once are one: until the recorder has ended, more have to follow.
+    let id = child.id().to_string();
+    let repeat = format!("while kill -TERM {id} 2>/dev/null; do sleep 0.05; done");
+    let mut repeating = Command::new("sh").args(["-c", &repeat]).spawn().unwrap();
+    let mut child = child;
+    let status = child.wait().unwrap();
+    repeating.wait().unwrap();
+    assert_eq!(status.code(), Some(143));
+    assert_eq!(description(&folder.path().join("t"))["state"], "complete");
+    assert!(!folder.path().join("stopped").exists(), "the command was waited for");
+    fs::write(folder.path().join("stop"), "").unwrap();
+}
+
+#[test]
+fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "until test -e stop; do sleep 0.01; done; touch stopped";
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    signal(&child, "-KILL");
+    fs::write(folder.path().join("stop"), "").unwrap();
+    assert_eq!(end(child).0, 9);
+    assert_eq!(description(&folder.path().join("t"))["state"], "recording");
+    let begin = Instant::now();
+    while !folder.path().join("stopped").exists() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the command did not survive");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn refusals_say_what_to_do_and_leave_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("full")).unwrap();
+    fs::write(folder.path().join("full/x"), "").unwrap();
+    for (arguments, status, text) in [
+        (&["-o", "full", "--", "true"][..], 1, "choose another folder"),
+        (&["-o", "t", "--", "/no/such/command"], 127, "cannot run /no/such/command"),
+        (&["-o", "t", "--", "/"], 126, "cannot run /"),
+        (&["-o", "t", "--sub-buffer-size", "3000", "--", "true"], 1, "power of two"),
+        (&["-o", "t", "--sub-buffers", "1", "--", "true"], 1, "--sub-buffers"),
+        (&["-o", "t", "--flush", "0", "--", "true"], 2, "--flush"),
+        (&["-o", "t"], 2, "CMD"),
+    ] {
+        let (code, stderr) = run(folder.path(), arguments);
+        assert_eq!(code, status, "{arguments:?}: {stderr}");
+        assert!(stderr.contains(text), "{arguments:?}: {stderr}");
+        assert!(!folder.path().join("t").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn the_summary_is_json_on_request() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, stderr) = run(folder.path(), &["--no-kernel", "--format", "json", "-o", "t", "--", "true"]);
+    let summary: serde_json::Value = serde_json::from_str(stderr.lines().last().unwrap()).unwrap();
+    assert_eq!((&summary["folder"], &summary["state"]), (&"t".into(), &"complete".into()));
+    let (_, stderr) = run(folder.path(), &["--no-kernel", "--quiet", "-o", "u", "--", "true"]);
+    assert_eq!(stderr, "");
+}
