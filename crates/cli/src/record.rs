@@ -12,8 +12,9 @@ use anyhow::{Context, Result, anyhow};
 use clap::ValueEnum;
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
-use tracewing_consumer::memory::possible_cpus;
-use tracewing_session::options::{FLUSH, SUB_BUFFER_BYTES, SUB_BUFFERS, Sharing};
+use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
+use tracewing_consumer::pace::FLUSH;
+use tracewing_session::options::Sharing;
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 

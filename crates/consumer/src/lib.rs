@@ -12,6 +12,7 @@
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | [`stream`] | one CPU buffer's stream file: packets, index, numbers for the summary |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
+//! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
 //!
 //! It knows no payloads, no sockets and no other processes, and starts no thread.
@@ -25,6 +26,7 @@ pub mod glob;
 pub mod identity;
 mod mapping;
 pub mod memory;
+pub mod pace;
 pub mod stream;
 
 pub use error::Error;

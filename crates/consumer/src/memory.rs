@@ -12,6 +12,12 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Error;
 
+/// Bytes of a sub-buffer, unless asked otherwise. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000 events of 28
+/// bytes: at the longest interval of [`crate::pace`], 3 million a second. Memory is taken only as far as it is written.
+pub const SUB_BUFFER_BYTES: usize = 512 << 10;
+/// Sub-buffers per CPU, unless asked otherwise.
+pub const SUB_BUFFERS: usize = 8;
+
 /// A shared mapping of zeroed memory, unmapped when dropped.
 pub struct SharedMemory {
     base: NonNull<u8>,

@@ -6,17 +6,8 @@ use std::time::Duration;
 
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
-use tracewing_consumer::memory::possible_cpus;
-
-/// Bytes of a sub-buffer. With [`SUB_BUFFERS`] a CPU can emit 140,000 events of 28 bytes while the recorder sleeps
-/// ([`LONGEST_INTERVAL`]), 2.8 million a second, before one is lost; memory is taken only as far as it is written.
-pub const SUB_BUFFER_BYTES: usize = 512 << 10;
-/// Sub-buffers per CPU.
-pub const SUB_BUFFERS: usize = 8;
-/// Time after which an event is in the trace folder.
-pub const FLUSH: Duration = Duration::from_millis(200);
-/// Longest time between two looks at the buffers.
-pub const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
+use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
+use tracewing_consumer::pace::FLUSH;
 
 /// Who shares buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -18,6 +18,7 @@ use tracewing_consumer::drain::UserTrace;
 use tracewing_consumer::folder::{BufferDescription, Description, Folder, State};
 use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::pace::Pace;
 
 use crate::child::{Child, Command, Inheritance};
 use crate::client::Client;
@@ -105,8 +106,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) told: usize,
     pub(crate) message: Vec<u8>,
     pub(crate) started: Instant,
-    pub(crate) looked: Instant,
-    pub(crate) interval: Duration,
+    pub(crate) pace: Pace,
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
     pub(crate) signals: Signals,
@@ -182,8 +182,7 @@ impl<'a> Recorder<'a> {
             told: 0,
             message: vec![0; MAX_MESSAGE + 1],
             started,
-            looked: started,
-            interval: Duration::ZERO,
+            pace: Pace::new(options.flush),
             shown: started,
             stop: Stop::No,
             signals,

@@ -6,16 +6,12 @@ use std::time::{Duration, Instant};
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Errno;
+use tracewing_consumer::pace::LONGEST_INTERVAL;
 
 use crate::client::{Client, Fate};
-use crate::options::LONGEST_INTERVAL;
 use crate::recorder::{CHILD, FIRST, LISTENER, Progress, Recorder, SIGNALS, Stop};
 use crate::socket::peer;
 
-/// Shortest time between two looks at the buffers.
-const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
-/// How full a buffer may get between two looks.
-const AIM: f64 = 0.25;
 /// Time that the command has to end after a stopping signal while it is still recorded.
 const GRACE: Duration = Duration::from_secs(2);
 /// Handshakes at one time; more wait in the socket's backlog.
@@ -30,8 +26,8 @@ impl Recorder<'_> {
             if !self.listening && self.clients.len() < MOST_CLIENTS {
                 self.listen();
             }
-            self.wait(self.interval.saturating_sub(self.looked.elapsed()));
-            if self.looked.elapsed() >= self.interval {
+            self.wait(self.pace.remaining());
+            if self.pace.remaining().is_zero() {
                 self.look();
             }
             self.tell_notes();
@@ -81,14 +77,8 @@ impl Recorder<'_> {
 
     fn look(&mut self) {
         let now = Instant::now();
-        let since = now.duration_since(self.looked);
-        self.looked = now;
-        let longest = LONGEST_INTERVAL.min(self.options.flush / 4).max(SHORTEST_INTERVAL);
-        match self.join.regions.poll(self.options.flush, longest) {
-            Ok(found) => {
-                let ideal = since.mul_f64((AIM / found.fullest.max(f64::MIN_POSITIVE)).min(1e3));
-                self.interval = ideal.clamp(SHORTEST_INTERVAL, longest);
-            }
+        match self.join.regions.poll(self.options.flush, self.pace.longest()) {
+            Ok(found) => self.pace.looked(now, &found),
             Err(error) => self.cannot_write(&error),
         }
         self.kernel.poll(now, &mut |line| self.join.note(line));
