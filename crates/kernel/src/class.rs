@@ -41,13 +41,13 @@ pub(crate) struct Program {
     /// Bytes that a record has at least.
     least: usize,
     steps: Box<[Step]>,
-    /// Numbers of 4 bytes to correct: position behind the begin of the output, what to subtract.
-    corrections: Box<[(usize, i32)]>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
     Copy { from: usize, len: usize },
+    /// A number of 4 bytes, [`lttng::MAX_RT_PRIO`] less.
+    Priority(usize),
     Text(Place),
     Elements(Place, usize),
 }
@@ -85,10 +85,13 @@ impl Program {
         if record.len() < self.least {
             return false;
         }
-        let begin = out.len();
         for step in &self.steps {
             match *step {
                 Step::Copy { from, len } => out.extend_from_slice(&record[from..from + len]),
+                Step::Priority(from) => {
+                    let priority = record[from..].first_chunk().copied().map_or(0, i32::from_ne_bytes);
+                    out.extend_from_slice(&priority.wrapping_sub(lttng::MAX_RT_PRIO).to_le_bytes());
+                }
                 Step::Text(place) => {
                     let text = place.bytes(record);
                     let end = text.iter().position(|&byte| byte == 0).unwrap_or(text.len());
@@ -101,11 +104,6 @@ impl Program {
                     out.extend_from_slice(&(count as u16).to_le_bytes());
                     out.extend_from_slice(&bytes[..count * size]);
                 }
-            }
-        }
-        for &(at, minus) in &self.corrections {
-            if let Some(bytes) = out.get_mut(begin + at..).and_then(|o| o.first_chunk_mut()) {
-                *bytes = i32::from_le_bytes(*bytes).wrapping_sub(minus).to_le_bytes();
             }
         }
         true
@@ -126,8 +124,6 @@ pub fn compile(id: u16, system: &str, format: &Format, word: usize) -> Result<Cl
         hints: Hints::parse(&format.print),
         least: 0,
         steps: Vec::new(),
-        corrections: Vec::new(),
-        fixed: Some(0),
         payload: StructureClass::new(),
         booleans: Vec::new(),
     };
@@ -142,11 +138,7 @@ pub fn compile(id: u16, system: &str, format: &Format, word: usize) -> Result<Cl
         kernel_id: format.id,
         record: record.with_payload(compiler.payload),
         booleans: compiler.booleans,
-        program: Program {
-            least: compiler.least,
-            steps: compiler.steps.into(),
-            corrections: compiler.corrections.into(),
-        },
+        program: Program { least: compiler.least, steps: compiler.steps.into() },
     })
 }
 
@@ -156,9 +148,6 @@ struct Compiler<'a> {
     hints: Hints,
     least: usize,
     steps: Vec<Step>,
-    corrections: Vec<(usize, i32)>,
-    /// Bytes of output so far, as long as no field of variable length came.
-    fixed: Option<usize>,
     payload: StructureClass,
     booleans: Vec<String>,
 }
@@ -173,14 +162,12 @@ impl Compiler<'_> {
         match field.shape {
             Shape::One(element) => {
                 let (element, hex) = self.scalar(field, element);
-                if lttng::is_priority(self.system, &field.name)
-                    && element.size == 4
-                    && let Some(at) = self.fixed
-                {
-                    self.corrections.push((at, lttng::MAX_RT_PRIO));
-                }
                 let mut class = integer(element, hex);
-                self.copy(field.offset, element.size);
+                if lttng::is_priority(self.system, &field.name) && element.size == 4 {
+                    self.steps.push(Step::Priority(field.offset));
+                } else {
+                    self.copy(field.offset, element.size);
+                }
                 if !lttng::keeps_plain_numbers(self.system)
                     && let Some(labels) = self.hints.labels(&field.name)
                 {
@@ -214,7 +201,6 @@ impl Compiler<'_> {
     }
 
     fn variable(&mut self, name: String, field: &Field, element: Element, place: Place) {
-        self.fixed = None;
         if element.text {
             self.steps.push(Step::Text(place));
             self.add(name, FieldClass::string());
@@ -247,7 +233,6 @@ impl Compiler<'_> {
 
     fn copy(&mut self, offset: usize, size: usize) {
         self.least = self.least.max(offset + size);
-        self.fixed = self.fixed.map(|fixed| fixed + size);
         match self.steps.last_mut() {
             Some(Step::Copy { from, len }) if *from + *len == offset => *len += size,
             _ => self.steps.push(Step::Copy { from: offset, len: size }),
@@ -333,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_has_lttngs_names_and_priorities_in_three_steps_or_less() {
+    fn a_switch_has_lttngs_names_and_priorities() {
         let class = class(
             "sched",
             "sched_switch",
@@ -345,7 +330,8 @@ mod tests {
             ],
             "\"\"",
         );
-        assert_eq!(class.program.steps.len(), 1);
+        // The task's number, its name and the previous task's number lie side by side.
+        assert_eq!(class.program.steps.len(), 3);
         let comm = *b"worker\0\0\0\0\0\0\0\0\0\0";
         let parts: [&[u8]; 4] = [&comm, &5i32.to_ne_bytes(), &120i32.to_ne_bytes(), &2i64.to_ne_bytes()];
         let expected =

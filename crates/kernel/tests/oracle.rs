@@ -1,0 +1,202 @@
+//! The kernel's own text against ours: a second instance records the same events of the same process, its `trace` file
+//! with the option `fields` (Linux 6.4) prints every field; event for event and field for field they must agree.
+
+mod common;
+
+use common::{Actor, Line, babeltrace, gate, number, options, role, say, traceable};
+use rustix::process::{Signal, getpid, getppid, kill_process};
+use rustix::thread::gettid;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tracewing_kernel::choose::{DEFAULT, choose};
+use tracewing_kernel::format::{Format, Shape};
+use tracewing_kernel::lttng::{event_name, field_name};
+use tracewing_kernel::{KernelRecorder, Scope, Tracefs};
+
+/// Beside the default set: masks, tables of arguments, many flags and enumerations.
+const MORE: &[&str] =
+    &["kmem:*", "timer:*", "task:*", "sched:*", "raw_syscalls:*", "filemap:*", "mmap_lock:*", "tlb:*", "vmalloc:*"];
+
+/// An actor that does a bit of everything.
+#[test]
+fn busy() {
+    if role("busy").is_none() {
+        return;
+    }
+    say("tid", gettid());
+    gate();
+    for round in 0..50 {
+        std::hint::black_box(getppid());
+        let _ = fs::read("/proc/self/stat");
+        let _ = fs::metadata(format!("/no/such/file/{round}"));
+        let memory = vec![round as u8; 400_000];
+        std::hint::black_box(&memory);
+        std::thread::sleep(std::time::Duration::from_micros(200));
+        if round % 10 == 0 {
+            std::thread::spawn(|| std::hint::black_box(gettid())).join().unwrap();
+            // The default of SIGCHLD is to do nothing.
+            kill_process(getpid(), Signal::CHILD).unwrap();
+        }
+    }
+}
+
+/// An instance that is read as text, removed when dropped. Its name is not one that recorders take for theirs.
+struct Oracle(PathBuf);
+
+impl Oracle {
+    fn create(tracefs: &Tracefs, events: &[(String, String)], pid: u32) -> Option<Self> {
+        let oracle = Self(tracefs.root().join(format!("instances/tracewing-test-oracle-{}", std::process::id())));
+        fs::create_dir(&oracle.0).unwrap();
+        if !oracle.0.join("options/fields").exists() {
+            eprintln!("skipped: this kernel cannot print the fields of every event (Linux 6.4 can)");
+            return None;
+        }
+        for (file, value) in [
+            ("tracing_on", "0"),
+            ("trace_clock", "mono"),
+            ("buffer_size_kb", "16384"),
+            ("options/fields", "1"),
+            ("options/event-fork", "1"),
+            ("options/overwrite", "0"),
+        ] {
+            oracle.set(file, value);
+        }
+        for (system, name) in events {
+            oracle.set(&format!("events/{system}/{name}/enable"), "1");
+        }
+        oracle.set("set_event_pid", &pid.to_string());
+        oracle.set("tracing_on", "1");
+        Some(oracle)
+    }
+
+    fn set(&self, file: &str, value: &str) {
+        fs::write(self.0.join(file), value).unwrap_or_else(|e| panic!("{file}: {e}"));
+    }
+
+    fn text(&self, cpu: u32) -> String {
+        let text = fs::read(self.0.join(format!("per_cpu/cpu{cpu}/trace"))).unwrap_or_default();
+        String::from_utf8_lossy(&text).into_owned()
+    }
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        let _ = fs::write(self.0.join("tracing_on"), "0");
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+
+/// `(tid, event, fields)` of a line `   comm-TID   [CPU] flags stamp: event: fields`.
+fn parse(line: &str) -> Option<(i32, &str, &str)> {
+    let (head, rest) = line.split_once(" [")?;
+    let tid = head.trim().rsplit_once('-')?.1.parse().ok()?;
+    let (_, rest) = rest.split_once(": ")?;
+    let (name, fields) = rest.split_once(": ")?;
+    Some((tid, name, fields))
+}
+
+/// The text of each field, in the order of the format.
+fn split<'a>(format: &Format, mut text: &'a str) -> Vec<(String, &'a str)> {
+    let mut starts = Vec::new();
+    let mut at = 0;
+    for field in &format.fields {
+        let key = format!("{}=", field.name);
+        let Some(found) = text[at..].find(&key) else { continue };
+        starts.push((field.name.clone(), at + found, at + found + key.len()));
+        at += found + key.len();
+    }
+    text = text.trim_end();
+    let ends = starts.iter().skip(1).map(|(_, begin, _)| begin - 1).chain([text.len()]).collect::<Vec<_>>();
+    starts.iter().zip(ends).map(|((name, _, from), to)| (name.clone(), text.get(*from..to).unwrap_or(""))).collect()
+}
+
+/// Whether the kernel's text of a field and babeltrace2's mean the same; `None` if they cannot be compared.
+fn agree(system: &str, format: &Format, name: &str, kernel: &str, ours: &str) -> Option<bool> {
+    let field = format.fields.iter().find(|field| field.name == name)?;
+    match field.shape {
+        // The kernel prints where in its buffer such a pointer lies, not the pointer.
+        Shape::One(_) if field.c_type.ends_with("char *") => None,
+        Shape::One(element) => {
+            let kernel = match kernel.split_once('(') {
+                Some((_, inner)) => number(inner.trim_end_matches(')'))?,
+                // `bool`
+                None => number(kernel)?,
+            };
+            let ours = ours.rsplit_once(" = ").map_or(ours, |(_, value)| value.trim_end_matches([' ', ')']));
+            let mut ours = number(ours)?;
+            if system == "sched" && name.ends_with("prio") {
+                ours += 100;
+            }
+            // System calls record words, of which ours has the part that the argument's type has.
+            let bits = if system == "syscalls" { 16 } else { element.size as u32 * 8 };
+            Some((ours - kernel).rem_euclid(1 << bits) == 0)
+        }
+        Shape::Array(element, _) | Shape::Elsewhere(element, _) if element.text => {
+            Some(kernel == ours.trim_matches('"'))
+        }
+        _ => None,
+    }
+}
+
+#[test]
+fn every_field_is_what_the_kernel_prints() {
+    if !traceable() {
+        return;
+    }
+    let tracefs = Tracefs::open().unwrap();
+    let globs: Vec<&str> = DEFAULT.iter().chain(MORE).copied().collect();
+    let events = choose(tracefs.events().unwrap(), &globs).unwrap().events;
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    let mut actor = Actor::start("busy", Path::new(""));
+    let tid: i32 = actor.expect("tid").parse().unwrap();
+    // What it does on its way to the gate must not reach one of the two only.
+    while !fs::read_to_string(format!("/proc/{tid}/stat")).unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
+    recorder.set_root_pid(tid as u32).unwrap();
+    let Some(oracle) = Oracle::create(&tracefs, &events, tid as u32) else { return };
+    actor.go();
+    while actor.child.try_wait().unwrap().is_none() {
+        recorder.poll(true).unwrap();
+    }
+    oracle.set("tracing_on", "0");
+    let summary = recorder.finish().unwrap();
+    assert!(summary.streams.iter().all(|stream| stream.losses.events == 0));
+    let Some(lines) = babeltrace(&trace) else { return };
+
+    let formats: BTreeMap<String, (String, Format)> = events
+        .iter()
+        .map(|(system, name)| (name.clone(), (system.clone(), tracefs.format(system, name).unwrap().unwrap())))
+        .collect();
+    let (mut compared, mut kinds) = (0, BTreeMap::new());
+    for cpu in summary.streams.iter().map(|stream| stream.cpu) {
+        let text = oracle.text(cpu);
+        let kernel: Vec<_> = text.lines().filter_map(parse).filter(|(by, ..)| *by == tid).collect();
+        for (name, (system, format)) in &formats {
+            // An interrupt may come between the two instances' records of one event: order is kept per event only.
+            let theirs: Vec<&str> = kernel.iter().filter(|(_, n, _)| n == name).map(|(.., fields)| *fields).collect();
+            let traced = event_name(system, name);
+            let same = |line: &&Line| line.name == traced && line.cpu == cpu && line.tid == tid;
+            let ours: Vec<&Line> = lines.iter().filter(same).collect();
+            assert_eq!(ours.len(), theirs.len(), "{system}:{name} on CPU {cpu}");
+            for (ours, theirs) in ours.iter().zip(theirs) {
+                for (field, value) in split(format, theirs) {
+                    if field == "__syscall_nr" {
+                        continue;
+                    }
+                    let mine = ours.field(&field_name(system, &field));
+                    if let Some(agree) = agree(system, format, &field, value, mine) {
+                        assert!(agree, "{name}.{field}: the kernel says {value}, we say {mine}; {theirs}");
+                        compared += 1;
+                        *kinds.entry(name.as_str()).or_insert(0) += 1;
+                    }
+                }
+            }
+        }
+    }
+    assert!(compared > 2000 && kinds.len() > 30, "{compared} fields of {} kinds of events", kinds.len());
+    println!("{compared} fields of {} kinds of events agree: {kinds:?}", kinds.len());
+}
