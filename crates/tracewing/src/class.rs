@@ -14,6 +14,9 @@
 //! functions) each copy has its own record, with the same description or another one as the types ask; the recorder
 //! gives equal descriptions the same id.
 //!
+//! The list is that of the object that this crate's code is in. Where a Rust `dylib` (not a `cdylib`) holds that code
+//! for a program as well, the program's own classes stay off.
+//!
 //! Who sets the ids, and when, is the agent's business; what a description says is
 //! [`declaration`](crate::declaration)'s.
 

@@ -187,7 +187,7 @@ pub fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool, F: Field
     sink: S,
 ) {
     const { assert!(LEN == F::LAYOUT.length() && WORDS == LEN.div_ceil(8)) };
-    if !F::LAYOUT.exact {
+    if const { !F::LAYOUT.exact } {
         return;
     }
     let mut buffer = [MaybeUninit::<u64>::uninit(); WORDS];
@@ -219,7 +219,7 @@ pub(crate) fn gather_inferred<F: Fields, S: Sink>(fields: &F, sink: S) {
     const { assert!(F::COUNT <= 255, "an event has at most 255 fields") };
     macro_rules! smallest {
         ($(($words:literal, $segments:literal)),+) => { $(
-            if F::LAYOUT.words() <= $words && F::LAYOUT.all_segments() <= $segments {
+            if const { F::LAYOUT.words() <= $words && F::LAYOUT.all_segments() <= $segments } {
                 // SAFETY: just asked.
                 return unsafe { gather_within::<$words, $segments, false, F, S>(fields, sink) };
             }
@@ -259,23 +259,61 @@ unsafe fn gather_within<
 /// The payload of an event as bytes, for tests.
 #[doc(hidden)]
 pub fn to_bytes<E: Event + ?Sized>(event: &E) -> Vec<u8> {
-    struct Collect<'a>(&'a mut Vec<u8>);
-
-    impl Sink for Collect<'_> {
-        unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
-            // SAFETY: the caller's.
-            self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload, LEN) });
-        }
-
-        unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
-            for segment in segments {
-                // SAFETY: the caller's.
-                self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(segment.start, segment.len) });
-            }
-        }
-    }
-
     let mut bytes = Vec::new();
     event.send(Collect(&mut bytes));
     bytes
+}
+
+struct Collect<'a>(&'a mut Vec<u8>);
+
+impl Sink for Collect<'_> {
+    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+        // SAFETY: the caller's.
+        self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload, LEN) });
+    }
+
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        for segment in segments {
+            // SAFETY: the caller's.
+            self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(segment.start, segment.len) });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inferred<F: Fields>(fields: F) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        gather_inferred(&fields, Collect(&mut bytes));
+        bytes
+    }
+
+    #[test]
+    fn inferred_types_give_the_same_payload() {
+        assert_eq!(inferred(()), []);
+        assert_eq!(inferred((&1_u8, (&0x0302_u16, ()))), [1, 2, 3]);
+        assert_eq!(inferred((&"ab", (&Some(1_u8), (&[7_u8, 8][..], ())))), b"ab\0\x01\x01\x02\0\x07\x08");
+    }
+
+    #[test]
+    fn inferred_types_find_a_buffer_of_every_size() {
+        let (text, number) = ("four", [0x55_u8; 64]);
+        macro_rules! texts {
+            ($($field:ident)*) => { inferred(crate::__event_fields!($($field = text,)*)) };
+        }
+        macro_rules! numbers {
+            ($($field:ident)*) => { inferred(crate::__event_fields!($($field = number,)*)) };
+        }
+        let four = |count| b"four\0".repeat(count);
+        assert_eq!(texts!(a a), four(2));
+        assert_eq!(texts!(a a a), four(3));
+        assert_eq!(texts!(a a a a a a a a a), four(9));
+        assert_eq!(texts!(a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a a), four(33));
+        assert_eq!(numbers!(a), [0x55; 64]);
+        assert_eq!(numbers!(a a), [0x55; 128]);
+        assert_eq!(numbers!(a a a a a), [0x55; 320]);
+        assert_eq!(numbers!(a a a a a a a a a a a a a a a a a), [0x55; 1088]);
+    }
 }

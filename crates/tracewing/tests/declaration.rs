@@ -111,6 +111,26 @@ fn no_name_of_ours_gets_in_the_way() {
     event!("declaration:hygiene", site = Declaration::S, class, fields = { site.declaration });
 }
 
+#[test]
+fn the_crate_may_have_another_name() {
+    mod elsewhere {
+        pub use tracewing as renamed;
+    }
+    #[derive(EventField)]
+    #[event(crate = elsewhere::renamed)]
+    #[repr(u8)]
+    enum Colour {
+        Red,
+    }
+    #[derive(Event)]
+    #[event(crate = elsewhere::renamed, provider = "p", name = "painted")]
+    struct Painted {
+        colour: Colour,
+    }
+    elsewhere::renamed::emit!(Painted { colour: Colour::Red });
+    assert_eq!(of::<Painted>().name, "p:painted");
+}
+
 fn ad_hoc(name: &str) -> Vec<&'static Class<'static>> {
     let mut found: Vec<_> =
         tracewing::__private::all().map(EventClass::description).filter(|class| class.name == name).collect();
