@@ -45,7 +45,10 @@ pub(crate) struct Program {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Step {
-    Copy { from: usize, len: usize },
+    Copy {
+        from: usize,
+        len: usize,
+    },
     /// A number of 4 bytes, [`lttng::MAX_RT_PRIO`] less.
     Priority(usize),
     Text(Place),

@@ -21,7 +21,7 @@ impl KernelClock {
     }
 
     /// What it shows now, as the kernel would stamp an event.
-    pub(crate) fn now(self) -> u64 {
+    pub fn now(self) -> u64 {
         match self {
             Self::X86Tsc => tsc(),
             Self::Mono => {

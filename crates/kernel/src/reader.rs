@@ -7,7 +7,7 @@
 
 use crate::clock::KernelClock;
 use crate::error::Error;
-use crate::page::PageLayout;
+use crate::page::{Missed, Page, PageLayout};
 use crate::stream::{Programs, Sink, Stream};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
@@ -19,15 +19,14 @@ use std::path::{Path, PathBuf};
 pub(crate) struct CpuReader {
     raw: OwnedFd,
     raw_path: PathBuf,
-    stats: OwnedFd,
-    stats_path: PathBuf,
+    stats: Stats,
     layout: PageLayout,
     clock: KernelClock,
     page: Vec<u8>,
     /// Pages in the buffer, the most that one drain takes.
     pages: usize,
-    /// Drops that the stream has been told of.
-    dropped: u64,
+    /// Losses that the stream has been told of.
+    told: Counts,
     pub(crate) stream: Stream,
 }
 
@@ -53,10 +52,11 @@ impl CpuReader {
             }
         };
         let (raw, raw_path) = open("trace_pipe_raw")?;
-        let (stats, stats_path) = open("stats")?;
+        let (fd, path) = open("stats")?;
+        let stats = Stats { fd, path };
         let Buffers { layout, clock, page_size, pages } = buffers;
         let page = vec![0; page_size];
-        Ok(Self { raw, raw_path, stats, stats_path, layout, clock, page, pages, dropped: 0, stream })
+        Ok(Self { raw, raw_path, stats, layout, clock, page, pages, told: Counts::default(), stream })
     }
 
     /// Converts what is in the buffer now. What comes meanwhile may be left for the next time.
@@ -85,26 +85,37 @@ impl CpuReader {
     ) -> Result<(), Error> {
         // Drops known before the first page is taken out happened while the buffer was full, so after all that is in
         // it and before `begin`; later ones somewhere between `begin` and `end`.
-        let before = self.read_dropped()?;
+        let before = self.stats.read()?;
         let begin = self.clock.now();
-        self.stream.expect_gap(None, begin, before - self.dropped);
-        self.dropped = before;
+        self.stream.expect_gap(None, begin, before.dropped.saturating_sub(self.told.dropped));
+        self.told.dropped = before.dropped;
         // One page more than the buffer has: the reader's own.
         let mut left = self.pages + 1;
         while left > 0 || all {
             let Some(bytes) = self.read_page()? else { break };
-            let used = self.stream.page(&self.layout, &self.page[..bytes], programs, sink)?;
+            left = left.saturating_sub(1);
+            let Ok(page) = Page::parse(&self.layout, &self.page[..bytes]) else {
+                self.stream.damage();
+                continue;
+            };
+            if let Some(missed) = page.missed {
+                // The page of a full buffer seldom has room for the number; the sum is always in `stats`.
+                let untold = self.stats.read()?.overrun.saturating_sub(self.told.overrun);
+                let events = if let Missed::Count(events) = missed { events.min(untold) } else { untold };
+                self.told.overrun += events;
+                self.stream.expect_gap(None, page.stamp, events);
+            }
+            self.stream.page(&page, programs, sink)?;
             // The writer is on this page, or was when it was copied. Were all of its own traces followed, a recorder
             // that records itself would never come to an end.
-            if !all && used < self.page.len() / 2 {
+            if !all && page.len() < bytes / 2 {
                 break;
             }
-            left = left.saturating_sub(1);
         }
-        let after = self.read_dropped()?;
-        if after > before {
-            self.stream.expect_gap(Some(begin), self.clock.now(), after - before);
-            self.dropped = after;
+        let after = self.stats.read()?;
+        if after.dropped > self.told.dropped {
+            self.stream.expect_gap(Some(begin), self.clock.now(), after.dropped - self.told.dropped);
+            self.told.dropped = after.dropped;
         }
         Ok(())
     }
@@ -125,44 +136,65 @@ impl CpuReader {
             }
         }
     }
+}
 
-    /// Events that the kernel had no room for, since the instance was made; never less than before.
-    fn read_dropped(&self) -> Result<u64, Error> {
+/// A CPU's `stats` file.
+#[derive(Debug)]
+struct Stats {
+    fd: OwnedFd,
+    path: PathBuf,
+}
+
+/// Events lost since the instance was made.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Counts {
+    /// There was no room for them: the buffer was full, or full of unfinished events.
+    dropped: u64,
+    /// They were overwritten before they were read.
+    overrun: u64,
+}
+
+impl Stats {
+    fn read(&self) -> Result<Counts, Error> {
         let mut text = [0; 512];
         let read = loop {
-            match pread(&self.stats, &mut text, 0) {
+            match pread(&self.fd, &mut text, 0) {
                 Err(Errno::INTR) => {}
                 result => break result,
             }
         };
-        let len = read.map_err(|errno| Error::Tracefs {
-            action: "read",
-            path: self.stats_path.clone(),
-            source: errno.into(),
-        })?;
-        Ok(dropped(&String::from_utf8_lossy(&text[..len])).max(self.dropped))
+        match read {
+            Ok(len) => Ok(Counts::parse(&String::from_utf8_lossy(&text[..len]))),
+            Err(errno) => {
+                Err(Error::Tracefs { action: "read", path: self.path.clone(), source: errno.into() })
+            }
+        }
     }
 }
 
-/// `dropped events` (the buffer was full) and `commit overrun` (it was full of unfinished events) of a `stats` file.
-fn dropped(stats: &str) -> u64 {
-    let count = |key: &str| {
-        let line = stats.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
-        line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
-    };
-    count("dropped events").saturating_add(count("commit overrun"))
+impl Counts {
+    fn parse(stats: &str) -> Self {
+        let count = |key: &str| {
+            let line = stats.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
+            line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
+        };
+        Self {
+            dropped: count("dropped events").saturating_add(count("commit overrun")),
+            overrun: count("overrun"),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::dropped;
+    use super::Counts;
 
     #[test]
-    fn drops_are_read_from_stats() {
+    fn losses_are_read_from_stats() {
         let stats = "entries: 7\noverrun: 100\ncommit overrun: 2\nbytes: 9\noldest event ts:     0.000000\nnow ts:  \
                      1481.271461\ndropped events: 40\nread events: 1\n";
-        assert_eq!(dropped(stats), 42);
-        assert_eq!(dropped(""), 0);
-        assert_eq!(dropped("dropped events: x"), 0);
+        assert_eq!(Counts::parse(stats), Counts { dropped: 42, overrun: 100 });
+        assert_eq!(Counts::parse(""), Counts::default());
+        assert_eq!(Counts::parse("dropped events: x"), Counts::default());
     }
 }

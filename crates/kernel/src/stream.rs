@@ -11,7 +11,7 @@
 
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};
-use crate::page::{Missed, Page, PageLayout};
+use crate::page::Page;
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{EXTENDED_ID, PACKET_HEADER_SIZE, PacketHeader};
@@ -125,22 +125,13 @@ impl Stream {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
-    /// Converts a page. Returns the bytes of records it had.
+    /// Converts a page.
     pub(crate) fn page<S: Sink>(
         &mut self,
-        layout: &PageLayout,
-        bytes: &[u8],
+        page: &Page<'_>,
         programs: &Programs,
         sink: &mut S,
-    ) -> Result<usize, S::Error> {
-        let Ok(page) = Page::parse(layout, bytes) else {
-            self.damage();
-            return Ok(0);
-        };
-        if let Some(missed) = page.missed {
-            let events = if let Missed::Count(events) = missed { events } else { 1 };
-            self.expect_gap(None, page.stamp, events);
-        }
+    ) -> Result<(), S::Error> {
         let mut gap_at = self.next_gap();
         for record in page.records() {
             let Ok(record) = record else {
@@ -164,7 +155,7 @@ impl Stream {
                 }
             }
         }
-        Ok(page.len())
+        Ok(())
     }
 
     #[inline]
@@ -213,7 +204,8 @@ impl Stream {
         self.gaps.first().map_or(u64::MAX, |gap| gap.at)
     }
 
-    fn damage(&mut self) {
+    /// Counts a page or a record that could not be decoded.
+    pub(crate) fn damage(&mut self) {
         self.summary.damaged += 1;
         self.expect_gap(None, self.last, 1);
     }

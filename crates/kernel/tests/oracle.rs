@@ -15,8 +15,17 @@ use tracewing_kernel::lttng::{event_name, field_name};
 use tracewing_kernel::{KernelRecorder, Scope, Tracefs};
 
 /// Beside the default set: masks, tables of arguments, many flags and enumerations.
-const MORE: &[&str] =
-    &["kmem:*", "timer:*", "task:*", "sched:*", "raw_syscalls:*", "filemap:*", "mmap_lock:*", "tlb:*", "vmalloc:*"];
+const MORE: &[&str] = &[
+    "kmem:*",
+    "timer:*",
+    "task:*",
+    "sched:*",
+    "raw_syscalls:*",
+    "filemap:*",
+    "mmap_lock:*",
+    "tlb:*",
+    "vmalloc:*",
+];
 
 /// An actor that does a bit of everything.
 #[test]
@@ -46,7 +55,8 @@ struct Oracle(PathBuf);
 
 impl Oracle {
     fn create(tracefs: &Tracefs, events: &[(String, String)], pid: u32) -> Option<Self> {
-        let oracle = Self(tracefs.root().join(format!("instances/tracewing-test-oracle-{}", std::process::id())));
+        let oracle =
+            Self(tracefs.root().join(format!("instances/tracewing-test-oracle-{}", std::process::id())));
         fs::create_dir(&oracle.0).unwrap();
         if !oracle.0.join("options/fields").exists() {
             eprintln!("skipped: this kernel cannot print the fields of every event (Linux 6.4 can)");
@@ -108,7 +118,11 @@ fn split<'a>(format: &Format, mut text: &'a str) -> Vec<(String, &'a str)> {
     }
     text = text.trim_end();
     let ends = starts.iter().skip(1).map(|(_, begin, _)| begin - 1).chain([text.len()]).collect::<Vec<_>>();
-    starts.iter().zip(ends).map(|((name, _, from), to)| (name.clone(), text.get(*from..to).unwrap_or(""))).collect()
+    starts
+        .iter()
+        .zip(ends)
+        .map(|((name, _, from), to)| (name.clone(), text.get(*from..to).unwrap_or("")))
+        .collect()
 }
 
 /// Whether the kernel's text of a field and babeltrace2's mean the same; `None` if they cannot be compared.
@@ -169,7 +183,9 @@ fn every_field_is_what_the_kernel_prints() {
 
     let formats: BTreeMap<String, (String, Format)> = events
         .iter()
-        .map(|(system, name)| (name.clone(), (system.clone(), tracefs.format(system, name).unwrap().unwrap())))
+        .map(|(system, name)| {
+            (name.clone(), (system.clone(), tracefs.format(system, name).unwrap().unwrap()))
+        })
         .collect();
     let (mut compared, mut kinds) = (0, BTreeMap::new());
     for cpu in summary.streams.iter().map(|stream| stream.cpu) {
@@ -177,7 +193,8 @@ fn every_field_is_what_the_kernel_prints() {
         let kernel: Vec<_> = text.lines().filter_map(parse).filter(|(by, ..)| *by == tid).collect();
         for (name, (system, format)) in &formats {
             // An interrupt may come between the two instances' records of one event: order is kept per event only.
-            let theirs: Vec<&str> = kernel.iter().filter(|(_, n, _)| n == name).map(|(.., fields)| *fields).collect();
+            let theirs: Vec<&str> =
+                kernel.iter().filter(|(_, n, _)| n == name).map(|(.., fields)| *fields).collect();
             let traced = event_name(system, name);
             let same = |line: &&Line| line.name == traced && line.cpu == cpu && line.tid == tid;
             let ours: Vec<&Line> = lines.iter().filter(same).collect();

@@ -10,7 +10,9 @@ use rustix::time::Timespec;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracewing_kernel::{KernelRecorder, POLL_INTERVAL, Scope, StreamSummary, Summary};
+use tracewing_kernel::{
+    KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs,
+};
 
 /// Counts of what the actor `worker` does.
 const PARENTS: usize = 5_000;
@@ -265,6 +267,72 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
             let inside =
                 |line: &&Line| line.cpu == stream.cpu && range.begin < line.stamp && line.stamp < range.end;
             assert_eq!(lines.iter().find(inside), None, "{range:?}");
+        }
+    }
+}
+
+#[test]
+fn what_an_instance_in_overwrite_mode_overwrites_is_counted_with_its_time() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let trace = dir.path().join("kernel");
+    let mut small = options(Scope::Tree, &["sys_enter_getppid", "sys_exit_getppid"]);
+    small.buffer_kib = 48;
+    let instances = Tracefs::open().unwrap().root().join("instances");
+    let all = || fs::read_dir(&instances).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
+    let mut recorder = KernelRecorder::start(&trace, &small).unwrap();
+    // Somebody who means well turns the recorder's own instance over: it is the one with our buffer size.
+    let prefix = format!("tracewing-{}-", std::process::id());
+    for path in all() {
+        let own = path.file_name().unwrap().to_str().unwrap().starts_with(&prefix);
+        let size = fs::read_to_string(path.join("buffer_size_kb")).unwrap_or_default();
+        if own && size.trim().parse::<u32>().is_ok_and(|kib| (44..=52).contains(&kib)) {
+            fs::write(path.join("options/overwrite"), "1").unwrap();
+        }
+    }
+    let mut actor = Actor::start("worker", Path::new(""));
+    recorder.set_root_pid(actor.expect("tid").parse().unwrap()).unwrap();
+    actor.go();
+    actor.expect("other");
+    actor.wait();
+    recorder.poll(true).unwrap();
+    let summary = recorder.finish().unwrap();
+    assert!(lost(&summary) > 0);
+    assert_eq!(written(&summary) + lost(&summary) as usize, 2 * PARENTS);
+    let Some((lines, _)) = babeltrace_loud(&trace) else { return };
+    assert_eq!(lines.len(), written(&summary));
+    check_order(&lines);
+}
+
+#[test]
+fn events_are_stamped_by_the_clock_that_was_asked_for() {
+    if !traceable() {
+        return;
+    }
+    let offered = fs::read_to_string(Tracefs::open().unwrap().root().join("trace_clock")).unwrap();
+    for (clock, name) in [(KernelClock::X86Tsc, "x86-tsc"), (KernelClock::Mono, "mono")] {
+        if !offered.contains(name) {
+            eprintln!("skipped: this kernel has no clock {name}");
+            continue;
+        }
+        let dir = tempfile::tempdir().unwrap();
+        let trace = dir.path().join("kernel");
+        let options = Options { clock, ..options(Scope::Tree, &["sys_enter_getppid"]) };
+        let mut recorder = KernelRecorder::start(&trace, &options).unwrap();
+        recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
+        let mut bounds = Vec::new();
+        for _ in 0..100 {
+            let begin = clock.now();
+            std::hint::black_box(getppid());
+            bounds.push(begin..=clock.now());
+        }
+        recorder.finish().unwrap();
+        let Some(lines) = babeltrace(&trace) else { return };
+        assert_eq!(lines.len(), bounds.len());
+        for (line, bounds) in lines.iter().zip(bounds) {
+            assert!(bounds.contains(&line.stamp), "{name}: {} is not in {bounds:?}", line.stamp);
         }
     }
 }

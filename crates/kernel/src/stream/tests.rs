@@ -3,6 +3,7 @@
 use super::*;
 use crate::class::compile;
 use crate::format::Format;
+use crate::page::PageLayout;
 use proptest::prelude::*;
 
 const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
@@ -21,7 +22,7 @@ fn programs() -> Programs {
 }
 
 /// A page of ticks, each after its time extend.
-fn page(stamp: u64, missed: Option<u64>, ticks: &[(u64, u16, u32)]) -> Vec<u8> {
+fn page(stamp: u64, ticks: &[(u64, u16, u32)]) -> Vec<u8> {
     let mut body = Vec::new();
     let mut last = stamp;
     for &(at, kind, n) in ticks {
@@ -32,10 +33,8 @@ fn page(stamp: u64, missed: Option<u64>, ticks: &[(u64, u16, u32)]) -> Vec<u8> {
         }
         last = at;
     }
-    let flags = if missed.is_some() { 3i64 << 30 } else { 0 };
-    let mut page = [stamp.to_ne_bytes(), (body.len() as i64 | flags).to_ne_bytes()].concat();
+    let mut page = [stamp.to_ne_bytes(), (body.len() as u64).to_ne_bytes()].concat();
     page.extend(body);
-    page.extend(missed.unwrap_or(0).to_ne_bytes());
     page.resize(4096, 0);
     page
 }
@@ -96,7 +95,7 @@ impl Sink for Collect {
 }
 
 fn feed(stream: &mut Stream, sink: &mut Collect, page: &[u8]) {
-    stream.page(&layout(), page, &programs(), sink).unwrap();
+    stream.page(&Page::parse(&layout(), page).unwrap(), &programs(), sink).unwrap();
 }
 
 #[test]
@@ -104,7 +103,7 @@ fn stamps_far_apart_take_the_extended_header() {
     let (mut stream, mut sink) = (Stream::new(3, [7; 16]), Collect::default());
     let far = 100 + (1 << 32);
     let ticks = [(100, 5, 1), (far - 1, 5, 2), (far - 1 + (1 << 32), 5, 3), (far + (1 << 40), 5, 4)];
-    feed(&mut stream, &mut sink, &page(100, None, &ticks));
+    feed(&mut stream, &mut sink, &page(100, &ticks));
     stream.end_packet(&mut sink).unwrap();
     stream.end_packet(&mut sink).unwrap();
     let expected = ticks.map(|(at, _, n)| (at, n)).to_vec();
@@ -120,9 +119,9 @@ fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
     // The drain begins at 1000 and finds seven dropped; the buffer holds what came before and, later, after.
     stream.expect_gap(None, 1000, 7);
-    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (900, 5, 2)]));
+    feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (900, 5, 2)]));
     assert_eq!(stream.lost(), 7);
-    feed(&mut stream, &mut sink, &page(1100, None, &[(1100, 5, 3)]));
+    feed(&mut stream, &mut sink, &page(1100, &[(1100, 5, 3)]));
     stream.finish(2000, &mut sink).unwrap();
     let [before, after] = &sink.packets[..] else { panic!("{:?}", sink.packets) };
     assert_eq!((before.end, before.discarded, before.events.len()), (900, 0, 2));
@@ -133,11 +132,11 @@ fn what_was_dropped_is_counted_in_the_packet_behind_the_gap() {
 #[test]
 fn events_between_two_gaps_lie_in_neither() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
-    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1)]));
+    feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
     stream.expect_gap(None, 1000, 7);
     // Nothing comes before the next drain, which finds a full buffer again.
     stream.expect_gap(None, 2000, 3);
-    feed(&mut stream, &mut sink, &page(1100, None, &[(1100, 5, 2), (1200, 5, 3), (2100, 5, 4)]));
+    feed(&mut stream, &mut sink, &page(1100, &[(1100, 5, 2), (1200, 5, 3), (2100, 5, 4)]));
     stream.finish(3000, &mut sink).unwrap();
     assert_eq!(
         stream.summary().losses.ranges,
@@ -149,7 +148,7 @@ fn events_between_two_gaps_lie_in_neither() {
 #[test]
 fn losses_at_the_end_are_told_by_a_packet_without_events() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
-    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1)]));
+    feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1)]));
     stream.expect_gap(None, 1000, 7);
     stream.expect_gap(Some(1500), 1600, 2);
     stream.finish(2000, &mut sink).unwrap();
@@ -160,10 +159,11 @@ fn losses_at_the_end_are_told_by_a_packet_without_events() {
 #[test]
 fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect::default());
-    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (150, 6, 2)]));
-    feed(&mut stream, &mut sink, &page(300, Some(11), &[(300, 5, 3)]));
-    feed(&mut stream, &mut sink, &[0; 7]);
-    feed(&mut stream, &mut sink, &page(400, None, &[(400, 5, 4)]));
+    feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 6, 2)]));
+    stream.expect_gap(None, 300, 11);
+    feed(&mut stream, &mut sink, &page(300, &[(300, 5, 3)]));
+    stream.damage();
+    feed(&mut stream, &mut sink, &page(400, &[(400, 5, 4)]));
     stream.finish(500, &mut sink).unwrap();
     let summary = stream.summary();
     assert_eq!((summary.events, summary.foreign, summary.damaged), (3, 1, 1));
@@ -177,11 +177,11 @@ fn overwritten_and_damaged_pages_and_foreign_records_are_counted() {
 #[test]
 fn what_could_not_be_written_is_lost() {
     let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect { full: true, ..Collect::default() });
-    feed(&mut stream, &mut sink, &page(100, None, &[(100, 5, 1), (150, 5, 2)]));
+    feed(&mut stream, &mut sink, &page(100, &[(100, 5, 1), (150, 5, 2)]));
     assert_eq!(stream.end_packet(&mut sink), Err("full"));
     assert_eq!(stream.summary().losses.ranges, [LossRange { begin: 100, end: 150, events: 2 }]);
     sink.full = false;
-    feed(&mut stream, &mut sink, &page(200, None, &[(200, 5, 3)]));
+    feed(&mut stream, &mut sink, &page(200, &[(200, 5, 3)]));
     stream.finish(300, &mut sink).unwrap();
     assert_eq!(
         sink.packets,
@@ -198,7 +198,9 @@ proptest! {
         for (stamp, len, body) in pages {
             let mut bytes = [stamp.to_ne_bytes(), u64::from(len).to_ne_bytes()].concat();
             bytes.extend(body);
-            stream.page(&layout(), &bytes, &programs(), &mut sink).unwrap();
+            if let Ok(page) = Page::parse(&layout(), &bytes) {
+                stream.page(&page, &programs(), &mut sink).unwrap();
+            }
         }
         stream.finish(0, &mut sink).unwrap();
         let mut last = 0;
