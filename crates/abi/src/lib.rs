@@ -1,7 +1,7 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
-//! ([`region`]), the the handshake over the recorder's socket ([`message`]), the bytes of an event ([`event`]) and the description of event classes
-//! ([`schema`]). Only layouts, numbers and their encoding live here; the algorithms on them are in `ring`,
-//! `tracewing` and `session`.
+//! ([`region`]), the bytes of an event ([`event`]), the handshake over the recorder's socket ([`message`]) and the
+//! description of event classes ([`schema`]). Only layouts, numbers and their encoding live here; the algorithms on
+//! them are in `ring`, `tracewing` and `session`.
 //!
 //! Whatever comes from the other side is hostile: decoders here take bytes and give values or an error, and the
 //! shared words are atomics that their users copy once and bound-check.

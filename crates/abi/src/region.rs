@@ -11,8 +11,8 @@
 //!
 //! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
 //! `state`; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the commit counters
-//! and the data; the consumer changes only [`CpuControl::consumed`] (and, under protocol `Smp`, zeroes the data and
-//! commit count of a sub-buffer before it releases it).
+//! and the data; the consumer changes only [`CpuControl::consumed`] (and, under protocol `Smp`, zeroes a
+//! sub-buffer before it releases it).
 
 use core::mem::{offset_of, size_of};
 use core::sync::atomic::{AtomicU32, AtomicU64};
@@ -112,7 +112,8 @@ pub struct CpuControl {
     /// Events lost, cumulative, never reset; a counter per [`Loss`].
     pub lost: [AtomicU64; Loss::COUNT],
     _pad2: [u64; 8 - Loss::COUNT],
-    /// `Smp` only: bytes committed into each sub-buffer of the current lap (002, section 4, "commit count").
+    /// `Smp` only: bytes committed into each sub-buffer since the beginning, all laps together (002, section 4,
+    /// "commit count"). Sub-buffer number s is complete at `(s / N + 1) * S`.
     pub committed: [AtomicU64; MAX_SUB_BUFFERS],
     _pad3: [u64; 512 - 24 - MAX_SUB_BUFFERS],
 }
@@ -155,7 +156,7 @@ pub struct SubBufferHeader {
     pub begin: AtomicU64,
     /// Time at which it was closed; no event in it is younger.
     pub end: AtomicU64,
-    /// Its number: `position / S` of its first byte.
+    /// Its number (`position / S` of its first byte) plus one; 0 in memory that was never opened.
     pub sequence: AtomicU64,
     /// Bytes used, this header included.
     pub used: AtomicU64,

@@ -1,1 +1,30 @@
-//! (to be written)
+//! The ring buffers: one per CPU in a shared region (`tracewing_abi::region`), many writers, one reader.
+//!
+//! Two writer protocols share the layout and the reader; a region has one of them for life:
+//!
+//! - [`publish`]: the whole event is written inside a restartable sequence whose last instruction stores the new
+//!   write position. That one store reserves and commits. A thread that is preempted, migrated, killed or interrupted
+//!   by a signal before it has written nothing as far as anyone can tell. Needs Linux' rseq and an invariant TSC.
+//! - [`smp`]: the scheme of LTTng (Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for
+//!   Kernel Tracing*, section 4): a locked compare-and-swap reserves, a locked add commits. For everything else.
+//!
+//! Full buffers lose the new event (discard mode), and count it. This crate knows nothing of event classes, CTF or
+//! recordings; it allocates nothing, takes no lock, and makes no system call.
+
+#![no_std]
+
+mod attachment;
+mod clock;
+pub mod copy;
+#[cfg(target_arch = "x86_64")]
+pub mod publish;
+mod reader;
+mod region;
+pub mod smp;
+#[cfg(target_arch = "x86_64")]
+pub mod thread;
+
+pub use attachment::Attachment;
+pub use copy::Segment;
+pub use reader::{Chunk, Damaged, Reader};
+pub use region::{Cpu, Region};

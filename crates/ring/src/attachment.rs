@@ -1,0 +1,85 @@
+//! Which buffers a process writes to at the moment: the words that the event path reads inside its sequence.
+//!
+//! One [`Attachment`] serves all threads of a process. It lies in memory that a forked child sees as zeroes
+//! (`MADV_WIPEONFORK`), so a child is detached by construction until it has attached itself. Attaching stores all
+//! other words first and the key last; detaching clears the key, and then makes every thread that is inside a sequence
+//! start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
+
+use core::mem::offset_of;
+use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+
+use tracewing_abi::region::Protocol;
+
+use crate::Region;
+
+/// The buffers of a process. All-zero means detached.
+#[repr(C, align(64))]
+#[derive(Default)]
+pub struct Attachment {
+    key: AtomicU64,
+    base: AtomicU64,
+    stride: AtomicU64,
+    sub_buffer_mask: AtomicU64,
+    data_mask: AtomicU64,
+    sub_buffer_bits: AtomicU64,
+    cpus: AtomicU32,
+}
+
+impl Attachment {
+    pub(crate) const KEY: usize = offset_of!(Attachment, key);
+    pub(crate) const BASE: usize = offset_of!(Attachment, base);
+    pub(crate) const STRIDE: usize = offset_of!(Attachment, stride);
+    pub(crate) const SUB_BUFFER_MASK: usize = offset_of!(Attachment, sub_buffer_mask);
+    pub(crate) const DATA_MASK: usize = offset_of!(Attachment, data_mask);
+    pub(crate) const SUB_BUFFER_BITS: usize = offset_of!(Attachment, sub_buffer_bits);
+    pub(crate) const CPUS: usize = offset_of!(Attachment, cpus);
+
+    /// A detached attachment.
+    pub const fn new() -> Self {
+        Self {
+            key: AtomicU64::new(0),
+            base: AtomicU64::new(0),
+            stride: AtomicU64::new(0),
+            sub_buffer_mask: AtomicU64::new(0),
+            data_mask: AtomicU64::new(0),
+            sub_buffer_bits: AtomicU64::new(0),
+            cpus: AtomicU32::new(0),
+        }
+    }
+
+    /// The key of the current attachment; 0 while detached.
+    pub fn key(&self) -> u64 {
+        self.key.load(Acquire) // with the release in `attach`: the other words are those of this key
+    }
+
+    /// Attaches the process to `region` under a key that no earlier attachment had; a forked child must not reuse its
+    /// parent's. Several threads may do this at the same time for the same region: one key wins, the other words are
+    /// equal. Gives the key in force.
+    ///
+    /// # Panics
+    /// `key` is 0, or the region's protocol is not [`Protocol::Publish`].
+    pub fn attach(&self, region: &Region, key: u64) -> u64 {
+        assert!(key != 0, "key 0 means detached");
+        assert!(region.protocol() == Protocol::Publish, "only Publish reads the attachment");
+        let geometry = region.geometry();
+        let mask = geometry.sub_buffer_bytes() as u64 - 1;
+        self.base.store(region.control_address(0) as u64, Relaxed);
+        self.stride.store(geometry.stride() as u64, Relaxed);
+        self.sub_buffer_mask.store(mask, Relaxed);
+        self.data_mask.store(geometry.data_bytes() as u64 - 1, Relaxed);
+        self.sub_buffer_bits.store(!mask, Relaxed);
+        self.cpus.store(geometry.cpus() as u32, Relaxed);
+        // Release: a thread that reads this key (`key`, or the sequence's first load) reads the words above.
+        match self.key.compare_exchange(0, key, Release, Acquire) {
+            Ok(_) => key,
+            Err(current) => current,
+        }
+    }
+
+    /// Detaches the process. Until the caller has made all threads leave their sequences (`membarrier`), a thread may
+    /// still commit one event into the old buffers.
+    pub fn detach(&self) {
+        self.key.store(0, SeqCst); // before the caller's membarrier, which pairs with each thread's sequence
+        compiler_fence(SeqCst);
+    }
+}

@@ -1,0 +1,149 @@
+//! The event path: an event of constant size, compact form. `docs/event-path.md` explains its instructions.
+
+use core::arch::asm;
+
+use tracewing_abi::event::{CONTEXT, HEADER, header_word};
+use tracewing_abi::region::PAGE;
+
+use super::{ATTEMPTS, CPU_ID, RSEQ_CS, sequence};
+use crate::attachment::Attachment;
+use crate::thread::{self, Mark};
+
+/// Writes the event `id` with `LEN` bytes of payload, or does nothing and says `false`: then
+/// [`super::gather`] tells why.
+///
+/// The stamp is taken inside the sequence; with `ORDERED` it cannot precede what the thread has loaded before.
+///
+/// # Safety
+/// 1. `payload` points to `LEN` readable bytes.
+/// 2. While the key of `attachment` equals that of the calling thread's [`Mark`], the attached region is mapped, and
+///    `rseq_offset` is the distance of the thread's registered `struct rseq` from its thread pointer.
+#[inline(always)]
+pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
+    attachment: *const Attachment,
+    rseq_offset: isize,
+    id: u16,
+    payload: *const u8,
+) -> bool {
+    const { assert!(HEADER + CONTEXT + LEN <= u16::MAX as usize, "event larger than its length field can say") };
+    let word = header_word(0, id, (HEADER + CONTEXT + LEN) as u16);
+    // SAFETY: the sequence reads the attachment (obligation 2: valid), the thread's own block and rseq area, and
+    // `payload` (obligation 1). It writes the event between `head` and the end of the current sub-buffer, which the
+    // comparison with the mask ensures, and `head` itself; the CPU number is bounded by the attachment's. `rseq_cs` is
+    // cleared on every way out. All registers it changes are declared.
+    unsafe {
+        asm!(
+            sequence!(
+                "mov {attempts:e}, {ATTEMPTS}",
+                // Not armed before the thread is known to be attached: only then is the rseq area its own.
+                "mov {key}, fs:[{thread} + {MARK_KEY}]",
+                "cmp {key}, [{at} + {KEY}]",
+                "jne {slow}",
+                "2:",
+                "lea {t}, [rip + 3b]",
+                "mov fs:[{rseq} + {RSEQ_CS}], {t}",
+                "4:",
+                "cmp {key}, [{at} + {KEY}]",
+                "jne 7f",
+                // The CPU's buffer and its head.
+                "mov {cpu:e}, fs:[{rseq} + {CPU_ID}]",
+                "cmp {cpu:e}, [{at} + {CPUS}]",
+                "jae 7f",
+                "imul {cpu}, [{at} + {STRIDE}]",
+                "add {cpu}, [{at} + {BASE}]",
+                "mov {head}, [{cpu}]",
+                ".if {ORDERED}",
+                "lfence",
+                ".endif",
+                "rdtsc",
+                // Room: opened (head % S is not 0) and head % S + length < S, in one comparison.
+                "lea {t}, [{head} - 1]",
+                "and {t}, [{at} + {SUB_BUFFER_MASK}]",
+                "add {t}, {LENGTH} + 1",
+                "cmp {t}, [{at} + {SUB_BUFFER_MASK}]",
+                "ja 7f",
+                // Destination, and begin time of the sub-buffer it lies in.
+                "mov {t}, {head}",
+                "and {t}, [{at} + {DATA_MASK}]",
+                "mov {u}, {t}",
+                "and {u}, [{at} + {SUB_BUFFER_BITS}]",
+                "shl rdx, 32",
+                "or rdx, rax",
+                "sub rdx, [{cpu} + {u} + {PAGE}]",
+                "shr rdx, 32",
+                "jnz 7f",
+                // Header, thread, payload.
+                "or rax, {word}",
+                "add {t}, {cpu}",
+                "mov [{t} + {PAGE}], rax",
+                "mov eax, fs:[{thread} + {MARK_TID}]",
+                "mov [{t} + {PAGE} + 8], eax",
+                ".set .Lat, 0",
+                ".rept {LEN} / 8",
+                "mov rax, [{payload} + .Lat]",
+                "mov [{t} + {PAGE} + 12 + .Lat], rax",
+                ".set .Lat, .Lat + 8",
+                ".endr",
+                ".if {LEN} & 4",
+                "mov eax, [{payload} + .Lat]",
+                "mov [{t} + {PAGE} + 12 + .Lat], eax",
+                ".set .Lat, .Lat + 4",
+                ".endif",
+                ".if {LEN} & 2",
+                "mov ax, [{payload} + .Lat]",
+                "mov [{t} + {PAGE} + 12 + .Lat], ax",
+                ".set .Lat, .Lat + 2",
+                ".endif",
+                ".if {LEN} & 1",
+                "mov al, [{payload} + .Lat]",
+                "mov [{t} + {PAGE} + 12 + .Lat], al",
+                ".endif",
+                "add {head}, {LENGTH}",
+                // Still armed? Not after a uprobe or a debugger ran one of these instructions elsewhere.
+                "lea {t}, [rip + 3b]",
+                "cmp {t}, fs:[{rseq} + {RSEQ_CS}]",
+                "jne 6b",
+                "mov [{cpu}], {head}",
+                "5:",
+                "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
+                "jmp 8f",
+                "7:",
+                "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
+                "jmp {slow}",
+                "8:",
+            ),
+            at = in(reg) attachment,
+            rseq = in(reg) rseq_offset,
+            thread = in(reg) thread::offset(),
+            word = in(reg) word,
+            payload = in(reg) payload,
+            attempts = out(reg) _,
+            key = out(reg) _,
+            cpu = out(reg) _,
+            head = out(reg) _,
+            t = out(reg) _,
+            u = out(reg) _,
+            out("rax") _,
+            out("rdx") _,
+            slow = label { return false },
+            ATTEMPTS = const ATTEMPTS,
+            MARK_KEY = const Mark::KEY,
+            MARK_TID = const Mark::TID,
+            KEY = const Attachment::KEY,
+            BASE = const Attachment::BASE,
+            STRIDE = const Attachment::STRIDE,
+            CPUS = const Attachment::CPUS,
+            SUB_BUFFER_MASK = const Attachment::SUB_BUFFER_MASK,
+            SUB_BUFFER_BITS = const Attachment::SUB_BUFFER_BITS,
+            DATA_MASK = const Attachment::DATA_MASK,
+            RSEQ_CS = const RSEQ_CS,
+            CPU_ID = const CPU_ID,
+            PAGE = const PAGE,
+            ORDERED = const ORDERED as u32,
+            LEN = const LEN,
+            LENGTH = const HEADER + CONTEXT + LEN,
+            options(nostack),
+        );
+    }
+    true
+}

@@ -1,0 +1,227 @@
+//! An event of any size, from segments, compact or extended, with a registration of the caller's choice.
+
+use core::arch::asm;
+
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
+use tracewing_abi::region::PAGE;
+
+use super::{ATTEMPTS, CPU_ID, Outcome, RSEQ_CS, sequence};
+use crate::attachment::Attachment;
+use crate::copy::Segment;
+
+/// On whose behalf an event is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination {
+    /// The process's attachment.
+    pub attachment: *const Attachment,
+    /// The key it must have.
+    pub key: u64,
+    /// Distance of a registered `struct rseq` of this task from its thread pointer.
+    pub rseq_offset: isize,
+    /// The thread id to write.
+    pub tid: i32,
+}
+
+/// Inputs that the sequence reads from memory, for want of registers.
+#[repr(C)]
+struct Request {
+    key: u64,
+    word: u64,
+    id: u64,
+    tid: u64,
+    header: u64,
+    length: u64,
+    segments: *const Segment,
+    end: *const Segment,
+}
+
+const WRITTEN: u32 = 0;
+const DETACHED: u32 = 1;
+const FULL: u32 = 2;
+const EXTEND: u32 = 3;
+const INTERRUPTED: u32 = 4;
+
+/// Writes the event `id` whose payload is the concatenation of `segments`. The stamp is taken inside the sequence, as
+/// by [`super::fixed`]; it is always ordered here (one `lfence`), since the call costs more than that.
+///
+/// # Panics
+/// The event is larger than its 16-bit length field can say; callers check against
+/// [`tracewing_abi::region::Geometry::largest_event`] first.
+///
+/// # Safety
+/// 1. Every segment is readable.
+/// 2. While the attachment's key is `to.key`, the attached region is mapped, and `to.rseq_offset` leads to a registered
+///    `struct rseq` of the calling task, and of no other.
+#[inline(never)]
+pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: bool) -> Outcome {
+    let header = if extended { EXTENDED_HEADER } else { HEADER };
+    let length = Segment::total(segments).saturating_add(header + CONTEXT);
+    let length16 = u16::try_from(length).expect("the caller bounds the event's size");
+    let request = Request {
+        key: to.key,
+        word: header_word(0, if extended { EXTENDED_ID } else { id }, length16),
+        id: id.into(),
+        tid: to.tid as u32 as u64,
+        header: header as u64,
+        length: length as u64,
+        segments: segments.as_ptr(),
+        end: segments.as_ptr_range().end,
+    };
+    let (status, cpu, head): (u32, u32, u64);
+    // SAFETY: as for `fixed`: what is read is valid by the obligations; what is written lies between `head` and the
+    // end of the sub-buffer, since `length` was compared with it and is the sum of everything that is written.
+    unsafe {
+        asm!(
+            sequence!(
+                "mov {attempts:e}, {ATTEMPTS}",
+                "2:",
+                "lea {t}, [rip + 3b]",
+                "mov fs:[{rseq} + {RSEQ_CS}], {t}",
+                "4:",
+                "mov {t}, [{request} + {R_KEY}]",
+                "cmp {t}, [{at} + {KEY}]",
+                "mov {status:e}, {DETACHED}",
+                "jne 9f",
+                "mov ecx, fs:[{rseq} + {CPU_ID}]",
+                "cmp ecx, [{at} + {CPUS}]",
+                "jae 9f",
+                "mov {base}, rcx",
+                "imul {base}, [{at} + {STRIDE}]",
+                "add {base}, [{at} + {BASE}]",
+                "mov {head}, [{base}]",
+                "lfence",
+                "rdtsc",
+                "lea {t}, [{head} - 1]",
+                "and {t}, [{at} + {SUB_BUFFER_MASK}]",
+                "add {t}, [{request} + {R_LENGTH}]",
+                "inc {t}",
+                "mov {status:e}, {FULL}",
+                "cmp {t}, [{at} + {SUB_BUFFER_MASK}]",
+                "ja 9f",
+                "mov {t}, {head}",
+                "and {t}, [{at} + {DATA_MASK}]",
+                "mov rdi, {t}",
+                "and rdi, [{at} + {SUB_BUFFER_BITS}]",
+                "shl rdx, 32",
+                "or rdx, rax",
+                "add {t}, {base}",
+                "add {t}, {PAGE}",
+                "mov rsi, [{base} + rdi + {PAGE}]",
+                // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's begin.
+                "cmp qword ptr [{request} + {R_HEADER}], {HEADER}",
+                "jne 20f",
+                "mov rdi, rdx",
+                "sub rdi, rsi",
+                "shr rdi, 32",
+                "mov {status:e}, {EXTEND}",
+                "jnz 9f",
+                "jmp 21f",
+                "20:",
+                "cmp rdx, rsi",
+                "cmovb rdx, rsi",
+                "mov eax, edx",
+                "mov [{t} + {HEADER}], rdx",
+                "mov rsi, [{request} + {R_ID}]",
+                "mov [{t} + {HEADER} + 8], si",
+                "21:",
+                "or rax, [{request} + {R_WORD}]",
+                "mov [{t}], rax",
+                "add {t}, [{request} + {R_HEADER}]",
+                "mov eax, [{request} + {R_TID}]",
+                "mov [{t}], eax",
+                "add {t}, 4",
+                // The segments, 8 bytes at a time and then one.
+                "mov rdi, [{request} + {R_SEGMENTS}]",
+                "12:",
+                "cmp rdi, [{request} + {R_END}]",
+                "je 16f",
+                "mov rsi, [rdi + {S_START}]",
+                "mov rax, [rdi + {S_LEN}]",
+                "add rdi, {S_SIZE}",
+                "sub rax, 8",
+                "jb 14f",
+                "13:",
+                "mov rdx, [rsi]",
+                "mov [{t}], rdx",
+                "add rsi, 8",
+                "add {t}, 8",
+                "sub rax, 8",
+                "jae 13b",
+                "14:",
+                "add rax, 8",
+                "jz 12b",
+                "15:",
+                "mov dl, [rsi]",
+                "mov [{t}], dl",
+                "inc rsi",
+                "inc {t}",
+                "dec rax",
+                "jnz 15b",
+                "jmp 12b",
+                "16:",
+                "lea {t}, [rip + 3b]",
+                "cmp {t}, fs:[{rseq} + {RSEQ_CS}]",
+                "jne 6b",
+                "mov rdi, {head}",
+                "add rdi, [{request} + {R_LENGTH}]",
+                "mov [{base}], rdi",
+                "5:",
+                "mov {status:e}, {WRITTEN}",
+                "jmp 9f",
+                "7:",
+                "mov {status:e}, {INTERRUPTED}",
+                "9:",
+                "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
+            ),
+            at = in(reg) to.attachment,
+            rseq = in(reg) to.rseq_offset,
+            request = in(reg) &request,
+            attempts = out(reg) _,
+            status = out(reg) status,
+            base = out(reg) _,
+            head = out(reg) head,
+            t = out(reg) _,
+            out("rax") _,
+            out("ecx") cpu,
+            out("rdx") _,
+            out("rsi") _,
+            out("rdi") _,
+            ATTEMPTS = const ATTEMPTS,
+            WRITTEN = const WRITTEN,
+            DETACHED = const DETACHED,
+            FULL = const FULL,
+            EXTEND = const EXTEND,
+            INTERRUPTED = const INTERRUPTED,
+            KEY = const Attachment::KEY,
+            BASE = const Attachment::BASE,
+            STRIDE = const Attachment::STRIDE,
+            CPUS = const Attachment::CPUS,
+            SUB_BUFFER_MASK = const Attachment::SUB_BUFFER_MASK,
+            SUB_BUFFER_BITS = const Attachment::SUB_BUFFER_BITS,
+            DATA_MASK = const Attachment::DATA_MASK,
+            RSEQ_CS = const RSEQ_CS,
+            CPU_ID = const CPU_ID,
+            PAGE = const PAGE,
+            HEADER = const HEADER,
+            R_KEY = const core::mem::offset_of!(Request, key),
+            R_WORD = const core::mem::offset_of!(Request, word),
+            R_ID = const core::mem::offset_of!(Request, id),
+            R_TID = const core::mem::offset_of!(Request, tid),
+            R_HEADER = const core::mem::offset_of!(Request, header),
+            R_LENGTH = const core::mem::offset_of!(Request, length),
+            R_SEGMENTS = const core::mem::offset_of!(Request, segments),
+            R_END = const core::mem::offset_of!(Request, end),
+            S_START = const core::mem::offset_of!(Segment, start),
+            S_LEN = const core::mem::offset_of!(Segment, len),
+            S_SIZE = const size_of::<Segment>(),
+            options(nostack),
+        );
+    }
+    match status {
+        WRITTEN => Outcome::Written,
+        DETACHED => Outcome::Detached,
+        FULL => Outcome::Full { cpu, head },
+        EXTEND => Outcome::Extend,
+        _ => Outcome::Interrupted,
+    }
+}
