@@ -1,13 +1,15 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
-use crate::output::raise_file_limit;
+use crate::output::{print_error, raise_file_limit};
 use anstyle::Style;
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{ClassReport, FieldReport, LossReport, Recording, Report, StreamReport, TraceReport, Zone};
+use tracewing_trace::{
+    ClassReport, FieldReport, LossReport, Recording, Report, StreamReport, TraceReport, Zone,
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
@@ -58,11 +60,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Format::Text => print(&mut out, &report, if args.clock_gmt { Zone::Utc } else { Zone::Local })?,
     }
     out.flush()?;
+    let damaged = !errors.is_empty();
     for error in errors {
-        // main prints the last one like any other error; there is one per damaged stream.
-        anstream::eprintln!("error: {error}");
+        print_error(&error.into());
     }
-    Ok(if report.errors.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(if damaged { ExitCode::FAILURE } else { ExitCode::SUCCESS })
 }
 
 fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<()> {
@@ -73,8 +75,10 @@ fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<(
                 None | Some(serde_json::Value::Null) => {}
                 Some(serde_json::Value::String(text)) => writeln!(out, "{key:9} {text}")?,
                 Some(serde_json::Value::Array(words)) => {
-                    let words: Vec<_> =
-                        words.iter().map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned)).collect();
+                    let words: Vec<_> = words
+                        .iter()
+                        .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
+                        .collect();
                     writeln!(out, "{key:9} {}", words.join(" "))?;
                 }
                 Some(other) => writeln!(out, "{key:9} {other}")?,
@@ -105,7 +109,9 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     let environment: Vec<_> = trace
         .environment
         .iter()
-        .map(|(key, value)| format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
+        .map(|(key, value)| {
+            format!("{key} {}", value.as_str().map_or_else(|| value.to_string(), str::to_owned))
+        })
         .collect();
     if !environment.is_empty() {
         writeln!(out, "made by   {}", environment.join(", "))?;
@@ -127,7 +133,8 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     }
 
     writeln!(out, "\n{bold}streams{bold:#}")?;
-    let headings = ["stream", "cpu", "packets", "events", "bytes", "lost events", "lost packets", "seconds", "file"];
+    let headings =
+        ["stream", "cpu", "packets", "events", "bytes", "lost events", "lost packets", "seconds", "file"];
     let mut streams = table(&headings);
     for stream in &trace.streams {
         streams.add_row(stream_row(stream));
@@ -148,16 +155,22 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
 
     writeln!(out, "\n{bold}event classes{bold:#}")?;
     let mut classes = table(&["id", "count", "name", "fields", "description"]);
-    for class in &trace.event_classes {
-        classes.add_row(class_row(class));
-    }
+    let (seen, unseen): (Vec<_>, Vec<_>) = trace.event_classes.iter().partition(|class| class.count > 0);
+    classes.add_rows(seen.into_iter().map(class_row));
     align(&mut classes, 0..2);
-    writeln!(out, "{classes}")
+    writeln!(out, "{classes}")?;
+    if !unseen.is_empty() {
+        writeln!(out, "and {} without events; --format json has them", unseen.len())?;
+    }
+    Ok(())
 }
 
 fn table(headings: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(headings);
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Dynamic)
+        .set_header(headings);
     table
 }
 

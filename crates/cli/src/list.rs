@@ -4,13 +4,10 @@ use crate::output::{Output, raise_file_limit};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{
-    ClockStyle, FieldStyle, JsonPrinter, Merge, Message, NameStyle, Recording, Selection, Style, TextPrinter,
-    TimePoint, TimeRange, Zone,
-};
+use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, Zone};
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, after_long_help = LONG_HELP)]
+#[command(after_help = HELP)]
 pub struct Args {
     /// Folders: traces, or folders with traces below them
     #[arg(required = true, value_name = "TRACE")]
@@ -79,15 +76,7 @@ enum Format {
     Json,
 }
 
-const EXAMPLES: &str = "\
-Examples:
-  tracewing list my-trace                          everything, merged by time
-  tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
-  tracewing list my-trace --from +1.5s --to +2s    half a second
-  tracewing list my-trace --pretty                 as the events' authors meant them
-  tracewing list my-trace --format json | jq .event";
-
-const LONG_HELP: &str = "\
+const HELP: &str = "\
 Examples:
   tracewing list my-trace                          everything, merged by time
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
@@ -109,58 +98,30 @@ Where a trace is damaged, what precedes the damage is printed, then an error say
 status is not 0.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
-    let style = Style {
-        clock: ClockStyle {
-            cycles: args.clock_cycles,
-            seconds: args.clock_seconds,
-            date: args.clock_date,
-            zone,
+    let mut listing = Listing {
+        format: match args.format {
+            _ if args.pretty => tracewing_trace::Format::Pretty,
+            Format::Text => tracewing_trace::Format::Text,
+            Format::Json => tracewing_trace::Format::Json,
         },
-        delta: !args.no_delta,
-        names: NameStyle::parse(&args.names)?,
-        fields: FieldStyle::parse(&args.fields)?,
+        style: Style {
+            clock: ClockStyle {
+                cycles: args.clock_cycles,
+                seconds: args.clock_seconds,
+                date: args.clock_date,
+                zone: if args.clock_gmt { Zone::Utc } else { Zone::Local },
+            },
+            delta: !args.no_delta,
+            names: NameStyle::parse(&args.names)?,
+            fields: FieldStyle::parse(&args.fields)?,
+        },
+        events: args.events.clone(),
+        count: args.count,
+        ..Listing::default()
     };
-    let point = |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
-    let (from, to) = (point(&args.from)?, point(&args.to)?);
-
+    listing.set_range(args.from.as_deref(), args.to.as_deref())?;
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
-    let begin = if from.is_some() || to.is_some() { recording.begin() } else { None };
-    let range = TimeRange::between(from, to, begin.unwrap_or(0), zone)?;
-    let mut selection = Selection::new(&args.events);
-    let mut text = match args.pretty {
-        true => TextPrinter::pretty(style, &recording),
-        false => TextPrinter::new(style, &recording),
-    };
-    let mut json = (args.format == Format::Json).then(JsonPrinter::new);
-    let mut left = args.count.unwrap_or(u64::MAX);
-    let mut merge = Merge::new(&recording, range);
-    let mut output = Output::new();
-    let mut warning = Vec::new();
-    while left > 0 {
-        match merge.advance() {
-            Ok(Some(Message::Event(event))) if selection.wants(&event) => {
-                left -= 1;
-                match &mut json {
-                    Some(json) => json.event(output.buffer(), &event),
-                    None => text.event(output.buffer(), &event),
-                }
-                output.settle()?;
-            }
-            Ok(Some(Message::Event(_))) => {}
-            Ok(Some(Message::Lost(lost, trace, stream))) => {
-                warning.clear();
-                text.lost(&mut warning, lost, trace, stream);
-                output.warn(&warning)?;
-            }
-            Ok(None) => break,
-            Err(error) => {
-                output.flush()?;
-                return Err(error.into());
-            }
-        }
-    }
-    output.flush()?;
+    listing.print(&recording, &mut Output::new())?;
     Ok(ExitCode::SUCCESS)
 }

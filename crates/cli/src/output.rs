@@ -2,58 +2,43 @@
 
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::io::{ErrorKind, IsTerminal, Write};
+use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use tracewing_trace::Sink;
 
-/// Bytes collected before they are written.
-const BATCH: usize = 1 << 16;
-
-/// Standard output in large pieces.
+/// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
-    buffer: Vec<u8>,
-    stdout: std::io::Stdout,
-    terminal: bool,
+    stdout: Stdout,
+    stderr: Stderr,
 }
 
 impl Output {
     pub fn new() -> Self {
-        let stdout = std::io::stdout();
-        Output { buffer: Vec::with_capacity(2 * BATCH), terminal: stdout.is_terminal(), stdout }
+        Output { stdout: std::io::stdout(), stderr: std::io::stderr() }
     }
+}
 
-    /// Where to append.
-    #[inline]
-    pub fn buffer(&mut self) -> &mut Vec<u8> {
-        &mut self.buffer
-    }
-
-    /// Writes when enough has come together.
-    #[inline]
-    pub fn settle(&mut self) -> std::io::Result<()> {
-        if self.buffer.len() >= BATCH { self.flush() } else { Ok(()) }
-    }
-
-    /// Writes everything.
-    pub fn flush(&mut self) -> std::io::Result<()> {
+impl Sink for Output {
+    fn events(&mut self, lines: &[u8]) -> std::io::Result<()> {
         let mut stdout = self.stdout.lock();
-        stdout.write_all(&self.buffer)?;
-        self.buffer.clear();
+        stdout.write_all(lines)?;
         stdout.flush()
     }
 
-    /// Writes to standard error; on a terminal behind all that was printed before.
-    pub fn warn(&mut self, text: &[u8]) -> std::io::Result<()> {
-        if self.terminal {
-            self.flush()?;
-        }
-        let stderr = std::io::stderr();
-        if !stderr.is_terminal() {
-            return stderr.lock().write_all(text);
+    fn warning(&mut self, line: &[u8]) -> std::io::Result<()> {
+        if !self.stderr.is_terminal() {
+            return self.stderr.lock().write_all(line);
         }
         let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-        let text = String::from_utf8_lossy(text);
-        anstream::eprintln!("{style}{}{style:#}", text.trim_end());
+        let line = String::from_utf8_lossy(line);
+        anstream::eprintln!("{style}{}{style:#}", line.trim_end());
         Ok(())
     }
+}
+
+/// Prints an error and what caused it.
+pub fn print_error(error: &Error) {
+    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
+    anstream::eprintln!("{style}error{style:#}: {error:#}");
 }
 
 /// Whether the reader of standard output went away, which is its right.

@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum Error {
     /// A file or folder could not be opened or read.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Io {
         /// The file or folder.
         path: PathBuf,
         /// What the operating system said.
-        source: std::io::Error,
+        cause: std::io::Error,
     },
     /// There is no trace where one was expected.
     #[error("{}: {message}", path.display())]
@@ -23,12 +23,12 @@ pub enum Error {
         message: String,
     },
     /// Metadata, a packet or an event record makes no sense.
-    #[error("{}: {source}", path.display())]
+    #[error("{}: {cause}", path.display())]
     Ctf {
         /// The file.
         path: PathBuf,
         /// Where in it, and what is wrong.
-        source: tracewing_ctf::Error,
+        cause: tracewing_ctf::Error,
     },
     /// A stream file ends, or changes, where it must not.
     #[error("{}, byte {offset}: {message}", path.display())]
@@ -40,6 +40,9 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// What was read could not be written.
+    #[error("cannot write")]
+    Output(#[source] std::io::Error),
     /// What a user asked for cannot be understood.
     #[error("{0}")]
     Usage(String),
@@ -49,12 +52,12 @@ impl Error {
     /// Adds the path to what the operating system said.
     pub(crate) fn io(path: &Path) -> impl FnOnce(std::io::Error) -> Error {
         let path = path.to_owned();
-        |source| Error::Io { path, source }
+        |cause| Error::Io { path, cause }
     }
 
     /// Adds the path to what the decoder said.
     pub(crate) fn ctf(path: &Path) -> impl FnOnce(tracewing_ctf::Error) -> Error {
         let path = path.to_owned();
-        |source| Error::Ctf { path, source }
+        |cause| Error::Ctf { path, cause }
     }
 }

@@ -26,17 +26,21 @@
 //! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `json` | lines of JSON |
+//! | `listing` | all of it, as `tracewing list` does it |
 //! | `select`, `glob`, `time_range`, `zone` | what of it a user wants to see |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
 
+#[cfg(feature = "test-support")]
+pub mod babeltrace2;
 mod clock;
 mod describe;
 mod error;
 mod find;
 mod glob;
 mod json;
+mod listing;
 mod merge;
 mod number;
 mod open;
@@ -59,6 +63,7 @@ pub use error::Error;
 pub use find::{Found, find};
 pub use glob::Glob;
 pub use json::JsonPrinter;
+pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
 pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};

@@ -144,10 +144,15 @@ impl<'r> Merge<'r> {
     /// # Errors
     /// A stream cannot be read or decoded further. Everything before that point has been given by then.
     pub fn advance(&mut self) -> Result<Option<Message<'_>>, Error> {
-        match self.next_stream()? {
-            Some(stream) => Ok(Some(self.message(stream))),
-            None => Ok(None),
+        while let Some(stream) = self.next_stream()? {
+            if let Head::Item(Item::Lost(lost)) = &mut self.heads[stream]
+                && !lost.cut(&self.range)
+            {
+                continue;
+            }
+            return Ok(Some(self.message(stream)));
         }
+        Ok(None)
     }
 
     fn message(&self, stream: usize) -> Message<'_> {
@@ -202,9 +207,6 @@ impl<'r> Merge<'r> {
         }
         self.last_ns = self.last_ns.max(key.ns);
         self.current = Some(key.stream);
-        if let Head::Item(Item::Lost(lost)) = &mut self.heads[key.stream] {
-            lost.cut_end(self.range.end);
-        }
         Ok(Some(key.stream))
     }
 

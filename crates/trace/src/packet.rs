@@ -207,7 +207,9 @@ impl PacketFile {
         }
         self.load(head.bytes)?;
         if (self.held as u64) < head.bytes {
-            return Err(self.error(format!("packet {}: the file became shorter while it was read", self.index)));
+            return Err(
+                self.error(format!("packet {}: the file became shorter while it was read", self.index))
+            );
         }
         Ok(())
     }

@@ -8,6 +8,7 @@ use crate::clock::Clock;
 use crate::open::StreamFile;
 use crate::packet::{PacketFile, PacketHead};
 use crate::stamp::Stamp;
+use crate::time_range::TimeRange;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -35,28 +36,19 @@ pub enum LostKind {
 }
 
 impl Lost {
-    /// Cuts off what lies before `begin`; `None` where nothing is left.
-    fn cut_begin(mut self, begin: i64) -> Option<Self> {
-        if let Some((first, last)) = &mut self.range {
-            if *last < begin {
-                return None;
-            }
-            if *first < begin {
-                *first = begin;
-                self.count = None;
-            }
+    /// Cuts off what lies outside of `range`; false where nothing is left.
+    ///
+    /// How much of the loss lies inside is unknown then, as babeltrace2 has it too.
+    pub(crate) fn cut(&mut self, range: &TimeRange) -> bool {
+        let Some((begin, end)) = &mut self.range else { return true };
+        if *end < range.begin || *begin > range.end {
+            return false;
         }
-        Some(self)
-    }
-
-    /// Cuts off what lies behind `end`.
-    pub(crate) fn cut_end(&mut self, end: i64) {
-        if let Some((_, last)) = &mut self.range
-            && *last > end
-        {
-            *last = end;
+        if *begin < range.begin || *end > range.end {
             self.count = None;
+            (*begin, *end) = ((*begin).max(range.begin), (*end).min(range.end));
         }
+        true
     }
 }
 
@@ -129,7 +121,10 @@ pub(crate) fn first_packet(decoder: &Arc<Decoder>, path: &Path) -> Result<FirstP
 /// Reads a data stream from its beginning to its end.
 #[derive(Debug)]
 pub(crate) struct StreamCursor {
+    /// Those that have not ended.
     files: Vec<PacketFile>,
+    /// Whether there were several files.
+    joined: bool,
     /// The file whose packet is being decoded.
     current: Option<usize>,
     /// Events before it are passed over, in nanoseconds since the clock's origin.
@@ -143,6 +138,7 @@ pub(crate) struct StreamCursor {
 impl StreamCursor {
     pub(crate) fn new(decoder: Arc<Decoder>, files: Vec<StreamFile>, from: i64) -> Self {
         StreamCursor {
+            joined: files.len() > 1,
             files: files.into_iter().map(|file| PacketFile::new(file.path, decoder.clone())).collect(),
             current: None,
             from,
@@ -201,7 +197,7 @@ impl StreamCursor {
         loop {
             let Some((file, head)) = self.earliest()? else { return Ok(false) };
             // Overlapping snapshots have the same packet twice.
-            if self.files.len() > 1 && self.previous.as_ref() == Some(&head) {
+            if self.joined && self.previous.as_ref() == Some(&head) {
                 self.files[file].leave_packet();
                 continue;
             }
@@ -271,7 +267,7 @@ impl StreamCursor {
     }
 
     fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(i64, i64)>) {
-        self.pending.extend(Lost { kind, count, range }.cut_begin(self.from));
+        self.pending.push_back(Lost { kind, count, range });
     }
 
     /// The event that the last step gave.

@@ -1,0 +1,98 @@
+//! Field classes in words: `u32`, `i64 hex`, `string`, `u8[16]`, `u64[len]`, `enum u8 { idle = 0, busy = 1..3 }`.
+
+use std::fmt::Write;
+use tracewing_ctf::model::{
+    DisplayBase, Encoding, EnumerationClass, FieldClass, FieldLocation, IntegerClass, Member,
+};
+
+/// Most labels of an enumeration that are named.
+const MAX_LABELS: usize = 16;
+
+/// The type of a field, for people.
+pub(crate) fn field(class: &FieldClass) -> String {
+    match class {
+        FieldClass::Integer(class) => integer(class),
+        FieldClass::Float(class) => format!("f{}", class.size),
+        FieldClass::Enumeration(class) => enumeration(class),
+        FieldClass::String(_) => "string".to_owned(),
+        FieldClass::Structure(class) => format!("struct {}", members(&class.members)),
+        FieldClass::Variant(class) => {
+            format!("variant <{}> {}", location(&class.tag), members(&class.options))
+        }
+        FieldClass::StaticArray(class) if is_text(&class.element) => format!("text[{}]", class.length),
+        FieldClass::StaticArray(class) => format!("{}[{}]", field(&class.element), class.length),
+        FieldClass::DynamicArray(class) if is_text(&class.element) => {
+            format!("text[{}]", location(&class.length))
+        }
+        FieldClass::DynamicArray(class) => format!("{}[{}]", field(&class.element), location(&class.length)),
+    }
+}
+
+fn is_text(class: &FieldClass) -> bool {
+    matches!(class, FieldClass::Integer(class) if class.size == 8 && class.encoding != Encoding::None)
+}
+
+fn integer(class: &IntegerClass) -> String {
+    let base = match class.base {
+        DisplayBase::Binary => " binary",
+        DisplayBase::Octal => " octal",
+        DisplayBase::Decimal => "",
+        DisplayBase::Hexadecimal => " hex",
+    };
+    format!("{}{}{base}", if class.signed { 'i' } else { 'u' }, class.size)
+}
+
+fn enumeration(class: &EnumerationClass) -> String {
+    let mut text = format!("enum {} {{", integer(&class.integer));
+    for (index, mapping) in class.mappings.iter().take(MAX_LABELS).enumerate() {
+        let comma = if index == 0 { "" } else { "," };
+        // Writing to memory cannot fail.
+        let _ = write!(text, "{comma} {} =", mapping.label);
+        for (first, last) in &mapping.ranges {
+            let _ = if first == last { write!(text, " {first}") } else { write!(text, " {first}..{last}") };
+        }
+    }
+    if class.mappings.len() > MAX_LABELS {
+        text.push_str(", …");
+    }
+    text.push_str(" }");
+    text
+}
+
+fn members(members: &[Member]) -> String {
+    let texts: Vec<_> =
+        members.iter().map(|member| format!("{} {}", member.name, field(&member.class))).collect();
+    format!("{{ {} }}", texts.join(", "))
+}
+
+fn location(location: &FieldLocation) -> String {
+    location.path.join(".")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::field;
+    use tracewing_ctf::model::{
+        DisplayBase, Encoding, EnumerationClass, FieldClass, IntegerClass, StructureClass,
+    };
+
+    #[test]
+    fn every_kind() {
+        let cases: [(FieldClass, &str); 8] = [
+            (FieldClass::unsigned(32), "u32"),
+            (IntegerClass::signed(64).with_base(DisplayBase::Hexadecimal).into(), "i64 hex"),
+            (FieldClass::float(64), "f64"),
+            (FieldClass::string(), "string"),
+            (FieldClass::array(IntegerClass::unsigned(8).with_encoding(Encoding::Utf8), 16), "text[16]"),
+            (FieldClass::sequence(FieldClass::unsigned(8), "length"), "u8[length]"),
+            (
+                EnumerationClass::new(IntegerClass::unsigned(8)).with("idle", 0, 0).with("busy", 1, 3).into(),
+                "enum u8 { idle = 0, busy = 1..3 }",
+            ),
+            (StructureClass::new().with("a", FieldClass::unsigned(8)).into(), "struct { a u8 }"),
+        ];
+        for (class, expected) in cases {
+            assert_eq!(field(&class), expected);
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! Prints a recording: merge, choose, print, in the order in which `tracewing list` does it.
+
+use crate::json::JsonPrinter;
+use crate::merge::{Merge, Message};
+use crate::open::Recording;
+use crate::select::Selection;
+use crate::style::Style;
+use crate::text::TextPrinter;
+use crate::time_range::{TimePoint, TimeRange};
+use crate::{Error, Zone};
+use std::io::{self, Write};
+
+/// Bytes collected before they are written.
+const BATCH: usize = 1 << 16;
+
+/// What of a recording is printed, and how.
+#[derive(Debug, Clone, Default)]
+pub struct Listing {
+    /// How events are printed.
+    pub format: Format,
+    /// Stamps, names and fields, in the text formats.
+    pub style: Style,
+    /// What lies before is left out.
+    pub from: Option<TimePoint>,
+    /// What lies behind is left out.
+    pub to: Option<TimePoint>,
+    /// Patterns, one of which an event's name must match; all events where there is none.
+    pub events: Vec<String>,
+    /// How many events are printed at most.
+    pub count: Option<u64>,
+}
+
+/// How events are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Format {
+    /// As babeltrace2 does.
+    #[default]
+    Text,
+    /// As their authors meant them.
+    Pretty,
+    /// A line of JSON each.
+    Json,
+}
+
+/// Where a listing goes.
+pub trait Sink {
+    /// Takes whole lines of events, many at a time.
+    ///
+    /// # Errors
+    /// They cannot be written; the listing ends.
+    fn events(&mut self, lines: &[u8]) -> io::Result<()>;
+
+    /// Takes a line about a loss. Lines of events that precede it may come later, in a batch.
+    ///
+    /// # Errors
+    /// It cannot be written; the listing ends.
+    fn warning(&mut self, line: &[u8]) -> io::Result<()>;
+}
+
+/// Events to the one, warnings to the other.
+impl<E: Write, W: Write> Sink for (E, W) {
+    fn events(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.0.write_all(lines)
+    }
+
+    fn warning(&mut self, line: &[u8]) -> io::Result<()> {
+        self.1.write_all(line)
+    }
+}
+
+impl Listing {
+    /// Reads both ends of the time range; civil times in the zone in which stamps are printed.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where one of them is no time.
+    pub fn set_range(&mut self, from: Option<&str>, to: Option<&str>) -> Result<(), Error> {
+        let zone: Zone = self.style.clock.zone;
+        let read = |text: Option<&str>| text.map(|text| TimePoint::parse(text, zone)).transpose();
+        (self.from, self.to) = (read(from)?, read(to)?);
+        Ok(())
+    }
+
+    /// Prints `recording` to `sink`.
+    ///
+    /// # Errors
+    /// A stream is damaged: everything before that has been printed. Times make no sense, or `sink` fails
+    /// ([`Error::Output`]).
+    pub fn print(&self, recording: &Recording, sink: &mut impl Sink) -> Result<(), Error> {
+        let mut batch = Vec::with_capacity(2 * BATCH);
+        let result = self.print_batches(recording, sink, &mut batch);
+        match result {
+            Err(Error::Output(_)) => result,
+            _ => sink.events(&batch).map_err(Error::Output).and(result),
+        }
+    }
+
+    fn print_batches(
+        &self,
+        recording: &Recording,
+        sink: &mut impl Sink,
+        batch: &mut Vec<u8>,
+    ) -> Result<(), Error> {
+        let begin = match (self.from, self.to) {
+            (None, None) => 0,
+            _ => begin(recording)?,
+        };
+        let range = TimeRange::between(self.from, self.to, begin, self.style.clock.zone)?;
+        let mut text = match self.format {
+            Format::Pretty => TextPrinter::pretty(self.style, recording),
+            Format::Text | Format::Json => TextPrinter::new(self.style, recording),
+        };
+        let mut json = JsonPrinter::new();
+        let mut selection = Selection::new(&self.events);
+        let mut left = self.count.unwrap_or(u64::MAX);
+        let mut merge = Merge::new(recording, range);
+        let mut warning = Vec::new();
+        while left > 0 {
+            match merge.advance()? {
+                Some(Message::Event(event)) => {
+                    if !selection.wants(&event) {
+                        continue;
+                    }
+                    left -= 1;
+                    match self.format {
+                        Format::Json => json.event(batch, &event),
+                        Format::Text | Format::Pretty => text.event(batch, &event),
+                    }
+                    if batch.len() >= BATCH {
+                        sink.events(batch).map_err(Error::Output)?;
+                        batch.clear();
+                    }
+                }
+                Some(Message::Lost(lost, trace, stream)) => {
+                    warning.clear();
+                    text.lost(&mut warning, lost, trace, stream);
+                    sink.warning(&warning).map_err(Error::Output)?;
+                }
+                None => break,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// When the recording begins: with its first packet, or where no packet says, with its first event.
+fn begin(recording: &Recording) -> Result<i64, Error> {
+    if let Some(begin) = recording.begin() {
+        return Ok(begin);
+    }
+    let mut merge = Merge::new(recording, TimeRange::ALL);
+    while let Some(message) = merge.advance()? {
+        if let Message::Event(event) = message {
+            return Ok(event.stamp().map_or(0, |stamp| stamp.ns));
+        }
+    }
+    Ok(0)
+}

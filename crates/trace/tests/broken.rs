@@ -1,0 +1,138 @@
+//! Damaged input: what precedes the damage is printed, then an error names file, place and cause. Never a panic.
+
+mod common;
+
+use common::{Packet, class, tick, write_trace};
+use std::fs;
+use std::path::Path;
+use tracewing_trace::{Error, Listing, Recording, Report};
+
+/// What is printed, and the error.
+fn list(folder: &Path) -> (String, Option<String>) {
+    let mut ours = (Vec::new(), Vec::new());
+    let result =
+        Recording::open(&[folder]).and_then(|recording| Listing::default().print(&recording, &mut ours));
+    (String::from_utf8(ours.0).unwrap(), result.err().map(|error: Error| error.to_string()))
+}
+
+/// Two packets of two events each; the first is 148 + 24 bytes long.
+fn stream() -> Vec<u8> {
+    let mut bytes = Packet::new(1, 0, 1000, 1100).bytes(&[tick(1000, 1), tick(1050, 2)]);
+    bytes.extend(Packet { seq: 1, ..Packet::new(1, 0, 1100, 1200) }.bytes(&[tick(1110, 3), tick(1150, 4)]));
+    bytes
+}
+
+fn damaged(damage: impl FnOnce(&mut Vec<u8>)) -> (String, Option<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = stream();
+    damage(&mut bytes);
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+    list(folder.path())
+}
+
+#[test]
+fn an_undamaged_trace_has_no_error() {
+    let (printed, error) = damaged(|_| {});
+    assert_eq!((printed.lines().count(), error), (4, None));
+}
+
+#[test]
+fn a_packet_cut_short() {
+    let second = stream().len() / 2;
+    let (printed, error) = damaged(|bytes| bytes.truncate(second + 110));
+    assert_eq!(printed.lines().count(), 2, "{printed}");
+    let error = error.unwrap();
+    for part in ["s0", &format!("byte {second}"), "packet 1 claims"] {
+        assert!(error.contains(part), "{error}");
+    }
+    let (printed, error) = damaged(|bytes| bytes.truncate(second + 10));
+    assert_eq!(printed.lines().count(), 2, "{printed}");
+    assert!(error.unwrap().contains("packet header"));
+}
+
+#[test]
+fn a_packet_that_does_not_begin_with_the_magic_number() {
+    let second = stream().len() / 2;
+    let (printed, error) = damaged(|bytes| bytes[second] ^= 0xFF);
+    assert_eq!(printed.lines().count(), 2, "{printed}");
+    assert!(error.unwrap().contains(&format!("packet 1 at byte {second}: magic")));
+}
+
+#[test]
+fn a_content_that_ends_inside_of_an_event() {
+    let second = stream().len() / 2;
+    // The content size of the second packet, 3 bytes less.
+    let (printed, error) = damaged(|bytes| {
+        let at = second + 4 + 16 + 4 + 8 + 16;
+        let size = u64::from_le_bytes(bytes[at..at + 8].try_into().unwrap());
+        bytes[at..at + 8].copy_from_slice(&(size - 24).to_le_bytes());
+    });
+    assert_eq!(printed.lines().count(), 3, "{printed}");
+    let error = error.unwrap();
+    assert!(error.contains("packet 1") && error.contains("event payload"), "{error}");
+}
+
+#[test]
+fn an_unknown_event_id() {
+    let second = stream().len() / 2;
+    let (printed, error) = damaged(|bytes| bytes[second + 84 + 4] = 99);
+    assert_eq!(printed.lines().count(), 2, "{printed}");
+    assert!(error.unwrap().contains("event id 99"));
+}
+
+#[test]
+fn other_streams_are_printed_up_to_the_damage() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = stream();
+    let second = bytes.len() / 2;
+    bytes[second] ^= 0xFF;
+    let other = Packet::new(1, 1, 900, 5000).bytes(&[tick(900, 5), tick(1049, 6), tick(4000, 7)]);
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", bytes), ("s1", other)]);
+    let (printed, error) = list(folder.path());
+    assert_eq!(printed.lines().count(), 4, "{printed}");
+    assert!(error.is_some());
+    // A report counts all that can be read.
+    let (report, errors) = Report::new(&Recording::open(&[folder.path()]).unwrap());
+    assert_eq!((report.traces[0].event_classes[0].count, errors.len()), (5, 1));
+}
+
+#[test]
+fn metadata_with_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", stream())]);
+    let metadata = fs::read_to_string(folder.path().join("metadata")).unwrap();
+    fs::write(folder.path().join("metadata"), metadata.replacen("stream {", "stream ;{", 1)).unwrap();
+    let (printed, error) = list(folder.path());
+    let error = error.unwrap();
+    assert_eq!(printed, "");
+    assert!(error.contains("metadata") && error.contains("line"), "{error}");
+}
+
+#[test]
+fn what_is_no_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("file"), "text").unwrap();
+    assert!(list(folder.path()).1.unwrap().contains("no trace found"));
+    assert!(list(&folder.path().join("file")).1.unwrap().contains("not a trace"));
+    fs::write(folder.path().join("metadata"), [0_u8, 1, 2]).unwrap();
+    assert!(list(folder.path()).1.is_some());
+}
+
+/// Every byte of the trace is damaged in turn, and the trace is cut at every byte.
+#[test]
+fn no_damage_makes_it_panic() {
+    let folder = tempfile::tempdir().unwrap();
+    let class = class(Some(1), 1_000_000_000);
+    let whole = stream();
+    for at in 0..whole.len() {
+        for damage in [0x01, 0x80, 0xFF] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= damage;
+            write_trace(folder.path(), &class, &[("s0", bytes)]);
+            let (printed, _) = list(folder.path());
+            assert!(printed.lines().count() <= 8, "byte {at}: {printed}");
+        }
+        write_trace(folder.path(), &class, &[("s0", whole[..at].to_vec())]);
+        let _ = list(folder.path());
+    }
+}
