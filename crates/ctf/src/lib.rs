@@ -8,7 +8,7 @@
 //! | [`tsdl`] | the metadata text: print a trace class, parse one |
 //! | `decode` | packets and event records of a data stream, checked and without allocation per event |
 //! | [`index`] | LTTng's packet index files |
-//! | [`write`] | the packet and event headers that tracewing's own traces use |
+//! | [`mod@write`] | the packet and event headers that tracewing's own traces use |
 //!
 //! Words are those of CTF 2 (data stream class, event record class, field class) also where CTF 1.8 has others.
 //!

@@ -330,7 +330,17 @@ fn read_all(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
                     reader.event().visit(scope, &mut recorder);
                 }
                 for name in NAMES {
-                    let _ = reader.event().field(Scope::Payload, name);
+                    let event = reader.event();
+                    let by_name = event.field(Scope::Payload, name);
+                    let by_handle = decoder.member(0, event.class_index(), Scope::Payload, name);
+                    let by_handle = by_handle.and_then(|member| event.member(member));
+                    // Text, because NaN differs from itself.
+                    assert_eq!(format!("{by_name:?}"), format!("{by_handle:?}"));
+                    if let Some(value) = by_name {
+                        let mut one = Recorder::default();
+                        one.value(Some(name), value);
+                        assert!(recorder.0.contains(&one.0[0]), "{:?} has no {:?}", recorder.0, one.0);
+                    }
                 }
                 events.push(recorder.0);
             }

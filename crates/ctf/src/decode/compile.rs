@@ -240,15 +240,17 @@ impl Compiler {
                 let FieldClass::Enumeration(tag) = &tag else {
                     return Err(self.field_error(name, "the tag is no enumeration"));
                 };
-                let mut ranges = Vec::new();
-                for (i, option) in class.options.iter().enumerate() {
-                    let mapping = tag.mappings.iter().find(|mapping| mapping.label == option.name);
-                    let mapped = mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default();
-                    ranges.extend(mapped.iter().map(|&(low, high)| (low, high, i as u32)));
-                }
                 let first = self.children(scope, &class.options, Frame::Other, stack)?;
                 let count = class.options.len() as u32;
-                Kind::Variant(Box::new(Variant { slot, signed: tag.integer.signed, ranges, first, count }))
+                let mut variant =
+                    Variant { slot, signed: tag.integer.signed, ranges: Vec::new(), first, count };
+                for (i, option) in class.options.iter().enumerate() {
+                    let mapping = tag.mappings.iter().find(|mapping| mapping.label == option.name);
+                    for (low, high) in mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default() {
+                        variant.ranges.push((variant.key(*low as u64), variant.key(*high as u64), i as u32));
+                    }
+                }
+                Kind::Variant(Box::new(variant))
             }
         };
         Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })

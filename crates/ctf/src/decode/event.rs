@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::compile::{Decoder, Stream};
+use super::member::{MemberHandle, index_of};
 use super::program::Program;
 use super::walk::{Shown, Walk};
 use super::{Value, Visitor};
@@ -66,8 +67,26 @@ impl<'a> Event<'a> {
     }
 
     /// The value of the member called `name` of a scope's structure; `None` if there is none or it is a compound.
+    ///
+    /// To read the same member of many event records, look it up once: [`Decoder::member`].
     pub fn field(&self, scope: Scope, name: &str) -> Option<Value<'a>> {
-        self.walk().field(self.program(scope)?, self.starts[scope as usize], name)
+        let program = self.program(scope)?;
+        self.walk().member(program, self.starts[scope as usize], index_of(program, name)?)
+    }
+
+    /// The value of a member that was looked up before; `None` if it is a compound, or of another class than this record.
+    #[inline]
+    pub fn member(&self, member: MemberHandle) -> Option<Value<'a>> {
+        let own = member.scope >= Scope::SpecificContext;
+        if member.stream != self.stream || (own && member.event != self.event) {
+            return None;
+        }
+        let program = self.program(member.scope)?;
+        let start = self.starts[member.scope as usize];
+        match member.distance {
+            Some(distance) => self.walk().member_at(program, start, member.index, distance),
+            None => self.walk().member(program, start, member.index),
+        }
     }
 
     fn walk(&self) -> Walk<'a> {
@@ -79,16 +98,7 @@ impl<'a> Event<'a> {
     }
 
     fn program(&self, scope: Scope) -> Option<&'a Program> {
-        let stream = self.compiled();
-        let event = &stream.events[self.event];
-        match scope {
-            Scope::PacketHeader => self.decoder.packet_header.as_ref(),
-            Scope::PacketContext => stream.packet_context.as_ref(),
-            Scope::EventHeader => stream.event_header.as_ref(),
-            Scope::CommonContext => stream.common_context.as_ref(),
-            Scope::SpecificContext => event.specific_context.as_ref(),
-            Scope::Payload => event.payload.as_ref(),
-        }
+        self.decoder.program(self.stream, self.event, scope)
     }
 }
 

@@ -35,6 +35,7 @@
 mod bits;
 mod compile;
 mod event;
+mod member;
 mod packet;
 mod program;
 mod reader;
@@ -43,6 +44,7 @@ mod walk;
 
 pub use compile::Decoder;
 pub use event::Event;
+pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use reader::{Step, StreamReader};
 

@@ -80,8 +80,16 @@ pub(super) enum Length {
 pub(super) struct Variant {
     pub(super) slot: u32,
     pub(super) signed: bool,
-    /// First and last tag value, and the option's place behind `first`.
-    pub(super) ranges: Vec<(i128, i128, u32)>,
+    /// [Keys](Variant::key) of the first and last tag value, and the option's place behind `first`.
+    pub(super) ranges: Vec<(u64, u64, u32)>,
     pub(super) first: u32,
     pub(super) count: u32,
+}
+
+impl Variant {
+    /// A number that orders as the tag's value does, signed or not.
+    #[inline]
+    pub(super) fn key(&self, tag: u64) -> u64 {
+        tag ^ (u64::from(self.signed) << 63)
+    }
 }

@@ -207,7 +207,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             self.starts[Scope::PacketHeader as usize] = at;
             at = walk
                 .scope(program, at, &mut self.marks)
-                .map_err(|fault| place.fault(fault, "packet header"))?;
+                .map_err(|fault| place.fault(&fault, "packet header"))?;
         }
         if let Some(magic) = self.marks.magic
             && magic != u64::from(PACKET_MAGIC)
@@ -238,7 +238,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             self.starts[Scope::PacketContext as usize] = at;
             at = walk
                 .scope(program, at, &mut self.marks)
-                .map_err(|fault| place.fault(fault, "packet context"))?;
+                .map_err(|fault| place.fault(&fault, "packet context"))?;
         }
 
         let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
@@ -331,7 +331,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     }
 
     #[cold]
-    fn fault(&self, fault: Fault, what: &str) -> Error {
+    fn fault(&self, fault: Box<Fault>, what: &str) -> Error {
         let cut =
             self.marks.packet.content_bits > self.limit && !matches!(fault.cause, Cause::NoOption { .. });
         if cut {
@@ -344,7 +344,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                 ),
             );
         }
-        self.place().fault(fault, what)
+        self.place().fault(&fault, what)
     }
 
     #[cold]
@@ -382,7 +382,7 @@ impl Place {
     }
 
     #[cold]
-    fn fault(self, fault: Fault, what: &str) -> Error {
+    fn fault(self, fault: &Fault, what: &str) -> Error {
         let at_field = |field: &Option<Box<str>>| match field {
             Some(name) => format!("{what}, field `{name}`"),
             None => what.to_owned(),

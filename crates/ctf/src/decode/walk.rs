@@ -82,7 +82,7 @@ impl<'a> Walk<'a> {
         program: &'a Program,
         at: u64,
         sink: &mut S,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let root = &program.nodes[0];
         let Kind::Structure { first, count, .. } = root.kind else { return Ok(at) };
         let at = self.aligned(root, at)?;
@@ -92,6 +92,7 @@ impl<'a> Walk<'a> {
         self.members(program, first, count, at, sink)
     }
 
+    #[inline(never)]
     fn members<S: Sink>(
         &mut self,
         program: &'a Program,
@@ -99,14 +100,15 @@ impl<'a> Walk<'a> {
         count: u32,
         mut at: u64,
         sink: &mut S,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         for node in &program.nodes[first as usize..][..count as usize] {
             at = self.node(program, node, node.name.as_deref(), at, sink)?;
         }
         Ok(at)
     }
 
-    #[inline]
+    /// One field. Inlined where fields follow each other; what contains fields is called, which ends the recursion.
+    #[inline(always)]
     fn node<S: Sink>(
         &mut self,
         program: &'a Program,
@@ -114,7 +116,7 @@ impl<'a> Walk<'a> {
         name: Option<&str>,
         at: u64,
         sink: &mut S,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         let at = self.aligned(node, at)?;
         if !S::SHOWS && node.skip != u64::MAX {
             return self.behind(node, at, node.skip);
@@ -201,18 +203,18 @@ impl<'a> Walk<'a> {
             }
             Kind::Variant(variant) => {
                 let tag = self.slots[variant.slot as usize].get();
-                let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
-                let Some(option) = variant.ranges.iter().find(|(low, high, _)| *low <= tag && tag <= *high)
+                let key = variant.key(tag);
+                let Some(option) = variant.ranges.iter().find(|(low, high, _)| *low <= key && key <= *high)
                 else {
+                    let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
                     return Err(fault(at, Cause::NoOption { field: node.name.clone(), tag }));
                 };
                 let option = &program.nodes[(variant.first + option.2) as usize];
-                let option_name = option.name.as_deref();
-                let compound = Compound::Variant { option: option_name.unwrap_or_default() };
+                let compound = Compound::Variant { option: option.name.as_deref().unwrap_or_default() };
                 if S::SHOWS {
                     sink.begin(name, compound);
                 }
-                let end = self.node(program, option, option_name, at, sink)?;
+                let end = self.option(program, option, at, sink)?;
                 if S::SHOWS {
                     sink.end(compound);
                 }
@@ -221,6 +223,18 @@ impl<'a> Walk<'a> {
         }
     }
 
+    #[inline(never)]
+    fn option<S: Sink>(
+        &mut self,
+        program: &'a Program,
+        option: &'a Node,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<u64, Box<Fault>> {
+        self.node(program, option, option.name.as_deref(), at, sink)
+    }
+
+    #[inline(never)]
     #[expect(
         clippy::too_many_arguments,
         reason = "the parts of a walk's step; a struct would only rename them"
@@ -234,7 +248,7 @@ impl<'a> Walk<'a> {
         element: &'a Node,
         start: u64,
         sink: &mut S,
-    ) -> Result<u64, Fault> {
+    ) -> Result<u64, Box<Fault>> {
         // Elements without a size apart, each takes a bit at least.
         if length > self.limit {
             return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
@@ -268,7 +282,7 @@ impl<'a> Walk<'a> {
         Ok(at)
     }
 
-    #[inline]
+    #[inline(always)]
     fn unsigned<S: Sink>(&self, integer: &Integer, at: u64, sink: &mut S) -> u64 {
         let value = bits::unsigned(self.data, at, integer.size, integer.order);
         if integer.slot != NONE {
@@ -299,37 +313,52 @@ impl<'a> Walk<'a> {
 
     /// `at`, moved up to the node's alignment. Padding at the end of the content may be missing.
     #[inline]
-    fn aligned(&self, node: &Node, at: u64) -> Result<u64, Fault> {
+    fn aligned(&self, node: &Node, at: u64) -> Result<u64, Box<Fault>> {
         let mask = u64::from(node.align) - 1;
         let aligned = (at + mask) & !mask;
         if aligned > self.limit {
-            return Err(fault(at, Cause::Short { field: node.name.clone() }));
+            return Err(short(node, at));
         }
         Ok(aligned)
     }
 
     /// The bit `size` bits behind `at`, if the content goes that far.
     #[inline]
-    fn behind(&self, node: &Node, at: u64, size: u64) -> Result<u64, Fault> {
+    fn behind(&self, node: &Node, at: u64, size: u64) -> Result<u64, Box<Fault>> {
         if size > self.limit - at {
-            return Err(fault(at, Cause::Short { field: node.name.clone() }));
+            return Err(short(node, at));
         }
         Ok(at + size)
     }
 
-    /// The member of a scope's structure called `name`, if it is no compound.
-    pub(super) fn field(&mut self, program: &'a Program, at: u64, name: &str) -> Option<Value<'a>> {
+    /// The `index`th member of a scope's structure, if it is no compound.
+    pub(super) fn member(&mut self, program: &'a Program, at: u64, index: u32) -> Option<Value<'a>> {
         let root = &program.nodes[0];
-        let Kind::Structure { first, count, .. } = root.kind else { return None };
+        let Kind::Structure { first, .. } = root.kind else { return None };
         let mut at = self.aligned(root, at).ok()?;
-        for node in &program.nodes[first as usize..][..count as usize] {
-            if node.name.as_deref() == Some(name) {
-                let at = self.aligned(node, at).ok()?;
-                return self.value(node, at);
-            }
+        let (node, before) = program.nodes.get(first as usize..)?.get(..=index as usize)?.split_last()?;
+        for node in before {
             at = self.node(program, node, None, at, &mut Nothing).ok()?;
         }
-        None
+        self.value(node, self.aligned(node, at).ok()?)
+    }
+
+    /// As [`Walk::member`] where the member's distance from the scope's aligned start is known, in bits.
+    #[inline]
+    pub(super) fn member_at(
+        &self,
+        program: &'a Program,
+        at: u64,
+        index: u32,
+        distance: u64,
+    ) -> Option<Value<'a>> {
+        let root = &program.nodes[0];
+        let Kind::Structure { first, .. } = root.kind else { return None };
+        let at = self.aligned(root, at).ok()?.checked_add(distance)?;
+        if at > self.limit {
+            return None;
+        }
+        self.value(program.nodes.get((first + index) as usize)?, at)
     }
 
     fn value(&self, node: &'a Node, at: u64) -> Option<Value<'a>> {
@@ -382,6 +411,11 @@ impl Sink for Nothing {
 }
 
 #[cold]
-fn fault(at: u64, cause: Cause) -> Fault {
-    Fault { at, cause }
+fn fault(at: u64, cause: Cause) -> Box<Fault> {
+    Box::new(Fault { at, cause })
+}
+
+#[cold]
+fn short(node: &Node, at: u64) -> Box<Fault> {
+    fault(at, Cause::Short { field: node.name.clone() })
 }

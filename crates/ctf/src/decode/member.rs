@@ -1,0 +1,59 @@
+//! Members of scopes, looked up by name once and read from many event records.
+
+use super::compile::Decoder;
+use super::program::{Kind, Program};
+use crate::model::Scope;
+
+/// A member of a scope's structure in one event record class; see [`Decoder::member`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MemberHandle {
+    pub(super) stream: usize,
+    /// The event record class; for scopes that all of a data stream's classes share it does not matter.
+    pub(super) event: usize,
+    pub(super) scope: Scope,
+    pub(super) index: u32,
+    /// Bits from the scope's aligned start, if always the same.
+    pub(super) distance: Option<u64>,
+}
+
+impl Decoder {
+    /// Looks up a member by name: of a scope's structure itself, not of structures in it. Reading it with
+    /// [`Event::member`](super::Event::member) then takes no search, and where everything before it has a known size, no
+    /// look at anything else.
+    ///
+    /// `stream` and `event` are the indices of the data stream class in the trace class and of the event record class in
+    /// the data stream class.
+    pub fn member(&self, stream: usize, event: usize, scope: Scope, name: &str) -> Option<MemberHandle> {
+        let program = self.program(stream, event, scope)?;
+        let index = index_of(program, name)?;
+        let Kind::Structure { first, .. } = program.nodes[0].kind else { return None };
+        let mut distance = Some(0_u64);
+        for node in &program.nodes[first as usize..][..index as usize] {
+            let start =
+                distance.and_then(|distance| distance.checked_next_multiple_of(u64::from(node.align)));
+            distance = start.filter(|_| node.skip != u64::MAX).and_then(|start| start.checked_add(node.skip));
+        }
+        let align = program.nodes[(first + index) as usize].align;
+        let distance = distance.and_then(|distance| distance.checked_next_multiple_of(u64::from(align)));
+        Some(MemberHandle { stream, event, scope, index, distance })
+    }
+
+    /// The program for a scope.
+    pub(super) fn program(&self, stream: usize, event: usize, scope: Scope) -> Option<&Program> {
+        let stream = self.streams.get(stream)?;
+        match scope {
+            Scope::PacketHeader => self.packet_header.as_ref(),
+            Scope::PacketContext => stream.packet_context.as_ref(),
+            Scope::EventHeader => stream.event_header.as_ref(),
+            Scope::CommonContext => stream.common_context.as_ref(),
+            Scope::SpecificContext => stream.events.get(event)?.specific_context.as_ref(),
+            Scope::Payload => stream.events.get(event)?.payload.as_ref(),
+        }
+    }
+}
+
+/// The index of the member called `name` of a program's root structure.
+pub(super) fn index_of(program: &Program, name: &str) -> Option<u32> {
+    let Kind::Structure { first, count, .. } = program.nodes[0].kind else { return None };
+    (0..count).find(|index| program.nodes[(first + index) as usize].name.as_deref() == Some(name))
+}

@@ -1,0 +1,267 @@
+//! TSDL by hand: what the grammar allows, and what errors say.
+
+use std::sync::Arc;
+
+use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
+use tracewing_ctf::model::{ByteOrder, DisplayBase, Encoding, FieldClass, FieldLocation, Scope, TraceClass};
+use tracewing_ctf::{Error, tsdl};
+
+const TRACE: &str = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = be; };\n";
+
+fn parse(text: &str) -> Result<TraceClass, Error> {
+    tsdl::parse([TRACE, text].concat().as_bytes())
+}
+
+/// The payload of the only event, parsed from the inside of its `struct`.
+fn payload(members: &str) -> Vec<(String, FieldClass)> {
+    let class = parse(&format!("event {{ fields := struct {{ {members} }}; }};")).unwrap();
+    let payload = class.data_stream_classes[0].event_record_classes[0].payload.clone().unwrap();
+    payload.members.into_iter().map(|member| (member.name, member.class)).collect()
+}
+
+fn integer(class: &FieldClass) -> &tracewing_ctf::model::IntegerClass {
+    match class {
+        FieldClass::Integer(class) => class,
+        FieldClass::Enumeration(class) => &class.integer,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn integers() {
+    let fields = payload(
+        "integer { size = 5; } a; integer { size = 0x10; byte_order = le; base = hex; signed = TRUE; } _b;
+         integer { size = 020; align = 32; byte_order = network; base = 2; encoding = ASCII; } __c, d;
+         const integer { size = 64ULL; signed = 0; byte_order = native; base = \"octal\"; } e;",
+    );
+    let names: Vec<_> = fields.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["a", "b", "_c", "d", "e"]);
+    let [a, b, c, d, e] = [0, 1, 2, 3, 4].map(|i| integer(&fields[i].1));
+    assert_eq!((a.size, a.align, a.signed, a.byte_order), (5, 1, false, ByteOrder::Big));
+    assert_eq!((b.size, b.align, b.signed, b.byte_order), (16, 8, true, ByteOrder::Little));
+    assert_eq!((c.size, c.align, c.encoding, c.base), (16, 32, Encoding::Ascii, DisplayBase::Binary));
+    assert_eq!(c, d);
+    assert_eq!((e.size, e.signed, e.byte_order, e.base), (64, false, ByteOrder::Big, DisplayBase::Octal));
+    assert_eq!(b.base, DisplayBase::Hexadecimal);
+}
+
+#[test]
+fn names_are_looked_up_outwards_and_may_be_shadowed() {
+    let class = parse(
+        "typealias integer { size = 8; } := unsigned char;
+         typedef unsigned char byte, pair[2];
+         typealias integer { size = 32; } := int;
+         struct named { byte inner; } align(16);
+         event {
+             typedef int byte;
+             fields := struct {
+                 struct named s; byte b; pair p;
+                 enum { A, B = 4 ... 6, C, \"A\" = 'x', } e;
+                 variant options { int A; struct { } B; unsigned char C; };
+                 variant options <e> v;
+             };
+         };",
+    )
+    .unwrap();
+    let members = &class.data_stream_classes[0].event_record_classes[0].payload.as_ref().unwrap().members;
+    let FieldClass::Structure(named) = &members[0].class else { panic!() };
+    assert_eq!((named.min_align, integer(&named.members[0].class).size), (16, 8));
+    assert_eq!(integer(&members[1].class).size, 32);
+    assert_eq!(members[2].class, FieldClass::array(named.members[0].class.clone(), 2));
+    let FieldClass::Enumeration(labels) = &members[3].class else { panic!() };
+    let ranges: Vec<_> = labels.mappings.iter().map(|m| (m.label.as_str(), m.ranges.clone())).collect();
+    assert_eq!(ranges, [("A", vec![(0, 0), (120, 120)]), ("B", vec![(4, 6)]), ("C", vec![(7, 7)])]);
+    let FieldClass::Variant(variant) = &members[4].class else { panic!() };
+    assert_eq!((variant.tag.clone(), variant.options.len()), (FieldLocation::from("e"), 3));
+}
+
+#[test]
+fn locations() {
+    let fields = payload(
+        "integer { size = 8; } n; string a[n][3]; string b[stream.event.context._x.y]; string c[event.fields.n];",
+    );
+    assert_eq!(fields[1].1, FieldClass::sequence(FieldClass::array(FieldClass::string(), 3), "n"));
+    let place = |scope, path: &[&str]| FieldLocation::absolute(scope, path.iter().copied());
+    assert_eq!(
+        fields[2].1,
+        FieldClass::sequence(FieldClass::string(), place(Scope::CommonContext, &["x", "y"]))
+    );
+    assert_eq!(fields[3].1, FieldClass::sequence(FieldClass::string(), place(Scope::Payload, &["n"])));
+}
+
+#[test]
+fn everything_else_a_document_may_hold() {
+    let class = parse(
+        "// a comment \u{1f389}
+         env { s = \"a\\tb\\x41\\101\" \"c\"; n = -5; big = 18446744073709551615; };
+         clock { name = \"c\"; uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"; freq = 1000; offset_s = -3; offset = 5;
+                 precision = 7; absolute = TRUE; description = d; unknown = 1; };
+         callsite { name = \"x\"; nested { }; func = \"f\"; };
+         stream { event.header := struct { integer { size = 8; } id; integer { size = 8; map = clock.c.value; } t; }; };
+         event { name = \"prov:a\"; id = 3; loglevel = 13; model.emf.uri = \"http://x\"; context := struct { string s; }; };;
+         event { name = b.c; id = 4; fields := struct { }; };",
+    )
+    .unwrap();
+    assert_eq!(class.env("s"), Some(&"a\tbAAc".into()));
+    assert_eq!((class.env("n"), class.env("big")), (Some(&(-5).into()), Some(&(-1).into())));
+    let clock = &class.clock_classes[0];
+    assert_eq!(
+        (clock.frequency, clock.offset_seconds, clock.offset_cycles, clock.precision),
+        (1000, -3, 5, 7)
+    );
+    assert_eq!((clock.absolute, clock.uuid.unwrap()[15]), (true, 0x64));
+    let events = &class.data_stream_classes[0].event_record_classes;
+    assert_eq!((events[0].name.as_deref(), events[0].id, events[0].log_level), (Some("prov:a"), 3, Some(13)));
+    assert_eq!((events[1].name.as_deref(), events[1].emf_uri.as_deref()), (Some("b.c"), None));
+}
+
+#[test]
+fn errors_say_where_and_what() {
+    let error = parse("event {\n\tfields := struct { uint8_t a; };\n};").unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "metadata, line 3, column 21: there is no field class called `uint8_t`\n  \
+         \tfields := struct { uint8_t a; };\n  \t                   ^"
+    );
+    for (text, cause) in [
+        ("event { fields := struct { string a }; };", "expected `;`, found `}`"),
+        ("event { fields := struct { string a; string _a; }; };", "a second member called `a`"),
+        ("event { fields := struct { integer { align = 8; } a; }; };", "no `size`"),
+        ("event { fields := struct { integer { size = 65; } a; }; };", "65 bits"),
+        ("event { fields := struct { integer { size = 8; align = 3; } a; }; };", "power of two"),
+        ("event { fields := struct { integer { size = 8; size = 8; } a; }; };", "given twice"),
+        (
+            "event { fields := struct { integer { size = 8; map = clock.x.value; } a; }; };",
+            "no clock called `x`",
+        ),
+        (
+            "event { fields := struct { floating_point { exp_dig = 1; mant_dig = 2; } a; }; };",
+            "expected 8 and 24",
+        ),
+        ("event { fields := struct { enum : integer { size = 4; } { A = 16 } a; }; };", "holds 0 to 15"),
+        (
+            "typealias string := s; event { fields := struct { enum : s { A } a; }; };",
+            "container is an integer",
+        ),
+        ("event { fields := struct { enum : enum : string { A } a; }; };", "expected an integer"),
+        ("event { fields := struct { variant { string a; } v; }; };", "has no tag"),
+        ("event { fields := string; };", "expected a `struct`"),
+        ("event { fields := struct { string a; ", "the end of the metadata"),
+        ("event { id = 1; stream_id = 7; };", "stream 7, which does not exist"),
+        ("event { }; event { };", "has no `id`"),
+        ("stream { }; stream { };", "a second stream with id 0"),
+        ("trace { major = 1; minor = 8; byte_order = le; };", "a second `trace`"),
+        ("env { a = \"x\n\"; };", "no end"),
+        ("/* never closed", "no end"),
+        ("clock { freq = 0; };", "not 0"),
+        ("clock { freq = 99999999999999999999; };", "not an integer of 64 bits"),
+        ("nonsense;", "expected `trace`, `env`"),
+        ("env { a = @; };", "unexpected character '@'"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(cause), "{text}\n{error}");
+    }
+    let without =
+        |text: &str| tsdl::parse(format!("/* CTF 1.8 */ {text}").as_bytes()).unwrap_err().to_string();
+    assert!(without("").contains("no `trace` block"));
+    assert!(without("trace { major = 1; minor = 8; };").contains("no `byte_order`"));
+    assert!(without("trace { major = 2; minor = 0; byte_order = le; };").contains("version 2.0"));
+}
+
+#[test]
+fn hostile_nesting_is_refused() {
+    let deep = format!("event {{ fields := {} }};", "struct { ".repeat(100_000));
+    assert!(parse(&deep).unwrap_err().to_string().contains("nested more than"));
+    let deep = format!("event {{ fields := {} }};", "enum : ".repeat(100_000));
+    assert!(parse(&deep).unwrap_err().to_string().contains("expected an integer"));
+    let deep = format!("event {{ fields := struct {{ string a{}; }}; }};", "[2]".repeat(100_000));
+    assert!(parse(&deep).unwrap_err().to_string().contains("nested more than"));
+    let doubling: String =
+        (0..40).map(|i| format!("struct s{} {{ struct s{i} a; struct s{i} b; }};\n", i + 1)).collect();
+    let error = parse(&format!("struct s0 {{ string s; }};\n{doubling}")).unwrap_err().to_string();
+    assert!(error.contains("consists of more than"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_decoded_is_refused_before_decoding() {
+    for (members, cause) in [
+        ("string a[n]; integer { size = 8; } n;", "field `a`: its length `n` is no earlier field"),
+        ("string n; string a[n];", "no integer"),
+        ("integer { size = 8; signed = 1; } n; string a[n];", "signed"),
+        ("integer { size = 8; } n; variant <n> { string a; } v;", "no enumeration"),
+    ] {
+        let class = parse(&format!("event {{ name = e; fields := struct {{ {members} }}; }};")).unwrap();
+        let error = Decoder::new(Arc::new(class)).unwrap_err().to_string();
+        assert!(error.contains(cause) && error.contains("event \"e\""), "{members}\n{error}");
+    }
+    let class = parse("event { id = 1; }; event { id = 2; };").unwrap();
+    assert!(Decoder::new(Arc::new(class)).unwrap_err().to_string().contains("no `id`"));
+}
+
+#[test]
+fn hostile_lengths_end_quickly() {
+    // Sequences of nothing, nested: 2^32 elements of 2^32 elements of no size.
+    let class = parse(
+        "event { fields := struct { integer { size = 64; } n; struct { struct { } none[n]; } some[n]; }; };",
+    )
+    .unwrap();
+    let decoder = Decoder::new(Arc::new(class)).unwrap();
+    for length in [3_u64, 64, 65, 1 << 32, u64::MAX] {
+        let mut reader = StreamReader::new(decoder.clone(), length.to_be_bytes());
+        assert_eq!(reader.advance(), Ok(Step::Packet));
+        match length {
+            0..=64 => assert_eq!(reader.advance(), Ok(Step::Event)),
+            _ => assert!(reader.advance().unwrap_err().to_string().contains("no room")),
+        }
+    }
+}
+
+#[test]
+fn packet_errors_say_where_after_what_came_before() {
+    let class = parse("event { fields := struct { integer { size = 16; } a; string s; }; };").unwrap();
+    let mut reader = StreamReader::new(Decoder::new(Arc::new(class)).unwrap(), *b"\0\x01hi\0\0\x02ho");
+    assert_eq!(reader.advance(), Ok(Step::Packet));
+    assert_eq!(reader.advance(), Ok(Step::Event));
+    assert_eq!(reader.event().field(Scope::Payload, "s"), Some(Value::Text(b"hi")));
+    assert_eq!(
+        reader.advance().unwrap_err().to_string(),
+        "packet 0 at byte 0: event payload, field `s`: a string without end (at byte 7, bit 0)"
+    );
+    assert_eq!(reader.advance(), Ok(Step::End));
+}
+
+#[test]
+fn a_stream_read_packet_by_packet_is_the_same() {
+    let class = parse(
+        "clock { name = c; };
+         stream { packet.context := struct { integer { size = 8; } packet_size; integer { size = 8; } events_discarded; };
+                  event.header := struct { integer { size = 8; map = clock.c.value; } t; }; };
+         event { };",
+    )
+    .unwrap();
+    let decoder = Decoder::new(Arc::new(class)).unwrap();
+    let data = [32, 0, 250, 255, 24, 2, 1, 40, 2, 3, 2, 1];
+    let mut whole = StreamReader::new(decoder.clone(), &data[..]);
+    let mut parts = StreamReader::new(decoder, &data[..4]);
+    for (from, to) in [(0, 4), (4, 7), (7, 12)] {
+        let index = parts.packet().index + u64::from(from > 0);
+        // First a prefix that holds no more than the context, then all of it.
+        parts.replace(&data[from..from + 2], from as u64, index);
+        assert_eq!(parts.advance(), Ok(Step::Packet));
+        assert_eq!(parts.packet().packet_bits, (to - from) as u64 * 8);
+        parts.replace(&data[from..to], from as u64, index);
+        loop {
+            let (a, b) = (whole.advance().unwrap(), parts.advance().unwrap());
+            assert_eq!((a, whole.packet()), (b, parts.packet()));
+            match a {
+                Step::Event => assert_eq!(whole.event().clock_value(), parts.event().clock_value()),
+                Step::PacketEnd => break,
+                _ => {}
+            }
+        }
+    }
+    // 250, 255, wrapped twice and once more.
+    assert_eq!(parts.event().clock_value(), Some(3 * 256 + 1));
+    assert_eq!(parts.packet().discarded_events, None);
+    assert_eq!(whole.advance(), Ok(Step::End));
+}
