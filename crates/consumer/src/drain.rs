@@ -3,8 +3,9 @@
 //! The drain is driven by a timer that its owner keeps: programs never wake their consumer. Full sub-buffers are
 //! written at once; a partly filled one only when its oldest event would otherwise reach the disk too late.
 //!
-//! The region may be written by hostile processes. The worst that they can do is to fill the trace with nonsense: the
-//! `ring` crate's reader bounds everything that it hands out, and a buffer that it finds damaged is given up.
+//! The region may be written by hostile processes. The worst that they can do is to lose events and to fill the trace with
+//! nonsense: the `ring` crate's reader bounds everything that it hands out, what it finds damaged is skipped and counted as
+//! a loss, and events are checked to follow each other before they are written.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,12 +15,19 @@ use serde::Serialize;
 use tracewing_abi::event;
 use tracewing_abi::region::{Geometry, Loss, Protocol};
 use tracewing_ctf::model::Uuid;
-use tracewing_ring::{Chunk, Reader, Region};
+use tracewing_ring::{Chunk, Damaged, Reader, Region};
 
 use crate::Error;
 use crate::clock::TraceClock;
 use crate::memory::SharedMemory;
 use crate::stream::{Events, PacketTimes, Stream};
+
+/// Why events are lost besides what [`Loss`] says.
+const DAMAGED: &str = "buffer damaged";
+const UNFINISHED: &str = "process died while emitting";
+/// How often, and how long each time, the end of a recording waits for living writers to finish the event they are at.
+const COMMIT_ATTEMPTS: u32 = 20;
+const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
 /// Loss ranges kept apart per buffer; from then on the last one grows.
 const MOST_LOSS_RANGES: usize = 256;
@@ -113,9 +121,16 @@ struct Buffer {
     /// No event that waits was emitted before.
     waiting_since: Instant,
     events: u64,
+    /// The writers' counters as they were last seen.
     lost: [u64; Loss::COUNT],
-    ranges: Vec<(Loss, LossRange)>,
-    damage: Option<String>,
+    /// Losses that the reader found itself; each at least one event.
+    found_lost: u64,
+    ranges: Vec<LossRange>,
+    /// Damages found, and what the first one was.
+    damages: u64,
+    damage: Option<Damaged>,
+    /// Its write position makes no sense: nothing more can be read.
+    is_dead: bool,
 }
 
 impl Drain {
@@ -144,8 +159,11 @@ impl Drain {
                 waiting_since: polled,
                 events: 0,
                 lost: [0; Loss::COUNT],
+                found_lost: 0,
                 ranges: Vec::new(),
+                damages: 0,
                 damage: None,
+                is_dead: false,
             })
             .collect();
         Ok(Self { name, buffers, region, polled, stamp: clock.now(), memory })
@@ -184,7 +202,7 @@ impl Drain {
         for buffer in &mut self.buffers {
             let waiting = buffer.reader.waiting();
             buffer.note_losses(&self.name, self.region.lost(buffer.cpu), self.stamp, stamp);
-            if waiting == 0 || buffer.damage.is_some() {
+            if waiting == 0 || buffer.is_dead {
                 buffer.waiting_since = now;
                 continue;
             }
@@ -210,7 +228,8 @@ impl Drain {
     }
 
     /// Writes all that is left, and a last packet where events were lost since the one before. Call it once nobody
-    /// writes any more, or after [`Drain::close`]; what is emitted meanwhile is not waited for.
+    /// writes any more, or after [`Drain::close`]; what is emitted meanwhile is not waited for. With protocol `Smp`, what a
+    /// dead process has reserved and not committed is skipped and counted lost.
     ///
     /// # Errors
     /// A file could not be written; the other buffers are written all the same.
@@ -233,13 +252,17 @@ impl Drain {
 
     /// What was lost and when, in the order of CPUs and times.
     pub fn losses(&self) -> impl Iterator<Item = &LossRange> {
-        self.buffers.iter().flat_map(|buffer| buffer.ranges.iter().map(|(_, range)| range))
+        self.buffers.iter().flat_map(|buffer| &buffer.ranges)
     }
 
-    /// Buffers that were given up because some process wrote nonsense into them.
+    /// Buffers in which some process wrote nonsense, a line each.
     pub fn damages(&self) -> impl Iterator<Item = String> + '_ {
         self.buffers.iter().filter_map(|buffer| {
-            buffer.damage.as_ref().map(|damage| format!("buffer {}_{}: {damage}", self.name, buffer.cpu))
+            let more = match buffer.damages {
+                0 | 1 => String::new(),
+                count => format!(", and {} more times", count - 1),
+            };
+            buffer.damage.map(|damage| format!("user/{}_{}: {damage}{more}", self.name, buffer.cpu))
         })
     }
 }
@@ -256,28 +279,27 @@ impl Buffer {
         let mut bytes = 0;
         // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its turn.
         for _ in 0..=geometry.sub_buffers() {
-            let chunk = match self.reader.next(partial) {
-                Ok(Some(chunk)) => chunk,
+            match self.reader.next(partial) {
+                Ok(Some(chunk)) => bytes += self.write_chunk(trace, name, chunk)?,
                 Ok(None) => break,
-                Err(damaged) => {
-                    self.damage = Some(damaged.to_string());
-                    break;
-                }
-            };
-            bytes += chunk.len as u64;
-            self.write_chunk(trace, name, &chunk)?;
-            self.reader.release(chunk);
+                Err(damaged) => self.damaged(name, damaged),
+            }
+            if self.is_dead {
+                break;
+            }
         }
         Ok(bytes)
     }
 
-    fn write_chunk(&mut self, trace: &mut UserTrace, name: &str, chunk: &Chunk) -> Result<(), Error> {
-        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost: chunk.lost };
+    /// Writes a chunk as a packet and releases it.
+    fn write_chunk(&mut self, trace: &mut UserTrace, name: &str, chunk: Chunk) -> Result<u64, Error> {
+        let lost = chunk.lost.saturating_add(self.found_lost);
+        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost };
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
                 let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
-                if chunk.lost > 0 {
+                if lost > 0 {
                     // Readers compare the count with the packet's before, so losses need a packet without any.
                     stream.write_empty(PacketTimes { begin: chunk.begin, end: chunk.begin, lost: 0 })?;
                 }
@@ -285,31 +307,50 @@ impl Buffer {
             }
         };
         // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
-        unsafe { stream.write(Events { start: chunk.start, len: chunk.len }, times)? };
-        // SAFETY: as above.
-        self.events += unsafe { count_events(chunk.start, chunk.len) };
-        Ok(())
+        let (events, len) = unsafe { whole_events(chunk.start, chunk.len) };
+        // SAFETY: as above, and `len` is at most the chunk's.
+        unsafe { stream.write(Events { start: chunk.start, len }, times)? };
+        self.events += events;
+        let rest = chunk.len - len;
+        self.reader.release(chunk);
+        if rest > 0 {
+            self.damaged(name, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
+        }
+        Ok(len as u64)
+    }
+
+    /// Takes note of a loss that is a damage.
+    fn damaged(&mut self, name: &str, damaged: Damaged) {
+        self.is_dead |= damaged.bytes == 0;
+        self.damage.get_or_insert(damaged);
+        self.damages += 1;
+        self.found_lost += 1;
+        let stamp = self.stream.as_ref().map_or(0, Stream::end);
+        self.extend_range(name, DAMAGED, 1, stamp, stamp);
     }
 
     fn note_losses(&mut self, name: &str, lost: [u64; Loss::COUNT], begin: u64, end: u64) {
         for loss in Loss::ALL {
             let events = lost[loss as usize].wrapping_sub(self.lost[loss as usize]);
             // A counter that went back is nonsense.
-            if events == 0 || events > u64::MAX / 2 {
-                continue;
+            if events != 0 && events <= u64::MAX / 2 {
+                self.lost[loss as usize] = lost[loss as usize];
+                self.extend_range(name, loss.reason(), events, begin, end);
             }
-            self.lost[loss as usize] = lost[loss as usize];
-            let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
-            let last = self.ranges.iter_mut().rev().find(|(reason, _)| *reason == loss);
-            match last {
-                Some((_, range)) if crowded || range.end == begin => {
-                    range.events = range.events.saturating_add(events);
-                    range.end = end;
-                }
-                _ => {
-                    let (stream, reason) = (format!("{name}_{}", self.cpu), loss.reason().to_owned());
-                    self.ranges.push((loss, LossRange { stream, reason, events, begin, end }));
-                }
+        }
+    }
+
+    /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new range.
+    fn extend_range(&mut self, name: &str, reason: &str, events: u64, begin: u64, end: u64) {
+        let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
+        match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
+            Some(range) if crowded || range.end >= begin => {
+                range.events = range.events.saturating_add(events);
+                range.end = range.end.max(end);
+            }
+            _ => {
+                let (stream, reason) = (format!("{name}_{}", self.cpu), reason.to_owned());
+                self.ranges.push(LossRange { stream, reason, events, begin, end });
             }
         }
     }
@@ -322,8 +363,16 @@ impl Buffer {
         clock: &TraceClock,
         since: u64,
     ) -> Result<(), Error> {
-        if self.damage.is_none() {
-            self.write(trace, name, region.geometry(), true)?;
+        self.write(trace, name, region.geometry(), true)?;
+        if region.protocol() == Protocol::Smp {
+            for _ in 0..COMMIT_ATTEMPTS {
+                if self.reader.waiting() == 0 || self.is_dead {
+                    break;
+                }
+                std::thread::sleep(COMMIT_WAIT);
+                self.write(trace, name, region.geometry(), true)?;
+            }
+            self.finalise(trace, name, region.geometry(), clock)?;
         }
         let now = clock.now();
         self.note_losses(name, region.lost(self.cpu), since, now);
@@ -342,8 +391,34 @@ impl Buffer {
         Ok(())
     }
 
+    /// Takes what complete events stand between and behind those that were never committed.
+    fn finalise(
+        &mut self,
+        trace: &mut UserTrace,
+        name: &str,
+        geometry: Geometry,
+        clock: &TraceClock,
+    ) -> Result<(), Error> {
+        // A sub-buffer gives at most one chunk and one skipped stretch.
+        for _ in 0..=2 * geometry.sub_buffers() {
+            match self.reader.finalise() {
+                _ if self.is_dead => break,
+                Ok(None) => break,
+                Ok(Some(Ok(chunk))) => {
+                    self.write_chunk(trace, name, chunk)?;
+                }
+                Ok(Some(Err(unfinished))) => {
+                    self.found_lost += 1;
+                    self.extend_range(name, UNFINISHED, 1, unfinished.after, clock.now());
+                }
+                Err(damaged) => self.damaged(name, damaged),
+            }
+        }
+        Ok(())
+    }
+
     fn lost_total(&self) -> u64 {
-        self.lost.iter().fold(0, |sum: u64, lost| sum.saturating_add(*lost))
+        self.lost.iter().fold(self.found_lost, |sum, lost| sum.saturating_add(*lost))
     }
 
     fn summary(&self, name: &str) -> Option<StreamSummary> {
@@ -360,21 +435,23 @@ impl Buffer {
     }
 }
 
-/// Events in a chunk, by their length fields; counting stops at a length that cannot be.
+/// Events that follow each other from `start` on by their length fields, and the bytes that they take: all `len` unless
+/// some process wrote nonsense.
 ///
 /// # Safety
 /// `len` bytes from `start` are mapped and readable. They may change meanwhile.
-unsafe fn count_events(start: *const u8, len: usize) -> u64 {
+unsafe fn whole_events(start: *const u8, len: usize) -> (u64, usize) {
+    const SMALLEST: usize = event::HEADER + event::CONTEXT;
     let (mut at, mut events) = (0, 0);
-    while at + event::HEADER <= len {
+    while at + SMALLEST <= len {
         // SAFETY: `at + 8 <= len`; single bytes need no alignment, and volatile reads are never repeated.
         let length = unsafe { [start.add(at + 6).read_volatile(), start.add(at + 7).read_volatile()] };
         let length = usize::from(u16::from_le_bytes(length));
-        if length < event::HEADER || at + length > len {
+        if length < SMALLEST || at + length > len {
             break;
         }
         at += length;
         events += 1;
     }
-    events
+    (events, at)
 }

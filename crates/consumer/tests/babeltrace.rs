@@ -49,7 +49,7 @@ impl Writer {
             }
             let header = cpu.sub_buffer(next);
             header.begin.store(self.stamp, Ordering::Relaxed);
-            header.sequence.store(next, Ordering::Relaxed);
+            header.sequence.store(next + 1, Ordering::Relaxed);
             header.lost.store(cpu.lost_total(), Ordering::Relaxed);
             (sequence, at) = (next, SUB_BUFFER_HEADER as u64);
         }

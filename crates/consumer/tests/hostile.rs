@@ -1,0 +1,102 @@
+//! Regions into which somebody writes what no program should, and a program that died while it emitted.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tracewing_abi::region::{Geometry, PAGE, Protocol};
+use tracewing_consumer::clock::{ClockChoice, TraceClock};
+use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_ring::{Segment, smp};
+
+/// A small generator (xorshift) with a seed that a failure names.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+}
+
+#[test]
+fn any_bytes_in_a_region_are_survived() {
+    let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
+    let geometry = Geometry::new(1, 4, 4096).unwrap();
+    for seed in 1..300 {
+        let mut random = Random(seed);
+        let protocol = if seed % 2 == 0 { Protocol::Publish } else { Protocol::Smp };
+        let folder = tempfile::tempdir().unwrap();
+        let mut trace = UserTrace::new(folder.path(), [1; 16]).unwrap();
+        let mut drain = Drain::new("uid0".into(), geometry, protocol, &clock, [1; 16]).unwrap();
+        let region = drain.region();
+        let cpu = region.cpu(0);
+        let control = cpu.control();
+        for _ in 0..20 {
+            for sequence in 0..geometry.sub_buffers() as u64 {
+                let header = cpu.sub_buffer(sequence);
+                // Often right, so that the reader gets past the first check.
+                let number = header.sequence.load(Ordering::Relaxed);
+                let likely = |value: u64, random: &mut Random| match random.next() % 8 {
+                    0 => random.next(),
+                    _ => value,
+                };
+                header.sequence.store(likely(number + random.next() % 5, &mut random), Ordering::Relaxed);
+                header.begin.store(likely(random.next() % 1000, &mut random), Ordering::Relaxed);
+                header.end.store(likely(1000 + random.next() % 1000, &mut random), Ordering::Relaxed);
+                header.used.store(likely(random.next() % 5000, &mut random), Ordering::Relaxed);
+                header.lost.store(random.next() % 100, Ordering::Relaxed);
+            }
+            for _ in 0..200 {
+                let at = random.next() as usize % (geometry.size() - 2 * PAGE - 8);
+                // SAFETY: the offset lies in the CPU's data, eight bytes or more before their end.
+                unsafe {
+                    region.cpu(0).data(0).add(at).cast::<u64>().write_unaligned(random.next() % (1 << 50))
+                };
+            }
+            for counter in control.committed.iter().take(4).chain(&control.lost) {
+                counter.store(random.next() % 20_000, Ordering::Relaxed);
+            }
+            let head = control.head.load(Ordering::Relaxed);
+            let jump = if random.next().is_multiple_of(8) { random.next() } else { random.next() % 8000 };
+            control.head.store(head.wrapping_add(jump), Ordering::Relaxed);
+            drain.poll(&mut trace, &clock, Duration::ZERO, Duration::ZERO).unwrap();
+        }
+        drain.finish(&mut trace, &clock).unwrap();
+        let summary = drain.summary();
+        assert!(drain.damages().count() == 1 && summary[0].lost > 0, "seed {seed}: {summary:?}");
+    }
+}
+
+#[test]
+fn what_a_dead_process_had_not_committed_is_counted_lost() {
+    let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = UserTrace::new(folder.path(), [1; 16]).unwrap();
+    let geometry = Geometry::new(1, 4, 4096).unwrap();
+    let mut drain = Drain::new("pid1".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
+    let region = drain.region();
+    let emit = |count: u64| {
+        for number in 0..count {
+            let payload = number.to_le_bytes();
+            let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+            // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
+            unsafe { smp::write(&region, 0, 1, 1, &segments) }.unwrap();
+        }
+    };
+    emit(10);
+    drain.poll(&mut trace, &clock, Duration::ZERO, Duration::ZERO).unwrap();
+    assert_eq!(drain.summary()[0].events, 10);
+    emit(5);
+    // Reserved, and then its writer was killed.
+    region.cpu(0).control().head.fetch_add(20, Ordering::Relaxed);
+    emit(3);
+    drain.finish(&mut trace, &clock).unwrap();
+    let summary = drain.summary();
+    assert_eq!((summary[0].events, summary[0].lost), (15, 1), "{summary:?}");
+    let losses: Vec<_> = drain.losses().collect();
+    assert_eq!(losses.len(), 1);
+    assert_eq!(losses[0].reason, "process died while emitting");
+    assert!(losses[0].begin < losses[0].end);
+}
