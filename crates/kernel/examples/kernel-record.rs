@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::thread::sleep;
 use tracewing_ctf::model::ClockClass;
-use tracewing_kernel::{DEFAULT_BUFFER_KIB, KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope};
+use tracewing_kernel::{KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope, default_buffer_kib};
 
 fn main() -> ExitCode {
     match run() {
@@ -31,7 +31,7 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
         clock: KernelClock::Mono,
         clock_class: ClockClass::new("monotonic", 1_000_000_000),
         uuid: *b"kernel-record-ex",
-        buffer_kib: DEFAULT_BUFFER_KIB,
+        buffer_kib: default_buffer_kib(),
         env: Vec::new(),
     };
     let mut words = std::env::args().skip(1).peekable();
