@@ -1,2 +1,69 @@
-//! (to be written)
-fn main() {}
+//! The project's chores: `cargo xtask demo`, `test`, `bench` and `tidy`.
+//!
+//! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
+//! `packages.rs`.
+
+mod bench;
+mod demo;
+mod packages;
+mod steps;
+mod test;
+mod tidy;
+
+use anyhow::{Context, Result};
+use clap::{Parser, Subcommand};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+/// Everything there is to do around the code. Needs Debian 12 (or similar) and rustup's stable toolchain.
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    bin_name = "cargo xtask",
+    disable_help_subcommand = true,
+    after_help = "Examples:\n  \
+        cargo xtask demo                     record the example server and look at the recording\n  \
+        cargo xtask test                     what continuous integration runs; installs what it needs\n  \
+        cargo xtask test --filter decode     only the tests whose names contain `decode`\n  \
+        cargo xtask tidy                     the house rules alone, in a second\n  \
+        cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc"
+)]
+struct Arguments {
+    #[command(subcommand)]
+    chore: Chore,
+}
+
+#[derive(Subcommand)]
+enum Chore {
+    /// Record a multi-threaded server under load, with the kernel's view of it, and show what came out
+    Demo(demo::Options),
+    /// Install what the tests need, then check format, lints and house rules and run all tests
+    Test(test::Options),
+    /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
+    Tidy,
+    /// Compare with other tracers on this machine
+    #[command(subcommand)]
+    Bench(bench::Comparison),
+}
+
+fn main() -> ExitCode {
+    let outcome = match Arguments::parse().chore {
+        Chore::Demo(options) => demo::run(&options),
+        Chore::Test(options) => test::run(&options),
+        Chore::Tidy => tidy::run(),
+        Chore::Bench(comparison) => bench::run(&comparison),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// The project's root: the folder above this package.
+fn root() -> Result<PathBuf> {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    Ok(package.parent().context("the package xtask has no parent folder")?.to_path_buf())
+}

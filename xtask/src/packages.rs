@@ -1,0 +1,119 @@
+//! What the chores need from the distribution, and how it gets there: the one list of Debian packages, each with its
+//! reason, and their installation by apt.
+//!
+//! Only what is missing is installed, so nothing here needs a network once everything is there.
+
+use anyhow::{Context, Result, bail};
+use std::process::Command;
+
+/// A Debian package and why a chore wants it.
+#[derive(Clone, Copy)]
+pub struct Package {
+    name: &'static str,
+    reason: &'static str,
+}
+
+const GCC: Package =
+    Package { name: "gcc", reason: "links Rust programs, builds the C peers and test programs" };
+const LIBC_DEV: Package = Package { name: "libc6-dev", reason: "C headers and start files to link with" };
+const BABELTRACE: Package =
+    Package { name: "babeltrace2", reason: "reads our traces: the oracle of the tests" };
+const PYTHON_BT2: Package =
+    Package { name: "python3-bt2", reason: "writes CTF traces for the tests to read" };
+const LTTNG_TOOLS: Package =
+    Package { name: "lttng-tools", reason: "records traces to read and to compare with" };
+const LTTNG_UST: Package =
+    Package { name: "liblttng-ust-dev", reason: "C tracepoints to read and to compare with" };
+const GDB: Package = Package { name: "gdb", reason: "steps through the event path in the tests" };
+
+/// What `cargo xtask test` needs.
+pub const FOR_TESTS: &[Package] = &[GCC, LIBC_DEV, BABELTRACE, PYTHON_BT2, LTTNG_TOOLS, LTTNG_UST, GDB];
+
+/// What `cargo xtask bench record` needs.
+pub const FOR_BENCH: &[Package] = &[GCC, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
+
+/// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
+pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
+
+/// Installs those of `wanted` that are missing. On a system without dpkg it says what is wanted and succeeds, since
+/// the same tools may be there under other names; what then is absent shows as skipped tests.
+pub fn ensure(wanted: &[Package]) -> Result<()> {
+    if !is_debian() {
+        println!(
+            "packages: this is not Debian; install the equivalents of these yourself, or see tests skipped:"
+        );
+        for package in wanted {
+            println!("  {:18} {}", package.name, package.reason);
+        }
+        return Ok(());
+    }
+    let missing: Vec<Package> =
+        wanted.iter().copied().filter(|package| !is_installed(package.name)).collect();
+    if missing.is_empty() {
+        return Ok(());
+    }
+    for package in &missing {
+        println!("packages: installing {} ({})", package.name, package.reason);
+    }
+    install(&missing)
+}
+
+fn install(missing: &[Package]) -> Result<()> {
+    let names: Vec<&str> = missing.iter().map(|package| package.name).collect();
+    let by_hand = format!("apt-get install --no-install-recommends {}", names.join(" "));
+    let prefix: &[&str] = if is_root() {
+        &[]
+    } else if on_path("sudo") {
+        &["sudo"]
+    } else {
+        bail!("these packages are missing, and neither root nor sudo is here; run as root: {by_hand}");
+    };
+    // A fresh machine or container has no package lists yet, an old one lists packages that are gone.
+    apt(prefix, &["update", "-qq"])?;
+    // Recommended packages would bring a kernel module to build; nothing here needs one.
+    let mut arguments = vec!["install", "-y", "-qq", "--no-install-recommends"];
+    arguments.extend(&names);
+    apt(prefix, &arguments).with_context(|| format!("to do it by hand, run as root: {by_hand}"))
+}
+
+fn apt(prefix: &[&str], arguments: &[&str]) -> Result<()> {
+    let mut words: Vec<&str> = prefix.to_vec();
+    words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get"]);
+    words.extend(arguments);
+    let status = Command::new(words[0])
+        .args(&words[1..])
+        .status()
+        .with_context(|| format!("cannot run {}", words[0]))?;
+    if !status.success() {
+        bail!("`{}` failed ({status})", words.join(" "));
+    }
+    Ok(())
+}
+
+fn is_debian() -> bool {
+    let release = std::fs::read_to_string("/etc/os-release").unwrap_or_default();
+    let like_debian = release
+        .lines()
+        .filter(|line| line.starts_with("ID=") || line.starts_with("ID_LIKE="))
+        .any(|line| line.contains("debian"));
+    like_debian && on_path("dpkg-query") && on_path("apt-get")
+}
+
+fn is_installed(name: &str) -> bool {
+    let query =
+        Command::new("dpkg-query").args(["--show", "--showformat=${db:Status-Status}", name]).output();
+    query.is_ok_and(|output| output.status.success() && output.stdout == b"installed")
+}
+
+fn is_root() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    // "Uid:" is followed by the real, effective, saved and file system user id.
+    status.lines().find_map(|line| line.strip_prefix("Uid:")).and_then(|ids| ids.split_whitespace().nth(1))
+        == Some("0")
+}
+
+/// Whether a program of this name is in one of the folders of `PATH`.
+pub fn on_path(program: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&path).any(|folder| folder.join(program).is_file())
+}

@@ -1,0 +1,72 @@
+//! Runs the steps of a chore one after the other, with a line and a duration for each.
+//!
+//! A failed step does not stop the ones behind it: whoever waits for a long run wants to see everything that is
+//! wrong, not the first thing.
+
+use anyhow::{Context, Result, bail};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Instant;
+
+/// The steps done so far, and those among them that failed.
+#[derive(Default)]
+pub struct Steps {
+    failed: Vec<String>,
+}
+
+impl Steps {
+    /// Does one step, says how it ended and how long it took.
+    pub fn run(&mut self, name: &str, step: impl FnOnce() -> Result<()>) {
+        println!("== {name}");
+        let begin = Instant::now();
+        let outcome = step();
+        let seconds = begin.elapsed().as_secs_f64();
+        match outcome {
+            Ok(()) => println!("== {name}: passed in {seconds:.1} s"),
+            Err(error) => {
+                println!("== {name}: FAILED in {seconds:.1} s: {error:#}");
+                self.failed.push(name.to_owned());
+            }
+        }
+    }
+
+    /// An error that names the failed steps, if there are any.
+    pub fn finish(self) -> Result<()> {
+        if !self.failed.is_empty() {
+            bail!("failed: {}", self.failed.join(", "));
+        }
+        Ok(())
+    }
+}
+
+/// Runs cargo in the project's root; its output passes through.
+pub fn cargo(arguments: &[&str]) -> Result<()> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    run(Command::new(cargo).args(arguments))
+}
+
+/// Runs a command in the project's root; its output passes through.
+pub fn run(command: &mut Command) -> Result<()> {
+    let status = command
+        .current_dir(crate::root()?)
+        .status()
+        .with_context(|| format!("cannot start {}", command.get_program().display()))?;
+    if !status.success() {
+        bail!("{} ended with {status}", command.get_program().display());
+    }
+    Ok(())
+}
+
+/// Where cargo puts what it builds.
+pub fn target_folder() -> Result<PathBuf> {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let output = Command::new(cargo)
+        .args(["metadata", "--format-version", "1", "--no-deps"])
+        .current_dir(crate::root()?)
+        .output()
+        .context("cannot start cargo metadata")?;
+    let metadata: serde_json::Value =
+        serde_json::from_slice(&output.stdout).context("cargo metadata gave no JSON")?;
+    let folder = metadata["target_directory"].as_str().context("cargo metadata names no target folder")?;
+    Ok(PathBuf::from(folder))
+}

@@ -1,0 +1,47 @@
+//! `cargo xtask test`: everything that must hold before a change is good, on a machine that has only a toolchain.
+
+use crate::packages;
+use crate::steps::{self, Steps, cargo};
+use anyhow::Result;
+use clap::Args;
+use std::process::Command;
+
+/// What `cargo xtask test` accepts.
+#[derive(Args)]
+pub struct Options {
+    /// Run only the tests whose names contain this, and no other step
+    #[arg(long, value_name = "TEXT")]
+    filter: Option<String>,
+}
+
+/// Runs all steps; fails if one of them failed.
+pub fn run(options: &Options) -> Result<()> {
+    let mut steps = Steps::default();
+    steps.run("packages", || packages::ensure(packages::FOR_TESTS));
+    if let Some(filter) = &options.filter {
+        steps.run("tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--", filter]));
+        return steps.finish();
+    }
+    steps.run("toolchain", components);
+    steps.run("format", || cargo(&["fmt", "--all", "--check"]));
+    steps.run("house rules", crate::tidy::run);
+    steps.run("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
+    steps.run("tests", || {
+        cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
+    });
+    steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
+    steps.finish()
+}
+
+/// Adds rustfmt and clippy where rustup was told to install a minimal toolchain.
+fn components() -> Result<()> {
+    for (program, component) in [("cargo-fmt", "rustfmt"), ("cargo-clippy", "clippy")] {
+        let works =
+            Command::new(program).arg("--version").output().is_ok_and(|output| output.status.success());
+        if !works {
+            println!("toolchain: adding {component}");
+            steps::run(Command::new("rustup").args(["component", "add", component]))?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,166 @@
+//! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, as a test.
+//!
+//! This file gathers the project's files and the findings; the rules stand in the files beside it, each with tests
+//! that show it failing.
+
+mod comments;
+mod lexer;
+mod licences;
+mod references;
+mod text;
+
+use anyhow::{Context, Result, bail};
+use lexer::Line;
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+
+/// Endings of the files that the rules look at.
+const ENDINGS: &[&str] = &["rs", "md", "toml", "c", "h", "py", "sh"];
+
+/// Runs every rule over the project; prints what it finds and fails if there is anything.
+pub fn run() -> Result<()> {
+    let root = crate::root()?;
+    let tree = Tree::read(&root)?;
+    let mut findings = check(&tree);
+    findings.extend(licences::check(&licences::of_dependencies(&root)?));
+    for finding in &findings {
+        println!("{finding}");
+    }
+    if !findings.is_empty() {
+        bail!("{} breaches of the house rules", findings.len());
+    }
+    println!("{} files obey the house rules", tree.files.len());
+    Ok(())
+}
+
+/// All rules that need only the files.
+fn check(tree: &Tree) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    for file in tree.files.values() {
+        text::check(file, &mut findings);
+        comments::check(file, &mut findings);
+        references::check(file, tree, &mut findings);
+    }
+    findings
+}
+
+/// One breach of one rule.
+#[derive(Debug)]
+struct Finding {
+    path: String,
+    line: usize,
+    message: String,
+}
+
+impl fmt::Display for Finding {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}:{}: {}", self.path, self.line, self.message)
+    }
+}
+
+/// A file of the project. `lines` is empty unless it is Rust.
+struct File {
+    path: String,
+    text: String,
+    lines: Vec<Line>,
+}
+
+impl File {
+    fn new(path: &str, text: &str) -> Self {
+        let lines = if path.ends_with(".rs") { lexer::split(text) } else { Vec::new() };
+        Self { path: path.to_owned(), text: text.to_owned(), lines }
+    }
+
+    fn is_rust(&self) -> bool {
+        self.path.ends_with(".rs")
+    }
+
+    fn finding(&self, line: usize, message: impl Into<String>) -> Finding {
+        Finding { path: self.path.clone(), line, message: message.into() }
+    }
+}
+
+/// The project's files by path relative to its root, and the paths of its folders.
+struct Tree {
+    files: BTreeMap<String, File>,
+    /// Every path there is, whatever its ending.
+    paths: Vec<String>,
+}
+
+impl Tree {
+    fn read(root: &Path) -> Result<Self> {
+        let mut tree = Self { files: BTreeMap::new(), paths: Vec::new() };
+        tree.read_folder(root, "")?;
+        Ok(tree)
+    }
+
+    fn read_folder(&mut self, folder: &Path, prefix: &str) -> Result<()> {
+        let entries =
+            std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))?;
+        for entry in entries {
+            let entry = entry?;
+            let name = entry.file_name().to_string_lossy().into_owned();
+            let path = if prefix.is_empty() { name.clone() } else { format!("{prefix}/{name}") };
+            if entry.file_type()?.is_dir() {
+                if name != ".git" && !name.starts_with("target") {
+                    self.paths.push(path.clone());
+                    self.read_folder(&entry.path(), &path)?;
+                }
+                continue;
+            }
+            if ENDINGS.iter().any(|ending| name.ends_with(&format!(".{ending}"))) {
+                let text =
+                    std::fs::read_to_string(entry.path()).with_context(|| format!("cannot read {path}"))?;
+                self.files.insert(path.clone(), File::new(&path, &text));
+            }
+            self.paths.push(path);
+        }
+        Ok(())
+    }
+
+    /// Whether a path, or the end of one, names a file or folder of the project.
+    fn has(&self, reference: &str) -> bool {
+        let reference = reference.trim_start_matches("./").trim_end_matches('/');
+        self.paths.iter().any(|path| {
+            path.strip_suffix(reference).is_some_and(|before| before.is_empty() || before.ends_with('/'))
+        })
+    }
+}
+
+#[cfg(test)]
+impl Tree {
+    fn of(files: &[(&str, &str)]) -> Self {
+        let mut tree = Self { files: BTreeMap::new(), paths: Vec::new() };
+        for (path, text) in files {
+            tree.files.insert((*path).to_owned(), File::new(path, text));
+            tree.paths.push((*path).to_owned());
+        }
+        tree
+    }
+}
+
+/// The messages of all rules for one file.
+#[cfg(test)]
+fn messages(path: &str, text: &str) -> Vec<String> {
+    check(&Tree::of(&[(path, text)])).iter().map(ToString::to_string).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clean_file_has_no_findings() {
+        assert_eq!(messages("a.rs", "//! Does one thing.\n\nfn one() {}\n"), Vec::<String>::new());
+    }
+
+    #[test]
+    fn paths_match_at_component_borders() {
+        let tree = Tree::of(&[("crates/ring/src/reader.rs", "")]);
+        assert!(tree.has("crates/ring/src/reader.rs"));
+        assert!(tree.has("src/reader.rs"));
+        assert!(tree.has("reader.rs"));
+        assert!(!tree.has("ader.rs"));
+    }
+}
