@@ -231,6 +231,28 @@ fn packet_errors_say_where_after_what_came_before() {
 }
 
 #[test]
+fn the_clock_goes_on_from_the_end_of_the_packet_before() {
+    let class = parse(
+        "clock { name = c; };
+         stream { packet.context := struct { integer { size = 8; } packet_size; integer { size = 16; } timestamp_end; };
+                  event.header := struct { integer { size = 8; map = clock.c.value; } t; }; };
+         event { };",
+    )
+    .unwrap();
+    let data = [32, 3, 5, 250, 32, 4, 0, 6];
+    let mut reader = StreamReader::new(Decoder::new(Arc::new(class)).unwrap(), data);
+    let mut stamps = Vec::new();
+    loop {
+        match reader.advance().unwrap() {
+            Step::Event => stamps.push(reader.event().clock_value().unwrap()),
+            Step::End => break,
+            Step::Packet | Step::PacketEnd => {}
+        }
+    }
+    assert_eq!(stamps, [250, 0x306]);
+}
+
+#[test]
 fn a_stream_read_packet_by_packet_is_the_same() {
     let class = parse(
         "clock { name = c; };

@@ -1,4 +1,7 @@
-//! tracewing's own packet layout, read back by babeltrace2.
+//! tracewing's own packet layout, read back by babeltrace2 and by this crate's decoder.
+
+#[cfg(feature = "read")]
+mod common;
 
 use std::path::Path;
 use std::process::Command;
@@ -129,6 +132,8 @@ fn babeltrace(name: &str, trace: &TraceClass, records: &[u8]) -> Option<String> 
         return None;
     };
     assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{}", tsdl::print(trace));
+    #[cfg(feature = "read")]
+    common::same_as_babeltrace(&folder.0);
     Some(String::from_utf8(run.stdout).unwrap())
 }
 

@@ -322,6 +322,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
                 format!("the packet is {size} bytes long, but only {} are there: cut short", available / 8),
             ));
         }
+        // Stamps of fewer bits in the next packet count from here, should that have no begin stamp.
+        self.marks.clock = self.marks.clock.max(packet.end.unwrap_or(0));
         self.state = State::BetweenPackets;
         Ok(Step::PacketEnd)
     }
