@@ -108,7 +108,7 @@ pub struct Merge<'r> {
 enum Head {
     None,
     Item(Item),
-    Failed(Error),
+    Failed(Box<Error>),
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -180,10 +180,15 @@ impl<'r> Merge<'r> {
         } else if let Some(stream) = self.current.take()
             && let Some(key) = self.refill(stream)
         {
-            // A stream often goes on alone for a while; then the heap is left as it is.
-            match self.heap.peek() {
-                Some(Reverse(next)) if self.ambiguous || *next < key => self.heap.push(Reverse(key)),
-                _ => return self.give(key),
+            if self.ambiguous {
+                self.heap.push(Reverse(key));
+            } else {
+                // The usual cases: the stream goes on alone, or changes places with the next one.
+                let first = match self.heap.peek_mut() {
+                    Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
+                    _ => key,
+                };
+                return self.give(first);
             }
         }
         let Some(Reverse(key)) = self.heap.pop() else { return Ok(None) };
@@ -201,7 +206,7 @@ impl<'r> Merge<'r> {
             let failed = std::mem::replace(&mut self.heads[key.stream], Head::None);
             self.heap.clear();
             return match failed {
-                Head::Failed(error) => Err(error),
+                Head::Failed(error) => Err(*error),
                 Head::None | Head::Item(_) => Ok(None),
             };
         }
@@ -227,7 +232,7 @@ impl<'r> Merge<'r> {
             }
             Err(error) => {
                 let last = self.last_given(stream);
-                (Head::Failed(error), last)
+                (Head::Failed(Box::new(error)), last)
             }
         };
         self.heads[stream] = head;

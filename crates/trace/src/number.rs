@@ -36,6 +36,17 @@ pub(crate) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
     out.extend_from_slice(&digits[start..]);
 }
 
+/// Writes `value`, which is below 10^9, as nine digits.
+#[inline]
+pub(crate) fn nine(digits: &mut [u8; 9], mut value: u32) {
+    for at in [7, 5, 3, 1] {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    digits[0] = b'0' + value as u8;
+}
+
 /// Writes the digits at the end of `digits`; returns where they start.
 #[inline]
 fn fill(digits: &mut [u8; 20], mut value: u64) -> usize {

@@ -30,6 +30,8 @@ pub(crate) struct StampPrinter {
     second: Option<i64>,
     text: Vec<u8>,
     warned_of_negative: bool,
+    /// Whether stamps are printed as most people want them: time of day, distance, no names.
+    usual: bool,
 }
 
 impl StampPrinter {
@@ -43,11 +45,44 @@ impl StampPrinter {
             second: None,
             text: Vec::new(),
             warned_of_negative: false,
+            usual: style.clock == ClockStyle { zone: style.clock.zone, ..ClockStyle::default() }
+                && style.delta
+                && !style.names.header,
         }
     }
 
     /// Appends an event's stamp, and its distance from the previous event.
+    #[inline]
     pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
+        if self.usual && self.last != NONE && self.second == Some(stamp.ns / NS_PER_S) && stamp.ns >= 0 {
+            let distance = (stamp.ns as u64).wrapping_sub(self.last);
+            if distance < NS_PER_S as u64 {
+                return self.usual_event(out, stamp.ns as u64, distance as u32);
+            }
+        }
+        self.any_event(out, stamp);
+    }
+
+    /// `[04:25:40.934685633] (+0.000000451) ` in a second that has been printed before, in one piece.
+    #[inline]
+    fn usual_event(&mut self, out: &mut Vec<u8>, ns: u64, distance: u32) {
+        let mut text = *b"[hh:mm:ss.nnnnnnnnn] (+0.nnnnnnnnn) ";
+        if let (Some(time), Some(digits)) = (self.text.first_chunk::<8>(), text[1..].first_chunk_mut()) {
+            *digits = *time;
+        }
+        if let Some(digits) = text[10..].first_chunk_mut() {
+            number::nine(digits, (ns % NS_PER_S as u64) as u32);
+        }
+        if let Some(digits) = text[25..].first_chunk_mut() {
+            number::nine(digits, distance);
+        }
+        self.last = ns;
+        self.distance = distance.into();
+        out.extend_from_slice(&text);
+    }
+
+    /// The same in every style.
+    fn any_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
         out.extend_from_slice(if self.names { b"timestamp = " } else { b"[" });
         let now = if self.clock.cycles {
             number::padded::<20>(out, stamp.cycles);

@@ -17,6 +17,8 @@ pub struct TextPrinter {
     frames: Frames,
     /// Per trace what comes between stamp and log level, behind a stamp and without one.
     prefixes: Vec<[Prefix; 2]>,
+    /// Per stream, by the index of the event class: all that comes between stamp and contexts.
+    heads: Vec<Vec<Vec<u8>>>,
     /// Per stream the packet context.
     packets: Vec<PacketText>,
     /// Print forms and units, where payloads are printed by them.
@@ -46,6 +48,7 @@ impl TextPrinter {
             stamps: StampPrinter::new(&style),
             frames: Frames::default(),
             prefixes: recording.traces().iter().map(both).collect(),
+            heads: vec![Vec::new(); recording.streams().len()],
             packets: std::iter::repeat_with(PacketText::default).take(recording.streams().len()).collect(),
             forms: None,
         }
@@ -102,31 +105,47 @@ impl TextPrinter {
 
     /// Appends everything up to the event's name and the colon behind it.
     fn head(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
-        let names = self.style.names.header;
         if let Some(stamp) = event.stamp() {
             self.stamps.event(out, stamp);
         }
+        let index = event.decoded().class_index();
+        let known = self.heads[event.stream_index()].get(index).filter(|head| !head.is_empty());
+        match known {
+            Some(head) => out.extend_from_slice(head),
+            None => {
+                let head = self.class_head(event);
+                out.extend_from_slice(&head);
+                let heads = &mut self.heads[event.stream_index()];
+                if heads.len() <= index {
+                    heads.resize(index + 1, Vec::new());
+                }
+                heads[index] = head;
+            }
+        }
+    }
+
+    /// What comes between the stamp and the contexts of all events of this stream and class.
+    fn class_head(&self, event: &EventRef<'_>) -> Vec<u8> {
+        let names = self.style.names.header;
         let stamped = event.stamp().is_some();
         let comma = stamped && names;
         let prefix = &self.prefixes[event.trace_index()][usize::from(!stamped)];
-        out.extend_from_slice(&prefix.text);
-        let mut head = Head { out, names, comma, printed: prefix.printed };
+        let mut text = prefix.text.clone();
+        let mut head = Head { out: &mut text, names, comma, printed: prefix.printed };
         let class = event.decoded().class();
-        if self.style.fields.log_level || self.style.fields.emf {
-            head.class(&self.style.fields, class);
-        }
-        let printed = head.printed;
-        if printed && !names {
-            out.push(b' ');
+        head.class(&self.style.fields, class);
+        if head.printed && !names {
+            text.push(b' ');
         }
         if comma {
-            out.extend_from_slice(b", ");
+            text.extend_from_slice(b", ");
         }
         if names {
-            out.extend_from_slice(b"name = ");
+            text.extend_from_slice(b"name = ");
         }
-        out.extend_from_slice(class.name.as_deref().unwrap_or("<unknown>").as_bytes());
-        out.extend_from_slice(if names { b", " } else { b": " });
+        text.extend_from_slice(class.name.as_deref().unwrap_or("<unknown>").as_bytes());
+        text.extend_from_slice(if names { b", " } else { b": " });
+        text
     }
 
     /// Appends a loss as the warning that babeltrace2 prints on its standard error.

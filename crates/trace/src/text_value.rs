@@ -84,6 +84,7 @@ impl<'p> ValuePrinter<'p> {
     }
 
     /// Prints what comes before a value: separator, and name or index.
+    #[inline]
     pub(crate) fn lead(&mut self, name: Option<&str>) {
         let Some(frame) = self.frames.0.last_mut() else { return };
         let index = frame.printed;
@@ -92,7 +93,12 @@ impl<'p> ValuePrinter<'p> {
         if frame.kind == Kind::Variant {
             return;
         }
-        self.out.extend_from_slice(if index == 0 { b" " } else { b", " });
+        // Lengths that are known when this is compiled need no call to copy.
+        if index == 0 {
+            self.out.push(b' ');
+        } else {
+            self.out.extend_from_slice(b", ");
+        }
         if !self.names {
             return;
         }
