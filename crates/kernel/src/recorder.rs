@@ -92,6 +92,8 @@ pub struct KernelRecorder {
     clock: KernelClock,
     scope: Scope,
     notices: Vec<String>,
+    /// Whether a poll has met an error.
+    failed: bool,
 }
 
 impl KernelRecorder {
@@ -128,6 +130,7 @@ impl KernelRecorder {
             clock: options.clock,
             scope: options.scope,
             notices,
+            failed: false,
         };
         if recorder.scope == Scope::System {
             recorder.instance.set("tracing_on", "1")?;
@@ -164,9 +167,12 @@ impl KernelRecorder {
     /// end the recording with [`KernelRecorder::finish`].
     pub fn poll(&mut self, flush: bool) -> Result<Progress, Error> {
         for cpu in &mut self.cpus {
-            cpu.drain(&self.programs, &mut self.trace)?;
-            if flush {
-                cpu.stream.end_packet(&mut self.trace)?;
+            let drained = cpu.drain(&self.programs, &mut self.trace);
+            let flushed =
+                drained.and_then(|()| if flush { cpu.stream.end_packet(&mut self.trace) } else { Ok(()) });
+            if let Err(error) = flushed {
+                self.failed = true;
+                return Err(error);
             }
         }
         Ok(self.progress())
@@ -183,29 +189,44 @@ impl KernelRecorder {
         })
     }
 
-    /// Stops, writes what is left, and removes the instance.
+    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as lost, and said
+    /// in [`Summary::notices`] unless [`KernelRecorder::poll`] has said it.
     ///
     /// # Errors
-    /// What fails in tracefs or in the folder, the first of several; the instance is removed also then.
+    /// What fails in tracefs; the instance is removed also then.
     pub fn finish(mut self) -> Result<Summary, Error> {
         let stopped = self.instance.set("tracing_on", "0");
         let drained = stopped.and_then(|()| self.drain_rest());
         let streams = self.cpus.iter().map(|cpu| cpu.stream.summary().clone()).collect();
-        let Self { cpus, instance, mut notices, .. } = self;
+        let Self { cpus, instance, mut notices, failed, .. } = self;
         drop(cpus);
         if let Err(error) = instance.remove() {
             notices.push(format!("{error}; the next recording removes it"));
         }
-        drained?;
+        match drained {
+            Ok(()) => {}
+            Err(Error::Write { .. }) if failed => {}
+            Err(error @ Error::Write { .. }) => notices.push(error.to_string()),
+            Err(error) => return Err(error),
+        }
         Ok(Summary { streams, notices })
     }
 
+    /// Goes on after a failed write, so that what is lost by it is counted; returns the first such error.
     fn drain_rest(&mut self) -> Result<(), Error> {
+        let mut written = Ok(());
         for cpu in &mut self.cpus {
-            cpu.drain_all(&self.programs, &mut self.trace)?;
-            cpu.stream.finish(self.clock.now(), &mut self.trace)?;
+            loop {
+                match cpu.drain_all(&self.programs, &mut self.trace) {
+                    Ok(()) => break,
+                    // The page that met it is consumed, and no new ones come.
+                    Err(error @ Error::Write { .. }) => written = written.and(Err(error)),
+                    Err(error) => return Err(error),
+                }
+            }
+            written = written.and(cpu.stream.finish(self.clock.now(), &mut self.trace));
         }
-        Ok(())
+        written
     }
 }
 

@@ -125,13 +125,15 @@ impl Stream {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
-    /// Converts a page.
+    /// Converts a page. All of it also where a packet could not be written, whose events are counted as lost then; the
+    /// first such error is returned.
     pub(crate) fn page<S: Sink>(
         &mut self,
         page: &Page<'_>,
         programs: &Programs,
         sink: &mut S,
     ) -> Result<(), S::Error> {
+        let mut written = Ok(());
         let mut gap_at = self.next_gap();
         for record in page.records() {
             let Ok(record) = record else {
@@ -139,7 +141,7 @@ impl Stream {
                 break;
             };
             if record.stamp >= gap_at {
-                self.close_gaps(record.stamp, sink)?;
+                written = written.and(self.close_gaps(record.stamp, sink));
                 gap_at = self.next_gap();
             }
             match programs.find(record.data) {
@@ -150,12 +152,12 @@ impl Stream {
                         gap_at = self.next_gap();
                     }
                     if self.out.len() >= PACKET_SIZE {
-                        self.end_packet(sink)?;
+                        written = written.and(self.end_packet(sink));
                     }
                 }
             }
         }
-        Ok(())
+        written
     }
 
     #[inline]
@@ -233,14 +235,14 @@ impl Stream {
 
     /// Ends the stream at the time `now`: what is lost at its end is told by a packet without events.
     pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
-        self.end_packet(sink)?;
+        let mut written = self.end_packet(sink);
         if let Some(gap) = self.gaps.last() {
             let now = now.max(self.last).max(gap.at);
-            self.close_gaps(now, sink)?;
+            written = written.and(self.close_gaps(now, sink));
             (self.begin, self.last) = (now, now);
-            self.write(sink)?;
+            written = written.and(self.write(sink));
         }
-        Ok(())
+        written
     }
 
     fn write<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {

@@ -57,6 +57,8 @@ fn every_kind_of_record_is_decoded() {
         .word(99)
         .head(29, 1)
         .word(4)
+        .head(1, 6)
+        .word(45)
         .head(31, 9)
         .word(1 << 20)
         .head(1, 0)
@@ -75,6 +77,7 @@ fn every_kind_of_record_is_decoded() {
                 (1005, words(&[21, 22])),
                 (extended, words(&[31])),
                 (extended + 4, words(&[41, 42])),
+                (extended + 4 + 7 + 6, words(&[45])),
                 ((1 << 47) + 9, words(&[51])),
             ]
         )

@@ -189,6 +189,18 @@ fn what_could_not_be_written_is_lost() {
     );
 }
 
+#[test]
+fn a_full_disk_does_not_hide_what_is_lost_elsewhere() {
+    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Collect { full: true, ..Collect::default() });
+    stream.expect_gap(None, 120, 7);
+    let bytes = page(100, &[(100, 5, 1), (150, 5, 2)]);
+    let result = stream.page(&Page::parse(&layout(), &bytes).unwrap(), &programs(), &mut sink);
+    assert_eq!(result, Err("full"));
+    stream.expect_gap(None, 200, 9);
+    assert_eq!(stream.finish(300, &mut sink), Err("full"));
+    assert_eq!(stream.summary().losses.events, 1 + 7 + 1 + 9);
+}
+
 proptest! {
     #[test]
     fn any_pages_give_a_stream_whose_stamps_never_go_back(
