@@ -9,7 +9,6 @@ mod output;
 mod record;
 mod record_summary;
 
-use anstyle::{AnsiColor, Style};
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
 
@@ -53,8 +52,7 @@ fn main() -> ExitCode {
         if output::is_broken_pipe(&error) {
             return ExitCode::SUCCESS;
         }
-        let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-        anstream::eprintln!("{style}error{style:#}: {error:#}");
+        output::print_error(&error);
         ExitCode::FAILURE
     })
 }

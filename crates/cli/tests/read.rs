@@ -1,0 +1,130 @@
+//! `tracewing list` and `tracewing info` as a shell sees them: output, exit status, what goes to standard error.
+
+#[path = "../../trace/tests/common/mod.rs"]
+mod common;
+
+use common::{Packet, class, tick, write_trace};
+use std::io::Read;
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn tracewing(args: &[&str], trace: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(args).arg(trace).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A trace of `events` events and 3 lost ones.
+fn trace(folder: &Path, events: u32) {
+    let ticks: Vec<_> = (0..events).map(|number| tick(1000 + u64::from(number), number)).collect();
+    let mut bytes = Packet::new(1, 0, 1000, 2_000_000).bytes(&ticks);
+    bytes.extend(Packet { seq: 1, discarded: 3, ..Packet::new(1, 0, 2_000_000, 3_000_000) }.bytes(&[]));
+    write_trace(folder, &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+}
+
+#[test]
+fn events_go_to_stdout_and_losses_to_stderr() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 3);
+    let output = tracewing(&["list", "--clock-seconds", "-n", "2", "-e", "test:*"], folder.path());
+    assert!(output.status.success());
+    assert_eq!(
+        text(&output.stdout),
+        "[1795235140.123457789] (+?.?????????) test:tick: { cpu_id = 0 }, { tid = 7 }, { n = 0 }\n\
+         [1795235140.123457790] (+0.000000001) test:tick: { cpu_id = 0 }, { tid = 7 }, { n = 1 }\n"
+    );
+    let output = tracewing(&["list", "--clock-seconds"], folder.path());
+    let warning = text(&output.stderr);
+    assert!(
+        warning.starts_with("WARNING: Tracer discarded 3 events between [1795235140.125456789]"),
+        "{warning}"
+    );
+}
+
+#[test]
+fn a_reader_that_goes_away_is_no_error() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 20_000);
+    for args in [["list", "--format=text"], ["list", "--format=json"]] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+            .args(args)
+            .arg(folder.path())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut some = [0; 100];
+        child.stdout.take().unwrap().read_exact(&mut some).unwrap();
+        let output = child.wait_with_output().unwrap();
+        assert!(output.status.success(), "{}", output.status);
+        assert_eq!(text(&output.stderr), "");
+    }
+}
+
+#[test]
+fn damage_is_an_error_behind_what_precedes_it() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 3);
+    let file = folder.path().join("s0");
+    let bytes = std::fs::read(&file).unwrap();
+    std::fs::write(&file, &bytes[..bytes.len() - 20]).unwrap();
+    for command in ["list", "info"] {
+        let output = tracewing(&[command], folder.path());
+        assert_eq!(output.status.code(), Some(1));
+        let error = text(&output.stderr);
+        assert!(
+            error.starts_with("error: ") && error.contains("s0, byte 156: packet 1 claims 108 bytes"),
+            "{error}"
+        );
+        assert!(text(&output.stdout).contains("test:tick"));
+    }
+}
+
+#[test]
+fn what_is_no_trace_or_no_time_is_said_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for command in ["list", "info"] {
+        let output = tracewing(&[command], folder.path());
+        assert_eq!((output.status.code(), output.stdout.len()), (Some(1), 0));
+        assert!(text(&output.stderr).contains("no file `metadata`"));
+    }
+    trace(folder.path(), 1);
+    let output = tracewing(&["list", "--from", "yesterday"], folder.path());
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).contains("`yesterday` is not a time"));
+    let output = tracewing(&["list", "--names", "some"], folder.path());
+    assert!(text(&output.stderr).contains("unknown name `some`"));
+}
+
+#[test]
+fn info_in_tables_and_in_json() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 5);
+    let output = tracewing(&["info", "--clock-gmt"], folder.path());
+    let tables = text(&output.stdout);
+    assert!(!tables.contains('\u{1b}'), "colours belong on a terminal: {tables:?}");
+    for part in ["2026-11-21 04:25:40.123457789", "tsc, 1000000000 Hz", "test:tick", "n u32", "3 events from"]
+    {
+        assert!(tables.contains(part), "{part} is not in\n{tables}");
+    }
+    let output = tracewing(&["info", "--format", "json"], folder.path());
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(report["traces"][0]["streams"][0]["lost_events"], 3);
+    assert_eq!(report["traces"][0]["event_classes"][0]["count"], 5);
+}
+
+#[test]
+fn help_and_completions() {
+    for command in ["list", "info"] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_tracewing")).args([command, "--help"]).output().unwrap();
+        assert!(text(&output.stdout).contains("Examples:"));
+    }
+    for shell in ["bash", "zsh", "fish"] {
+        let output =
+            Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["completions", shell]).output().unwrap();
+        assert!(text(&output.stdout).contains("clock-cycles"), "{shell}");
+    }
+}
