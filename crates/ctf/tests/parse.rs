@@ -199,6 +199,26 @@ fn what_cannot_be_decoded_is_refused_before_decoding() {
 }
 
 #[test]
+fn byte_order_changes_only_between_bytes() {
+    let number = |size: u32, order| format!("integer {{ size = {size}; align = 1; byte_order = {order}; }}");
+    for (first, second, same) in [("le", "be", false), ("be", "le", false), ("le", "le", true)] {
+        for (size, whole) in [(4, false), (8, true)] {
+            let members = format!("{} a; struct {{ {} b; }} s;", number(size, first), number(size, second));
+            let class = parse(&format!("event {{ fields := struct {{ {members} }}; }};")).unwrap();
+            let data = vec![0x21; size as usize / 4];
+            let mut reader = StreamReader::new(Decoder::new(Arc::new(class)).unwrap(), data);
+            assert_eq!(reader.advance(), Ok(Step::Packet));
+            match reader.advance() {
+                Ok(Step::Event) => assert!(same || whole, "{members}"),
+                other => {
+                    assert!(other.unwrap_err().to_string().contains("field `b`: its byte order"), "{members}")
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn hostile_lengths_end_quickly() {
     // Sequences of nothing, nested: 2^32 elements of 2^32 elements of no size.
     let class = parse(

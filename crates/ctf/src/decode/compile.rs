@@ -24,6 +24,8 @@ pub struct Decoder {
     pub(super) streams: Vec<Stream>,
     /// How many values the programs keep for lengths and tags.
     pub(super) slots: usize,
+    /// Whether packed fields of both byte orders might share a byte, which has to be looked at then.
+    pub(super) mixed: bool,
 }
 
 /// A compiled data stream class; its index is that of the class.
@@ -52,6 +54,15 @@ pub(super) struct EventPrograms {
 }
 
 impl Stream {
+    fn programs(&mut self) -> impl Iterator<Item = &mut Program> {
+        let events =
+            self.events.iter_mut().flat_map(|event| [&mut event.specific_context, &mut event.payload]);
+        [&mut self.packet_context, &mut self.event_header, &mut self.common_context]
+            .into_iter()
+            .chain(events)
+            .flatten()
+    }
+
     /// The event record class with this id.
     #[inline]
     pub(super) fn event_by_id(&self, id: u64) -> Option<usize> {
@@ -71,7 +82,13 @@ impl Decoder {
     /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that the decoder
     /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat.
     pub fn new(class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
-        let mut compiler = Compiler { programs: Default::default(), slots: 0, place: String::new() };
+        let mut compiler = Compiler {
+            programs: Default::default(),
+            slots: 0,
+            place: String::new(),
+            packed: [false; 2],
+            ragged: [false; 2],
+        };
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
         let header_lacks =
             |name| class.packet_header.as_ref().is_none_or(|header| header.member(name).is_none());
@@ -86,8 +103,15 @@ impl Decoder {
             streams.push(compiler.stream(&class, stream)?);
         }
         let slots = compiler.slots as usize;
-        let packet_header = compiler.programs[Scope::PacketHeader as usize].take();
-        Ok(Arc::new(Decoder { class, packet_header, streams, slots }))
+        let mut packet_header = compiler.programs[Scope::PacketHeader as usize].take();
+        let ([le, be], [ragged_le, ragged_be]) = (compiler.packed, compiler.ragged);
+        let mixed = (le && ragged_be) || (be && ragged_le);
+        if mixed {
+            let shared = packet_header.iter_mut();
+            let programs = shared.chain(streams.iter_mut().flat_map(Stream::programs));
+            programs.flat_map(|program| &mut program.nodes).for_each(|node| node.skip = u64::MAX);
+        }
+        Ok(Arc::new(Decoder { class, packet_header, streams, slots, mixed }))
     }
 
     /// The trace class that was compiled.
@@ -102,6 +126,10 @@ pub(super) struct Compiler {
     pub(super) programs: [Option<Program>; 6],
     pub(super) slots: u32,
     place: String,
+    /// Whether there are numbers, by byte order, that may begin inside a byte.
+    packed: [bool; 2],
+    /// Whether there are numbers, by byte order, that may end inside a byte.
+    ragged: [bool; 2],
 }
 
 impl Compiler {
@@ -204,6 +232,16 @@ impl Compiler {
         let align = class.alignment();
         if !align.is_power_of_two() {
             return Err(self.field_error(name, format!("alignment {align} is no power of two")));
+        }
+        let number = match class {
+            FieldClass::Integer(class) => Some((class.size, class.byte_order)),
+            FieldClass::Enumeration(class) => Some((class.integer.size, class.integer.byte_order)),
+            FieldClass::Float(class) => Some((class.size, class.byte_order)),
+            _ => None,
+        };
+        if let Some((size, order)) = number {
+            self.packed[order as usize] |= align < 8;
+            self.ragged[order as usize] |= align < 8 || !size.is_multiple_of(8);
         }
         let kind = match class {
             FieldClass::Integer(class) => {

@@ -90,7 +90,7 @@ impl<'a> Event<'a> {
     }
 
     fn walk(&self) -> Walk<'a> {
-        Walk::new(self.packet.0, self.packet.1, self.slots)
+        Walk::new(self.decoder, self.packet.0, self.packet.1, self.slots)
     }
 
     fn compiled(&self) -> &'a Stream {

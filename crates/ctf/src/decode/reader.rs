@@ -164,7 +164,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             _ => None,
         };
         if let Some(program) = program {
-            let mut walk = Walk::new(self.packet_bytes(), self.limit, &self.slots);
+            let mut walk = Walk::new(&self.decoder, self.packet_bytes(), self.limit, &self.slots);
             // The packet's beginning has been walked; it cannot fail now.
             let _ = walk.scope(program, self.starts[scope as usize], &mut Shown(visitor));
         }
@@ -201,7 +201,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let available = data.len() as u64 * 8;
         let place = Place { index, offset };
 
-        let mut walk = Walk::new(data, available, &self.slots);
+        let mut walk = Walk::new(&self.decoder, data, available, &self.slots);
         let mut at = 0;
         if let Some(program) = &self.decoder.packet_header {
             self.starts[Scope::PacketHeader as usize] = at;
@@ -276,7 +276,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let decoder = &*self.decoder;
         let stream = &decoder.streams[self.marks.packet.data_stream_class];
         let data = &self.data.as_ref()[self.marks.packet.offset.saturating_sub(self.base) as usize..];
-        let mut walk = Walk::new(data, self.limit, &self.slots);
+        let mut walk = Walk::new(decoder, data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
         self.marks.event_id = None;
@@ -334,8 +334,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[cold]
     fn fault(&self, fault: Box<Fault>, what: &str) -> Error {
-        let cut =
-            self.marks.packet.content_bits > self.limit && !matches!(fault.cause, Cause::NoOption { .. });
+        let of_value = matches!(fault.cause, Cause::NoOption { .. } | Cause::Mixed { .. });
+        let cut = self.marks.packet.content_bits > self.limit && !of_value;
         if cut {
             let there = self.packet_bytes().len();
             let size = self.marks.packet.packet_bits / 8;
@@ -396,6 +396,9 @@ impl Place {
             Cause::NoNull { field } => format!("{}: a string without end", at_field(field)),
             Cause::TooLong { field, length } => {
                 format!("{}: {length} elements, for which the packet has no room", at_field(field))
+            }
+            Cause::Mixed { field } => {
+                format!("{}: its byte order differs from that of the field in the same byte", at_field(field))
             }
             Cause::NoOption { field, tag } => {
                 format!("{}: no option for the tag value {tag}", at_field(field))

@@ -6,8 +6,10 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use super::compile::Decoder;
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
 use super::{Compound, Value, Visitor, bits};
+use crate::model::ByteOrder;
 
 /// Elements of arrays may have no size; more of those in one scope than this are an attack.
 const MOST_EMPTY_ELEMENTS: u32 = 1 << 20;
@@ -56,6 +58,8 @@ pub(super) enum Cause {
     NoNull { field: Option<Box<str>> },
     /// More elements than the content has room for.
     TooLong { field: Option<Box<str>>, length: u64 },
+    /// A byte that fields of both byte orders share.
+    Mixed { field: Option<Box<str>> },
     /// A variant's tag selects nothing.
     NoOption { field: Option<Box<str>>, tag: i128 },
 }
@@ -66,13 +70,16 @@ pub(super) struct Walk<'a> {
     /// Where the content ends, in bits; `data` has at least as many.
     pub(super) limit: u64,
     pub(super) slots: &'a [Cell<u64>],
-    pub(super) empty: u32,
+    empty: u32,
+    /// Whether the byte order of neighbours is to be compared, and that of the number before.
+    mixed: bool,
+    last: Option<ByteOrder>,
 }
 
 impl<'a> Walk<'a> {
-    pub(super) fn new(data: &'a [u8], limit: u64, slots: &'a [Cell<u64>]) -> Self {
+    pub(super) fn new(decoder: &Decoder, data: &'a [u8], limit: u64, slots: &'a [Cell<u64>]) -> Self {
         debug_assert!(limit.div_ceil(8) <= data.len() as u64);
-        Walk { data, limit, slots, empty: 0 }
+        Walk { data, limit, slots, empty: 0, mixed: decoder.mixed, last: None }
     }
 
     /// Runs a scope's program from bit `at`; gives the bit behind it.
@@ -123,7 +130,7 @@ impl<'a> Walk<'a> {
         }
         match &node.kind {
             Kind::Integer(integer, class) => {
-                let end = self.behind(node, at, u64::from(integer.size))?;
+                let end = self.behind_number(node, at, integer.size, integer.order)?;
                 if integer.signed {
                     let value = self.signed(integer, at);
                     if S::SHOWS {
@@ -138,7 +145,7 @@ impl<'a> Walk<'a> {
                 Ok(end)
             }
             Kind::Enumeration(integer, class) => {
-                let end = self.behind(node, at, u64::from(integer.size))?;
+                let end = self.behind_number(node, at, integer.size, integer.order)?;
                 if integer.signed {
                     let value = self.signed(integer, at);
                     if S::SHOWS {
@@ -153,7 +160,7 @@ impl<'a> Walk<'a> {
                 Ok(end)
             }
             Kind::Float { size, order } => {
-                let end = self.behind(node, at, u64::from(*size))?;
+                let end = self.behind_number(node, at, *size, *order)?;
                 let bits = bits::unsigned(self.data, at, *size, *order);
                 if S::SHOWS {
                     let value = match size {
@@ -329,6 +336,24 @@ impl<'a> Walk<'a> {
             return Err(short(node, at));
         }
         Ok(at + size)
+    }
+
+    /// As [`Walk::behind`] for a number: the byte order changes only between bytes (specification 1.8.3, section 4.1.5).
+    #[inline]
+    fn behind_number(
+        &mut self,
+        node: &Node,
+        at: u64,
+        size: u32,
+        order: ByteOrder,
+    ) -> Result<u64, Box<Fault>> {
+        if self.mixed {
+            let last = self.last.replace(order);
+            if !at.is_multiple_of(8) && last.is_some_and(|last| last != order) {
+                return Err(fault(at, Cause::Mixed { field: node.name.clone() }));
+            }
+        }
+        self.behind(node, at, u64::from(size))
     }
 
     /// The `index`th member of a scope's structure, if it is no compound.
