@@ -1,6 +1,7 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
 use crate::output::{print_error, raise_file_limit};
+use crate::recorded;
 use anstyle::Style;
 use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -44,9 +45,6 @@ Examples:
 /// Losses of a stream that are listed one by one.
 const MAX_LOSSES: usize = 10;
 
-/// Keys of `tracewing.json` that are shown, if they are there.
-const NOTES: [&str; 5] = ["version", "command", "host", "begin", "end"];
-
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
@@ -70,20 +68,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<()> {
     let bold = Style::new().bold();
     for note in &report.recordings {
-        for key in NOTES {
-            match note.get(key) {
-                None | Some(serde_json::Value::Null) => {}
-                Some(serde_json::Value::String(text)) => writeln!(out, "{key:9} {text}")?,
-                Some(serde_json::Value::Array(words)) => {
-                    let words: Vec<_> = words
-                        .iter()
-                        .map(|word| word.as_str().map_or_else(|| word.to_string(), str::to_owned))
-                        .collect();
-                    writeln!(out, "{key:9} {}", words.join(" "))?;
-                }
-                Some(other) => writeln!(out, "{key:9} {other}")?,
-            }
-        }
+        recorded::print(out, note, zone)?;
     }
     if let (Some(begin), Some(end), Some(duration)) = (report.begin_ns, report.end_ns, report.duration_ns) {
         writeln!(out, "from      {}", zone.format(begin))?;
@@ -132,6 +117,9 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
         writeln!(out)?;
     }
 
+    if trace.streams.is_empty() {
+        return writeln!(out, "no streams");
+    }
     writeln!(out, "\n{bold}streams{bold:#}")?;
     let headings =
         ["stream", "cpu", "packets", "events", "bytes", "lost events", "lost packets", "seconds", "file"];

@@ -8,6 +8,7 @@ mod list;
 mod output;
 mod record;
 mod record_summary;
+mod recorded;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;

@@ -44,6 +44,22 @@ fn events_go_to_stdout_and_losses_to_stderr() {
 }
 
 #[test]
+fn stamps_are_in_the_local_zone_unless_asked_otherwise() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 1);
+    let print = |zone: &str, args: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        command.args(["list", "--clock-date", "--no-delta"]).args(args).arg(folder.path()).env("TZ", zone);
+        text(&command.output().unwrap().stdout)
+    };
+    // Written as POSIX has them, so that no zone files are needed.
+    assert!(print("EST5", &[]).starts_with("[2026-11-20 23:25:40.123457789] "));
+    assert!(print("EST5", &["--clock-gmt"]).starts_with("[2026-11-21 04:25:40.123457789] "));
+    assert!(print("<+0530>-5:30", &["--from", "09:55:40"]).starts_with("[2026-11-21 09:55:40.123457789] "));
+    assert_eq!(print("<+0530>-5:30", &["--from", "09:55:41"]), "");
+}
+
+#[test]
 fn a_reader_that_goes_away_is_no_error() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 20_000);
@@ -107,6 +123,23 @@ fn info_in_tables_and_in_json() {
     assert!(!tables.contains('\u{1b}'), "colours belong on a terminal: {tables:?}");
     for part in ["2026-11-21 04:25:40.123457789", "tsc, 1000000000 Hz", "test:tick", "n u32", "3 events from"]
     {
+        assert!(tables.contains(part), "{part} is not in\n{tables}");
+    }
+    // What the recorder noted stands at the top.
+    let note = r#"{"version": "9", "state": "cut_short", "command": ["make", "-j2"], "host": {"name": "box"},
+        "clock": {"frequency": 1000000000, "begin": {"cycles": 5, "realtime_ns": 1795235140000000005, "uncertainty_ns": 25},
+        "end": {"cycles": 1000000005, "realtime_ns": 1795235141000000002, "uncertainty_ns": 25}}}"#;
+    let parent = tempfile::tempdir().unwrap();
+    trace(&parent.path().join("user"), 5);
+    std::fs::write(parent.path().join("tracewing.json"), note).unwrap();
+    let tables = text(&tracewing(&["info", "--clock-gmt"], parent.path()).stdout);
+    for part in [
+        "tracewing 9, cut_short",
+        "make -j2",
+        "box",
+        "5 cycles at 2026-11-21 04:25:40.000000005",
+        "drift     3 ns",
+    ] {
         assert!(tables.contains(part), "{part} is not in\n{tables}");
     }
     let output = tracewing(&["info", "--format", "json"], folder.path());

@@ -1,0 +1,67 @@
+//! What a recording's `tracewing.json` says, for `tracewing info`: by whom, where and how it was made.
+//!
+//! Whatever is not there, or not as expected, is left out: the file may come from another version, or from anybody.
+
+use serde_json::Value;
+use std::io::{Result, Write};
+use tracewing_trace::Zone;
+
+/// Prints the facts that are there.
+pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    if let Some(version) = text(note, "/version") {
+        let state = text(note, "/state").filter(|state| *state != "complete");
+        let state = state.map(|state| format!(", {state}")).unwrap_or_default();
+        writeln!(out, "recorder  tracewing {version}{state}")?;
+    }
+    let words: Vec<&str> = note
+        .pointer("/command")
+        .and_then(Value::as_array)
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .collect();
+    if !words.is_empty() {
+        writeln!(out, "command   {}", words.join(" "))?;
+    }
+    if let Some(host) = text(note, "/host/name") {
+        let facts = [text(note, "/host/kernel"), text(note, "/host/machine")].into_iter().flatten();
+        let cpus = number(note, "/host/cpus").map(|cpus| format!("{cpus} CPUs"));
+        let facts: Vec<_> = facts.map(str::to_owned).chain(cpus).collect();
+        writeln!(out, "host      {host} ({})", facts.join(", "))?;
+    }
+    if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
+        writeln!(out, "programs  {} joined", processes.len())?;
+    }
+    print_calibration(out, note, zone)
+}
+
+/// What the clock showed beside real time, at begin and end, and how far they went apart.
+fn print_calibration(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let mut points = Vec::new();
+    for when in ["begin", "end"] {
+        let fact = |key: &str| number(note, &format!("/clock/{when}/{key}"));
+        if let (Some(cycles), Some(real), Some(uncertainty)) =
+            (fact("cycles"), fact("realtime_ns"), fact("uncertainty_ns"))
+        {
+            let real_text = i64::try_from(real).map(|real| zone.format(real)).unwrap_or_default();
+            writeln!(out, "clock     {cycles} cycles at {real_text}, within {uncertainty} ns ({when})")?;
+            points.push((cycles, real));
+        }
+    }
+    if let ([(first, begin), (last, end)], Some(frequency @ 1..)) =
+        (&points[..], number(note, "/clock/frequency"))
+    {
+        let by_clock = (last - first) * 1_000_000_000 / frequency;
+        writeln!(out, "drift     {} ns from begin to end", by_clock - (end - begin))?;
+    }
+    Ok(())
+}
+
+fn text<'n>(note: &'n Value, pointer: &str) -> Option<&'n str> {
+    note.pointer(pointer).and_then(Value::as_str)
+}
+
+fn number(note: &Value, pointer: &str) -> Option<i128> {
+    let value = note.pointer(pointer)?;
+    value.as_u64().map(i128::from).or_else(|| value.as_i64().map(i128::from))
+}
