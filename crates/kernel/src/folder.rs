@@ -96,7 +96,8 @@ impl Growing {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::process::Command;
+    use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
+    use std::ffi::CString;
 
     fn packet(bytes: &[u8], seq: u64) -> Packet<'_> {
         let bits = bytes.len() as u64 * 8;
@@ -121,29 +122,58 @@ mod tests {
         assert!(error.contains("metadata"), "{error}");
     }
 
-    #[test]
-    fn a_full_disk_leaves_whole_packets() {
-        let dir = tempfile::tempdir().unwrap();
-        let mount = |args: &[&str]| Command::new(args[0]).args(&args[1..]).arg(dir.path()).status();
-        if !matches!(mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "none"]), Ok(status) if status.success())
-        {
-            eprintln!("skipped: a full disk needs root, to mount a small tmpfs");
-            return;
+    /// A file system of some pages of 4 KiB, unmounted when dropped.
+    struct SmallDisk<'a>(&'a Path);
+
+    impl<'a> SmallDisk<'a> {
+        fn mount(dir: &'a Path, pages: u32) -> Option<Self> {
+            let options = CString::new(format!("size={}k", pages * 4)).unwrap();
+            match mount("none", dir, "tmpfs", MountFlags::empty(), Some(options.as_c_str())) {
+                Ok(()) => Some(Self(dir)),
+                Err(errno) => {
+                    eprintln!("skipped: cannot mount a small disk: {errno}");
+                    None
+                }
+            }
         }
+    }
+
+    impl Drop for SmallDisk<'_> {
+        fn drop(&mut self) {
+            let _ = unmount(self.0, UnmountFlags::DETACH);
+        }
+    }
+
+    /// Writes packets until the disk is full: they are there with all their index entries, and nothing else.
+    fn fill(pages: u32, packet_size: usize) -> Option<(u64, String)> {
+        let dir = tempfile::tempdir().unwrap();
+        let _disk = SmallDisk::mount(dir.path(), pages)?;
         let mut trace = KernelTrace::create(&dir.path().join("kernel"), "x").unwrap();
         let mut written = 0;
         let error = loop {
-            match trace.packet(0, &packet(&[9; 10_000], written)) {
+            match trace.packet(0, &packet(&vec![9; packet_size], written)) {
                 Ok(()) => written += 1,
-                Err(error) => break error,
+                Err(error) => break error.to_string(),
             }
         };
-        assert!(error.to_string().contains("channel_0: No space left on device"), "{error}");
         let len = |name: &str| fs::metadata(dir.path().join("kernel").join(name)).unwrap().len();
-        assert!(written > 0);
-        assert_eq!(len("channel_0"), written * 10_000);
+        assert_eq!(len("channel_0"), written * packet_size as u64);
         assert_eq!(len("index/channel_0.idx"), 16 + 72 * written);
-        drop(trace);
-        assert!(mount(&["umount"]).unwrap().success());
+        Some((written, error))
+    }
+
+    #[test]
+    fn a_full_disk_leaves_whole_packets() {
+        let Some((written, error)) = fill(16, 10_000) else { return };
+        assert!(written > 0);
+        assert!(error.contains("channel_0: No space left on device"), "{error}");
+    }
+
+    #[test]
+    fn a_packet_whose_index_entry_does_not_fit_is_cut_off() {
+        // 56 entries fill the index's first page; the 57th packet takes the last page of the disk.
+        let Some((written, error)) = fill(1 + 1 + 57, 4096) else { return };
+        assert_eq!(written, 56);
+        assert!(error.contains("channel_0.idx: No space left on device"), "{error}");
     }
 }
