@@ -72,6 +72,9 @@ pub enum Answer {
     Welcome {
         /// Size of the region to map, bytes.
         size: u64,
+        /// Other processes write to the region as well, so a forked child can go on using it. Else the child asks for
+        /// one of its own ([`Hello::rejoin`]).
+        shared: bool,
     },
     /// The program is not recorded (another version, or the recording is over).
     Refused,
@@ -79,17 +82,18 @@ pub enum Answer {
 
 impl Answer {
     /// Bytes of an encoded answer.
-    pub const SIZE: usize = 12;
+    pub const SIZE: usize = 13;
 
     /// The message's bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
-        let (tag, size) = match self {
-            Self::Welcome { size } => (WELCOME, *size),
-            Self::Refused => (REFUSED, 0),
+        let (tag, size, shared) = match self {
+            Self::Welcome { size, shared } => (WELCOME, *size, *shared),
+            Self::Refused => (REFUSED, 0, false),
         };
         let mut bytes = [0; Self::SIZE];
         bytes[0..4].copy_from_slice(&tag.to_le_bytes());
         bytes[4..12].copy_from_slice(&size.to_le_bytes());
+        bytes[12] = shared.into();
         bytes
     }
 
@@ -98,7 +102,7 @@ impl Answer {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         match input.u32()? {
-            WELCOME => Ok(Self::Welcome { size: input.u64()? }),
+            WELCOME => Ok(Self::Welcome { size: input.u64()?, shared: input.u8()? != 0 }),
             REFUSED => Ok(Self::Refused),
             _ => Err(WireError::Invalid("answer")),
         }

@@ -97,7 +97,7 @@ fn a_class_that_does_not_fit_leaves_the_message_usable() {
 fn small_messages_come_back() {
     let hello = Hello { version: 3, pid: 77, can_publish: true, rejoin: false };
     assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
-    for answer in [Answer::Welcome { size: 1 << 40 }, Answer::Refused] {
+    for answer in [Answer::Welcome { size: 1 << 40, shared: true }, Answer::Refused] {
         assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
     }
     let mut buffer = [0; 64];

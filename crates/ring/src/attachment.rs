@@ -8,7 +8,7 @@
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 
-use tracewing_abi::region::Protocol;
+use tracewing_abi::region::{MIN_SUB_BUFFER, Protocol};
 
 use crate::Region;
 
@@ -50,6 +50,13 @@ impl Attachment {
     /// The key of the current attachment; 0 while detached.
     pub fn key(&self) -> u64 {
         self.key.load(Acquire) // with the release in `attach`: the other words are those of this key
+    }
+
+    /// Largest event that the attached region takes ([`tracewing_abi::region::Geometry::largest_event`]); something
+    /// small while detached.
+    pub fn largest_event(&self) -> usize {
+        let bytes = self.sub_buffer_mask.load(Relaxed) as usize + 1;
+        (bytes.max(MIN_SUB_BUFFER) / 2).min(u16::MAX as usize)
     }
 
     /// Attaches the process to `region` under a key that no earlier attachment had; a forked child must not reuse its

@@ -15,7 +15,7 @@
 
 mod attachment;
 mod clock;
-pub mod copy;
+mod copy;
 #[cfg(target_arch = "x86_64")]
 pub mod publish;
 mod reader;

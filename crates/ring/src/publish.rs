@@ -36,7 +36,7 @@ mod open;
 
 pub use event::fixed;
 pub use gather::{Destination, gather};
-pub use open::open;
+pub use open::{Opened, open};
 
 /// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration within some 10
 /// nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two of them in a row.

@@ -24,7 +24,9 @@ pub struct Mark {
     pub shared: AtomicU32,
     /// Thread id that was last announced in the trace.
     pub announced: AtomicI32,
-    _pad: [u32; 3],
+    /// The same for a task that used this block while it was shared.
+    pub announced_shared: AtomicI32,
+    _pad: [u32; 2],
 }
 
 impl Mark {
@@ -36,7 +38,10 @@ impl Mark {
 
 const _: () = assert!(size_of::<Mark>() == 32);
 
-macro_rules! symbol {
+/// Name of the block's symbol, for assembly in crates of the same version.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! thread_symbol {
     () => {
         concat!(
             "__tracewing_thread_",
@@ -52,11 +57,11 @@ macro_rules! symbol {
 global_asm!(
     ".pushsection .tdata.tracewing_thread, \"awT\", @progbits",
     ".balign 32",
-    concat!(".globl ", symbol!()),
-    concat!(".hidden ", symbol!()),
-    concat!(".type ", symbol!(), ", @object"),
-    concat!(".size ", symbol!(), ", 32"),
-    concat!(symbol!(), ":"),
+    concat!(".globl ", thread_symbol!()),
+    concat!(".hidden ", thread_symbol!()),
+    concat!(".type ", thread_symbol!(), ", @object"),
+    concat!(".size ", thread_symbol!(), ", 32"),
+    concat!(thread_symbol!(), ":"),
     ".quad -1", // Mark::NEVER
     ".zero 24",
     ".popsection",
@@ -69,7 +74,7 @@ pub fn offset() -> isize {
     // SAFETY: loads one constant from the global offset table; no memory is written and no flag changed.
     unsafe {
         asm!(
-            concat!("mov {}, qword ptr [rip + ", symbol!(), "@GOTTPOFF]"),
+            concat!("mov {}, qword ptr [rip + ", thread_symbol!(), "@GOTTPOFF]"),
             out(reg) offset,
             options(pure, nomem, nostack, preserves_flags),
         );
@@ -77,15 +82,49 @@ pub fn offset() -> isize {
     offset
 }
 
+/// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.
+#[inline]
+pub fn pointer() -> *const u8 {
+    let pointer;
+    // SAFETY: the x86-64 thread-local storage ABI keeps the thread pointer's own address at fs:0.
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+    }
+    pointer
+}
+
+/// Distance of the `struct rseq` that the C library has registered for each thread from the thread's pointer. `None`
+/// where it has none: glibc before 2.35 or with its tunable `glibc.pthread.rseq=0`, another C library, a kernel without
+/// rseq.
+pub fn rseq_of_libc() -> Option<isize> {
+    let (offset, size): (*const isize, *const u32);
+    // SAFETY: loads two addresses from the global offset table, null where the C library lacks the symbols.
+    unsafe {
+        asm!(
+            ".weak __rseq_offset",
+            ".weak __rseq_size",
+            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
+            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
+            offset = out(reg) offset,
+            size = out(reg) size,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    // SAFETY: null, or glibc's constants of these types (sys/rseq.h), which do not change once the program runs.
+    let (offset, size) = unsafe { (offset.as_ref()?, size.as_ref()?) };
+    // Offset and size of the fields used here (`cpu_id`, `rseq_cs`) end at byte 16.
+    (*size >= 16).then_some(*offset)
+}
+
+/// A key for [`crate::Attachment::attach`] that no other process on this machine has had.
+pub fn unique_key() -> u64 {
+    crate::clock::tsc_ordered() | 1
+}
+
 /// Runs `use_it` on the calling thread's block.
 #[inline]
 pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
-    let thread_pointer: *const u8;
-    // SAFETY: the x86-64 thread-local storage ABI keeps the thread pointer's own address at fs:0.
-    unsafe {
-        asm!("mov {}, qword ptr fs:[0]", out(reg) thread_pointer, options(pure, readonly, nostack, preserves_flags));
-    }
     // SAFETY: the block lies at this distance from every thread's pointer, is aligned to 32 bytes, consists of atomics,
     // and lives as long as the thread, which stays inside this call while the reference does.
-    use_it(unsafe { &*thread_pointer.offset(offset()).cast() })
+    use_it(unsafe { &*pointer().offset(offset()).cast() })
 }

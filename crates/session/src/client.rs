@@ -18,8 +18,8 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
 
 /// What a program may ask for.
 pub(crate) trait Host {
-    /// Buffers for a program: their file and size. `None` if it cannot be recorded.
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, u64)>;
+    /// Buffers for a program: their file, and what to say of them. `None` if it cannot be recorded.
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, Answer)>;
     /// Ids for class descriptions, one each. `None` if the recording cannot go on.
     fn register(&mut self, descriptions: &[&[u8]]) -> Option<Vec<u16>>;
 }
@@ -68,11 +68,11 @@ impl Client {
 
     fn hello(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {
         let hello = Hello::decode(message).ok()?;
-        let Some((file, size)) = host.join(self.peer, &hello) else {
+        let Some((file, answer)) = host.join(self.peer, &hello) else {
             let _ = send(&self.socket, &Answer::Refused.encode(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
             return None;
         };
-        let answer = Answer::Welcome { size }.encode();
+        let answer = answer.encode();
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let files = [file.as_fd()];

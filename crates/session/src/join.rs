@@ -2,7 +2,7 @@
 
 use std::os::fd::OwnedFd;
 
-use tracewing_abi::message::Hello;
+use tracewing_abi::message::{Answer, Hello};
 use tracewing_abi::region::VERSION;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
@@ -38,7 +38,7 @@ impl Join {
         }
     }
 
-    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(OwnedFd, u64), String> {
+    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(OwnedFd, Answer), String> {
         if hello.version != VERSION {
             return Err(format!(
                 "it speaks version {} of the protocol and this recorder {VERSION}; build both with the same tracewing",
@@ -48,17 +48,18 @@ impl Join {
         let joined = self.regions.join(peer, hello)?;
         let own =
             |file: std::os::fd::BorrowedFd<'_>| file.try_clone_to_owned().map_err(|error| error.to_string());
-        let (memory, size) = (own(joined.memory)?, joined.size);
+        let memory = own(joined.memory)?;
+        let answer = Answer::Welcome { size: joined.size, shared: joined.shared };
         if let Some(watch) = joined.watch {
             let watch = (watch.number, own(watch.pidfd)?);
             self.watches.push(watch);
         }
-        Ok((memory, size))
+        Ok((memory, answer))
     }
 }
 
 impl Host for Join {
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, u64)> {
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, Answer)> {
         let pid = peer.pid.as_raw_nonzero().get();
         match self.buffers(peer, hello) {
             Ok(buffers) => {

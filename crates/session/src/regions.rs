@@ -61,6 +61,8 @@ pub(crate) struct Totals {
 pub(crate) struct Joined<'a> {
     pub memory: BorrowedFd<'a>,
     pub size: u64,
+    /// Whether other processes write to it as well.
+    pub shared: bool,
     /// Set where the region is a new one of a process.
     pub watch: Option<Watch<'a>>,
 }
@@ -108,7 +110,7 @@ impl Regions {
                 }
             };
             let memory = drain.memory();
-            return Ok(Joined { memory: memory.as_fd(), size: memory.size() as u64, watch: None });
+            return Ok(Joined { memory: memory.as_fd(), size: memory.size() as u64, shared: true, watch: None });
         }
         let (number, is_new) = match self.shared_by_copies(peer, protocol) {
             Some(number) => (number, false),
@@ -119,6 +121,7 @@ impl Regions {
         Ok(Joined {
             memory: memory.as_fd(),
             size: memory.size() as u64,
+            shared: false,
             watch: is_new.then(|| Watch { number, pidfd: process.pidfd.as_fd() }),
         })
     }

@@ -140,7 +140,7 @@ fn programs_join_and_get_ids() {
             let program = Program::connect(path);
             let (answer, file) = program.hello(hello());
             let size = fs::File::from(file.unwrap()).metadata().unwrap().len();
-            assert_eq!(answer, Answer::Welcome { size });
+            assert!(matches!(answer, Answer::Welcome { size: told, .. } if told == size));
             assert_eq!(program.classes(&["a:x", "b:x", "a:y"]), [1, 0, 2]);
             let other = Program::connect(path);
             assert!(matches!(other.hello(hello()).0, Answer::Welcome { .. }));

@@ -360,9 +360,9 @@ fn events_without_fields_are_empty() {
         #[event(skip)]
         _secret: std::fs::File,
     }
-    assert_eq!(to_bytes(&Unit), []);
-    assert_eq!(to_bytes(&Braces {}), []);
-    assert_eq!(to_bytes(&AllSkipped { _secret: std::fs::File::open("/dev/null").unwrap() }), []);
+    assert!(to_bytes(&Unit).is_empty());
+    assert!(to_bytes(&Braces {}).is_empty());
+    assert!(to_bytes(&AllSkipped { _secret: std::fs::File::open("/dev/null").unwrap() }).is_empty());
 }
 
 #[test]

@@ -1,0 +1,26 @@
+//! The agent: joins the process to a recording, and writes the events that the event path's fast half leaves over.
+//!
+//! | module | does |
+//! |---|---|
+//! | `join` | at the program's start: finds the recorder through the environment, gets buffers and ids |
+//! | `attach` | which buffers the process writes to, across forks and until the recording ends |
+//! | `write` | the slow half of the event path |
+//! | `unprotected` | threads without a restartable sequence of their own: `vfork`ed children |
+//! | `vfork` | notices such children |
+//! | `system` | the system calls that all this needs, callable from a signal handler |
+//!
+//! The agent starts no thread and keeps no descriptor open. Everything below `join` may run in a signal handler, in a
+//! child between `fork` and `exec`, and while the thread or the process exits: it allocates nothing and takes no lock.
+
+mod attach;
+mod join;
+mod system;
+mod unprotected;
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+mod vfork;
+mod write;
+
+pub(crate) use attach::{ATTACHMENT, RSEQ_OFFSET};
+#[cfg(feature = "session")]
+pub(crate) use attach::{attach, can_publish, detach, is_attached};
+pub(crate) use write::write;

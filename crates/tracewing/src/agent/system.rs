@@ -1,0 +1,244 @@
+//! System calls that may be made from a signal handler, or in a child between `fork` and `exec`.
+
+use core::mem::{MaybeUninit, size_of};
+use core::ptr::NonNull;
+
+/// A descriptor that is closed at the end.
+pub(super) struct Fd(libc::c_int);
+
+impl Fd {
+    /// Takes over a descriptor that a system call has just made.
+    fn new(fd: libc::c_int) -> Option<Self> {
+        (fd >= 0).then_some(Self(fd))
+    }
+
+    /// The descriptor's number.
+    pub(super) fn raw(&self) -> libc::c_int {
+        self.0
+    }
+}
+
+impl Drop for Fd {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this value's own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+/// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look at `errno`
+/// must not notice.
+pub(super) fn keeping_errno<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the address of the calling thread's errno, valid as long as the thread.
+    let errno = unsafe { libc::__errno_location() };
+    // SAFETY: as above.
+    let before = unsafe { *errno };
+    let result = body();
+    // SAFETY: as above.
+    unsafe { *errno = before };
+    result
+}
+
+/// The calling thread's id, from the kernel.
+pub(super) fn thread_id() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::syscall(libc::SYS_gettid) as i32 }
+}
+
+/// The process id, from the kernel.
+pub(super) fn process_id() -> i32 {
+    // SAFETY: no arguments, cannot fail.
+    unsafe { libc::syscall(libc::SYS_getpid) as i32 }
+}
+
+/// The calling thread's name, as `ps -L` shows it: at most 15 bytes and a NUL.
+pub(super) fn thread_name() -> [u8; 16] {
+    let mut name = [0u8; 16];
+    // SAFETY: PR_GET_NAME writes at most 16 bytes.
+    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    name
+}
+
+/// The CPU that the thread runs on, or did a moment ago.
+pub(super) fn current_cpu() -> usize {
+    // SAFETY: no arguments; -1 where the kernel cannot tell.
+    usize::try_from(unsafe { libc::sched_getcpu() }).unwrap_or(0)
+}
+
+/// Private zeroes, page-aligned.
+pub(super) fn map_private(size: usize) -> Option<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
+    // SAFETY: a new mapping where the kernel likes; nothing existing is touched.
+    let base = unsafe { libc::mmap(core::ptr::null_mut(), size, access, flags, -1, 0) };
+    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
+}
+
+/// As [`map_private`], and a forked child finds zeroes again. `None` before Linux 4.14, too.
+pub(super) fn map_wiped_on_fork(size: usize) -> Option<NonNull<u8>> {
+    let base = map_private(size)?;
+    // SAFETY: the mapping just made.
+    if unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_WIPEONFORK) } == 0 {
+        return Some(base);
+    }
+    // SAFETY: nobody else knows of it.
+    unsafe { unmap(base, size) };
+    None
+}
+
+/// Maps a region's file.
+pub(super) fn map_shared(file: libc::c_int, size: usize) -> Option<NonNull<u8>> {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE;
+    // SAFETY: a new mapping where the kernel likes.
+    let base = unsafe { libc::mmap(core::ptr::null_mut(), size, access, flags, file, 0) };
+    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
+}
+
+/// Maps a region's file in place of what is mapped at `base`.
+///
+/// # Safety
+/// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under those who
+/// still use it.
+#[cfg(feature = "session")]
+pub(super) unsafe fn map_shared_over(base: NonNull<u8>, file: libc::c_int, size: usize) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: the caller's.
+    unsafe { libc::mmap(base.as_ptr().cast(), size, access, flags, file, 0) != libc::MAP_FAILED }
+}
+
+/// Puts private zeroes in place of what is mapped at `base`.
+///
+/// # Safety
+/// As for [`map_shared_over`].
+#[cfg(feature = "session")]
+pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
+    // SAFETY: the caller's. On failure the old mapping stays, which is as good for those who still use it.
+    unsafe { libc::mmap(base.as_ptr().cast(), size, access, flags, -1, 0) };
+}
+
+/// Unmaps a mapping.
+///
+/// # Safety
+/// Nobody uses the mapping.
+pub(super) unsafe fn unmap(base: NonNull<u8>, size: usize) {
+    // SAFETY: the caller's.
+    unsafe { libc::munmap(base.as_ptr().cast(), size) };
+}
+
+/// `membarrier(2)` with this command; `false` where the kernel has it not.
+#[cfg(feature = "session")]
+pub(super) fn membarrier(command: libc::c_int) -> bool {
+    // SAFETY: the call takes three integers and touches no memory.
+    unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
+}
+
+/// Connects to the Unix socket at `path`, for packets, with a bound on how long a send or receive may take.
+pub(super) fn connect(path: &[u8], seconds: i64) -> Option<Fd> {
+    // SAFETY: all-zero is a valid sockaddr_un.
+    let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if path.len() >= address.sun_path.len() {
+        return None;
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(path) {
+        *to = *from as libc::c_char;
+    }
+    // SAFETY: three integers.
+    let socket =
+        Fd::new(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) })?;
+    let limit = libc::timeval { tv_sec: seconds, tv_usec: 0 };
+    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        let size = size_of::<libc::timeval>() as libc::socklen_t;
+        // SAFETY: `limit` is a timeval, as the options want.
+        unsafe { libc::setsockopt(socket.0, libc::SOL_SOCKET, option, (&raw const limit).cast(), size) };
+    }
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    loop {
+        // SAFETY: `address` is a sockaddr_un of that size.
+        let connected = unsafe { libc::connect(socket.0, (&raw const address).cast(), size) };
+        if connected == 0 {
+            return Some(socket);
+        }
+        if errno() != libc::EINTR {
+            return None;
+        }
+    }
+}
+
+/// Sends one packet.
+pub(super) fn send(socket: &Fd, message: &[u8]) -> Option<()> {
+    loop {
+        // SAFETY: the slice is readable.
+        let sent =
+            unsafe { libc::send(socket.0, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
+        if sent == message.len() as isize {
+            return Some(());
+        }
+        if sent >= 0 || errno() != libc::EINTR {
+            return None;
+        }
+    }
+}
+
+/// Room for one descriptor in a packet's control data, aligned as that wants.
+#[repr(C, align(8))]
+struct Control([u8; 64]);
+
+/// Receives one packet, with the descriptor that came along, if one did.
+pub(super) fn receive<'a>(socket: &Fd, buffer: &'a mut [u8]) -> Option<(&'a [u8], Option<Fd>)> {
+    let mut control = Control([0; 64]);
+    let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    // SAFETY: all-zero is a valid msghdr.
+    let mut header: libc::msghdr = unsafe { MaybeUninit::zeroed().assume_init() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = control.0.as_mut_ptr().cast();
+    header.msg_controllen = control.0.len();
+    let len = loop {
+        // SAFETY: the header describes buffers of ours.
+        let len = unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+        if len >= 0 || errno() != libc::EINTR {
+            break len;
+        }
+    };
+    let file = received_descriptor(&header);
+    let len = usize::try_from(len).ok().filter(|len| *len > 0)?;
+    if header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
+        return None;
+    }
+    Some((&buffer[..len], file))
+}
+
+fn received_descriptor(header: &libc::msghdr) -> Option<Fd> {
+    // SAFETY: the kernel has filled the control data in; the macros give null or a whole cmsghdr inside it.
+    let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    // SAFETY: CMSG_LEN only computes.
+    let one = unsafe { libc::CMSG_LEN(size_of::<libc::c_int>() as u32) } as usize;
+    if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS || first.cmsg_len < one {
+        return None;
+    }
+    // SAFETY: the message holds at least one descriptor, by its length.
+    Fd::new(unsafe { libc::CMSG_DATA(first).cast::<libc::c_int>().read_unaligned() })
+}
+
+/// Blocks all signals of the calling thread while `body` runs.
+pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
+    // SAFETY: the sets are initialised by the calls that take them.
+    unsafe {
+        let mut all = MaybeUninit::<libc::sigset_t>::uninit();
+        let mut before = MaybeUninit::<libc::sigset_t>::uninit();
+        libc::sigfillset(all.as_mut_ptr());
+        libc::sigprocmask(libc::SIG_SETMASK, all.as_ptr(), before.as_mut_ptr());
+        let result = body();
+        libc::sigprocmask(libc::SIG_SETMASK, before.as_ptr(), core::ptr::null_mut());
+        result
+    }
+}
+
+fn errno() -> libc::c_int {
+    // SAFETY: the calling thread's errno.
+    unsafe { *libc::__errno_location() }
+}

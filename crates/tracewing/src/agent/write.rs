@@ -1,0 +1,171 @@
+//! The slow half of the event path: events of any size, and all events while something stands in the fast half's way:
+//! the thread's first event, a full sub-buffer, a quiet time of more than 2^32 cycles, protocol `Smp`.
+//!
+//! Every way out either has written the event or has counted it lost, and nothing retries without bound.
+
+use core::sync::atomic::{Ordering::*, compiler_fence};
+
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
+use tracewing_abi::region::{Loss, Protocol};
+use tracewing_ring::publish::{Destination, Opened, Outcome};
+use tracewing_ring::{Segment, publish, smp, thread};
+
+use super::attach::{ATTACHMENT, Joined, RSEQ_OFFSET, end, joined, process_key};
+use super::{system, unprotected};
+
+/// Attempts before the event is counted lost. Each but the first means that another thread has opened a sub-buffer, that
+/// this one has migrated, or that the process was attached anew.
+const ATTEMPTS: u32 = 32;
+
+/// A thread's first event: which process the thread belongs to, and its name.
+#[derive(crate::Event)]
+#[event(crate = crate, provider = "tracewing", level = "info", print = "thread {name} of process {pid}")]
+struct Thread<'a> {
+    /// The process id.
+    pid: i32,
+    name: &'a str,
+}
+
+/// Whether there is anything left to do.
+pub(super) enum Step {
+    Done,
+    Again,
+}
+
+/// Writes the event with this id and payload, or counts it lost.
+///
+/// # Safety
+/// Every segment is readable.
+#[cold]
+#[inline(never)]
+pub(crate) unsafe fn write(id: u16, segments: &[Segment]) {
+    // SAFETY: the caller's.
+    system::keeping_errno(|| unsafe { attempt_all(id, segments) });
+}
+
+unsafe fn attempt_all(id: u16, segments: &[Segment]) {
+    for _ in 0..ATTEMPTS {
+        let Some(joined) = joined() else { return };
+        if joined.region.is_closed() {
+            return end(joined);
+        }
+        let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);
+        if size > joined.region.geometry().largest_event() {
+            return count_loss(joined, Loss::TooLarge);
+        }
+        // SAFETY: the caller's.
+        if let Step::Done = unsafe { attempt(joined, id, segments) } {
+            return;
+        }
+    }
+    if let Some(joined) = joined() {
+        count_loss(joined, Loss::Interrupted);
+    }
+}
+
+unsafe fn attempt(joined: &'static Joined, id: u16, segments: &[Segment]) -> Step {
+    let Some(key) = process_key(joined) else {
+        if super::attach::joined().is_some_and(|now| core::ptr::eq(now, joined)) {
+            count_loss(joined, Loss::Unprotected);
+            return Step::Done;
+        }
+        return Step::Again; // another region now, or none
+    };
+    let shared = thread::with(|mark| mark.shared.load(Relaxed) != 0);
+    match joined.region.protocol() {
+        Protocol::Publish if shared => {
+            announce_shared();
+            // SAFETY: the caller's.
+            unsafe { unprotected::write(joined, key, id, segments) };
+            Step::Done
+        }
+        Protocol::Publish => {
+            let to = Destination {
+                attachment: ATTACHMENT.load(Relaxed),
+                key,
+                rseq_offset: RSEQ_OFFSET.load(Relaxed),
+                tid: enter(key),
+            };
+            // SAFETY: the segments by the caller. A region in `JOINED` stays mapped for ever; the thread is registered
+            // by the C library, and its block is not shared.
+            unsafe { publish_once(joined, to, id, segments) }
+        }
+        Protocol::Smp => {
+            let tid = if shared { system::thread_id() } else { enter(key) };
+            // SAFETY: the segments by the caller; the region stays mapped for ever. A loss is counted there.
+            let _ = unsafe { smp::write(&joined.region, cpu_of(joined), tid, id, segments) };
+            Step::Done
+        }
+    }
+}
+
+/// One attempt with protocol `Publish`.
+///
+/// # Safety
+/// As for [`publish::gather`] and [`publish::open`].
+pub(super) unsafe fn publish_once(joined: &Joined, to: Destination, id: u16, segments: &[Segment]) -> Step {
+    // SAFETY: the caller's.
+    let mut outcome = unsafe { publish::gather(to, id, segments, false) };
+    if outcome == Outcome::Extend {
+        // SAFETY: the caller's.
+        outcome = unsafe { publish::gather(to, id, segments, true) };
+    }
+    match outcome {
+        Outcome::Written => Step::Done,
+        Outcome::Detached | Outcome::Extend => Step::Again,
+        // SAFETY: the caller's.
+        Outcome::Full { cpu, head } => match unsafe { publish::open(to, &joined.region, cpu, head) } {
+            Opened::Retry => Step::Again,
+            Opened::Full => Step::Done,
+            Opened::Interrupted => {
+                count_loss(joined, Loss::Interrupted);
+                Step::Done
+            }
+        },
+        Outcome::Interrupted => {
+            count_loss(joined, Loss::Interrupted);
+            Step::Done
+        }
+    }
+}
+
+/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its id.
+fn enter(key: u64) -> i32 {
+    thread::with(|mark| {
+        if mark.key.load(Relaxed) == key {
+            return mark.tid.load(Relaxed);
+        }
+        let tid = system::thread_id();
+        mark.tid.store(tid, Relaxed);
+        compiler_fence(Release); // a signal handler that finds the key finds the id
+        mark.key.store(key, Relaxed);
+        if mark.announced.swap(tid, Relaxed) != tid {
+            announce();
+        }
+        tid
+    })
+}
+
+/// Announces a task that uses another thread's block.
+fn announce_shared() {
+    let tid = system::thread_id();
+    if thread::with(|mark| mark.announced_shared.swap(tid, Relaxed)) != tid {
+        announce();
+    }
+}
+
+fn announce() {
+    let name = system::thread_name();
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    let name = core::str::from_utf8(name).unwrap_or("?");
+    crate::emit!(Thread { pid: system::process_id(), name });
+}
+
+/// Counts an event lost on the CPU that the thread runs on.
+pub(super) fn count_loss(joined: &Joined, loss: Loss) {
+    joined.region.cpu(cpu_of(joined)).count_loss(loss);
+}
+
+fn cpu_of(joined: &Joined) -> usize {
+    system::current_cpu().min(joined.region.geometry().cpus() - 1)
+}
