@@ -230,21 +230,11 @@ impl<'r> Merge<'r> {
                 self.heads[stream] = Head::None;
                 return None;
             }
-            Err(error) => {
-                let last = self.last_given(stream);
-                (Head::Failed(Box::new(error)), last)
-            }
+            // Everything before the damage has been given: what fails comes at once.
+            Err(error) => (Head::Failed(Box::new(error)), i64::MIN),
         };
         self.heads[stream] = head;
         Some(Key { ns, rank: self.ranks[stream], stream })
-    }
-
-    /// When the last event of `stream` was; what fails behind it comes right after it.
-    fn last_given(&self, stream: usize) -> i64 {
-        match &self.heads[stream] {
-            Head::Item(item) => item.ns().unwrap_or(self.last_ns),
-            Head::None | Head::Failed(_) => i64::MIN,
-        }
     }
 
     /// Among the streams whose heads have the stamp and the rank of `first`, chooses the one that goes first.

@@ -12,6 +12,10 @@ use tracewing_ctf::model::{DataStreamClass, FieldClass, Scope, StructureClass, T
 /// Bytes read to look at a header when nothing is known about the packet's size.
 const FIRST_LOOK: usize = 4096;
 
+/// Largest packet that is read, in bytes. Tracers write packets of kilobytes to megabytes; a damaged size, in a file
+/// with holes, must not take all memory.
+const MAX_PACKET: u64 = 1 << 31;
+
 /// What a packet's header and context say. Stamps are in nanoseconds since the clock's origin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PacketHead {
@@ -282,11 +286,19 @@ impl PacketFile {
     /// Up to `length` bytes from the packet's beginning; the file has that many, as far as is known.
     fn read(&mut self, length: u64) -> Result<Vec<u8>, Error> {
         self.size()?;
-        let path = &self.path;
-        let length =
-            usize::try_from(length).map_err(|_| self.error("the packet does not fit memory".into()))?;
+        let index = self.index;
+        if length > MAX_PACKET {
+            return Err(
+                self.error(format!("packet {index} has {length} bytes; more than {MAX_PACKET} are not read"))
+            );
+        }
+        let length = length as usize;
         let mut bytes = std::mem::take(&mut self.spare);
+        if bytes.try_reserve_exact(length.saturating_sub(bytes.len())).is_err() {
+            return Err(self.error(format!("packet {index}: no memory for its {length} bytes")));
+        }
         bytes.resize(length, 0);
+        let path = &self.path;
         let Some(handle) = &self.handle else { return Ok(Vec::new()) };
         let mut filled = 0;
         while filled < length {

@@ -118,6 +118,24 @@ fn what_is_no_trace() {
     assert!(list(folder.path()).1.is_some());
 }
 
+#[test]
+fn a_size_that_only_a_file_with_holes_can_have() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut bytes = stream();
+    let second = bytes.len() / 2;
+    let size = 1_u64 << 40;
+    // Content size and packet size of the second packet.
+    for at in [second + 48, second + 56] {
+        bytes[at..at + 8].copy_from_slice(&(size * 8).to_le_bytes());
+    }
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+    let file = fs::File::options().write(true).open(folder.path().join("s0")).unwrap();
+    file.set_len(second as u64 + size).unwrap();
+    let (printed, error) = list(folder.path());
+    assert_eq!(printed.lines().count(), 2, "{printed}");
+    assert!(error.as_ref().unwrap().contains("1099511627776 bytes; more than"), "{error:?}");
+}
+
 /// Every byte of the trace is damaged in turn, and the trace is cut at every byte.
 #[test]
 fn no_damage_makes_it_panic() {
