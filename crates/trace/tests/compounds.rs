@@ -1,0 +1,117 @@
+//! Values that no tracer here writes, but CTF has: nested compounds, variants, bit fields, all bases, big-endian
+//! traces, clocks in payloads, streams without clock. As babeltrace2 prints them.
+
+use std::fs;
+use std::path::Path;
+use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
+use tracewing_trace::{Listing, Recording};
+
+const METADATA: &str = r#"/* CTF 1.8 */
+typealias integer { size = 8; align = 8; signed = false; } := u8;
+typealias integer { size = 8; align = 8; signed = true; } := i8;
+typealias integer { size = 16; align = 8; signed = false; } := u16;
+typealias integer { size = 32; align = 8; signed = false; } := u32;
+typealias integer { size = 64; align = 8; signed = false; } := u64;
+trace { major = 1; minor = 8; byte_order = ORDER; packet.header := struct { u32 magic; }; };
+env { hostname = "box"; domain = "bare"; procname = "init"; vpid = 1; };
+clock { name = c; freq = 1000; offset_s = 1000000; };
+typealias integer { size = 32; align = 8; signed = false; map = clock.c.value; } := stamp;
+stream {
+    packet.context := struct { u32 content_size; u32 packet_size; u8 cpu_id; string note; };
+    event.header := struct { u8 id; HEADER };
+    event.context := struct { struct { u8 a; } inner; };
+};
+event {
+    name = "deep"; id = 0; loglevel = 4; model.emf.uri = "http://example.com/deep";
+    context := struct { i8 level; };
+    fields := struct {
+        struct { u8 x; struct { i8 y; string z; } in; } point;
+        struct { u8 x; } points[2];
+        u8 matrix[2][2];
+        u8 count;
+        string names[count];
+        enum : i8 { minus = -1, zero, other = 1 ... 5, more = 3 ... 9 } choice;
+        enum : u8 { number, text, pair } tag;
+        variant <tag> { u16 number; string text; struct { u8 a; u8 b; } pair; } either;
+        CLOCKED
+        struct { } nothing;
+        integer { size = 8; align = 8; base = 2; signed = true; } binary;
+        integer { size = 8; align = 8; base = 8; signed = true; } octal;
+        integer { size = 16; align = 8; base = 16; signed = true; } hex;
+        integer { size = 3; align = 1; signed = false; } three;
+        integer { size = 5; align = 1; signed = true; base = 8; } five;
+        floating_point { exp_dig = 8; mant_dig = 24; align = 8; } real;
+        u8 tail[0];
+    };
+};
+event { name = "bare"; id = 1; };
+event { name = "quiet"; id = 2; fields := struct { }; };
+"#;
+
+/// A trace of three kinds of events, in the given byte order, with a clock or without.
+fn write(folder: &Path, big: bool, clock: bool) {
+    let number = |value: u64, size: usize| match big {
+        true => value.to_be_bytes()[8 - size..].to_vec(),
+        false => value.to_le_bytes()[..size].to_vec(),
+    };
+    let mut events = Vec::new();
+    let mut head = |events: &mut Vec<u8>, id: u8, stamp: u64| {
+        events.push(id);
+        if clock {
+            events.extend(number(stamp, 4));
+        }
+        events.push(9);
+    };
+    for (index, tag) in [0_u8, 1, 2].into_iter().enumerate() {
+        head(&mut events, 0, 5000 + index as u64);
+        events.extend([0xFE, 1, 0xFF]);
+        events.extend(b"in\0");
+        events.extend([3, 4, 1, 2, 3, 4]);
+        events.push(index as u8);
+        (0..index).for_each(|name| events.extend(format!("name{name}\0").into_bytes()));
+        events.extend([index as u8 * 2, tag]);
+        match tag {
+            0 => events.extend(number(700, 2)),
+            1 => events.extend(b"text\0"),
+            _ => events.extend([5, 6]),
+        }
+        if clock {
+            events.extend(number(5000 + index as u64, 4));
+        }
+        events.extend([0x85, 0xFD]);
+        events.extend(number(0xFFFE, 2));
+        events.push(0b1011_0101);
+        events.extend(number(u64::from(1.25_f32.to_bits()), 4));
+    }
+    head(&mut events, 1, 6000);
+    head(&mut events, 2, 7000);
+    let size = 4 + 4 + 4 + 1 + 5 + events.len();
+    let mut bytes = number(0xC1FC_1FC1, 4);
+    bytes.extend(number(size as u64 * 8, 4));
+    bytes.extend(number(size as u64 * 8, 4));
+    bytes.push(3);
+    bytes.extend(b"note\0");
+    bytes.extend(events);
+    let metadata = METADATA
+        .replace("ORDER", if big { "be" } else { "le" })
+        .replace("HEADER", if clock { "stamp timestamp;" } else { "" })
+        .replace("CLOCKED", if clock { "stamp again;" } else { "" });
+    fs::create_dir_all(folder).unwrap();
+    fs::write(folder.join("metadata"), metadata).unwrap();
+    fs::write(folder.join("stream"), bytes).unwrap();
+}
+
+#[test]
+fn every_compound_in_both_byte_orders() {
+    for big in [false, true] {
+        for clock in [false, true] {
+            let folder = tempfile::tempdir().unwrap();
+            write(folder.path(), big, clock);
+            assert_always_same_as_babeltrace2(folder.path());
+            let mut ours = (Vec::new(), Vec::new());
+            Listing::default().print(&Recording::open(&[folder.path()]).unwrap(), &mut ours).unwrap();
+            let text = String::from_utf8(ours.0).unwrap();
+            assert_eq!(text.lines().count(), 5, "{text}");
+        }
+    }
+}
