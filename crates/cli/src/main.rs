@@ -9,6 +9,7 @@ mod output;
 mod record;
 mod record_summary;
 mod recorded;
+mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
 use std::process::ExitCode;
@@ -29,6 +30,8 @@ enum Command {
     List(list::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
+    /// Say where the time of each thread went: running, waiting for a CPU, blocked
+    Threads(threads::Args),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
@@ -44,6 +47,7 @@ fn main() -> ExitCode {
         Command::Record(args) => record::run(&args),
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Threads(args) => threads::run(&args),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Cli::command(), "tracewing", &mut std::io::stdout());
             Ok(ExitCode::SUCCESS)

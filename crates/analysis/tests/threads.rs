@@ -1,0 +1,199 @@
+//! The thread analysis on hand-made events whose answer is known.
+
+use tracewing_analysis::{Activity, Kind, Scope, Thread, Threads, ThreadsTable};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+const DEAD: i64 = 0x20;
+
+/// A recording under construction; every event says when (ns) and on which CPU.
+#[derive(Default)]
+struct Events(Vec<(i64, u32, i32, Kind<'static>)>);
+
+impl Events {
+    fn switch(mut self, time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Self {
+        let kind = Kind::Switch { prev, prev_name: b"out", prev_state, next, next_name: b"in" };
+        self.0.push((time, cpu, prev, kind));
+        self
+    }
+
+    fn by(mut self, time: i64, cpu: u32, tid: i32, kind: Kind<'static>) -> Self {
+        self.0.push((time, cpu, tid, kind));
+        self
+    }
+
+    fn fold(&self) -> Threads {
+        let mut threads = Threads::new();
+        for (time, cpu, tid, kind) in &self.0 {
+            threads.event(&Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind });
+        }
+        threads
+    }
+
+    fn table(&self) -> ThreadsTable {
+        self.fold().finish()
+    }
+}
+
+fn waking(tid: i32) -> Kind<'static> {
+    Kind::Waking { tid, name: b"woken" }
+}
+
+fn wakeup(tid: i32) -> Kind<'static> {
+    Kind::Wakeup { tid, name: b"woken" }
+}
+
+#[track_caller]
+fn thread(table: &ThreadsTable, tid: i32) -> &Thread {
+    table.threads.iter().find(|thread| thread.tid == tid).expect("the thread is in the table")
+}
+
+/// Running, waiting, blocked, unknown.
+fn times(thread: &Thread) -> [u64; 4] {
+    [thread.running_ns, thread.waiting_ns, thread.blocked_ns, thread.unknown_ns]
+}
+
+#[test]
+fn a_thread_is_followed_through_all_states() {
+    let table = Events::default()
+        .switch(100, 0, 0, 0, 7) // nothing known of 7 before: 0 ns, the recording begins here
+        .switch(130, 0, 7, SLEEPS, 0) // ran 30
+        .by(180, 1, 9, waking(7)) // blocked 50
+        .by(182, 1, 9, wakeup(7))
+        .switch(190, 1, 9, GOES_ON, 7) // waited 10, on the other CPU
+        .switch(250, 1, 7, GOES_ON, 9) // ran 60
+        .switch(300, 1, 9, SLEEPS, 7) // waited 50
+        .switch(350, 1, 7, DEAD, 0) // ran 50
+        .switch(400, 1, 0, 0, 9)
+        .table();
+    let seven = thread(&table, 7);
+    assert_eq!(times(seven), [140, 60, 50, 0]);
+    assert_eq!((seven.switches, seven.preemptions, seven.migrations, seven.wakeups), (3, 1, 1, 1));
+    // 9 was met at 180, running; before it is unknown; from 300 it sleeps, and who woke it is not recorded.
+    assert_eq!(times(thread(&table, 9)), [60, 60, 0, 180]);
+    assert_eq!(table.duration_ns, 300);
+}
+
+#[test]
+fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
+    let table = Events::default()
+        .by(0, 0, 5, Kind::Exec { file: b"/usr/bin/program" })
+        .by(10, 0, 5, Kind::NewTask { child: 6, same_process: true })
+        .by(11, 0, 5, Kind::NewTask { child: 8, same_process: false })
+        .by(20, 0, 5, wakeup(6))
+        .switch(50, 0, 5, GOES_ON, 6)
+        .by(60, 0, 6, Kind::Syscall)
+        .switch(90, 0, 6, SLEEPS, 5)
+        .table();
+    assert_eq!(times(thread(&table, 6)), [40, 30, 10, 0]);
+    assert_eq!(thread(&table, 6).process, Some(5));
+    assert_eq!(thread(&table, 8).process, Some(8));
+    assert_eq!(times(thread(&table, 5)), [50, 40, 0, 0]);
+    assert_eq!(thread(&table, 6).system_calls, 1);
+}
+
+#[test]
+fn a_waker_that_comes_before_the_switch_leaves_no_blocked_time() {
+    let events = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .by(95, 1, 9, waking(7))
+        .switch(100, 0, 7, SLEEPS, 0)
+        .by(105, 1, 9, wakeup(7))
+        .switch(120, 0, 0, 0, 7);
+    assert_eq!(times(thread(&events.table(), 7)), [100, 20, 0, 0]);
+    // Used up before the switch: the thread really slept.
+    let events = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .by(95, 1, 9, waking(7))
+        .by(96, 1, 9, wakeup(7))
+        .switch(100, 0, 7, SLEEPS, 0)
+        .by(150, 1, 9, waking(7))
+        .switch(170, 0, 0, 0, 7);
+    assert_eq!(times(thread(&events.table(), 7)), [100, 20, 50, 0]);
+}
+
+#[test]
+fn one_unmatched_event_costs_only_the_time_it_leaves_open() {
+    let table = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .by(40, 0, 7, Kind::Syscall) // the last sign of 7
+        .switch(100, 0, 8, SLEEPS, 7) // its switch to 8 is missing
+        .switch(130, 0, 7, SLEEPS, 0)
+        .by(150, 0, 0, waking(7))
+        .switch(160, 0, 0, 0, 7)
+        .table();
+    assert_eq!(times(thread(&table, 7)), [70, 10, 20, 60]);
+}
+
+#[test]
+fn interrupts_are_part_of_the_running_time() {
+    let table = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .by(10, 0, 7, Kind::InterruptEntry)
+        .by(15, 0, 7, Kind::InterruptEntry)
+        .by(20, 0, 7, Kind::InterruptExit)
+        .by(25, 0, 7, Kind::InterruptExit)
+        .by(30, 0, 7, Kind::InterruptExit) // unmatched
+        .switch(50, 0, 7, SLEEPS, 0)
+        .table();
+    assert_eq!((thread(&table, 7).running_ns, thread(&table, 7).interrupted_ns), (50, 15));
+}
+
+#[test]
+fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
+    let before = Events::default().switch(0, 0, 0, 0, 7).switch(0, 1, 0, 0, 8).by(10, 1, 8, waking(9));
+    let mut threads = before.fold();
+    threads.lost(Scope::Kernel(Some(0)), 50, 80);
+    threads.lost(Scope::User, 50, 80);
+    for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
+        threads.event(&Activity { time: event.0, cpu: Some(event.1), tid: Some(event.2), kind: event.3 });
+    }
+    let table = threads.finish();
+    assert_eq!(times(thread(&table, 7)), [50, 0, 20, 50]);
+    assert_eq!(times(thread(&table, 8)), [120, 0, 0, 0]);
+    assert_eq!(times(thread(&table, 9)), [20, 40, 0, 60]);
+}
+
+#[test]
+fn strangers_of_a_partial_recording_are_counted_and_not_judged() {
+    let table = Events::default()
+        .switch(0, 0, 50, GOES_ON, 7)
+        .by(5, 0, 7, Kind::Syscall)
+        .switch(20, 0, 7, SLEEPS, 50)
+        .switch(90, 0, 51, SLEEPS, 7) // from 50 to 51 nobody looked
+        .switch(100, 0, 7, SLEEPS, 0)
+        .table();
+    assert_eq!(table.threads.iter().map(|thread| thread.tid).collect::<Vec<_>>(), [7]);
+    assert_eq!(table.strangers, 2);
+}
+
+#[test]
+fn a_number_given_twice_has_two_accounts() {
+    let fork = Kind::Fork { child: 7, name: b"child" };
+    let table = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .switch(10, 0, 7, DEAD, 5)
+        .by(20, 0, 5, fork)
+        .by(21, 0, 5, wakeup(7))
+        .switch(30, 0, 5, GOES_ON, 7)
+        .switch(70, 0, 7, DEAD, 5)
+        .table();
+    let accounts: Vec<_> = table.threads.iter().filter(|thread| thread.tid == 7).map(times).collect();
+    assert_eq!(accounts, [[40, 9, 1, 0], [10, 0, 0, 0]]);
+}
+
+#[test]
+fn nothing_gives_an_empty_table() {
+    assert_eq!(Threads::new().finish(), ThreadsTable::default());
+}
+
+#[test]
+fn events_of_programs_are_counted_and_move_nothing() {
+    let table = Events::default()
+        .switch(0, 0, 0, 0, 7)
+        .by(10, 1, 7, Kind::User) // in the buffer of a CPU where it no longer is
+        .switch(50, 0, 7, SLEEPS, 0)
+        .table();
+    let seven = thread(&table, 7);
+    assert_eq!((times(seven), seven.user_events, seven.migrations), ([50, 0, 0, 0], 1, 0));
+}
