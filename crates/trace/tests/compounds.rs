@@ -55,7 +55,7 @@ fn write(folder: &Path, big: bool, clock: bool) {
         false => value.to_le_bytes()[..size].to_vec(),
     };
     let mut events = Vec::new();
-    let mut head = |events: &mut Vec<u8>, id: u8, stamp: u64| {
+    let head = |events: &mut Vec<u8>, id: u8, stamp: u64| {
         events.push(id);
         if clock {
             events.extend(number(stamp, 4));
