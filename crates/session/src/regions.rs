@@ -110,7 +110,12 @@ impl Regions {
                 }
             };
             let memory = drain.memory();
-            return Ok(Joined { memory: memory.as_fd(), size: memory.size() as u64, shared: true, watch: None });
+            return Ok(Joined {
+                memory: memory.as_fd(),
+                size: memory.size() as u64,
+                shared: true,
+                watch: None,
+            });
         }
         let (number, is_new) = match self.shared_by_copies(peer, protocol) {
             Some(number) => (number, false),
