@@ -48,6 +48,15 @@ fn busy() {
             kill_process(getpid(), Signal::CHILD).unwrap();
         }
     }
+    say("done", "");
+    gate();
+}
+
+/// Waits until a thread sleeps: what it does on its way to a gate must not reach one of the two recordings only.
+fn wait_until_asleep(tid: i32) {
+    while !fs::read_to_string(format!("/proc/{tid}/stat")).unwrap().contains(") S ") {
+        std::thread::yield_now();
+    }
 }
 
 /// An instance that is read as text, removed when dropped. Its name is not one that recorders take for theirs.
@@ -166,18 +175,16 @@ fn every_field_is_what_the_kernel_prints() {
     let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
     let mut actor = Actor::start("busy", Path::new(""));
     let tid: i32 = actor.expect("tid").parse().unwrap();
-    // What it does on its way to the gate must not reach one of the two only.
-    while !fs::read_to_string(format!("/proc/{tid}/stat")).unwrap().contains(") S ") {
-        std::thread::yield_now();
-    }
+    wait_until_asleep(tid);
     recorder.set_root_pid(tid as u32).unwrap();
     let Some(oracle) = Oracle::create(&tracefs, &events, tid as u32) else { return };
     actor.go();
-    while actor.child.try_wait().unwrap().is_none() {
-        recorder.poll(true).unwrap();
-    }
+    actor.expect("done");
+    wait_until_asleep(tid);
     oracle.set("tracing_on", "0");
     let summary = recorder.finish().unwrap();
+    actor.go();
+    assert!(actor.wait().success());
     assert!(summary.streams.iter().all(|stream| stream.losses.events == 0));
     let Some(lines) = babeltrace(&trace) else { return };
 

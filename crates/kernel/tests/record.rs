@@ -88,6 +88,8 @@ fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
     }
     let other = actor.expect("other").parse().unwrap();
     assert!(actor.wait().success());
+    // A parent may know of a thread's end before the thread has switched away for the last time.
+    std::thread::sleep(2 * POLL_INTERVAL);
     (recorder.finish().unwrap(), tid, other)
 }
 
