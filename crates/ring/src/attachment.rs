@@ -5,6 +5,7 @@
 //! other words first and the key last; detaching clears the key, and then makes every thread that is inside a sequence
 //! start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
 
+#[cfg(target_arch = "x86_64")]
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
 
@@ -25,6 +26,8 @@ pub struct Attachment {
     cpus: AtomicU32,
 }
 
+/// Where the sequences find the words.
+#[cfg(target_arch = "x86_64")]
 impl Attachment {
     pub(crate) const KEY: usize = offset_of!(Attachment, key);
     pub(crate) const BASE: usize = offset_of!(Attachment, base);
@@ -33,7 +36,9 @@ impl Attachment {
     pub(crate) const DATA_MASK: usize = offset_of!(Attachment, data_mask);
     pub(crate) const SUB_BUFFER_BITS: usize = offset_of!(Attachment, sub_buffer_bits);
     pub(crate) const CPUS: usize = offset_of!(Attachment, cpus);
+}
 
+impl Attachment {
     /// A detached attachment.
     pub const fn new() -> Self {
         Self {

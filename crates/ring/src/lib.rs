@@ -12,16 +12,16 @@
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
 
 #![no_std]
+#[cfg(not(target_arch = "x86_64"))]
+extern crate std; // for `thread_local!`, where thread-local storage has no hand-written access
 
 mod attachment;
 mod clock;
 mod copy;
-#[cfg(target_arch = "x86_64")]
 pub mod publish;
 mod reader;
 mod region;
 pub mod smp;
-#[cfg(target_arch = "x86_64")]
 pub mod thread;
 
 pub use attachment::Attachment;

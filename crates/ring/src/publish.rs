@@ -30,13 +30,25 @@
 //!
 //! Nothing here retries without bound: after [`ATTEMPTS`] aborts in a row the caller is told, and counts a loss.
 
+#[cfg(not(target_arch = "x86_64"))]
+mod absent;
+#[cfg(target_arch = "x86_64")]
 mod event;
+#[cfg(target_arch = "x86_64")]
 mod gather;
+#[cfg(target_arch = "x86_64")]
 mod open;
 
+use crate::Attachment;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub use absent::{fixed, gather, open};
+#[cfg(target_arch = "x86_64")]
 pub use event::fixed;
-pub use gather::{Destination, gather};
-pub use open::{Opened, open};
+#[cfg(target_arch = "x86_64")]
+pub use gather::gather;
+#[cfg(target_arch = "x86_64")]
+pub use open::open;
 
 /// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration within some 10
 /// nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two of them in a row.
@@ -46,9 +58,24 @@ pub const ATTEMPTS: u32 = 64;
 pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Offset of `cpu_id` in the kernel's `struct rseq` (include/uapi/linux/rseq.h).
+#[cfg(target_arch = "x86_64")]
 const CPU_ID: usize = 4;
 /// Offset of `rseq_cs` in it.
+#[cfg(target_arch = "x86_64")]
 const RSEQ_CS: usize = 8;
+
+/// On whose behalf an event is written.
+#[derive(Clone, Copy, Debug)]
+pub struct Destination {
+    /// The process's attachment.
+    pub attachment: *const Attachment,
+    /// The key it must have.
+    pub key: u64,
+    /// Distance of a registered `struct rseq` of this task from its thread pointer.
+    pub rseq_offset: isize,
+    /// The thread id to write.
+    pub tid: i32,
+}
 
 /// How an attempt to write an event ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -70,8 +97,20 @@ pub enum Outcome {
     Interrupted,
 }
 
+/// How opening a sub-buffer ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Opened {
+    /// Try the event again: there is a new sub-buffer, or another thread or another CPU made the attempt pointless.
+    Retry,
+    /// The reader has not released the next sub-buffer: the event is lost, and counted.
+    Full,
+    /// The sequence was aborted [`ATTEMPTS`] times in a row.
+    Interrupted,
+}
+
 /// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), the abort handler with the
 /// signature in front of it, and labels. 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort.
+#[cfg(target_arch = "x86_64")]
 macro_rules! sequence {
     ($($line:expr),+ $(,)?) => {
         concat!(
@@ -93,4 +132,5 @@ macro_rules! sequence {
         )
     };
 }
+#[cfg(target_arch = "x86_64")]
 use sequence;

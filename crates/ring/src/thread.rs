@@ -1,16 +1,20 @@
-//! What the event path knows about its thread: a block in thread-local storage that is reached without a call.
+//! What the event path knows about its thread: a block in thread-local storage.
 //!
-//! `thread_local!` may allocate at a thread's first access when the code lies in a library loaded by `dlopen`, and that
-//! access may be in a signal handler. The block is therefore declared in assembly with the initial-exec model: a
-//! constant distance from the thread pointer. The loader finds room for a library's 32 bytes in the surplus that glibc
-//! reserves for exactly this.
-//!
-//! The symbol is hidden and carries the crate's version, so that several copies and versions of this crate can live in
-//! one process, each with a block of its own.
+//! Two ways to reach it, with the same functions: by hand-written access on x86-64 (`thread/x86_64.rs`), so that the
+//! first access in a signal handler allocates nothing even in a library loaded by `dlopen`; through the standard library
+//! elsewhere (`thread/portable.rs`).
 
-use core::arch::{asm, global_asm};
-use core::mem::offset_of;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
+
+#[cfg(not(target_arch = "x86_64"))]
+mod portable;
+#[cfg(target_arch = "x86_64")]
+mod x86_64;
+
+#[cfg(not(target_arch = "x86_64"))]
+pub use portable::*;
+#[cfg(target_arch = "x86_64")]
+pub use x86_64::*;
 
 /// A thread's block.
 #[repr(C, align(32))]
@@ -32,99 +36,23 @@ pub struct Mark {
 impl Mark {
     /// A key that no attachment ever has.
     pub const NEVER: u64 = u64::MAX;
-    pub(crate) const KEY: usize = offset_of!(Mark, key);
-    pub(crate) const TID: usize = offset_of!(Mark, tid);
+    /// A block that no thread has used.
+    #[cfg(not(target_arch = "x86_64"))]
+    const fn new() -> Self {
+        Self {
+            key: AtomicU64::new(Self::NEVER),
+            tid: AtomicI32::new(0),
+            shared: AtomicU32::new(0),
+            announced: AtomicI32::new(0),
+            announced_shared: AtomicI32::new(0),
+            _pad: [0; 2],
+        }
+    }
 }
 
 const _: () = assert!(size_of::<Mark>() == 32);
 
-/// Name of the block's symbol, for assembly in crates of the same version.
-#[doc(hidden)]
-#[macro_export]
-macro_rules! thread_symbol {
-    () => {
-        concat!(
-            "__tracewing_thread_",
-            env!("CARGO_PKG_VERSION_MAJOR"),
-            "_",
-            env!("CARGO_PKG_VERSION_MINOR"),
-            "_",
-            env!("CARGO_PKG_VERSION_PATCH")
-        )
-    };
-}
-
-global_asm!(
-    ".pushsection .tdata.tracewing_thread, \"awT\", @progbits",
-    ".balign 32",
-    concat!(".globl ", thread_symbol!()),
-    concat!(".hidden ", thread_symbol!()),
-    concat!(".type ", thread_symbol!(), ", @object"),
-    concat!(".size ", thread_symbol!(), ", 32"),
-    concat!(thread_symbol!(), ":"),
-    ".quad -1", // Mark::NEVER
-    ".zero 24",
-    ".popsection",
-);
-
-/// Distance of the calling thread's [`Mark`] from its thread pointer (`fs`), the same for all threads.
-#[inline(always)]
-pub fn offset() -> isize {
-    let offset;
-    // SAFETY: loads one constant from the global offset table; no memory is written and no flag changed.
-    unsafe {
-        asm!(
-            concat!("mov {}, qword ptr [rip + ", thread_symbol!(), "@GOTTPOFF]"),
-            out(reg) offset,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    offset
-}
-
-/// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.
-#[inline]
-pub fn pointer() -> *const u8 {
-    let pointer;
-    // SAFETY: the x86-64 thread-local storage ABI keeps the thread pointer's own address at fs:0.
-    unsafe {
-        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
-    }
-    pointer
-}
-
-/// Distance of the `struct rseq` that the C library has registered for each thread from the thread's pointer. `None`
-/// where it has none: glibc before 2.35 or with its tunable `glibc.pthread.rseq=0`, another C library, a kernel without
-/// rseq.
-pub fn rseq_of_libc() -> Option<isize> {
-    let (offset, size): (*const isize, *const u32);
-    // SAFETY: loads two addresses from the global offset table, null where the C library lacks the symbols.
-    unsafe {
-        asm!(
-            ".weak __rseq_offset",
-            ".weak __rseq_size",
-            "mov {offset}, qword ptr [rip + __rseq_offset@GOTPCREL]",
-            "mov {size}, qword ptr [rip + __rseq_size@GOTPCREL]",
-            offset = out(reg) offset,
-            size = out(reg) size,
-            options(pure, nomem, nostack, preserves_flags),
-        );
-    }
-    // SAFETY: null, or glibc's constants of these types (sys/rseq.h), which do not change once the program runs.
-    let (offset, size) = unsafe { (offset.as_ref()?, size.as_ref()?) };
-    // Offset and size of the fields used here (`cpu_id`, `rseq_cs`) end at byte 16.
-    (*size >= 16).then_some(*offset)
-}
-
 /// A key for [`crate::Attachment::attach`] that no other process on this machine has had.
 pub fn unique_key() -> u64 {
-    crate::clock::tsc_ordered() | 1
-}
-
-/// Runs `use_it` on the calling thread's block.
-#[inline]
-pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
-    // SAFETY: the block lies at this distance from every thread's pointer, is aligned to 32 bytes, consists of atomics,
-    // and lives as long as the thread, which stays inside this call while the reference does.
-    use_it(unsafe { &*pointer().offset(offset()).cast() })
+    crate::clock::now_ordered(tracewing_abi::region::Clock::Tsc) | 1
 }

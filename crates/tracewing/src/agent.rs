@@ -11,12 +11,15 @@
 //!
 //! The agent starts no thread and keeps no descriptor open. Everything below `join` may run in a signal handler, in a
 //! child between `fork` and `exec`, and while the thread or the process exits: it allocates nothing and takes no lock.
+//!
+//! `unprotected` and `vfork` are x86-64's: elsewhere events take protocol `Smp`, which needs no such protection.
 
 mod attach;
 mod join;
 mod system;
+#[cfg(target_arch = "x86_64")]
 mod unprotected;
-#[cfg(all(target_os = "linux", target_env = "gnu"))]
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 mod vfork;
 mod write;
 

@@ -1,4 +1,46 @@
-//! (to be written)
+//! Instruments a program: declares its events and emits them, at about the price of reading the CPU's clock while
+//! somebody records, and one load and a branch while nobody does.
+//!
+//! ```
+//! use tracewing::{Event, emit, event};
+//!
+//! /// An order was put into the queue.
+//! #[derive(Event)]
+//! #[event(provider = "shop", print = "order {id} of {customer}, {depth} waiting")]
+//! struct Enqueued<'a> {
+//!     id: u64,
+//!     depth: u32,
+//!     customer: &'a str,
+//! }
+//!
+//! emit!(Enqueued { id: 7, depth: 3, customer: "Ada" });
+//!
+//! // The same without a declaration:
+//! let (id, depth) = (7u64, 3u32);
+//! event!("shop:enqueued", id, depth);
+//! ```
+//!
+//! `tracewing record -- PROGRAM` records it: the program finds the recorder through its environment when it starts, and
+//! so does every program that it starts. A program can also record itself, with [`Session`]. Otherwise nothing happens:
+//! no thread is started, no file or socket opened, nothing printed.
+//!
+//! Events may be emitted anywhere: in threads, in forked and `vfork`ed children, in signal handlers, while a thread or
+//! the process exits, in a library loaded by `dlopen`. Emitting never blocks and never allocates; arguments are evaluated
+//! only when some recording wants the event. An event that finds its buffer full is lost, and counted.
+//!
+//! # How it works
+//! An event is written to the CPU's buffer in memory shared with the recorder, inside one restartable sequence whose last
+//! store publishes it (crate `tracewing-ring`, `docs/event-path.md`). A program that is killed loses nothing that it has
+//! emitted. Where the system has no restartable sequences (Linux before 4.18, glibc before 2.35, another processor than
+//! x86-64, a time stamp counter that cannot be trusted), a protocol with two locked instructions takes their place.
+//!
+//! # Limits
+//! - A child made by a raw `vfork` or `clone` system call that shares its parent's memory is not noticed and may overwrite
+//!   other events; the C library's functions are.
+//! - A uprobe or a debugger on an instruction of the sequence is noticed, and the event is tried again; in the last of its
+//!   instructions it is not.
+//! - Text ends at its first NUL, as CTF's strings do.
+//! - Thread ids are those of the program's pid namespace.
 
 mod agent;
 mod class;

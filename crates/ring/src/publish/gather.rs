@@ -5,22 +5,9 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::PAGE;
 
-use super::{ATTEMPTS, CPU_ID, Outcome, RSEQ_CS, sequence};
+use super::{ATTEMPTS, CPU_ID, Destination, Outcome, RSEQ_CS, sequence};
 use crate::attachment::Attachment;
 use crate::copy::Segment;
-
-/// On whose behalf an event is written.
-#[derive(Clone, Copy, Debug)]
-pub struct Destination {
-    /// The process's attachment.
-    pub attachment: *const Attachment,
-    /// The key it must have.
-    pub key: u64,
-    /// Distance of a registered `struct rseq` of this task from its thread pointer.
-    pub rseq_offset: isize,
-    /// The thread id to write.
-    pub tid: i32,
-}
 
 /// Inputs that the sequence reads from memory, for want of registers.
 #[repr(C)]

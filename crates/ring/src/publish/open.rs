@@ -6,20 +6,9 @@ use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER, SubBufferHeader};
 
-use super::{ATTEMPTS, CPU_ID, Destination, RSEQ_CS, sequence};
+use super::{ATTEMPTS, CPU_ID, Destination, Opened, RSEQ_CS, sequence};
 use crate::Region;
 use crate::attachment::Attachment;
-
-/// How opening ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Opened {
-    /// Try the event again: there is a new sub-buffer, or another thread or another CPU made the attempt pointless.
-    Retry,
-    /// The reader has not released the next sub-buffer: the event is lost, and counted.
-    Full,
-    /// The sequence was aborted [`ATTEMPTS`] times in a row.
-    Interrupted,
-}
 
 /// Inputs that the sequence reads from memory, for want of registers.
 #[repr(C)]

@@ -225,6 +225,7 @@ fn received_descriptor(header: &libc::msghdr) -> Option<Fd> {
 }
 
 /// Blocks all signals of the calling thread while `body` runs.
+#[cfg(target_arch = "x86_64")]
 pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are initialised by the calls that take them.
     unsafe {

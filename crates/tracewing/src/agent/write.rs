@@ -11,7 +11,9 @@ use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{Segment, publish, smp, thread};
 
 use super::attach::{ATTACHMENT, Joined, RSEQ_OFFSET, end, joined, process_key};
-use super::{system, unprotected};
+use super::system;
+#[cfg(target_arch = "x86_64")]
+use super::unprotected;
 
 /// Attempts before the event is counted lost. Each but the first means that another thread has opened a sub-buffer, that
 /// this one has migrated, or that the process was attached anew.
@@ -73,6 +75,7 @@ unsafe fn attempt(joined: &'static Joined, id: u16, segments: &[Segment]) -> Ste
     };
     let shared = thread::with(|mark| mark.shared.load(Relaxed) != 0);
     match joined.region.protocol() {
+        #[cfg(target_arch = "x86_64")]
         Protocol::Publish if shared => {
             announce_shared();
             // SAFETY: the caller's.
@@ -147,6 +150,7 @@ fn enter(key: u64) -> i32 {
 }
 
 /// Announces a task that uses another thread's block.
+#[cfg(target_arch = "x86_64")]
 fn announce_shared() {
     let tid = system::thread_id();
     if thread::with(|mark| mark.announced_shared.swap(tid, Relaxed)) != tid {

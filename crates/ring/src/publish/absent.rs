@@ -1,0 +1,35 @@
+//! Protocol `Publish` where it cannot be had: the same functions, none of which ever writes. No process is attached to a
+//! `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
+
+use super::{Destination, Opened, Outcome};
+use crate::{Attachment, Region, Segment};
+
+/// Writes nothing, and says so.
+///
+/// # Safety
+/// None is needed.
+#[inline(always)]
+pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
+    _attachment: *const Attachment,
+    _rseq_offset: isize,
+    _id: u16,
+    _payload: *const u8,
+) -> bool {
+    false
+}
+
+/// Writes nothing, and says so.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn gather(_to: Destination, _id: u16, _segments: &[Segment], _extended: bool) -> Outcome {
+    Outcome::Detached
+}
+
+/// Opens nothing, and says so.
+///
+/// # Safety
+/// None is needed.
+pub unsafe fn open(_to: Destination, _region: &Region, _cpu: u32, _head: u64) -> Opened {
+    Opened::Retry
+}

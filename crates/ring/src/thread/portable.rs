@@ -1,0 +1,19 @@
+//! The thread's block through the standard library.
+//!
+//! In a library loaded by `dlopen` a thread's first access may allocate, which a signal handler must not.
+
+use super::Mark;
+
+std::thread_local! {
+    static MARK: Mark = const { Mark::new() };
+}
+
+/// Runs `use_it` on the calling thread's block.
+pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
+    MARK.with(use_it)
+}
+
+/// Without the sequences of protocol `Publish` there is no use for a registration.
+pub fn rseq_of_libc() -> Option<isize> {
+    None
+}
