@@ -1,0 +1,160 @@
+//! A program with eight threads and three forked children, one of which is killed with `kill -9`, knows how many events it
+//! emitted: the recording has exactly those, in order per thread, and babeltrace2 prints them as `tracewing list` does.
+//!
+//! The program is this test itself, started again with a variable set.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tracewing::{Event, emit};
+
+const ROLE: &str = "TRACEWING_TEST_FAMILY";
+const THREADS: u32 = 8;
+const PER_THREAD: u64 = 20_000;
+const CHILDREN: u32 = 3;
+const PER_CHILD: u64 = 5_000;
+
+/// One of many.
+#[derive(Event)]
+#[event(provider = "family")]
+struct Numbered {
+    who: u32,
+    number: u64,
+}
+
+/// The program. Writes into the file that the variable names how many events each emitted: one line per thread or child.
+#[test]
+fn program() {
+    let Some(report) = std::env::var_os(ROLE) else { return };
+    // SAFETY: a new shared mapping of a page at an address that the kernel chooses.
+    let page = unsafe {
+        let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
+        libc::mmap(std::ptr::null_mut(), 4096, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    };
+    assert_ne!(page, libc::MAP_FAILED);
+    // SAFETY: the page is zeroed, large enough for the counters, and never unmapped.
+    let counts = unsafe { &*page.cast::<[AtomicU64; (THREADS + CHILDREN) as usize]>() };
+    let emit_numbers = |who: u32, numbers: u64| {
+        for number in 0..numbers {
+            emit!(Numbered { who, number });
+            counts[who as usize].store(number + 1, Ordering::Relaxed);
+        }
+    };
+    let children: Vec<libc::pid_t> = (THREADS..THREADS + CHILDREN)
+        .map(|who| {
+            // SAFETY: the child only emits, which may be done there, and exits.
+            let pid = unsafe { libc::fork() };
+            if pid == 0 {
+                // The last one goes on until it is killed, or the test has failed.
+                let is_last = who == THREADS + CHILDREN - 1;
+                emit_numbers(who, if is_last { 100 * PER_CHILD } else { PER_CHILD });
+                while is_last {
+                    // SAFETY: a plain system call.
+                    unsafe { libc::pause() };
+                }
+                // SAFETY: ends the child without running what belongs to the parent.
+                unsafe { libc::_exit(0) };
+            }
+            pid
+        })
+        .collect();
+    std::thread::scope(|scope| {
+        for who in 0..THREADS {
+            scope.spawn(move || emit_numbers(who, PER_THREAD));
+        }
+    });
+    let last = &counts[(THREADS + CHILDREN - 1) as usize];
+    while last.load(Ordering::Relaxed) < PER_CHILD {
+        std::thread::yield_now();
+    }
+    // SAFETY: the children are this process's own; the last one is killed where it is.
+    unsafe {
+        libc::kill(children[CHILDREN as usize - 1], libc::SIGKILL);
+        for pid in children {
+            libc::waitpid(pid, std::ptr::null_mut(), 0);
+        }
+    }
+    let lines: Vec<String> = counts.iter().map(|count| count.load(Ordering::Relaxed).to_string()).collect();
+    fs::write(report, lines.join("\n")).unwrap();
+}
+
+fn record(folder: &Path, options: &[&str]) -> (Vec<u64>, serde_json::Value) {
+    let report = folder.join("report");
+    let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+        .current_dir(folder)
+        .env(ROLE, &report)
+        .args(["record", "--no-kernel", "--format", "json", "-o", "t", "--sub-buffers", "64"])
+        .args(options)
+        .arg("--")
+        .arg(std::env::current_exe().unwrap())
+        .args(["program", "--exact", "--test-threads", "1"])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{stderr}");
+    let counts = fs::read_to_string(report).unwrap().lines().map(|line| line.parse().unwrap()).collect();
+    (counts, serde_json::from_str(stderr.lines().last().unwrap()).unwrap())
+}
+
+fn lines(command: &mut Command) -> (Vec<String>, String) {
+    let output = command.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let text = String::from_utf8(output.stdout).unwrap();
+    (text.lines().map(str::to_owned).collect(), String::from_utf8(output.stderr).unwrap())
+}
+
+fn check(options: &[&str]) {
+    let folder = tempfile::tempdir().unwrap();
+    let (counts, summary) = record(folder.path(), options);
+    let trace = folder.path().join("t");
+    let (listed, _) = lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace));
+
+    let mut numbers: BTreeMap<usize, Vec<u64>> = BTreeMap::new();
+    for line in listed.iter().filter(|line| line.contains("family:numbered")) {
+        let value = |name: &str| -> u64 {
+            let (_, rest) = line.split_once(&format!("{name} = ")).unwrap();
+            rest.split([',', ' ']).next().unwrap().parse().unwrap()
+        };
+        numbers.entry(value("who") as usize).or_default().push(value("number"));
+    }
+    assert_eq!(summary["lost"], 0, "{summary}");
+    let killed = (THREADS + CHILDREN - 1) as usize;
+    for (who, count) in counts.iter().enumerate() {
+        let found = &numbers[&who];
+        // The killed child can have died between an event and its count.
+        let uncounted = found.len() as u64 - count.min(&(found.len() as u64));
+        assert!(
+            uncounted <= u64::from(who == killed),
+            "{} events of {who}, which counts {count}",
+            found.len()
+        );
+        assert!(found.iter().copied().eq(0..count + uncounted), "events of {who}");
+    }
+
+    match Command::new("babeltrace2").arg("--version").output() {
+        Err(_) => eprintln!("skipped: babeltrace2 is not installed"),
+        Ok(_) => {
+            let (printed, warnings) = lines(Command::new("babeltrace2").arg(&trace));
+            assert_eq!(warnings, "");
+            assert!(printed == listed, "babeltrace2 and tracewing list differ");
+        }
+    }
+}
+
+#[test]
+fn shared_buffers_have_every_event() {
+    check(&[]);
+}
+
+#[test]
+fn buffers_per_process_have_every_event() {
+    check(&["--buffers", "process"]);
+}
+
+#[test]
+fn the_protocol_without_restartable_sequences_has_every_event() {
+    check(&["--clock", "mono"]);
+}
