@@ -26,8 +26,9 @@ use crate::class::{self, EventClass};
 /// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`], which also says
 /// what became of it.
 ///
-/// Recorded are the events of this copy of the crate, in all threads. A forked child is not recorded. At most one recording
-/// sees a program at a time: while `tracewing record` does, no session can begin.
+/// Recorded are the events of this copy of the crate, in all threads; also those of forked children where the thread that
+/// emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. At most one recording sees a
+/// program at a time: while `tracewing record` does, no session can begin.
 ///
 /// ```no_run
 /// #[derive(tracewing::Event)]
