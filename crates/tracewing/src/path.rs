@@ -38,7 +38,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(class: &'static Event
     unsafe { agent::write(id, &[Segment { start: payload, len: LEN }]) }
 }
 
-/// Records an event gathered from segments. It is always ordered.
+/// Records an event gathered from segments.
 ///
 /// # Safety
 /// All segments are readable and stay unchanged.
@@ -56,7 +56,7 @@ pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: 
     {
         let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
         // SAFETY: the segments by the caller; the rest as in `fixed`.
-        if unsafe { publish::gather(to, id, segments, false) } == Outcome::Written {
+        if unsafe { publish::gather::<ORDERED>(to, id, segments, false) } == Outcome::Written {
             return;
         }
     }

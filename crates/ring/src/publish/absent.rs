@@ -22,7 +22,12 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
 ///
 /// # Safety
 /// None is needed.
-pub unsafe fn gather(_to: Destination, _id: u16, _segments: &[Segment], _extended: bool) -> Outcome {
+pub unsafe fn gather<const ORDERED: bool>(
+    _to: Destination,
+    _id: u16,
+    _segments: &[Segment],
+    _extended: bool,
+) -> Outcome {
     Outcome::Detached
 }
 

@@ -29,7 +29,7 @@ const EXTEND: u32 = 3;
 const INTERRUPTED: u32 = 4;
 
 /// Writes the event `id` whose payload is the concatenation of `segments`. The stamp is taken inside the sequence, as
-/// by [`super::fixed`]; it is always ordered here (one `lfence`), since the call costs more than that.
+/// by [`super::fixed`].
 ///
 /// # Panics
 /// The event is larger than its 16-bit length field can say; callers check against
@@ -40,7 +40,12 @@ const INTERRUPTED: u32 = 4;
 /// 2. While the attachment's key is `to.key`, the attached region is mapped, and `to.rseq_offset` leads to a registered
 ///    `struct rseq` of the calling task, and of no other.
 #[inline(never)]
-pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: bool) -> Outcome {
+pub unsafe fn gather<const ORDERED: bool>(
+    to: Destination,
+    id: u16,
+    segments: &[Segment],
+    extended: bool,
+) -> Outcome {
     let header = if extended { EXTENDED_HEADER } else { HEADER };
     let length = Segment::total(segments).saturating_add(header + CONTEXT);
     let length16 = u16::try_from(length).expect("the caller bounds the event's size");
@@ -76,7 +81,9 @@ pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: b
                 "imul {base}, [{at} + {STRIDE}]",
                 "add {base}, [{at} + {BASE}]",
                 "mov {head}, [{base}]",
+                ".if {ORDERED}",
                 "lfence",
+                ".endif",
                 "rdtsc",
                 "lea {t}, [{head} - 1]",
                 "and {t}, [{at} + {SUB_BUFFER_MASK}]",
@@ -117,7 +124,7 @@ pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: b
                 "mov eax, [{request} + {R_TID}]",
                 "mov [{t}], eax",
                 "add {t}, 4",
-                // The segments, 8 bytes at a time and then one.
+                // The segments: words, and the rest by a last word that overlaps, or bit by bit of a short length.
                 "mov rdi, [{request} + {R_SEGMENTS}]",
                 "12:",
                 "cmp rdi, [{request} + {R_END}]",
@@ -125,7 +132,7 @@ pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: b
                 "mov rsi, [rdi + {S_START}]",
                 "mov rax, [rdi + {S_LEN}]",
                 "add rdi, {S_SIZE}",
-                "sub rax, 8",
+                "cmp rax, 8",
                 "jb 14f",
                 "13:",
                 "mov rdx, [rsi]",
@@ -133,17 +140,34 @@ pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: b
                 "add rsi, 8",
                 "add {t}, 8",
                 "sub rax, 8",
+                "cmp rax, 8",
                 "jae 13b",
-                "14:",
-                "add rax, 8",
+                "test rax, rax",
                 "jz 12b",
+                "mov rdx, [rsi + rax - 8]",
+                "mov [{t} + rax - 8], rdx",
+                "add {t}, rax",
+                "jmp 12b",
+                "14:",
+                "test al, 4",
+                "jz 15f",
+                "mov edx, [rsi]",
+                "mov [{t}], edx",
+                "add rsi, 4",
+                "add {t}, 4",
                 "15:",
+                "test al, 2",
+                "jz 17f",
+                "mov dx, [rsi]",
+                "mov [{t}], dx",
+                "add rsi, 2",
+                "add {t}, 2",
+                "17:",
+                "test al, 1",
+                "jz 12b",
                 "mov dl, [rsi]",
                 "mov [{t}], dl",
-                "inc rsi",
                 "inc {t}",
-                "dec rax",
-                "jnz 15b",
                 "jmp 12b",
                 "16:",
                 "lea {t}, [rip + 3b]",
@@ -173,6 +197,7 @@ pub unsafe fn gather(to: Destination, id: u16, segments: &[Segment], extended: b
             out("rdx") _,
             out("rsi") _,
             out("rdi") _,
+            ORDERED = const ORDERED as u32,
             ATTEMPTS = const ATTEMPTS,
             WRITTEN = const WRITTEN,
             DETACHED = const DETACHED,

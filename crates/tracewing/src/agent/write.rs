@@ -102,16 +102,16 @@ unsafe fn attempt(joined: &'static Joined, id: u16, segments: &[Segment]) -> Ste
     }
 }
 
-/// One attempt with protocol `Publish`.
+/// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence anyway.
 ///
 /// # Safety
 /// As for [`publish::gather`] and [`publish::open`].
 pub(super) unsafe fn publish_once(joined: &Joined, to: Destination, id: u16, segments: &[Segment]) -> Step {
     // SAFETY: the caller's.
-    let mut outcome = unsafe { publish::gather(to, id, segments, false) };
+    let mut outcome = unsafe { publish::gather::<true>(to, id, segments, false) };
     if outcome == Outcome::Extend {
         // SAFETY: the caller's.
-        outcome = unsafe { publish::gather(to, id, segments, true) };
+        outcome = unsafe { publish::gather::<true>(to, id, segments, true) };
     }
     match outcome {
         Outcome::Written => Step::Done,
