@@ -71,6 +71,11 @@ pub enum Kind<'a> {
     InterruptEntry,
     /// It gives the CPU back.
     InterruptExit,
+    /// A thread of an instrumented program introduces itself (`tracewing:thread`).
+    Introduction {
+        /// Its process.
+        process: i32,
+    },
     /// An event of a program.
     User,
     /// Any other event of the kernel.

@@ -27,6 +27,7 @@ enum Meaning {
     Syscall,
     InterruptEntry,
     InterruptExit,
+    Introduction,
     User,
     Kernel,
 }
@@ -68,7 +69,7 @@ fn is_kernel(trace: &Trace) -> bool {
 fn meaning(trace: &Trace, event: &Event<'_>) -> Meaning {
     let name = event.class().name.as_deref().unwrap_or_default();
     if !is_kernel(trace) {
-        return Meaning::User;
+        return if name == "tracewing:thread" { Meaning::Introduction } else { Meaning::User };
     }
     let interrupt = ["irq_handler_", "irq_softirq_", "x86_irq_vectors_", "softirq_"]
         .iter()
@@ -109,6 +110,7 @@ fn kind<'e>(meaning: Meaning, event: &Event<'e>) -> Option<Kind<'e>> {
         Meaning::Syscall => Kind::Syscall,
         Meaning::InterruptEntry => Kind::InterruptEntry,
         Meaning::InterruptExit => Kind::InterruptExit,
+        Meaning::Introduction => Kind::Introduction { process: tid(event, "pid")? },
         Meaning::User => Kind::User,
         Meaning::Kernel => Kind::Kernel,
     })

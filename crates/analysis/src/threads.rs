@@ -165,6 +165,10 @@ impl Threads {
 
     /// What any event says about the thread that recorded it.
     fn seen(&mut self, tid: i32, cpu: u32, now: i64, kind: &Kind<'_>) {
+        if let Kind::Introduction { process } = kind {
+            self.known(tid).account.process = Some(*process);
+            return;
+        }
         if *kind == Kind::User {
             // No witness for a place: some tracers let a thread write into the buffer of a CPU that it has just left.
             let lwp = self.known(tid);
@@ -185,7 +189,8 @@ impl Threads {
                 let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 lwp.rename(&name[..name.len().min(COMM)]);
             }
-            Kind::Fork { .. } | Kind::NewTask { .. } | Kind::Exit | Kind::Kernel | Kind::User => {}
+            Kind::Fork { .. } | Kind::NewTask { .. } | Kind::Exit | Kind::Kernel => {}
+            Kind::Introduction { .. } | Kind::User => return,
             // Recorded beside a thread, not by it: no sign that the recording follows it.
             Kind::Switch { .. }
             | Kind::Waking { .. }

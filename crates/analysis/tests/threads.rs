@@ -191,9 +191,11 @@ fn nothing_gives_an_empty_table() {
 fn events_of_programs_are_counted_and_move_nothing() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
+        .by(5, 0, 7, Kind::Introduction { process: 6 })
         .by(10, 1, 7, Kind::User) // in the buffer of a CPU where it no longer is
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
     let seven = thread(&table, 7);
     assert_eq!((times(seven), seven.user_events, seven.migrations), ([50, 0, 0, 0], 1, 0));
+    assert_eq!(seven.process, Some(6));
 }

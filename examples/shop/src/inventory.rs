@@ -8,7 +8,7 @@ use tracewing::emit;
 pub const ITEMS: u32 = 64;
 
 /// How much of an item comes in when it has sold out.
-const DELIVERY: u32 = 5_000;
+const DELIVERY: u32 = 500;
 
 /// The stock.
 pub struct Inventory {

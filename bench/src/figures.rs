@@ -1,0 +1,57 @@
+//! Medians and spreads of repeated measurements.
+
+/// One figure per round, in the order of the rounds.
+#[derive(Clone, Debug, Default)]
+pub struct Rounds(pub Vec<f64>);
+
+impl Rounds {
+    /// The median over the rounds; NaN without any.
+    pub fn median(&self) -> f64 {
+        median(&self.0)
+    }
+
+    /// The smallest and the largest.
+    pub fn range(&self) -> (f64, f64) {
+        let smallest = self.0.iter().copied().fold(f64::INFINITY, f64::min);
+        let largest = self.0.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        (smallest, largest)
+    }
+
+    /// Divides round by round, so that what changed on the machine from one round to the next cancels out.
+    pub fn ratio_to(&self, other: &Self) -> Self {
+        Self(self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect())
+    }
+}
+
+/// The middle value, or the mean of the two in the middle; NaN without any.
+pub fn median(values: &[f64]) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let middle = sorted.len() / 2;
+    match sorted.len() {
+        0 => f64::NAN,
+        length if length % 2 == 1 => sorted[middle],
+        _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn medians_of_odd_even_and_no_values() {
+        assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
+        assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
+        assert!(median(&[]).is_nan());
+    }
+
+    #[test]
+    fn ratios_are_taken_round_by_round() {
+        let slow = Rounds(vec![10.0, 40.0, 30.0]);
+        let fast = Rounds(vec![5.0, 10.0, 10.0]);
+        assert_eq!(slow.ratio_to(&fast).0, [2.0, 4.0, 3.0]);
+        assert_eq!(slow.ratio_to(&fast).median(), 3.0);
+        assert_eq!(slow.range(), (10.0, 40.0));
+    }
+}
