@@ -25,6 +25,7 @@ use crate::stream::{Events, PacketTimes, Stream};
 /// Why events are lost besides what [`Loss`] says.
 const DAMAGED: &str = "buffer damaged";
 const UNFINISHED: &str = "process died while emitting";
+const UNWRITTEN: &str = "trace could not be written";
 /// How often, and how long each time, the end of a recording waits for living writers to finish the event they are at.
 const COMMIT_ATTEMPTS: u32 = 20;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
@@ -232,17 +233,26 @@ impl Drain {
     /// dead process has reserved and not committed is skipped and counted lost.
     ///
     /// # Errors
-    /// A file could not be written; the other buffers are written all the same.
+    /// A file could not be written; what was for it is counted lost, and the other buffers are written all the same.
     pub fn finish(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
             let written = buffer.finish(trace, &self.name, self.region, clock, self.stamp);
-            if result.is_ok() {
-                result = written;
+            if written.is_err() {
+                buffer.abandon(&self.name, self.region, clock, self.stamp);
             }
+            result = result.and(written);
         }
         self.stamp = clock.now();
         result
+    }
+
+    /// In place of [`Drain::finish`] when the trace cannot be written: counts what is left in the buffers as lost.
+    pub fn abandon(&mut self, clock: &TraceClock) {
+        for buffer in &mut self.buffers {
+            buffer.abandon(&self.name, self.region, clock, self.stamp);
+        }
+        self.stamp = clock.now();
     }
 
     /// One line per buffer that had events or losses.
@@ -415,6 +425,28 @@ impl Buffer {
             }
         }
         Ok(())
+    }
+
+    fn abandon(&mut self, name: &str, region: Region, clock: &TraceClock, since: u64) {
+        let mut unwritten = 0;
+        for _ in 0..=region.geometry().sub_buffers() {
+            match self.reader.next(true) {
+                Ok(Some(chunk)) => {
+                    // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
+                    unwritten += unsafe { whole_events(chunk.start, chunk.len) }.0;
+                    self.reader.release(chunk);
+                }
+                Ok(None) => break,
+                Err(damaged) => self.damaged(name, damaged),
+            }
+        }
+        let now = clock.now();
+        self.note_losses(name, region.lost(self.cpu), since, now);
+        if unwritten > 0 {
+            self.found_lost = self.found_lost.saturating_add(unwritten);
+            let end = self.stream.as_ref().map_or(since, Stream::end);
+            self.extend_range(name, UNWRITTEN, unwritten, end, now);
+        }
     }
 
     fn lost_total(&self) -> u64 {

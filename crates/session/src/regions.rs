@@ -193,14 +193,17 @@ impl Regions {
         self.users.values().chain(processes).for_each(Drain::close);
     }
 
-    /// Closes all regions, writes what is left (unless the trace cannot be written), and gives what they amount to.
+    /// Closes all regions, writes what is left (or counts it lost if the trace cannot be written), and gives what they
+    /// amount to.
     pub(crate) fn finish(&mut self, write: bool) -> (Ended, Result<(), tracewing_consumer::Error>) {
         self.close();
         let mut result = Ok(());
         let processes = std::mem::take(&mut self.processes).into_values().map(|process| process.drain);
         for mut drain in std::mem::take(&mut self.users).into_values().chain(processes) {
-            if write {
-                result = result.and(drain.finish(&mut self.trace, &self.clock));
+            if write && result.is_ok() {
+                result = drain.finish(&mut self.trace, &self.clock);
+            } else {
+                drain.abandon(&self.clock);
             }
             self.ended.take(&drain);
         }

@@ -299,8 +299,9 @@ impl Recording {
         }
         agent::detach();
         self.drain.close();
-        if result.is_ok() {
-            result = self.drain.finish(&mut self.trace, &self.clock);
+        match result {
+            Ok(()) => result = self.drain.finish(&mut self.trace, &self.clock),
+            Err(_) => self.drain.abandon(&self.clock),
         }
         let description = &mut self.description;
         description.state = if result.is_ok() { State::Complete } else { State::CutShort };
