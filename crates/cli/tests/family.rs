@@ -51,9 +51,11 @@ fn program() {
                 // The last one goes on until it is killed, or the test has failed.
                 let is_last = who == THREADS + CHILDREN - 1;
                 emit_numbers(who, if is_last { 100 * PER_CHILD } else { PER_CHILD });
-                while is_last {
-                    // SAFETY: a plain system call.
-                    unsafe { libc::pause() };
+                if is_last {
+                    loop {
+                        // SAFETY: a plain system call.
+                        unsafe { libc::pause() };
+                    }
                 }
                 // SAFETY: ends the child without running what belongs to the parent.
                 unsafe { libc::_exit(0) };
