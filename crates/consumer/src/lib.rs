@@ -10,13 +10,15 @@
 //! | [`glob`] | event rules |
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
-//! | [`stream`] | one CPU buffer's stream file: packets, index, numbers for the summary |
+//! | [`stream`] | a stream file: packets and index |
+//! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
 //!
 //! It knows no payloads, no sockets and no other processes, and starts no thread.
 
+mod buffer;
 pub mod classes;
 pub mod clock;
 pub mod drain;

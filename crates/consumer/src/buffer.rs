@@ -1,0 +1,272 @@
+//! One CPU's buffer and the stream that it is written to: chunks become packets, losses become ranges of time.
+//!
+//! When to look at it, and how the buffers of a region belong together, is [`crate::drain`]'s.
+
+use std::time::{Duration, Instant};
+
+use tracewing_abi::event;
+use tracewing_abi::region::{Geometry, Loss, Protocol};
+use tracewing_ring::{Chunk, Damaged, Reader, Region};
+
+use crate::Error;
+use crate::clock::TraceClock;
+use crate::drain::{LossRange, StreamSummary, UserTrace};
+use crate::stream::{Events, PacketTimes, Stream};
+
+/// Why events are lost besides what [`Loss`] says.
+const DAMAGED: &str = "buffer damaged";
+const UNFINISHED: &str = "process died while emitting";
+const UNWRITTEN: &str = "trace could not be written";
+/// How often, and how long each time, the end of a recording waits for living writers to finish the event they are at.
+const COMMIT_ATTEMPTS: u32 = 20;
+const COMMIT_WAIT: Duration = Duration::from_millis(1);
+/// Loss ranges kept apart per buffer; from then on the last one grows.
+const MOST_LOSS_RANGES: usize = 256;
+
+/// A buffer's only reader and what it has come to.
+pub(crate) struct Buffer {
+    pub(crate) cpu: usize,
+    pub(crate) reader: Reader,
+    stream: Option<Stream>,
+    /// No event that waits was emitted before.
+    pub(crate) waiting_since: Instant,
+    events: u64,
+    /// The writers' counters as they were last seen.
+    lost: [u64; Loss::COUNT],
+    /// Losses that the reader found itself; each at least one event.
+    found_lost: u64,
+    pub(crate) ranges: Vec<LossRange>,
+    /// Damages found, and what the first one was.
+    pub(crate) damages: u64,
+    pub(crate) damage: Option<Damaged>,
+    /// Its write position makes no sense: nothing more can be read.
+    pub(crate) is_dead: bool,
+}
+
+impl Buffer {
+    /// Nothing read yet.
+    pub(crate) fn new(cpu: usize, reader: Reader, now: Instant) -> Self {
+        Self {
+            cpu,
+            reader,
+            stream: None,
+            waiting_since: now,
+            events: 0,
+            lost: [0; Loss::COUNT],
+            found_lost: 0,
+            ranges: Vec::new(),
+            damages: 0,
+            damage: None,
+            is_dead: false,
+        }
+    }
+
+    /// Writes what is full, or with `partial` everything up to now; gives the bytes written.
+    pub(crate) fn write(
+        &mut self,
+        trace: &mut UserTrace,
+        name: &str,
+        geometry: Geometry,
+        partial: bool,
+    ) -> Result<u64, Error> {
+        let mut bytes = 0;
+        // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its turn.
+        for _ in 0..=geometry.sub_buffers() {
+            match self.reader.next(partial) {
+                Ok(Some(chunk)) => bytes += self.write_chunk(trace, name, chunk)?,
+                Ok(None) => break,
+                Err(damaged) => self.damaged(name, damaged),
+            }
+            if self.is_dead {
+                break;
+            }
+        }
+        Ok(bytes)
+    }
+
+    /// Writes a chunk as a packet and releases it.
+    fn write_chunk(&mut self, trace: &mut UserTrace, name: &str, chunk: Chunk) -> Result<u64, Error> {
+        let lost = chunk.lost.saturating_add(self.found_lost);
+        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost };
+        let stream = match &mut self.stream {
+            Some(stream) => stream,
+            none => {
+                let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
+                if lost > 0 {
+                    // Readers compare the count with the packet's before, so losses need a packet without any.
+                    stream.write_empty(PacketTimes { begin: chunk.begin, end: chunk.begin, lost: 0 })?;
+                }
+                stream
+            }
+        };
+        // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
+        let (events, len) = unsafe { whole_events(chunk.start, chunk.len) };
+        // SAFETY: as above, and `len` is at most the chunk's.
+        unsafe { stream.write(Events { start: chunk.start, len }, times)? };
+        self.events += events;
+        let rest = chunk.len - len;
+        self.reader.release(chunk);
+        if rest > 0 {
+            self.damaged(name, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
+        }
+        Ok(len as u64)
+    }
+
+    /// Takes note of a loss that is a damage.
+    fn damaged(&mut self, name: &str, damaged: Damaged) {
+        self.is_dead |= damaged.bytes == 0;
+        self.damage.get_or_insert(damaged);
+        self.damages += 1;
+        self.found_lost += 1;
+        let stamp = self.stream.as_ref().map_or(0, Stream::end);
+        self.extend_range(name, DAMAGED, 1, stamp, stamp);
+    }
+
+    pub(crate) fn note_losses(&mut self, name: &str, lost: [u64; Loss::COUNT], begin: u64, end: u64) {
+        for loss in Loss::ALL {
+            let events = lost[loss as usize].wrapping_sub(self.lost[loss as usize]);
+            // A counter that went back is nonsense.
+            if events != 0 && events <= u64::MAX / 2 {
+                self.lost[loss as usize] = lost[loss as usize];
+                self.extend_range(name, loss.reason(), events, begin, end);
+            }
+        }
+    }
+
+    /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new range.
+    fn extend_range(&mut self, name: &str, reason: &str, events: u64, begin: u64, end: u64) {
+        let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
+        match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
+            Some(range) if crowded || range.end >= begin => {
+                range.events = range.events.saturating_add(events);
+                range.end = range.end.max(end);
+            }
+            _ => {
+                let (stream, reason) = (format!("{name}_{}", self.cpu), reason.to_owned());
+                self.ranges.push(LossRange { stream, reason, events, begin, end });
+            }
+        }
+    }
+
+    pub(crate) fn finish(
+        &mut self,
+        trace: &mut UserTrace,
+        name: &str,
+        region: Region,
+        clock: &TraceClock,
+        since: u64,
+    ) -> Result<(), Error> {
+        self.write(trace, name, region.geometry(), true)?;
+        if region.protocol() == Protocol::Smp {
+            for _ in 0..COMMIT_ATTEMPTS {
+                if self.reader.waiting() == 0 || self.is_dead {
+                    break;
+                }
+                std::thread::sleep(COMMIT_WAIT);
+                self.write(trace, name, region.geometry(), true)?;
+            }
+            self.finalise(trace, name, region.geometry(), clock)?;
+        }
+        let now = clock.now();
+        self.note_losses(name, region.lost(self.cpu), since, now);
+        let lost = self.lost_total();
+        if lost > self.stream.as_ref().map_or(0, Stream::lost) {
+            let stream = match &mut self.stream {
+                Some(stream) => stream,
+                none => {
+                    let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
+                    stream.write_empty(PacketTimes { begin: since, end: since, lost: 0 })?;
+                    stream
+                }
+            };
+            stream.write_empty(PacketTimes { begin: now, end: now, lost })?;
+        }
+        Ok(())
+    }
+
+    /// Takes what complete events stand between and behind those that were never committed.
+    fn finalise(
+        &mut self,
+        trace: &mut UserTrace,
+        name: &str,
+        geometry: Geometry,
+        clock: &TraceClock,
+    ) -> Result<(), Error> {
+        // A sub-buffer gives at most one chunk and one skipped stretch.
+        for _ in 0..=2 * geometry.sub_buffers() {
+            match self.reader.finalise() {
+                _ if self.is_dead => break,
+                Ok(None) => break,
+                Ok(Some(Ok(chunk))) => {
+                    self.write_chunk(trace, name, chunk)?;
+                }
+                Ok(Some(Err(unfinished))) => {
+                    self.found_lost += 1;
+                    self.extend_range(name, UNFINISHED, 1, unfinished.after, clock.now());
+                }
+                Err(damaged) => self.damaged(name, damaged),
+            }
+        }
+        Ok(())
+    }
+
+    pub(crate) fn abandon(&mut self, name: &str, region: Region, clock: &TraceClock, since: u64) {
+        let mut unwritten = 0;
+        for _ in 0..=region.geometry().sub_buffers() {
+            match self.reader.next(true) {
+                Ok(Some(chunk)) => {
+                    // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
+                    unwritten += unsafe { whole_events(chunk.start, chunk.len) }.0;
+                    self.reader.release(chunk);
+                }
+                Ok(None) => break,
+                Err(damaged) => self.damaged(name, damaged),
+            }
+        }
+        let now = clock.now();
+        self.note_losses(name, region.lost(self.cpu), since, now);
+        if unwritten > 0 {
+            self.found_lost = self.found_lost.saturating_add(unwritten);
+            let end = self.stream.as_ref().map_or(since, Stream::end);
+            self.extend_range(name, UNWRITTEN, unwritten, end, now);
+        }
+    }
+
+    fn lost_total(&self) -> u64 {
+        self.lost.iter().fold(self.found_lost, |sum, lost| sum.saturating_add(*lost))
+    }
+
+    pub(crate) fn summary(&self, name: &str) -> Option<StreamSummary> {
+        let lost = self.lost_total();
+        let stream = self.stream.as_ref();
+        (stream.is_some() || lost > 0).then(|| StreamSummary {
+            name: format!("{name}_{}", self.cpu),
+            cpu: self.cpu as u32,
+            events: self.events,
+            packets: stream.map_or(0, Stream::packets),
+            bytes: stream.map_or(0, Stream::bytes),
+            lost,
+        })
+    }
+}
+
+/// Events that follow each other from `start` on by their length fields, and the bytes that they take: all `len` unless
+/// some process wrote nonsense.
+///
+/// # Safety
+/// `len` bytes from `start` are mapped and readable. They may change meanwhile.
+unsafe fn whole_events(start: *const u8, len: usize) -> (u64, usize) {
+    const SMALLEST: usize = event::HEADER + event::CONTEXT;
+    let (mut at, mut events) = (0, 0);
+    while at + SMALLEST <= len {
+        // SAFETY: `at + 8 <= len`; single bytes need no alignment, and volatile reads are never repeated.
+        let length = unsafe { [start.add(at + 6).read_volatile(), start.add(at + 7).read_volatile()] };
+        let length = usize::from(u16::from_le_bytes(length));
+        if length < SMALLEST || at + length > len {
+            break;
+        }
+        at += length;
+        events += 1;
+    }
+    (events, at)
+}
