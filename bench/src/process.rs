@@ -1,5 +1,5 @@
 //! A worker process that measures on demand: a line `VARIANT COUNT` to its standard input makes it run COUNT times what
-//! VARIANT names, and it answers with the nanoseconds that the whole loop took.
+//! VARIANT names, and it answers with the nanoseconds of CPU time that the whole loop took.
 //!
 //! Both sides of a comparison speak this protocol, so that one loop can take turns between them.
 

@@ -1,7 +1,7 @@
 /*
  * The LTTng-UST side of `cargo xtask bench record`. It obeys the same protocol as bench's own worker: a line
  * `two_u64 COUNT` on standard input means to emit COUNT events in a loop; the answer is a line with the nanoseconds
- * that the loop took. It ends with its input.
+ * of CPU time that the loop took. It ends with its input.
  */
 #define LTTNG_UST_TRACEPOINT_DEFINE
 #define LTTNG_UST_TRACEPOINT_CREATE_PROBES
@@ -16,7 +16,7 @@ static uint64_t now(void)
 {
 	struct timespec time;
 
-	clock_gettime(CLOCK_MONOTONIC, &time);
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
 	return (uint64_t) time.tv_sec * 1000000000u + (uint64_t) time.tv_nsec;
 }
 
