@@ -11,7 +11,7 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
-use tracewing_consumer::clock::{ClockChoice, TraceClock};
+use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
 use tracewing_consumer::folder::{BufferDescription, Description, Folder};
 use tracewing_consumer::glob::EventRules;
@@ -81,7 +81,7 @@ struct Recording {
     clock: TraceClock,
     classes: Classes,
     trace: UserTrace,
-    begin: u64,
+    begin: Calibration,
 }
 
 fn recording(rules: EventRules) -> Recording {
@@ -95,7 +95,7 @@ fn recording(rules: EventRules) -> Recording {
     let buffers =
         BufferDescription { sub_buffer_bytes: 4096, sub_buffers: 4, per_process: false, flush_ms: 200 };
     folder.describe(&Description::new(&clock, begin, buffers)).unwrap();
-    Recording { _temporary: temporary, folder, clock, classes, trace, begin: begin.cycles }
+    Recording { _temporary: temporary, folder, clock, classes, trace, begin }
 }
 
 impl Recording {
@@ -112,7 +112,8 @@ impl Recording {
 /// babeltrace2's lines for the user trace, or `None` where it is not installed. What it warns of is a failure, but for
 /// losses, which it reports among its warnings.
 fn babeltrace(folder: &Path) -> Option<(Vec<String>, String)> {
-    let Ok(output) = Command::new("babeltrace2").arg(folder).output() else {
+    let Ok(output) = Command::new("babeltrace2").args(["--clock-seconds", "--no-delta"]).arg(folder).output()
+    else {
         eprintln!("skipped: babeltrace2 is not installed");
         return None;
     };
@@ -173,7 +174,7 @@ fn every_kind_of_field_reads_back() {
     payload.extend([10, 11, 12, 13]);
 
     let mut drain = recording.drain(2);
-    let mut writer = Writer { region: drain.region(), cpu: 1, stamp: recording.begin };
+    let mut writer = Writer { region: drain.region(), cpu: 1, stamp: recording.begin.cycles };
     writer.emit(1, &payload);
     recording.poll(&mut drain, Duration::ZERO);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
@@ -182,6 +183,9 @@ fn every_kind_of_field_reads_back() {
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!(warnings, "");
     assert_eq!(lines.len(), 1, "{lines:?}");
+    let stamp = recording.clock.realtime_ns(&recording.begin, recording.begin.cycles + 1000);
+    let told: String = lines[0].chars().take_while(|c| *c != ']').filter(char::is_ascii_digit).collect();
+    assert!(told.parse::<u64>().unwrap().abs_diff(stamp) < 1000, "{} at {stamp}", lines[0]);
     let (_, fields) = lines[0].split_once("test:kinds: ").unwrap();
     assert_eq!(
         fields,
@@ -208,7 +212,7 @@ fn partial_sub_buffers_and_losses_add_up() {
     };
     recording.classes.register([describe(&class).as_slice()]).unwrap();
     let mut drain = recording.drain(1);
-    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin };
+    let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles };
     let mut emitted = 0_u64;
     let mut emit = |count: u64| {
         for _ in 0..count {
@@ -221,6 +225,8 @@ fn partial_sub_buffers_and_losses_add_up() {
     emit(1000);
     // Not due yet: only what is full.
     recording.poll(&mut drain, Duration::from_secs(3600));
+    let written = drain.summary()[0].events;
+    assert!(10 < written && written + drain.summary()[0].lost < 1010, "{written}");
     emit(3);
     recording.poll(&mut drain, Duration::ZERO);
     emit(2000);
@@ -245,6 +251,34 @@ fn partial_sub_buffers_and_losses_add_up() {
         .sum();
     assert_eq!(told, summary[0].lost, "{warnings}");
     assert_eq!(warnings.lines().filter(|line| !line.contains("discarded")).count(), 0, "{warnings}");
+}
+
+#[test]
+fn losses_before_the_first_event_are_told() {
+    let mut recording = recording(EventRules::default());
+    let class = Class {
+        name: "test:e",
+        level: Level::Info,
+        description: "",
+        print: "",
+        file: "",
+        line: 0,
+        fields: &[],
+    };
+    recording.classes.register([describe(&class).as_slice()]).unwrap();
+    let mut drain = recording.drain(1);
+    for _ in 0..7 {
+        drain.region().cpu(0).count_loss(Loss::TooLarge);
+    }
+    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles }.emit(1, &[]);
+    drain.finish(&mut recording.trace, &recording.clock).unwrap();
+    assert_eq!(
+        drain.losses().map(|range| (range.reason.as_str(), range.events)).collect::<Vec<_>>(),
+        [("event too large", 7)]
+    );
+    let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert_eq!(lines.len(), 1);
+    assert!(warnings.contains("discarded 7 events"), "{warnings}");
 }
 
 #[test]
@@ -297,7 +331,7 @@ fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
     };
     assert_eq!(recording.classes.register([describe(&class).as_slice()]).unwrap().ids, [1]);
     let mut drain = recording.drain(1);
-    Writer { region: drain.region(), cpu: 0, stamp: recording.begin }.emit(1, &[0; 18]);
+    Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles }.emit(1, &[0; 18]);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!((lines.len(), warnings.as_str()), (1, ""));

@@ -22,10 +22,8 @@ const BATCH: usize = 64;
 impl Recorder<'_> {
     /// Records until the command ends or something stops the recording.
     pub(crate) fn run(&mut self) {
+        self.listen();
         while self.goes_on() {
-            if !self.listening && self.clients.len() < MOST_CLIENTS {
-                self.listen();
-            }
             self.wait(self.pace.remaining());
             if self.pace.remaining().is_zero() {
                 self.look();
@@ -89,6 +87,9 @@ impl Recorder<'_> {
             .map(|(number, _)| *number)
             .collect();
         overdue.into_iter().for_each(|number| self.disconnect(number));
+        if !self.listening && self.clients.len() < MOST_CLIENTS {
+            self.listen();
+        }
         if self
             .observer
             .progress_interval()
@@ -150,7 +151,7 @@ impl Recorder<'_> {
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                // Out of descriptors or of patience: those who wait get their turn when others have left.
+                // Too many, or out of descriptors: those who wait get their turn at a later look.
                 Err(_) => {
                     let _ = epoll::delete(&self.epoll, listener);
                     self.listening = false;
