@@ -1,0 +1,42 @@
+//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`. Needs root.
+
+use std::process::Command;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+
+/// Works, sleeps, and prints the shell's own number and account: ns on a CPU, ns waiting for one, time slices.
+const SCRIPT: &str = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.05; \
+                      i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo $$; cat /proc/$$/schedstat";
+
+#[test]
+fn running_and_waiting_time_are_those_of_the_kernel() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let recorded =
+        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SCRIPT]).output();
+    let recorded = recorded.expect("tracewing starts");
+    let printed = String::from_utf8(recorded.stdout).expect("the script prints text");
+    let numbers: Vec<u64> = printed.split_whitespace().map_while(|word| word.parse().ok()).collect();
+    let [tid, running, waiting, ..] = numbers[..] else { panic!("the script printed `{printed}`") };
+    if !trace.join("kernel").exists() {
+        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        return;
+    }
+
+    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(&trace).output();
+    let table: serde_json::Value =
+        serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
+    let threads = table["threads"].as_array().expect("a list of threads");
+    let shell = threads.iter().find(|thread| thread["tid"] == tid).expect("the shell is in the table");
+    let figure = |name: &str| shell[name].as_u64().expect("a number");
+    let unknown = figure("unknown_ns");
+    // What it does after it printed, and what is unknown, may be on either side.
+    let tolerance = running / 20 + 3_000_000 + unknown;
+    assert!(figure("running_ns").abs_diff(running) <= tolerance, "{shell}: the kernel says {running} ns");
+    assert!(figure("waiting_ns").abs_diff(waiting) <= tolerance, "{shell}: the kernel says {waiting} ns");
+    assert!(figure("blocked_ns") + unknown >= 50_000_000, "{shell}: it slept for 50 ms");
+}
