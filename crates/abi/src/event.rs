@@ -30,7 +30,8 @@ pub const fn split_header_word(word: u64) -> (u32, u16, u16) {
     (word as u32, (word >> 32) as u16, (word >> 48) as u16)
 }
 
-/// The full time stamp of an event with this low half that is not older than `last` and less than 2^32 younger.
+/// The full time stamp of an event with this low half that is not older than `last` and less than 2^32 younger. Below
+/// `last` when there is no such stamp, since `last` lies less than 2^32 below the end of 64 bits.
 pub const fn extend_stamp(last: u64, low: u32) -> u64 {
-    last + low.wrapping_sub(last as u32) as u64
+    last.wrapping_add(low.wrapping_sub(last as u32) as u64)
 }

@@ -64,7 +64,8 @@ impl core::error::Error for Damaged {}
 pub struct Unfinished {
     /// Stamp before the first lost event.
     pub after: u64,
-    /// Bytes skipped, which held at least one event.
+    /// Bytes skipped. They held at least one event; or none, where the process died after it had reserved in the next
+    /// sub-buffer and before it closed this one: then the next is unfinished too.
     pub bytes: u64,
 }
 
@@ -93,7 +94,8 @@ impl Reader {
     /// The buffer's words contradict each other; what they were about is skipped already, and the next call goes on
     /// behind it.
     pub fn next(&mut self, partial: bool) -> Result<Option<Chunk>, Damaged> {
-        loop {
+        // A round that gives nothing leaves a sub-buffer behind. Not for ever, since writers go on meanwhile.
+        for _ in 0..=self.cpu.geometry().sub_buffers() {
             let Some(extent) = self.extent(partial)? else { return Ok(None) };
             let sequence = self.sequence();
             let first = self.start_of(sequence) + SUB_BUFFER_HEADER as u64;
@@ -108,6 +110,7 @@ impl Reader {
             }
             self.leave(sequence); // all of it was read in parts
         }
+        Ok(None)
     }
 
     /// Gives a stretch back: writers may use its sub-buffer again once it was the last of it.
@@ -130,33 +133,36 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn finalise(&mut self) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
-        let head = self.checked_head()?;
-        let sequence = self.sequence();
-        let start = self.start_of(sequence);
-        let end = head.min(start + self.bytes());
-        if end <= self.tail.max(start) || end <= start + SUB_BUFFER_HEADER as u64 {
-            return Ok(None);
-        }
-        self.tail = self.tail.max(start + SUB_BUFFER_HEADER as u64);
-        let cpu = self.cpu;
-        let header = cpu.sub_buffer(sequence);
-        let opened = header.sequence.load(Acquire) == sequence.wrapping_add(1); // with the writer's release in `open`
-        if opened {
-            self.last = self.last.max(header.begin.load(Relaxed));
-            if let Some(chunk) = self.walk(end, true)? {
-                return Ok(Some(Ok(chunk)));
+        // As in `next`: a round that gives nothing leaves a sub-buffer behind.
+        for _ in 0..=self.cpu.geometry().sub_buffers() {
+            let head = self.checked_head()?;
+            let sequence = self.sequence();
+            let start = self.start_of(sequence);
+            let end = head.min(start + self.bytes());
+            if end <= self.tail || end <= start + SUB_BUFFER_HEADER as u64 {
+                return Ok(None);
+            }
+            self.tail = self.tail.max(start + SUB_BUFFER_HEADER as u64);
+            let cpu = self.cpu;
+            let header = cpu.sub_buffer(sequence);
+            let opened = header.sequence.load(Acquire) == sequence + 1; // with the writer's release in `open`
+            if opened {
+                self.last = self.last.max(header.begin.load(Relaxed));
+                self.lost = self.lost.max(header.lost.load(Relaxed));
+                if let Some(chunk) = self.walk(end, true)? {
+                    return Ok(Some(Ok(chunk)));
+                }
+            }
+            let bytes = end - self.tail;
+            // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
+            let empty_rest = opened && header.used.load(Relaxed) == self.tail - start;
+            self.tail = start + self.bytes();
+            self.give_back(sequence);
+            if !empty_rest {
+                return Ok(Some(Err(Unfinished { after: self.last, bytes })));
             }
         }
-        let bytes = end - self.tail;
-        // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
-        let empty_rest = opened && header.used.load(Relaxed) == self.tail - start;
-        self.tail = start + self.bytes();
-        self.give_back(sequence);
-        if bytes == 0 || empty_rest {
-            self.finalise()
-        } else {
-            Ok(Some(Err(Unfinished { after: self.last, bytes })))
-        }
+        Ok(None)
     }
 
     fn bytes(&self) -> u64 {

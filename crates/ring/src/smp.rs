@@ -48,6 +48,12 @@ struct Slot {
 /// Writes the event `id` of thread `tid` into the buffer of `cpu` (any CPU will do; the current one is the fastest), or
 /// counts it lost.
 ///
+/// # Errors
+/// Why the event was lost; that is counted already.
+///
+/// # Panics
+/// The region has no such CPU.
+///
 /// # Safety
 /// 1. Every segment is readable.
 /// 2. The region has protocol `Smp` and stays mapped during the call.
@@ -88,13 +94,16 @@ fn try_reserve(buffer: &Cpu, clock: Clock, payload: usize) -> Result<Option<Slot
     let bytes = geometry.sub_buffer_bytes() as u64;
     // Acquire, with the compare-and-swap below: whoever moved the count to this value took its stamp before.
     let head = buffer.control().head.load(Acquire);
-    let stamp = now_ordered(clock);
+    let mut stamp = now_ordered(clock);
     let (current, at) = (head / bytes, head % bytes);
     // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are extended.
     let opened = buffer.sub_buffer(current);
+    let known = at != 0 && opened.sequence.load(Acquire) == current + 1; // with the release in `open`
     let begin = opened.begin.load(Relaxed);
-    let known = opened.sequence.load(Acquire) == current.wrapping_add(1); // with the release in `open`
-    let extended = at != 0 && !(known && stamp.wrapping_sub(begin) < 1 << 32);
+    if known {
+        stamp = stamp.max(begin); // the clock may have stepped back (suspend, restore)
+    }
+    let extended = !(known && stamp - begin < 1 << 32);
     let length = payload + if extended { EXTENDED_HEADER } else { HEADER };
     if at != 0 && at + (length as u64) < bytes {
         let claimed = claim(buffer, head, head + length as u64);
@@ -102,12 +111,13 @@ fn try_reserve(buffer: &Cpu, clock: Clock, payload: usize) -> Result<Option<Slot
     }
     let next = if at == 0 { current } else { current + 1 };
     // Acquire, with the release store in `Reader::release`: the sub-buffer is zeroed and nobody reads it.
-    if next.wrapping_sub(buffer.control().consumed.load(Acquire)) >= geometry.sub_buffers() as u64 {
+    let consumed = buffer.control().consumed.load(Acquire);
+    // Below 0: the reader is past it, so `head` is an old one, which the compare-and-swap finds out.
+    if next.wrapping_sub(consumed) as i64 >= geometry.sub_buffers() as i64 {
         return Err(Loss::Full);
     }
     let length = payload + HEADER;
-    let start = next * bytes;
-    let position = start + SUB_BUFFER_HEADER as u64;
+    let position = next.wrapping_mul(bytes) + SUB_BUFFER_HEADER as u64;
     if !claim(buffer, head, position + length as u64) {
         return Ok(None);
     }
@@ -140,7 +150,7 @@ fn open(buffer: &Cpu, sequence: u64, stamp: u64) {
     header.lost.store(buffer.lost_total(), Relaxed);
     // Release, with the acquire loads in `try_reserve` and `Reader`: begin and losses are there.
     header.sequence.store(sequence.wrapping_add(1), Release);
-    let start = sequence * buffer.geometry().sub_buffer_bytes() as u64;
+    let start = sequence.wrapping_mul(buffer.geometry().sub_buffer_bytes() as u64);
     commit(buffer, start, SUB_BUFFER_HEADER);
 }
 

@@ -46,7 +46,8 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
     // Acquire, with the release store in `Reader::release`: the reader's last access to the sub-buffer that is opened
     // here came before.
     let consumed = buffer.control().consumed.load(Acquire);
-    if next.wrapping_sub(consumed) >= region.geometry().sub_buffers() as u64 {
+    // Below 0: the reader is past it, so `head` is an old one, which the sequence finds out.
+    if next.wrapping_sub(consumed) as i64 >= region.geometry().sub_buffers() as i64 {
         buffer.count_loss(Loss::Full);
         return Opened::Full;
     }
@@ -58,7 +59,7 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
         key: to.key,
         cpu: cpu.into(),
         head,
-        new_head: next * bytes + SUB_BUFFER_HEADER as u64,
+        new_head: next.wrapping_mul(bytes) + SUB_BUFFER_HEADER as u64,
         control: &raw const buffer.control().head,
         old,
         new,
