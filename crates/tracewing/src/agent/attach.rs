@@ -1,15 +1,17 @@
 //! Which buffers the process writes to.
 //!
-//! Three words say it: [`JOINED`], the region and how it may be used; [`ATTACHMENT`], what the fast half of the event
-//! path reads; and the classes' ids, without which neither is looked at. A forked child inherits the first and the
-//! last, and finds the attachment wiped: its first event comes to [`process_key`], which attaches it again, to the same
-//! region if that is shared, else to one that the recorder gives it.
+//! [`JOINED`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment lies that the fast half
+//! of the event path reads through [`ATTACHMENT`]. A forked child inherits all of that and the classes' ids, and finds
+//! the page wiped: its first event comes to [`process_key`], which attaches it again, to the same region if that is shared,
+//! else to one that the recorder gives it. There every thread, and every signal handler, that finds the process without
+//! buffers asks for some; the first answer counts, so that nobody waits for another and nobody's event is lost.
 //!
-//! A region that was used is never unmapped: threads may be anywhere between a look at [`JOINED`] and their last access.
-//! When a session of the program's own ends, private zeroes take the region's place, in which a late writer harms nobody;
-//! the next session of the same shape is mapped there again, so the address space does not grow.
+//! A region that a recorder gave is never unmapped: threads may be anywhere between a look at [`JOINED`] and their last
+//! access. Who looks while there is a session of the program's own is counted ([`Visit`]); the session's region is unmapped
+//! when all have left.
 
-use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
+use core::ops::Deref;
+use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
 
 use tracewing_abi::region::Protocol;
 use tracewing_ring::{Attachment, Region};
@@ -21,17 +23,16 @@ use crate::class;
 pub(super) struct Joined {
     pub(super) region: Region,
     /// A forked child may write to it, too.
-    pub(super) inherited: bool,
+    inherited: bool,
+    own: &'static Own,
 }
 
-/// What a forked child finds zeroed.
+/// What belongs to one process and one region: a forked child finds it zeroed.
 #[repr(C)]
-struct Wiped {
+struct Own {
     attachment: Attachment,
     /// Key of the process where the protocol is `Smp`, whose events never take the fast half.
     smp_key: AtomicU64,
-    /// Somebody in this process is asking for a region of its own.
-    rejoining: AtomicBool,
 }
 
 static DETACHED: Attachment = Attachment::new();
@@ -40,39 +41,51 @@ pub(crate) static ATTACHMENT: AtomicPtr<Attachment> = AtomicPtr::new((&raw const
 /// Distance of a thread's `struct rseq` from its thread pointer, once the process is attached with `Publish`.
 pub(crate) static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-static WIPED: AtomicPtr<Wiped> = AtomicPtr::new(core::ptr::null_mut());
 static JOINED: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
-/// What was detached last; its address range serves again.
-#[cfg(feature = "session")]
-static RETIRED: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
+/// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
+static SPARE: AtomicPtr<Own> = AtomicPtr::new(core::ptr::null_mut());
+
+/// The region in use, held as long as the value.
+pub(super) struct Visit {
+    joined: &'static Joined,
+    #[cfg(feature = "session")]
+    _counted: Option<visits::Counted>,
+}
+
+impl Deref for Visit {
+    type Target = Joined;
+
+    fn deref(&self) -> &Joined {
+        self.joined
+    }
+}
+
+impl Visit {
+    /// Whether this is still the region to use.
+    pub(super) fn is_current(&self) -> bool {
+        core::ptr::eq(JOINED.load(Relaxed), self.joined)
+    }
+}
 
 /// The region in use, if there is one.
-pub(super) fn joined() -> Option<&'static Joined> {
-    // Acquire, with the release store in `begin`. SAFETY: null, or memory that is never freed.
-    unsafe { JOINED.load(Acquire).as_ref() }
-}
-
-/// Whether some recording has the process.
-#[cfg(feature = "session")]
-pub(crate) fn is_attached() -> bool {
-    joined().is_some()
-}
-
-fn wiped() -> Option<&'static Wiped> {
-    // Acquire, with the release store in `make_wiped`. SAFETY: null, or a mapping that is never unmapped; all-zero bytes
-    // are a valid `Wiped`.
-    unsafe { WIPED.load(Acquire).as_ref() }
-}
-
-fn make_wiped() -> Option<&'static Wiped> {
-    if let Some(wiped) = wiped() {
-        return Some(wiped);
+pub(super) fn joined() -> Option<Visit> {
+    loop {
+        let joined = JOINED.load(Acquire); // with the release in `begin`
+        if joined.is_null() {
+            return None;
+        }
+        #[cfg(feature = "session")]
+        let counted = visits::count();
+        // Unchanged: a session that ends now waits for this visit. Ordered behind the count by the fence there.
+        if core::ptr::eq(JOINED.load(Acquire), joined) {
+            return Some(Visit {
+                // SAFETY: of a recorder's, then never freed; or of a session's, then freed when no visit is left.
+                joined: unsafe { &*joined },
+                #[cfg(feature = "session")]
+                _counted: counted,
+            });
+        }
     }
-    let page: *mut Wiped = system::map_wiped_on_fork(size_of::<Wiped>())?.as_ptr().cast();
-    // SAFETY: the page was just mapped, zeroed, and is never unmapped.
-    ATTACHMENT.store(unsafe { (&raw const (*page).attachment).cast_mut() }, Release); // with the fast half's dependent loads
-    WIPED.store(page, Release); // with `wiped`
-    wiped()
 }
 
 /// Whether protocol `Publish` can be used: on x86-64, where the C library has registered restartable sequences for its
@@ -81,124 +94,243 @@ pub(crate) fn can_publish() -> bool {
     tracewing_ring::thread::rseq_of_libc().is_some()
 }
 
-/// Makes `joined` the region that this process writes to.
-fn begin(joined: Joined) -> bool {
-    let Some(wiped) = make_wiped() else { return false };
-    if joined.region.protocol() == Protocol::Publish {
-        let Some(offset) = tracewing_ring::thread::rseq_of_libc() else { return false };
+/// Makes `region` the one that this process writes to, in place of `before`; `None` if that is not the one any more.
+fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<()> {
+    if region.protocol() == Protocol::Publish {
+        let offset = tracewing_ring::thread::rseq_of_libc()?;
         RSEQ_OFFSET.store(offset, Relaxed); // read only under a key, which is stored (release) later
     }
-    let Some(place) = system::map_private(size_of::<Joined>()) else { return false };
-    let place: *mut Joined = place.as_ptr().cast();
-    // SAFETY: fresh memory, a page and thus large enough and aligned; never unmapped, so that late readers are safe.
-    unsafe { place.write(joined) };
-    JOINED.store(place, Release); // with `joined`
-    // SAFETY: just written.
-    new_key(wiped, unsafe { &(*place).region });
-    true
+    let place = system::map_private(size_of::<Joined>())?;
+    let page: *mut Joined = place.as_ptr().cast();
+    let begun = own().is_some_and(|own| {
+        let joined = Joined { region, inherited, own };
+        new_key(&joined);
+        // SAFETY: fresh memory, a page and thus large enough and aligned.
+        unsafe { page.write(joined) };
+        // Release, with `joined`.
+        let is_first = JOINED.compare_exchange(before, page, AcqRel, Relaxed).is_ok();
+        if is_first {
+            ATTACHMENT.store((&raw const own.attachment).cast_mut(), Release); // with the fast half's dependent loads
+        } else {
+            spare(own);
+        }
+        is_first
+    });
+    if !begun {
+        // SAFETY: nobody was told of it.
+        unsafe { system::unmap(place, size_of::<Joined>()) };
+    }
+    begun.then_some(())
 }
 
-/// Attaches this process to `region` and gives its key.
-fn new_key(wiped: &Wiped, region: &Region) -> u64 {
+/// A page without keys.
+fn own() -> Option<&'static Own> {
+    let spare = SPARE.swap(core::ptr::null_mut(), Acquire); // with the release in `spare`
+    let page =
+        if spare.is_null() { system::map_wiped_on_fork(size_of::<Own>())?.as_ptr().cast() } else { spare };
+    // SAFETY: a page that is never unmapped; zeroes are a valid `Own`.
+    Some(unsafe { &*page })
+}
+
+/// Takes the keys from a page, which serves again after the caller's `membarrier`, if any thread can be in a sequence that
+/// has seen them.
+fn spare(own: &'static Own) {
+    own.smp_key.store(0, Relaxed);
+    own.attachment.detach();
+    SPARE.store((&raw const *own).cast_mut(), Release); // with `own`
+}
+
+/// Attaches this process to the region and gives its key. Several threads may do so at once.
+fn new_key(joined: &Joined) -> u64 {
     let key = tracewing_ring::thread::unique_key();
-    match region.protocol() {
-        Protocol::Publish => wiped.attachment.attach(region, key),
-        Protocol::Smp => match wiped.smp_key.compare_exchange(0, key, Relaxed, Relaxed) {
+    match joined.region.protocol() {
+        Protocol::Publish => joined.own.attachment.attach(&joined.region, key),
+        Protocol::Smp => match joined.own.smp_key.compare_exchange(0, key, Relaxed, Relaxed) {
             Ok(_) => key,
             Err(current) => current,
         },
     }
 }
 
-/// The key under which this very process is attached to `joined`. A forked child that is not yet becomes so here.
-/// `None` where it cannot be recorded.
-pub(super) fn process_key(joined: &'static Joined) -> Option<u64> {
-    let wiped = wiped()?;
-    let key = match joined.region.protocol() {
-        Protocol::Publish => wiped.attachment.key(),
-        Protocol::Smp => wiped.smp_key.load(Relaxed), // only compared; says nothing about other memory
+impl Joined {
+    /// What the fast half reads while this is the region in use.
+    pub(super) fn attachment(&self) -> &'static Attachment {
+        &self.own.attachment
+    }
+}
+
+/// The key under which this very process is attached. A forked child that is not yet becomes so here, unless it
+/// needs a region of its own and may not ask for one. `None` where there is no key; the caller looks whether there is another
+/// region now.
+pub(super) fn process_key(visit: &Visit, may_ask: bool) -> Option<u64> {
+    let key = match visit.region.protocol() {
+        Protocol::Publish => visit.own.attachment.key(),
+        Protocol::Smp => visit.own.smp_key.load(Relaxed), // only compared; says nothing about other memory
     };
     if key != 0 {
         return Some(key);
     }
-    if joined.inherited {
-        return Some(new_key(wiped, &joined.region));
+    if visit.inherited {
+        return Some(new_key(visit));
     }
-    // One asks; a signal handler that comes in between, or another thread, has to do without.
-    if wiped.rejoining.swap(true, Relaxed) {
-        return None;
+    if may_ask {
+        join::rejoin(visit);
+        end(visit); // if there is still no other
     }
-    if !join::rejoin() {
-        end(joined);
-        return None;
-    }
-    None // there is a new region: the caller looks again
+    None
 }
 
-/// The recording of `joined` is over, or this process has no part in it: switches everything off.
-pub(super) fn end(joined: &'static Joined) {
-    let joined = (&raw const *joined).cast_mut();
+/// The recording is over, or this process has no part in it: switches everything off.
+pub(super) fn end(visit: &Visit) {
+    let joined = (&raw const *visit.joined).cast_mut();
     if JOINED.compare_exchange(joined, core::ptr::null_mut(), Relaxed, Relaxed).is_ok() {
         class::all().for_each(|class| class.set_id(0));
     }
 }
 
-/// Maps the region in `file` and makes it the one that this process writes to.
-pub(super) fn attach_file(file: libc::c_int, size: usize, inherited: bool) -> bool {
-    let Some(base) = system::map_shared(file, size) else { return false };
+/// Maps the region in `file` and makes it the one that this process writes to, in place of the one that is visited.
+pub(super) fn attach_file(
+    file: libc::c_int,
+    size: usize,
+    inherited: bool,
+    before: Option<&Visit>,
+) -> Option<()> {
+    let base = system::map_shared(file, size)?;
+    let before = before.map_or(core::ptr::null_mut(), |visit| (&raw const *visit.joined).cast_mut());
     // SAFETY: mapped just now with this size, from a memfd that its maker has sealed against truncation.
-    let attached = match unsafe { Region::attach(base, size) } {
-        Ok(region) => begin(Joined { region, inherited }),
-        Err(_) => false,
-    };
-    if !attached {
-        // SAFETY: `begin` failed before it told anybody.
+    let region = unsafe { Region::attach(base, size) };
+    let attached = region.ok().and_then(|region| begin(region, inherited, before));
+    if attached.is_none() {
+        // SAFETY: `begin` has told nobody.
         unsafe { system::unmap(base, size) };
     }
     attached
 }
 
-/// As [`attach_file`], for the buffers of a session in this process. A child of the process shares them where the
-/// protocol allows.
 #[cfg(feature = "session")]
-pub(crate) fn attach(region: &Region, file: libc::c_int) -> bool {
-    let inherited = region.protocol() == Protocol::Publish;
-    if inherited && !system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) {
-        return false;
+pub(crate) use in_process::{attach, detach, is_attached};
+
+#[cfg(feature = "session")]
+mod in_process {
+    //! Sessions of the program's own: regions that come and go.
+
+    use super::*;
+
+    /// Whether some recording has the process.
+    pub(crate) fn is_attached() -> bool {
+        let Some(visit) = joined() else { return false };
+        if visit.region.is_closed() {
+            end(&visit); // nobody has emitted since
+            return false;
+        }
+        true
     }
-    let size = region.geometry().size();
-    let retired = RETIRED.swap(core::ptr::null_mut(), Acquire); // with the release store in `detach`
-    // SAFETY: null, or what `detach` has put there: memory that is never freed.
-    if let Some(old) = unsafe { retired.as_ref() }
-        && (old.region.geometry(), old.region.protocol()) == (region.geometry(), region.protocol())
-        && old.region.clock() == region.clock()
-    {
-        // SAFETY: zeroes that `detach` has put there, for late writers only, who find a region of the same shape now.
-        if unsafe { system::map_shared_over(old.region.base(), file, size) } {
-            let Some(wiped) = wiped() else { return false };
-            JOINED.store(retired, Release); // with `joined`
-            new_key(wiped, &old.region);
-            return true;
+
+    /// As [`attach_file`], for the buffers of a session in this process. A child of the process shares them where the
+    /// protocol allows. `false` where another recording was faster.
+    pub(crate) fn attach(region: &Region, file: libc::c_int) -> bool {
+        let inherited = region.protocol() == Protocol::Publish;
+        if inherited && !system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) {
+            return false;
+        }
+        // Who is just noticing that an earlier recording is over must not switch this one off.
+        visits::prepare() && {
+            visits::wait_for_end();
+            attach_file(file, region.geometry().size(), inherited, None).is_some()
         }
     }
-    attach_file(file, size, inherited)
+
+    /// Ends the attachment to a session in this process. When it returns, no thread of the process writes to the session's
+    /// memory any more.
+    pub(crate) fn detach() {
+        let Some(visit) = joined() else { return };
+        end(&visit);
+        spare(visit.own);
+        // Restarts every sequence that has seen the old key; each finds it gone. Cannot fail once registered, and without
+        // `Publish` there is no sequence.
+        system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
+        let joined = visit.joined;
+        drop(visit);
+        let (base, size) = (joined.region.base(), joined.region.geometry().size());
+        if visits::wait_for_end() {
+            // SAFETY: the session's consumer has a mapping of its own. No thread is in a sequence with the old key, none
+            // is in the slow half, and none finds its way to the region again.
+            unsafe {
+                system::unmap(base, size);
+                system::unmap(core::ptr::NonNull::from(joined).cast(), size_of::<Joined>());
+            }
+        } else {
+            // SAFETY: a thread was stopped between its look and its last access, for as long as nobody can wait: it finds
+            // zeroes, and writes where nobody reads.
+            unsafe { system::map_zeroes_over(base, size) };
+        }
+    }
 }
 
-/// Ends the attachment to a session in this process. When it returns, no thread of the process writes to the session's
-/// memory any more; with protocol `Smp`, a thread may have left its last event uncommitted.
 #[cfg(feature = "session")]
-pub(crate) fn detach() {
-    let Some(joined) = joined() else { return };
-    end(joined);
-    if let Some(wiped) = wiped() {
-        wiped.smp_key.store(0, Relaxed);
-        wiped.attachment.detach();
+mod visits {
+    //! How many threads are between a look at [`super::JOINED`] and their last access to what it names. Counted only in
+    //! programs that record themselves, in a few words by CPU.
+
+    use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
+
+    use super::system;
+
+    /// Looks, a millisecond apart, after which threads that have not left are taken as stopped.
+    const PATIENCE: usize = 200;
+
+    #[repr(C, align(64))]
+    struct Count(AtomicI64);
+
+    type Counts = [Count; 32];
+
+    /// Zeroed in a forked child, in which those other threads are not.
+    static COUNTS: AtomicPtr<Counts> = AtomicPtr::new(core::ptr::null_mut());
+
+    fn counts() -> Option<&'static Counts> {
+        // Acquire, with the release in `prepare`. SAFETY: null, or a page that is never unmapped; zeroes are valid.
+        unsafe { COUNTS.load(Acquire).as_ref() }
     }
-    // Restarts every sequence that has seen the old key; each finds it gone. Cannot fail once registered, and without
-    // `Publish` there is no sequence.
-    system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
-    // SAFETY: nobody needs the mapping: the session's consumer has one of its own. A thread that is still between
-    // its look at `JOINED` and its last access finds zeroes, and writes where nobody reads.
-    unsafe { system::map_zeroes_over(joined.region.base(), joined.region.geometry().size()) };
-    RETIRED.store((&raw const *joined).cast_mut(), Release); // with `attach`
+
+    /// A visit, counted while the value lives.
+    pub(super) struct Counted(&'static AtomicI64);
+
+    impl Drop for Counted {
+        fn drop(&mut self) {
+            self.0.fetch_sub(1, Release); // with `wait_for_end`: the visitor's accesses come first
+        }
+    }
+
+    pub(super) fn count() -> Option<Counted> {
+        let counts = counts()?;
+        let count = &counts[system::current_cpu() % counts.len()].0;
+        count.fetch_add(1, Relaxed);
+        fence(SeqCst); // with `wait_for_end`: it sees the count, or the visitor sees what has changed
+        Some(Counted(count))
+    }
+
+    /// Makes visits be counted from now on.
+    pub(super) fn prepare() -> bool {
+        if counts().is_some() {
+            return true;
+        }
+        let Some(page) = system::map_wiped_on_fork(size_of::<Counts>()) else { return false };
+        if COUNTS.compare_exchange(core::ptr::null_mut(), page.as_ptr().cast(), AcqRel, Relaxed).is_err() {
+            // SAFETY: nobody was told of it.
+            unsafe { system::unmap(page, size_of::<Counts>()) };
+        }
+        true
+    }
+
+    /// Waits until all visits that began before have ended; `false` if some do not.
+    pub(super) fn wait_for_end() -> bool {
+        let Some(counts) = counts() else { return true };
+        fence(SeqCst); // with `count`
+        (0..PATIENCE).any(|look| {
+            if look > 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+            counts.iter().map(|count| count.0.load(Acquire)).sum::<i64>() == 0
+        })
+    }
 }

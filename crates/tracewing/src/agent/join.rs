@@ -10,7 +10,7 @@ use tracewing_abi::SOCKET_VARIABLE;
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE, decode_ids};
 use tracewing_abi::region::VERSION;
 
-use super::attach::{attach_file, can_publish};
+use super::attach::{Visit, attach_file, can_publish};
 use super::system::{self, Fd};
 use crate::class::{self, EventClass};
 
@@ -53,7 +53,8 @@ fn socket_path() -> Option<Vec<u8>> {
 }
 
 fn join(path: &[u8]) -> Option<()> {
-    let socket = say_hello(path, false)?;
+    let socket = say_hello(path, None)?;
+    system::stay_loaded();
     let classes: Vec<&'static EventClass> = class::all().collect();
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut rest = &classes[..];
@@ -77,21 +78,24 @@ fn join(path: &[u8]) -> Option<()> {
     Some(())
 }
 
-/// In a forked child: gets buffers for this process from the recorder of its parent.
+/// In a forked child: gets buffers for this process, in place of its parent's, from the parent's recorder.
 ///
 /// Callable from a signal handler.
-pub(super) fn rejoin() -> bool {
-    SOCKET.get().and_then(|path| say_hello(path, true)).is_some()
+pub(super) fn rejoin(parents: &Visit) {
+    if let Some(path) = SOCKET.get() {
+        say_hello(path, Some(parents));
+    }
 }
 
-/// The first half of the handshake: buffers.
-fn say_hello(path: &[u8], rejoin: bool) -> Option<Fd> {
+/// The first half of the handshake: buffers, `before` being those that the process has so far.
+fn say_hello(path: &[u8], before: Option<&Visit>) -> Option<Fd> {
     let socket = system::connect(path, PATIENCE)?;
-    let hello =
-        Hello { version: VERSION, pid: system::process_id() as u32, can_publish: can_publish(), rejoin };
+    let pid = system::process_id() as u32;
+    let hello = Hello { version: VERSION, pid, can_publish: can_publish(), rejoin: before.is_some() };
     system::send(&socket, &hello.encode())?;
     let mut buffer = [0; Answer::SIZE];
     let (answer, file) = system::receive(&socket, &mut buffer)?;
     let Ok(Answer::Welcome { size, shared }) = Answer::decode(answer) else { return None };
-    attach_file(file?.raw(), usize::try_from(size).ok()?, shared).then_some(socket)
+    attach_file(file?.raw(), usize::try_from(size).ok()?, shared, before)?;
+    Some(socket)
 }

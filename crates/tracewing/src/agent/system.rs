@@ -3,6 +3,36 @@
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::NonNull;
 
+/// A function of the C library, `None` where it is not linked.
+macro_rules! weak {
+    ($name:literal, $type:ty) => {{
+        let address: *const libc::c_void;
+        // SAFETY: loads an address from the global offset table; null where nothing defines the symbol.
+        #[cfg(target_arch = "x86_64")]
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
+                out(reg) address,
+                options(pure, nomem, nostack, preserves_flags),
+            );
+        }
+        // SAFETY: as above.
+        #[cfg(target_arch = "aarch64")]
+        unsafe {
+            core::arch::asm!(
+                concat!(".weak ", $name),
+                concat!("adrp {0}, :got:", $name),
+                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
+                out(reg) address,
+                options(pure, readonly, nostack, preserves_flags),
+            );
+        }
+        // SAFETY: an option of a function pointer is null or an address; the caller names the function's type.
+        unsafe { core::mem::transmute::<*const libc::c_void, Option<$type>>(address) }
+    }};
+}
+
 /// A descriptor that is closed at the end.
 pub(super) struct Fd(libc::c_int);
 
@@ -94,23 +124,11 @@ pub(super) fn map_shared(file: libc::c_int, size: usize) -> Option<NonNull<u8>> 
     if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
-/// Maps a region's file in place of what is mapped at `base`.
+/// Puts private zeroes in place of what is mapped at `base`.
 ///
 /// # Safety
 /// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under those who
 /// still use it.
-#[cfg(feature = "session")]
-pub(super) unsafe fn map_shared_over(base: NonNull<u8>, file: libc::c_int, size: usize) -> bool {
-    let access = libc::PROT_READ | libc::PROT_WRITE;
-    let flags = libc::MAP_SHARED | libc::MAP_NORESERVE | libc::MAP_FIXED;
-    // SAFETY: the caller's.
-    unsafe { libc::mmap(base.as_ptr().cast(), size, access, flags, file, 0) != libc::MAP_FAILED }
-}
-
-/// Puts private zeroes in place of what is mapped at `base`.
-///
-/// # Safety
-/// As for [`map_shared_over`].
 #[cfg(feature = "session")]
 pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
@@ -126,6 +144,27 @@ pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
 pub(super) unsafe fn unmap(base: NonNull<u8>, size: usize) {
     // SAFETY: the caller's.
     unsafe { libc::munmap(base.as_ptr().cast(), size) };
+}
+
+/// Keeps the shared library that this code is in loaded, whoever closes it: its buffers are mapped, its classes are on, and a
+/// thread may be anywhere in it. Does nothing in a program, which is never unloaded.
+pub(super) fn stay_loaded() {
+    type Find = unsafe extern "C" fn(*const libc::c_void, *mut libc::Dl_info) -> libc::c_int;
+    type Open = unsafe extern "C" fn(*const libc::c_char, libc::c_int) -> *mut libc::c_void;
+    // Weak: a static program has neither, and linking the C library's there is warned of.
+    let (Some(find), Some(open)) = (weak!("dladdr", Find), weak!("dlopen", Open)) else { return };
+    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
+    let here = stay_loaded as *const libc::c_void;
+    // SAFETY: the C library's functions of these types. `info` is written to where the first gives a value other than 0; the
+    // name lives as long as the object. The second finds an object that is loaded already, or nothing.
+    unsafe {
+        if find(here, info.as_mut_ptr()) != 0 {
+            let name = info.assume_init().dli_fname;
+            if !name.is_null() {
+                open(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
+            }
+        }
+    }
 }
 
 /// `membarrier(2)` with this command; `false` where the kernel has it not.

@@ -12,7 +12,7 @@ use tracewing_abi::region::Loss;
 use tracewing_ring::publish::{Destination, SIGNATURE};
 use tracewing_ring::{Segment, thread};
 
-use super::attach::{ATTACHMENT, Joined, RSEQ_OFFSET};
+use super::attach::{Joined, RSEQ_OFFSET};
 use super::system;
 use super::write::{Step, count_loss, publish_once};
 
@@ -50,7 +50,7 @@ impl Area {
 ///
 /// # Safety
 /// Every segment is readable.
-pub(super) unsafe fn write(joined: &Joined, key: u64, id: u16, segments: &[Segment]) {
+pub(super) unsafe fn write(joined: &Joined, key: u64, tid: i32, id: u16, segments: &[Segment]) {
     system::without_signals(|| {
         let area = Area::new();
         let registered = area.call(0);
@@ -60,8 +60,7 @@ pub(super) unsafe fn write(joined: &Joined, key: u64, id: u16, segments: &[Segme
         } else {
             RSEQ_OFFSET.load(Relaxed)
         };
-        let to =
-            Destination { attachment: ATTACHMENT.load(Relaxed), key, rseq_offset, tid: system::thread_id() };
+        let to = Destination { attachment: joined.attachment(), key, rseq_offset, tid };
         // SAFETY: the segments by the caller; the registration is this task's own, by either way; a region that was
         // joined stays mapped.
         let done =

@@ -10,7 +10,7 @@ use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{Segment, publish, smp, thread};
 
-use super::attach::{ATTACHMENT, Joined, RSEQ_OFFSET, end, joined, process_key};
+use super::attach::{Joined, RSEQ_OFFSET, Visit, end, joined, process_key};
 use super::system;
 #[cfg(target_arch = "x86_64")]
 use super::unprotected;
@@ -49,42 +49,43 @@ unsafe fn attempt_all(id: u16, segments: &[Segment]) {
     for _ in 0..ATTEMPTS {
         let Some(joined) = joined() else { return };
         if joined.region.is_closed() {
-            return end(joined);
+            return end(&joined);
         }
         let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);
         if size > joined.region.geometry().largest_event() {
-            return count_loss(joined, Loss::TooLarge);
+            return count_loss(&joined, Loss::TooLarge);
         }
         // SAFETY: the caller's.
-        if let Step::Done = unsafe { attempt(joined, id, segments) } {
+        if let Step::Done = unsafe { attempt(&joined, id, segments) } {
             return;
         }
     }
     if let Some(joined) = joined() {
-        count_loss(joined, Loss::Interrupted);
+        count_loss(&joined, Loss::Interrupted);
     }
 }
 
-unsafe fn attempt(joined: &'static Joined, id: u16, segments: &[Segment]) -> Step {
-    let Some(key) = process_key(joined) else {
-        if super::attach::joined().is_some_and(|now| core::ptr::eq(now, joined)) {
-            count_loss(joined, Loss::Unprotected);
-            return Step::Done;
-        }
-        return Step::Again; // another region now, or none
-    };
+unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
     let shared = thread::with(|mark| mark.shared.load(Relaxed) != 0);
+    // A child on its parent's memory has a process id of its own, with which it cannot ask for its parent.
+    let Some(key) = process_key(joined, !shared) else {
+        if !joined.is_current() {
+            return Step::Again; // another region now, or none
+        }
+        count_loss(joined, Loss::Unprotected);
+        return Step::Done;
+    };
     match joined.region.protocol() {
         #[cfg(target_arch = "x86_64")]
         Protocol::Publish if shared => {
-            announce_shared();
+            let tid = announce_shared();
             // SAFETY: the caller's.
-            unsafe { unprotected::write(joined, key, id, segments) };
+            unsafe { unprotected::write(joined, key, tid, id, segments) };
             Step::Done
         }
         Protocol::Publish => {
             let to = Destination {
-                attachment: ATTACHMENT.load(Relaxed),
+                attachment: joined.attachment(),
                 key,
                 rseq_offset: RSEQ_OFFSET.load(Relaxed),
                 tid: enter(key),
@@ -94,7 +95,7 @@ unsafe fn attempt(joined: &'static Joined, id: u16, segments: &[Segment]) -> Ste
             unsafe { publish_once(joined, to, id, segments) }
         }
         Protocol::Smp => {
-            let tid = if shared { system::thread_id() } else { enter(key) };
+            let tid = if shared { announce_shared() } else { enter(key) };
             // SAFETY: the segments by the caller; the region stays mapped for ever. A loss is counted there.
             let _ = unsafe { smp::write(&joined.region, cpu_of(joined), tid, id, segments) };
             Step::Done
@@ -149,13 +150,16 @@ fn enter(key: u64) -> i32 {
     })
 }
 
-/// Announces a task that uses another thread's block.
-#[cfg(target_arch = "x86_64")]
-fn announce_shared() {
+/// Announces a task that uses another thread's block, or whose block is used, and gives its id.
+fn announce_shared() -> i32 {
     let tid = system::thread_id();
-    if thread::with(|mark| mark.announced_shared.swap(tid, Relaxed)) != tid {
+    let is_new = |mark: &thread::Mark| {
+        mark.announced.load(Relaxed) != tid && mark.announced_shared.swap(tid, Relaxed) != tid
+    };
+    if thread::with(is_new) {
         announce();
     }
+    tid
 }
 
 fn announce() {
