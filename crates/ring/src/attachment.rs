@@ -91,7 +91,7 @@ impl Attachment {
     /// Detaches the process. Until the caller has made all threads leave their sequences (`membarrier`), a thread may
     /// still commit one event into the old buffers.
     pub fn detach(&self) {
-        self.key.store(0, SeqCst); // before the caller's membarrier, which pairs with each thread's sequence
-        compiler_fence(SeqCst);
+        self.key.store(0, SeqCst); // partner: the caller's membarrier, behind which every sequence finds the key gone
+        compiler_fence(SeqCst); // keeps the store in front of that call
     }
 }

@@ -73,6 +73,7 @@ impl EventClass {
 static NONE: EventClass =
     EventClass::new(|| unreachable!("`all` leaves this record out, so nobody asks what it describes"));
 
+// SAFETY: the linker defines both for every section whose name is an identifier (`NONE` sees to it that there is one).
 unsafe extern "C" {
     #[link_name = "__start_tracewing_classes_1"]
     static START: [u8; 0];

@@ -315,6 +315,7 @@ mod visits {
             return true;
         }
         let Some(page) = system::map_wiped_on_fork(size_of::<Counts>()) else { return false };
+        // Release, with the acquire load in `counts`.
         if COUNTS.compare_exchange(core::ptr::null_mut(), page.as_ptr().cast(), AcqRel, Relaxed).is_err() {
             // SAFETY: nobody was told of it.
             unsafe { system::unmap(page, size_of::<Counts>()) };
@@ -330,6 +331,7 @@ mod visits {
             if look > 0 {
                 std::thread::sleep(std::time::Duration::from_millis(1));
             }
+            // Acquire, with the release of `Counted`'s drop.
             counts.iter().map(|count| count.0.load(Acquire)).sum::<i64>() == 0
         })
     }

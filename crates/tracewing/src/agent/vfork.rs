@@ -53,6 +53,7 @@ global_asm!(
     SHARED = const offset_of!(Mark, shared),
 );
 
+// SAFETY: the C library's own declaration, with its variadic part spelled out.
 unsafe extern "C" {
     /// The C library's `clone`, by its other name.
     #[link_name = "__clone"]
