@@ -254,7 +254,7 @@ fn fork_in_handler() {
     timer(1000);
     while FORKS.load(Relaxed) < 100 {
         step(1);
-        if counts().emitted(1) > 100_000 {
+        if counts().emitted(1) > 20_000 {
             thread::sleep(Duration::from_micros(100));
         }
     }
@@ -268,9 +268,9 @@ fn signals() {
     }
     handle(libc::SIGALRM, handler, false);
     timer(100);
-    while counts().emitted(2) < 3000 {
+    while counts().emitted(2) < 1500 {
         steps(1, 10);
-        if counts().emitted(1) > 300_000 {
+        if counts().emitted(1) > 40_000 {
             thread::sleep(Duration::from_micros(50));
         }
     }
