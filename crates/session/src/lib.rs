@@ -13,6 +13,7 @@
 //! | `client` | one program's handshake |
 //! | `regions` | the buffers of all users and processes |
 //! | `child` | the recorded command |
+//! | `priority` | the recorder's share of the CPUs |
 //! | `signals` | Ctrl-C and its like, as events of the loop |
 //! | `system` | limits and descriptors |
 //!
@@ -26,6 +27,7 @@ mod join;
 mod kernel;
 pub mod options;
 pub mod outcome;
+mod priority;
 pub mod recorder;
 mod regions;
 mod run;

@@ -26,6 +26,7 @@ use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, Summary};
+use crate::priority::Priority;
 use crate::regions::Regions;
 use crate::signals::Signals;
 use crate::socket::Listener;
@@ -110,6 +111,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
     pub(crate) signals: Signals,
+    _priority: Option<Priority>,
 }
 
 /// Why the loop ends, or will.
@@ -156,6 +158,7 @@ impl<'a> Recorder<'a> {
             open_files,
         };
         let mut child = command.fork(SOCKET_VARIABLE, listener.path(), &inheritance)?;
+        let priority = Priority::raise();
         let kernel = Kernel::start(options, folder, &clock, class, child.pid(), &mut |line| join.note(line))?;
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
         let watch = |file, number| {
@@ -186,6 +189,7 @@ impl<'a> Recorder<'a> {
             shown: started,
             stop: Stop::No,
             signals,
+            _priority: priority,
         })
     }
 
