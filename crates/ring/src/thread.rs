@@ -26,9 +26,9 @@ pub struct Mark {
     pub tid: AtomicI32,
     /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its parent).
     pub shared: AtomicU32,
-    /// Thread id that was last announced in the trace.
+    /// Bits 1 to 32 of the key under which the thread was last announced in a trace.
     pub announced: AtomicI32,
-    /// The same for a task that used this block while it was shared.
+    /// Id of the task that was last announced while the block was shared.
     pub announced_shared: AtomicI32,
     _pad: [u32; 2],
 }

@@ -78,7 +78,7 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
     match joined.region.protocol() {
         #[cfg(target_arch = "x86_64")]
         Protocol::Publish if shared => {
-            let tid = announce_shared();
+            let tid = announce_shared(key);
             // SAFETY: the caller's.
             unsafe { unprotected::write(joined, key, tid, id, segments) };
             Step::Done
@@ -95,7 +95,7 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
             unsafe { publish_once(joined, to, id, segments) }
         }
         Protocol::Smp => {
-            let tid = if shared { announce_shared() } else { enter(key) };
+            let tid = if shared { announce_shared(key) } else { enter(key) };
             // SAFETY: the segments by the caller; the region stays mapped for ever. A loss is counted there.
             let _ = unsafe { smp::write(&joined.region, cpu_of(joined), tid, id, segments) };
             Step::Done
@@ -143,18 +143,24 @@ fn enter(key: u64) -> i32 {
         mark.tid.store(tid, Relaxed);
         compiler_fence(Release); // a signal handler that finds the key finds the id
         mark.key.store(key, Relaxed);
-        if mark.announced.swap(tid, Relaxed) != tid {
+        if mark.announced.swap(short(key), Relaxed) != short(key) {
             announce();
         }
         tid
     })
 }
 
+/// As much of a key as tells one recording, or process, from the one before.
+fn short(key: u64) -> i32 {
+    (key >> 1) as i32
+}
+
 /// Announces a task that uses another thread's block, or whose block is used, and gives its id.
-fn announce_shared() -> i32 {
+fn announce_shared(key: u64) -> i32 {
     let tid = system::thread_id();
     let is_new = |mark: &thread::Mark| {
-        mark.announced.load(Relaxed) != tid && mark.announced_shared.swap(tid, Relaxed) != tid
+        let is_owner = mark.tid.load(Relaxed) == tid && mark.announced.load(Relaxed) == short(key);
+        !is_owner && mark.announced_shared.swap(tid, Relaxed) != tid
     };
     if thread::with(is_new) {
         announce();

@@ -87,6 +87,7 @@ const SCENES: &[(&str, fn())] = &[
     ("kills", kills),
     ("endless", endless),
     ("late_threads", late_threads),
+    ("with_plugin", with_plugin),
     ("leaf", || steps(1, 100)),
     ("sequences", sequences),
 ];
@@ -408,6 +409,30 @@ fn large() {
     }
 }
 
+/// A plug-in, named by the second argument, that has its own copy of tracewing.
+fn with_plugin() {
+    let path = CString::new(std::env::args().nth(2).unwrap()).unwrap();
+    // SAFETY: the library's initialisers are Rust's; the functions are declared so there.
+    let emit = unsafe {
+        let handle = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
+        assert!(!handle.is_null(), "cannot load {path:?}");
+        let begin = libc::dlsym(handle, c"plugin_begin".as_ptr());
+        core::mem::transmute::<*mut c_void, extern "C" fn()>(begin)();
+        let emit = libc::dlsym(handle, c"plugin_emit".as_ptr());
+        core::mem::transmute::<*mut c_void, extern "C" fn(u32, u32)>(emit)
+    };
+    thread::scope(|scope| {
+        for place in 1..4 {
+            scope.spawn(move || {
+                for _ in 0..50 {
+                    steps(place, 7);
+                    emit(place + 20, 7);
+                }
+            });
+        }
+    });
+}
+
 /// Children that are killed while they emit.
 fn kills() {
     for round in 0..200_u64 {
@@ -447,8 +472,8 @@ fn late_threads() {
     }
 }
 
-/// Prints the restartable sequences of the program, as file offsets of begin and end, and emits until standard input
-/// ends.
+/// Prints the restartable sequences of the program, as file offsets and lengths, and emits events of one constant size
+/// until standard input ends.
 fn sequences() {
     #[repr(C)]
     struct Sequence {
@@ -486,7 +511,9 @@ fn sequences() {
             let done = &done;
             scope.spawn(move || {
                 while !done.load(Relaxed) {
-                    steps(place, 10);
+                    for _ in 0..10 {
+                        counts().around(place, |sequence| emit!(Step { place, sequence }));
+                    }
                     thread::sleep(Duration::from_micros(200));
                 }
             });

@@ -1,0 +1,277 @@
+//! Recordings in which something goes wrong: processes killed and stopped, recorders killed and stopped, events that are too
+//! large, probes in the middle of the event path. Whatever happens is accounted for, and the program is none the worse.
+
+mod recorded;
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread::sleep;
+use std::time::{Duration, Instant};
+
+use recorded::{counts, ended, is_root, list, program, record, recorder};
+
+fn tasks() -> String {
+    program("tasks").to_str().unwrap().to_owned()
+}
+
+fn signal(process: u32, signal: i32) {
+    // SAFETY: a process that this test has started and not waited for.
+    assert_eq!(unsafe { libc::kill(process as i32, signal) }, 0);
+}
+
+/// The one child of a process.
+fn child_of(process: u32) -> u32 {
+    let children = fs::read_to_string(format!("/proc/{process}/task/{process}/children")).unwrap();
+    children.split_ascii_whitespace().next().unwrap().parse().unwrap()
+}
+
+fn wait_for(what: &str, mut condition: impl FnMut() -> bool) {
+    let begin = Instant::now();
+    while !condition() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "{what}");
+        sleep(Duration::from_millis(5));
+    }
+}
+
+/// A recorder whose program emits until a file is there. The program's output goes to a file.
+struct Endless {
+    folder: tempfile::TempDir,
+    recorder: Child,
+    program: u32,
+}
+
+impl Endless {
+    fn start(options: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("exec {} endless stop > out", tasks());
+        let recorder = recorder(folder.path(), options).args(["sh", "-c", &script]).spawn().unwrap();
+        let this = Self { program: 0, recorder, folder };
+        wait_for("the program did not start", || this.out().starts_with("ready"));
+        Self { program: child_of(this.recorder.id()), ..this }
+    }
+
+    fn out(&self) -> String {
+        fs::read_to_string(self.folder.path().join("out")).unwrap_or_default()
+    }
+
+    /// Lets the program end by itself, which it must do well.
+    fn stop_program(&self) {
+        fs::write(self.folder.path().join("stop"), "").unwrap();
+        wait_for("the program does not end", || self.out().contains("1 "));
+    }
+
+    fn end(self) -> recorded::Recording {
+        self.stop_program();
+        let out = self.out();
+        let mut recording = ended(self.folder, self.recorder);
+        recording.stdout = out;
+        recording
+    }
+}
+
+#[test]
+fn children_killed_while_they_emit() {
+    for options in [&["--sub-buffers", "64"][..], &["--buffers", "process"], &["--clock", "mono"]] {
+        let recording = record(options, &[&tasks(), "kills"]);
+        // All that was emitted is there, and of each child at most one event that had only begun.
+        recording.account(None);
+        let other = recording.reasons().into_keys().find(|reason| *reason != "process died while emitting");
+        assert_eq!(other, None, "{}", recording.summary);
+        recording.compare_with_babeltrace2();
+    }
+    let small = record(&["--sub-buffers", "2", "--sub-buffer-size", "4K"], &[&tasks(), "kills"]);
+    small.account(None);
+    let (emitted, begun) = small
+        .counts()
+        .into_values()
+        .fold((0, 0), |(emitted, begun), count| (emitted + count.start(), begun + count.end()));
+    // Between 1 and 201 tasks were announced before they were killed.
+    let found = small.events().len() as u64 + small.lost();
+    assert!((emitted + 1..=begun + 201).contains(&found), "{found} of {emitted} to {begun}");
+}
+
+#[test]
+fn events_that_are_too_large_are_lost_for_that_reason() {
+    for (options, too_large, listed) in [
+        // Larger than the length field can say: 70,000 bytes, and 65,520.
+        (&[][..], 20, 40),
+        (&["--clock", "mono"], 20, 40),
+        // Larger than half a sub-buffer: 3,000 bytes, as a field of constant size and as a slice.
+        (&["--sub-buffer-size", "4K", "--sub-buffers", "256"], 40, 20),
+        (&["--sub-buffer-size", "4K", "--sub-buffers", "256", "--clock", "mono"], 40, 20),
+    ] {
+        let recording = record(options, &[&tasks(), "large"]);
+        recording.account(Some(1));
+        assert_eq!(recording.reasons().into_iter().collect::<Vec<_>>(), [("event too large", too_large)]);
+        assert_eq!(recording.events().len(), listed + 1, "{options:?}");
+        recording.compare_with_babeltrace2();
+    }
+}
+
+#[test]
+fn a_recorder_killed_leaves_the_program_alone_and_a_readable_trace() {
+    for options in [&[][..], &["--clock", "mono"], &["--sub-buffer-size", "4K", "--sub-buffers", "2"]] {
+        let mut endless = Endless::start(&[options, &["--flush", "20"]].concat());
+        let trace = endless.folder.path().join("t");
+        let has_packets = || {
+            let files = fs::read_dir(trace.join("user")).unwrap().flatten();
+            let sizes = files.filter(|file| file.path().is_file() && file.file_name() != "metadata");
+            sizes.map(|file| file.metadata().unwrap().len()).sum::<u64>() > 5000
+        };
+        wait_for("nothing is written", has_packets);
+        signal(endless.recorder.id(), libc::SIGKILL);
+        endless.recorder.wait().unwrap();
+        // Goes on emitting into buffers that nobody reads.
+        sleep(Duration::from_millis(50));
+        endless.stop_program();
+        let events = list(&trace);
+        assert!(events.len() > 100, "{} events", events.len());
+        let counts = counts(&endless.out());
+        assert!(*counts[&1].start() > events.len() as u64);
+        let sequences = events
+            .iter()
+            .filter(|event| event.name != "tracewing:thread")
+            .map(|event| event.number("sequence"));
+        let mut sorted: Vec<u64> = sequences.collect();
+        sorted.sort_unstable();
+        sorted.dedup();
+        assert!(sorted.len() > 90);
+    }
+}
+
+#[test]
+fn a_recorder_that_was_stopped_counts_what_was_lost_meanwhile() {
+    for options in [&["--clock", "tsc"][..], &["--clock", "mono"]] {
+        let endless = Endless::start(&[options, &["--sub-buffer-size", "4K", "--sub-buffers", "2"]].concat());
+        signal(endless.recorder.id(), libc::SIGSTOP);
+        sleep(Duration::from_millis(300));
+        signal(endless.recorder.id(), libc::SIGCONT);
+        let recording = endless.end();
+        recording.account(Some(1));
+        assert!(recording.reasons()["buffer full"] > 0, "nothing was lost");
+        recording.compare_with_babeltrace2();
+    }
+}
+
+#[test]
+fn a_program_that_was_stopped_loses_nothing() {
+    for options in [&["--clock", "tsc"][..], &["--clock", "mono"]] {
+        let endless = Endless::start(options);
+        for _ in 0..20 {
+            signal(endless.program, libc::SIGSTOP);
+            sleep(Duration::from_millis(5));
+            signal(endless.program, libc::SIGCONT);
+            sleep(Duration::from_millis(5));
+        }
+        let recording = endless.end();
+        recording.account(Some(1));
+        assert_eq!(recording.lost(), 0);
+    }
+}
+
+/// A probe of the kernel's on one instruction, removed at the end.
+struct Probe {
+    tracefs: PathBuf,
+    instance: PathBuf,
+    name: String,
+}
+
+impl Probe {
+    fn new(program: &str, offset: u64) -> Option<Self> {
+        let tracefs = PathBuf::from("/sys/kernel/tracing");
+        let name = format!("twtest{}/at_{offset:x}", std::process::id());
+        let instance = tracefs.join(format!("instances/twtest-{}-{offset:x}", std::process::id()));
+        change_probes(&tracefs, &format!("p:{name} {program}:{offset:#x}\n"))?;
+        let this = Self { tracefs, instance, name };
+        fs::create_dir(&this.instance).ok()?;
+        this.enable("1").then_some(this)
+    }
+
+    fn enable(&self, value: &str) -> bool {
+        fs::write(self.instance.join("events").join(&self.name).join("enable"), value).is_ok()
+    }
+}
+
+impl Drop for Probe {
+    fn drop(&mut self) {
+        self.enable("0");
+        let _ = fs::remove_dir(&self.instance);
+        change_probes(&self.tracefs, &format!("-:{}\n", self.name));
+    }
+}
+
+/// The kernel takes a command per call.
+fn change_probes(tracefs: &Path, command: &str) -> Option<()> {
+    let mut events = fs::OpenOptions::new().append(true).open(tracefs.join("uprobe_events")).ok()?;
+    events.write_all(command.as_bytes()).ok()
+}
+
+/// File offsets of a program's instructions in a stretch of its code.
+fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
+    // Code lies at the same distance from its file offset everywhere in a segment.
+    let headers = Command::new("readelf").args(["-lW", program]).output().unwrap().stdout;
+    let hex = |text: &str| u64::from_str_radix(text.trim_start_matches("0x"), 16).unwrap();
+    let headers = String::from_utf8(headers).unwrap();
+    let code = headers.lines().find(|line| line.contains("LOAD") && line.contains("R E")).unwrap();
+    let parts: Vec<&str> = code.split_ascii_whitespace().collect();
+    let distance = hex(parts[2]) - hex(parts[1]);
+    let (begin, end) = (begin + distance, end + distance);
+    let range = [format!("--start-address={begin:#x}"), format!("--stop-address={end:#x}")];
+    let output =
+        Command::new("objdump").args(["-d", "--no-show-raw-insn"]).args(range).arg(program).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let instruction = |line: &str| {
+        let (address, code) = line.trim().split_once(":\t")?;
+        Some((u64::from_str_radix(address, 16).ok()? - distance, code.trim().to_owned()))
+    };
+    text.lines().filter_map(instruction).collect()
+}
+
+/// The kernel runs a probed instruction elsewhere, where the thread may be preempted without the sequence being restarted:
+/// it clears the sequence's mark instead, which the sequence checks in front of its last store. So with a probe on the
+/// last store of the payload no position is ever taken back. A probe further in front is worse, and nothing is done about
+/// it: what the thread writes behind the probe may lie over events that others have completed meanwhile.
+#[test]
+fn probes_in_the_middle_of_an_event_take_no_event_back() {
+    if !is_root() || !Path::new("/sys/kernel/tracing/uprobe_events").exists() {
+        return eprintln!("skipped: probes need root and tracefs with uprobes");
+    }
+    if ["objdump", "readelf"].iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
+        return eprintln!("skipped: objdump is not installed");
+    }
+    let tasks = tasks();
+    for _ in 0..2 {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = recorder(folder.path(), &["--sub-buffers", "64"]);
+        let mut recorder = recorder.args([&tasks, "sequences"]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut out = BufReader::new(recorder.stdout.take().unwrap());
+        let mut sequences = Vec::new();
+        loop {
+            let mut line = String::new();
+            assert!(out.read_line(&mut line).unwrap() > 0, "the program ended early");
+            let number = |text| u64::from_str_radix(text, 16).unwrap();
+            match line.split_ascii_whitespace().skip(1).map(number).collect::<Vec<_>>()[..] {
+                [begin, length] => sequences.push(instructions(&tasks, begin, begin + length)),
+                _ => break,
+            }
+        }
+        let is = |name: &'static str| move |(_, code): &(u64, String)| code.split(' ').next() == Some(name);
+        // The event path for constant sizes is the shortest one that takes the time, without a fence.
+        sequences.retain(|code| code.iter().any(is("rdtsc")) && !code.iter().any(is("lfence")));
+        let code = sequences.iter().min_by_key(|code| code.len()).unwrap();
+        // Without the last four: address of the descriptor, comparison, jump, store.
+        let (offset, _) = code[..code.len() - 4].iter().rfind(|code| is("mov")(code)).unwrap();
+        let probe = Probe::new(&tasks, *offset).expect("a probe on an instruction");
+        sleep(Duration::from_millis(500));
+        drop(recorder.stdin.take());
+        let mut stdout = String::new();
+        out.read_to_string(&mut stdout).unwrap();
+        drop(probe);
+        let recording = ended(folder, recorder);
+        let emitted: u64 = counts(&stdout).into_values().map(|count| *count.start()).sum();
+        let events = recording.events();
+        assert_eq!(events.len() as u64 + recording.lost(), emitted + 3, "{}", recording.summary);
+    }
+}

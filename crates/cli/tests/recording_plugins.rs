@@ -1,0 +1,85 @@
+//! Several copies of tracewing in one process: a program and its plug-in, and plug-ins of a program that has none
+//! (`crates/tracewing/tests/programs/host.rs` and `plugin.rs`), unloaded while other threads emit.
+
+mod recorded;
+
+use std::fs;
+use std::process::Command;
+
+use recorded::{build, counts, record};
+
+const WAYS: [&[&str]; 3] = [&[], &["--buffers", "process"], &["--clock", "mono"]];
+const ROUNDS: u64 = 20;
+
+struct Programs {
+    _folder: tempfile::TempDir,
+    tasks: String,
+    host: String,
+    plugin: String,
+    /// The same library to the eye; to the loader another one.
+    other: String,
+}
+
+fn programs() -> Programs {
+    let examples = ["tasks", "plugin", "host"].map(|name| ["--example", name]).concat();
+    let folder = build(&[&["-p", "tracewing"], &examples[..]].concat()).join("examples");
+    let path = |name: &str| folder.join(name).to_str().unwrap().to_owned();
+    let copies = tempfile::tempdir().unwrap();
+    let other = copies.path().join("other.so");
+    fs::copy(folder.join("libplugin.so"), &other).unwrap();
+    let other = other.to_str().unwrap().to_owned();
+    Programs {
+        tasks: path("tasks"),
+        host: path("host"),
+        plugin: path("libplugin.so"),
+        other,
+        _folder: copies,
+    }
+}
+
+/// What a line of the program's output says behind `name`.
+fn said(stdout: &str, name: &str) -> u64 {
+    stdout.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
+}
+
+#[test]
+fn plugins_come_and_go_while_others_emit() {
+    let Programs { host, plugin, other, .. } = &programs();
+    for options in WAYS {
+        let recording = record(options, &[host, plugin, &ROUNDS.to_string(), other]);
+        recording.account(None);
+        assert_eq!(recording.lost(), 0, "{}", recording.summary);
+        for (place, each) in [(10, 50), (11, 50), (12, 20)] {
+            assert_eq!(*recording.counts()[&place].start(), each * ROUNDS);
+        }
+        recording.compare_with_babeltrace2();
+        // What is recorded stays loaded, and joins once; the second mapping is the other copy's.
+        assert!(said(&recording.stdout, "loaded ") > 0, "the plug-in was unloaded");
+        assert_eq!(said(&recording.stdout, "mapped "), 2, "buffers are mapped over and over");
+        assert_eq!(recording.summary["processes"], 2);
+    }
+}
+
+#[test]
+fn plugins_that_nobody_records_are_unloaded() {
+    let Programs { host, plugin, other, .. } = &programs();
+    let output = Command::new(host).args([plugin, "5", other]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let stdout = String::from_utf8(output.stdout).unwrap();
+    assert_eq!((said(&stdout, "mapped "), said(&stdout, "loaded ")), (0, 0), "{stdout}");
+    assert_eq!(*counts(&stdout)[&10].start(), 250);
+}
+
+#[test]
+fn a_program_and_its_plugin_are_both_recorded() {
+    let Programs { tasks, plugin, .. } = &programs();
+    for options in WAYS {
+        let recording = record(options, &[tasks, "with_plugin", plugin]);
+        // Three threads, each announced by both copies.
+        recording.account(Some(6));
+        assert_eq!(recording.lost(), 0, "{}", recording.summary);
+        let events = recording.events();
+        let count = |name: &str| events.iter().filter(|event| event.name.starts_with(name)).count();
+        assert_eq!((count("tasks:"), count("plugin:")), (1050, 1050));
+    }
+}
