@@ -45,7 +45,7 @@ struct Endless {
 impl Endless {
     fn start(options: &[&str]) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let script = format!("exec {} endless stop > out", tasks());
+        let script = format!("trap '' TERM; exec {} endless stop > out", tasks());
         let recorder = recorder(folder.path(), options).args(["sh", "-c", &script]).spawn().unwrap();
         let this = Self { program: 0, recorder, folder };
         wait_for("the program did not start", || this.out().starts_with("ready"));
@@ -138,6 +138,21 @@ fn a_recorder_killed_leaves_the_program_alone_and_a_readable_trace() {
         sorted.sort_unstable();
         sorted.dedup();
         assert!(sorted.len() > 90);
+    }
+}
+
+#[test]
+fn a_program_that_outlives_its_recording_notices() {
+    for options in [&["--clock", "tsc"][..], &["--clock", "mono"], &["--buffers", "process"]] {
+        let mut endless =
+            Endless::start(&[options, &["--sub-buffer-size", "4K", "--sub-buffers", "2"]].concat());
+        // The second signal ends the recorder at once; two that come together are one.
+        while endless.recorder.try_wait().unwrap().is_none() {
+            signal(endless.recorder.id(), libc::SIGTERM);
+            sleep(Duration::from_millis(20));
+        }
+        endless.stop_program();
+        assert!(endless.out().contains("on 0"), "{options:?}: {}", endless.out());
     }
 }
 

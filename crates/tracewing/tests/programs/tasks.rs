@@ -452,7 +452,8 @@ fn kills() {
     }
 }
 
-/// Emits until the file that the second argument names is there, then prints the counts.
+/// Emits until the file that the second argument names is there, then prints the counts, and whether its
+/// events are on.
 fn endless() {
     let stop = std::env::args().nth(2).unwrap();
     steps(1, 100);
@@ -461,6 +462,8 @@ fn endless() {
         steps(1, 10);
         thread::sleep(Duration::from_micros(500));
     }
+    steps(1, 2000); // more than small buffers hold
+    println!("on {}", u32::from(Step::class().is_on()));
     counts().print();
 }
 
