@@ -59,7 +59,8 @@ impl CpuReader {
         Ok(Self { raw, raw_path, stats, layout, clock, page, pages, told: Counts::default(), stream })
     }
 
-    /// Converts what is in the buffer now. What comes meanwhile may be left for the next time.
+    /// Converts what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile may be
+    /// left for the next time.
     pub(crate) fn drain<S: Sink<Error = Error>>(
         &mut self,
         programs: &Programs,
@@ -106,9 +107,9 @@ impl CpuReader {
                 self.stream.expect_gap(None, page.stamp, events);
             }
             self.stream.page(&page, programs, sink)?;
-            // The writer is on this page, or was when it was copied. Were all of its own traces followed, a recorder
-            // that records itself would never come to an end.
-            if !all && page.len() < bytes / 2 {
+            // What was in the buffer at `begin` has been taken. Were later events followed as well, a recorder that
+            // records itself would never come to an end.
+            if !all && self.stream.last() >= begin {
                 break;
             }
         }

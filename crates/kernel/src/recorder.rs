@@ -72,12 +72,14 @@ pub struct Progress {
 }
 
 /// What a recording has come to.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Default)]
 pub struct Summary {
     /// One per CPU, in order of their numbers.
     pub streams: Vec<StreamSummary>,
     /// What the user should know, a line each.
     pub notices: Vec<String>,
+    /// Why what was left could not all be written, unless [`KernelRecorder::poll`] has said it.
+    pub unwritten: Option<Error>,
 }
 
 /// A running recording. Dropped without [`KernelRecorder::finish`], it leaves what was written and removes its
@@ -189,8 +191,7 @@ impl KernelRecorder {
         })
     }
 
-    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as lost, and said
-    /// in [`Summary::notices`] unless [`KernelRecorder::poll`] has said it.
+    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as lost.
     ///
     /// # Errors
     /// What fails in tracefs; the instance is removed also then.
@@ -203,13 +204,13 @@ impl KernelRecorder {
         if let Err(error) = instance.remove() {
             notices.push(format!("{error}; the next recording removes it"));
         }
-        match drained {
-            Ok(()) => {}
-            Err(Error::Write { .. }) if failed => {}
-            Err(error @ Error::Write { .. }) => notices.push(error.to_string()),
+        let unwritten = match drained {
+            Ok(()) => None,
+            Err(Error::Write { .. }) if failed => None,
+            Err(error @ Error::Write { .. }) => Some(error),
             Err(error) => return Err(error),
-        }
-        Ok(Summary { streams, notices })
+        };
+        Ok(Summary { streams, notices, unwritten })
     }
 
     /// Goes on after a failed write, so that what is lost by it is counted; returns the first such error.

@@ -120,6 +120,11 @@ impl Stream {
         &self.summary
     }
 
+    /// Stamp of the last event, 0 before the first.
+    pub(crate) fn last(&self) -> u64 {
+        self.last
+    }
+
     /// Events lost so far, those included whose place is not known yet.
     pub(crate) fn lost(&self) -> u64 {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))

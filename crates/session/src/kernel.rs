@@ -23,6 +23,8 @@ pub(crate) struct Kernel {
     polled: Instant,
     flushed: Instant,
     progress: Progress,
+    /// There is no use in polling any more.
+    failed: bool,
 }
 
 /// What the kernel side amounts to.
@@ -30,6 +32,8 @@ pub(crate) struct Kernel {
 pub(crate) struct KernelSummary {
     pub streams: Vec<StreamSummary>,
     pub losses: Vec<LossRange>,
+    /// The rest could not be written.
+    pub error: Option<tracewing_consumer::Error>,
 }
 
 impl Kernel {
@@ -52,6 +56,7 @@ impl Kernel {
             polled: now,
             flushed: now,
             progress: Progress::default(),
+            failed: false,
         };
         let Some(globs) = &options.kernel_events else { return Ok(none) };
         if let Err(missing) = tracewing_kernel::privileges() {
@@ -86,24 +91,36 @@ impl Kernel {
         Ok(Self { recorder: Some(recorder), ..none })
     }
 
-    /// Moves what is in the kernel's buffers, if it is time for that.
-    pub(crate) fn poll(&mut self, now: Instant, note: &mut dyn FnMut(String)) {
-        let interval = POLL_INTERVAL.min(self.flush);
-        if now.duration_since(self.polled) < interval {
-            return;
+    /// Moves what is in the kernel's buffers, if it is time for that: in steps of [`POLL_INTERVAL`], and into the folder
+    /// when it would be too old there at a next call `longest` from now.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn poll(
+        &mut self,
+        now: Instant,
+        longest: Duration,
+        note: &mut dyn FnMut(String),
+    ) -> Result<(), tracewing_consumer::Error> {
+        let flush = now.duration_since(self.flushed) + longest >= self.flush;
+        if !flush && now.duration_since(self.polled) < POLL_INTERVAL {
+            return Ok(());
         }
-        let Some(recorder) = &mut self.recorder else { return };
-        let flush = now.duration_since(self.flushed) + interval >= self.flush;
+        let Some(recorder) = self.recorder.as_mut().filter(|_| !self.failed) else { return Ok(()) };
         self.polled = now;
         if flush {
             self.flushed = now;
         }
         match recorder.poll(flush) {
-            Ok(progress) => self.progress = progress,
+            Ok(progress) => {
+                self.progress = progress;
+                Ok(())
+            }
             Err(error) => {
+                self.failed = true;
+                let error = unwritten(error)?;
                 note(format!("kernel events end here: {error}"));
-                self.flush = Duration::MAX;
-                self.polled = now + Duration::from_secs(u32::MAX.into());
+                Ok(())
             }
         }
     }
@@ -120,13 +137,24 @@ impl Kernel {
         match recorder.finish() {
             Ok(summary) => {
                 summary.notices.iter().skip(told).cloned().for_each(&mut *note);
-                summarise(&summary.streams)
+                let error = summary.unwritten.and_then(|error| unwritten(error).err());
+                KernelSummary { error, ..summarise(&summary.streams) }
             }
             Err(error) => {
                 note(format!("the kernel trace is incomplete: {error}"));
                 KernelSummary::default()
             }
         }
+    }
+}
+
+/// An error of writing the trace as that of its other half is told; others are given back.
+fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, tracewing_consumer::Error> {
+    match error {
+        tracewing_kernel::Error::Write { path, source } => {
+            Err(tracewing_consumer::Error::File { action: "write", path, source })
+        }
+        other => Ok(other),
     }
 }
 

@@ -205,6 +205,9 @@ impl<'a> Recorder<'a> {
         }
         user.damages.into_iter().for_each(|damage| self.join.note(damage));
         let kernel = self.kernel.finish(&mut |line| self.join.note(line));
+        if let Some(error) = &kernel.error {
+            self.cannot_write(error);
+        }
 
         let description = &mut self.join.description;
         description.state = if self.stop == Stop::CannotWrite { State::CutShort } else { State::Complete };

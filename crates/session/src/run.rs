@@ -79,7 +79,10 @@ impl Recorder<'_> {
             Ok(found) => self.pace.looked(now, &found),
             Err(error) => self.cannot_write(&error),
         }
-        self.kernel.poll(now, &mut |line| self.join.note(line));
+        let longest = self.pace.longest();
+        if let Err(error) = self.kernel.poll(now, longest, &mut |line| self.join.note(line)) {
+            self.cannot_write(&error);
+        }
         let overdue: Vec<u64> = self
             .clients
             .iter()

@@ -1,0 +1,193 @@
+//! However a recording with kernel events ends, both readers open what it leaves and nothing of it stays in tracefs:
+//! signals, a killed recorder, a full disk; and who may not trace the kernel is told what to do.
+
+mod kernel_common;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::ExitStatusExt;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::time::Duration;
+
+use kernel_common::{
+    end, events, instances_of, listing, play, player, record, role_is, signal, summary, traceable, wait_until,
+};
+use tracewing::emit;
+
+#[derive(tracewing::Event)]
+#[event(provider = "ends")]
+struct Tick {
+    number: u64,
+}
+
+/// The program: emits until the file `stop` appears, then writes `stopped`. Leaves in `socket` where the recorder listens.
+#[test]
+fn program() {
+    if !role_is("program") {
+        return;
+    }
+    let recorder = std::env::vars().filter(|(_, value)| value.ends_with("/socket")).map(|(_, value)| value);
+    fs::write("socket", recorder.collect::<String>()).unwrap();
+    let mut number = 0;
+    while !Path::new("stop").exists() {
+        emit!(Tick { number });
+        number += 1;
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    fs::write("stopped", number.to_string()).unwrap();
+}
+
+/// Records the program and waits until events of it and of the kernel are in the folder.
+fn start(folder: &Path) -> Child {
+    let command = player("program");
+    let command: Vec<&str> = command.iter().map(String::as_str).collect();
+    let recorder = play(&mut record(folder, &["--flush", "20"], &command), "program").spawn().unwrap();
+    wait_until("packets in the folder", || {
+        ["t/user", "t/kernel"].iter().all(|trace| {
+            let Ok(files) = fs::read_dir(folder.join(trace).join("index")) else { return false };
+            files.flatten().any(|file| file.metadata().is_ok_and(|data| data.len() > 16))
+        })
+    });
+    recorder
+}
+
+/// The program's events in a recording are the first ones that it emitted; there are events of the kernel, too.
+fn check_trace(folder: &Path) -> u64 {
+    let (text, warnings) = listing(&folder.join("t"));
+    assert_eq!(warnings, "");
+    let events = events(&text);
+    assert!(events.iter().any(|event| event.is_kernels()));
+    let numbers = events.iter().filter(|event| event.name == "ends:tick").map(|event| event.number("number"));
+    let count = numbers.clone().count() as u64;
+    assert!(count > 0 && numbers.eq(0..count as i64));
+    count
+}
+
+fn socket_folder(folder: &Path) -> PathBuf {
+    let socket = PathBuf::from(fs::read_to_string(folder.join("socket")).unwrap());
+    socket.parent().unwrap().to_owned()
+}
+
+#[test]
+fn an_interrupted_recording_is_a_good_one() {
+    if !traceable() {
+        return;
+    }
+    for (name, to_group, status) in [("INT", true, 130), ("TERM", false, 143)] {
+        let folder = tempfile::tempdir().unwrap();
+        let recorder = start(folder.path());
+        let id = i64::from(recorder.id());
+        signal(name, if to_group { -id } else { id });
+        let output = end(recorder);
+        assert_eq!(output.status.code(), Some(status));
+        let summary = summary(&output);
+        assert_eq!((&summary["state"], &summary["lost"]), (&"complete".into(), &0.into()), "{summary}");
+        check_trace(folder.path());
+        assert!(!socket_folder(folder.path()).exists(), "left behind");
+    }
+}
+
+#[test]
+fn after_a_killed_recorder_the_next_one_cleans_up() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let recorder = start(folder.path());
+    let id = recorder.id();
+    signal("KILL", id.into());
+    fs::write(folder.path().join("stop"), "").unwrap();
+    assert_eq!(recorder.wait_with_output().unwrap().status.signal(), Some(libc::SIGKILL));
+    wait_until("the program goes on to its end", || folder.path().join("stopped").exists());
+    let emitted: u64 = fs::read_to_string(folder.path().join("stopped")).unwrap().parse().unwrap();
+    assert!(check_trace(folder.path()) <= emitted);
+
+    let next = tempfile::tempdir().unwrap();
+    let output = end(record(next.path(), &[], &["true"]).spawn().unwrap());
+    assert!(output.status.success());
+    assert_eq!(instances_of(id), [""; 0], "left in tracefs");
+    assert!(!socket_folder(folder.path()).exists(), "left where programs join");
+}
+
+#[test]
+fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    fs::create_dir(folder.path().join("disk")).unwrap();
+    let inside =
+        "mount -t tmpfs -o size=2m tmpfs disk && { \"$@\"; status=$?; cp -r disk/t t; exit $status; }";
+    let mut command = Command::new("unshare");
+    command.current_dir(folder.path()).args([
+        "-m",
+        "sh",
+        "-c",
+        inside,
+        "sh",
+        env!("CARGO_BIN_EXE_tracewing"),
+    ]);
+    command.args(["record", "--format", "json", "-o", "disk/t", "--"]);
+    // Reads and writes, a byte each, give more events than fit.
+    command.args(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000", "status=none"]);
+    let output = command.output().unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let summary = summary(&output);
+    assert_eq!(summary["state"], "cut_short", "{summary}");
+    assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
+    let full: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
+    let stopped = full.iter().filter(|line| line.contains("the disk is full")).count();
+    assert_eq!(stopped, 1, "{stderr}");
+    assert!(
+        !full.iter().any(|line| line.contains("cannot write") && !line.contains("the disk is full")),
+        "{stderr}"
+    );
+    let (text, _) = listing(&folder.path().join("t"));
+    assert_eq!(Some(events(&text).len() as u64), summary["events"].as_u64());
+}
+
+#[test]
+fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
+    // SAFETY: the call has no arguments and cannot fail.
+    if unsafe { libc::geteuid() } != 0 {
+        return eprintln!("skipped: becoming another user needs root");
+    }
+    const NOBODY: u32 = 65534;
+    let folder = tempfile::tempdir().unwrap();
+    chown(folder.path(), Some(NOBODY), Some(NOBODY)).unwrap();
+    let open = |path: &Path| fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();
+    open(folder.path());
+    // The originals may lie where nobody may look.
+    let copy = |from: &str, name: &str| {
+        let path = folder.path().join(name);
+        fs::copy(from, &path).unwrap();
+        open(&path);
+        path
+    };
+    let recorder = copy(env!("CARGO_BIN_EXE_tracewing"), "tracewing");
+    let program = copy(&player("program")[0], "program");
+    let script = "(sleep 0.3; touch stop) & exec \"$@\"";
+    let output = play(&mut Command::new("setpriv"), "program")
+        .current_dir(folder.path())
+        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
+        .arg(recorder)
+        .args(["record", "--format", "json", "-o", "t", "--", "sh", "-c", script, "sh"])
+        .arg(program)
+        .args(&player("program")[1..])
+        .output()
+        .unwrap();
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{stderr}");
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
+    assert!(
+        matches!(&lines[..], [line] if line.contains("no kernel events") && line.contains("root")),
+        "{stderr}"
+    );
+    assert!(!folder.path().join("t/kernel").exists());
+    let (text, warnings) = listing(&folder.path().join("t"));
+    assert_eq!(warnings, "");
+    assert_eq!(Some(events(&text).len() as u64), summary(&output)["events"].as_u64());
+    assert!(text.contains("ends:tick"));
+}
