@@ -22,21 +22,27 @@ use crate::record_summary;
 
 const EXAMPLES: &str = "\
 Examples:
-  tracewing record -- ./server --port 8080        record a program, all that it starts, and the kernel's view of them
-  tracewing record -o T -e 'shop:*' -- ./server   into the folder T, of user events only those of the provider shop
-  tracewing record --system-wide -- make -j4      kernel events of the whole machine while make runs
-  tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x bs=1M count=100
-  tracewing record --no-kernel -- ./server        no kernel events: needs no privileges
+  tracewing record -- ./server --port 8080
+      a program, all that it starts, and the kernel's view of them
+  tracewing record -o T -e 'shop:*' -- ./server
+      into the folder T, of user events only those of the provider shop
+  tracewing record --system-wide -- make -j4
+      kernel events of the whole machine while make runs
+  tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x count=9
+      only these kernel events
+  tracewing record --no-kernel -- ./server
+      no kernel events: needs no privileges
 
-Kernel events need root. Programs that link the crate tracewing join by themselves; any other program can be recorded
-as the kernel sees it. The exit status is that of CMD.";
+Kernel events need root. Programs that link the crate tracewing join by themselves; any other program can be \
+recorded as the kernel sees it. The exit status is that of CMD.";
 
 const LONG_HELP: &str = "\
-Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When one is full, events are lost and
-counted; programs never wait. Memory is taken only as far as it is used. If events were lost, make the buffers larger.
+Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When one is full, events are lost \
+and counted; programs never wait. Memory is taken only as far as it is used. If events were lost, make the buffers \
+larger.
 
-Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after two
-seconds; a second one does not wait for CMD.";
+Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
+two seconds; a second one does not wait for CMD.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{LONG_HELP}\n\n{EXAMPLES}"))]
@@ -91,7 +97,7 @@ pub struct Args {
     quiet: bool,
 
     /// The command to record, and its arguments
-    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "CMD")]
+    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 

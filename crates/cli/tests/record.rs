@@ -124,6 +124,7 @@ fn refusals_say_what_to_do_and_leave_nothing() {
         (&["-o", "t", "--sub-buffers", "1", "--", "true"], 1, "--sub-buffers"),
         (&["-o", "t", "--flush", "0", "--", "true"], 2, "--flush"),
         (&["-o", "t"], 2, "CMD"),
+        (&["-o", "t", "--no-such-option", "--", "true"], 2, "--no-such-option"),
     ] {
         let (code, stderr) = run(folder.path(), arguments);
         assert_eq!(code, status, "{arguments:?}: {stderr}");
