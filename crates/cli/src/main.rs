@@ -12,6 +12,7 @@ mod recorded;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings back.
@@ -49,8 +50,10 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Completions { shell } => {
-            clap_complete::generate(shell, &mut Cli::command(), "tracewing", &mut std::io::stdout());
-            Ok(ExitCode::SUCCESS)
+            // Into memory first: the generator panics where a write fails.
+            let mut script = Vec::new();
+            clap_complete::generate(shell, &mut Cli::command(), "tracewing", &mut script);
+            std::io::stdout().write_all(&script).map(|()| ExitCode::SUCCESS).map_err(anyhow::Error::from)
         }
     };
     result.unwrap_or_else(|error| {
