@@ -81,21 +81,22 @@ Examples:
   tracewing list my-trace                          everything, merged by time
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
   tracewing list my-trace --from +1.5s --to +2s    half a second
-  tracewing list my-trace --pretty                 as the events' authors meant them
+  tracewing list my-trace --pretty                 as their authors meant them
   tracewing list my-trace --format json | jq .event
 
 TIME is one of
-  +1.5s, +200ms, +10us, +5ns, +2min, +1h           after the trace's begin
-  '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z    date and time
-  04:25:40.934685633                               on the day on which the trace begins
-  1795235140.934685633                             seconds since the clock's origin
+  +1.5s, +200ms, +10us, +5ns, +2min, +1h         after the trace's begin
+  '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z  date and time
+  04:25:40.934685633                             on the day the trace begins
+  1795235140.934685633                           seconds since the clock's origin
 
-JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, specific_context and
-payload; those that an event does not have are left out. Enumerations are {\"value\": 1, \"labels\": [\"running\"]}.
+JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, \
+specific_context and payload; those that an event does not have are left out. Enumerations are \
+{\"value\": 1, \"labels\": [\"running\"]}.
 
-The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard error.
-Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, and the exit
-status is not 0.";
+The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
+error. Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
+and the exit status is not 0.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut listing = Listing {

@@ -17,8 +17,8 @@ Examples:
   tracewing threads my-trace
   tracewing threads my-trace --format csv > threads.csv
 
-Times are in ms (ns in JSON and CSV): on a CPU, waiting for a CPU, blocked, and unknown, which is before the first
-event that tells and where events are missing. It needs a recording of kernel events.")]
+Times are in ms (ns in JSON and CSV): on a CPU, waiting for a CPU, blocked, and unknown, which is before the \
+first event that tells and where events are missing. It needs a recording of kernel events.")]
 pub struct Args {
     /// Folders: traces, or folders with traces below them
     #[arg(required = true, value_name = "TRACE")]
