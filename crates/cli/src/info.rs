@@ -1,6 +1,6 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
-use crate::output::{print_error, raise_file_limit};
+use crate::output::{print_error, raise_file_limit, shown};
 use crate::recorded;
 use anstyle::Style;
 use clap::ValueEnum;
@@ -40,7 +40,7 @@ enum Format {
 const EXAMPLES: &str = "\
 Examples:
   tracewing info my-trace
-  tracewing info my-trace --format json | jq '.traces[].streams[] | select(.lost_events > 0)'";
+  tracewing info my-trace --format json | jq '.traces[].event_classes[].name'";
 
 /// Losses of a stream that are listed one by one.
 const MAX_LOSSES: usize = 10;
@@ -77,7 +77,7 @@ fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<(
     }
     for trace in &report.traces {
         let name = if trace.name.is_empty() { "trace" } else { &trace.name };
-        writeln!(out, "\n{bold}{name}{bold:#}")?;
+        writeln!(out, "\n{bold}{}{bold:#}", shown(name))?;
         print_trace(out, trace, zone)?;
     }
     Ok(())
@@ -86,7 +86,7 @@ fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<(
 fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io::Result<()> {
     let bold = Style::new().bold();
     for folder in &trace.folders {
-        writeln!(out, "folder    {folder}")?;
+        writeln!(out, "folder    {}", shown(folder))?;
     }
     if let Some(uuid) = &trace.uuid {
         writeln!(out, "uuid      {uuid}")?;
@@ -99,12 +99,12 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
         })
         .collect();
     if !environment.is_empty() {
-        writeln!(out, "made by   {}", environment.join(", "))?;
+        writeln!(out, "made by   {}", shown(&environment.join(", ")))?;
     }
     for clock in &trace.clocks {
         let offset = i128::from(clock.offset_seconds) * 1_000_000_000
             + i128::from(clock.offset_cycles) * 1_000_000_000 / i128::from(clock.frequency_hz.max(1));
-        write!(out, "clock     {}, {} Hz", clock.name, clock.frequency_hz)?;
+        write!(out, "clock     {}, {} Hz", shown(&clock.name), clock.frequency_hz)?;
         if let Ok(offset) = i64::try_from(offset) {
             write!(out, ", value 0 is {}", zone.format(offset))?;
         }
@@ -112,7 +112,7 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
             write!(out, ", uncertain by {} cycles", clock.precision_cycles)?;
         }
         if let Some(description) = &clock.description {
-            write!(out, " ({description})")?;
+            write!(out, " ({})", shown(description))?;
         }
         writeln!(out)?;
     }
@@ -142,11 +142,8 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     }
 
     writeln!(out, "\n{bold}event classes{bold:#}")?;
-    let mut classes = table(&["id", "count", "name", "fields", "description"]);
     let (seen, unseen): (Vec<_>, Vec<_>) = trace.event_classes.iter().partition(|class| class.count > 0);
-    classes.add_rows(seen.into_iter().map(class_row));
-    align(&mut classes, 0..2);
-    writeln!(out, "{classes}")?;
+    print_classes(out, &seen)?;
     if !unseen.is_empty() {
         writeln!(out, "and {} without events; --format json has them", unseen.len())?;
     }
@@ -204,20 +201,55 @@ fn loss_text(loss: &LossReport, zone: Zone) -> String {
     format!("{count} {} {range}", loss.what)
 }
 
-fn class_row(class: &ClassReport) -> [String; 5] {
-    let fields: Vec<_> = class.fields.iter().map(field_text).collect();
-    let mut description = class.description.clone().unwrap_or_default();
-    if let Some(source) = &class.source {
-        let space = if description.is_empty() { "" } else { " " };
-        description.push_str(&format!("{space}({source})"));
+/// Prints of each event class its count, name and fields, and what its author said of it; on a terminal in lines that
+/// fit, else in one line each.
+fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Result<()> {
+    let terminal = Table::new().width().map_or(usize::MAX, usize::from);
+    let digits = |numbers: &mut dyn Iterator<Item = u64>, heading: &str| {
+        numbers.map(|number| number.to_string().len()).fold(heading.len(), usize::max)
+    };
+    let id = digits(&mut classes.iter().map(|class| class.id), "id");
+    let count = digits(&mut classes.iter().map(|class| class.count), "count");
+    writeln!(out, " {:>id$}  {:>count$}  name, fields, description", "id", "count")?;
+    let indent = id + count + 5;
+    for class in classes {
+        let fields: Vec<_> = class.fields.iter().map(field_text).collect();
+        let name = class.name.as_deref().unwrap_or_default();
+        let separator = if fields.is_empty() { "" } else { ": " };
+        let text = format!("{name}{separator}{}", fields.join(", "));
+        write!(out, " {:>id$}  {:>count$}  ", class.id, class.count)?;
+        print_wrapped(out, &shown(&text), indent, indent + 2, terminal)?;
+        let source = class.source.as_ref().map(|source| format!("({source})"));
+        let about: Vec<&str> = class.description.as_deref().into_iter().chain(source.as_deref()).collect();
+        if !about.is_empty() {
+            write!(out, "{:1$}", "", indent + 2)?;
+            print_wrapped(out, &shown(&about.join(" ")), indent + 2, indent + 2, terminal)?;
+        }
     }
-    [
-        class.id.to_string(),
-        class.count.to_string(),
-        class.name.clone().unwrap_or_default(),
-        fields.join(", "),
-        description,
-    ]
+    Ok(())
+}
+
+/// Prints words from the column `at` on, with line breaks before `width`; the lines after the first begin at `indent`.
+fn print_wrapped(
+    out: &mut impl Write,
+    text: &str,
+    at: usize,
+    indent: usize,
+    width: usize,
+) -> std::io::Result<()> {
+    let mut column = at;
+    for (index, word) in text.split(' ').enumerate() {
+        let length = word.chars().count();
+        if index > 0 && column + 1 + length > width {
+            write!(out, "\n{:indent$}{word}", "")?;
+            column = indent + length;
+        } else {
+            let space = if index > 0 { " " } else { "" };
+            write!(out, "{space}{word}")?;
+            column += space.len() + length;
+        }
+    }
+    writeln!(out)
 }
 
 fn field_text(field: &FieldReport) -> String {

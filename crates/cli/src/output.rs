@@ -2,6 +2,7 @@
 
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
+use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
 use tracewing_trace::Sink;
 
@@ -38,7 +39,18 @@ impl Sink for Output {
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
     let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
-    anstream::eprintln!("{style}error{style:#}: {error:#}");
+    let message = format!("{error:#}");
+    let lines: Vec<_> = message.split('\n').map(shown).collect();
+    anstream::eprintln!("{style}error{style:#}: {}", lines.join("\n"));
+}
+
+/// Text of a trace as a terminal may have it: control characters, which could command it, are written as escapes.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| -> String { if c.is_control() { c.escape_default().collect() } else { c.into() } };
+    Cow::Owned(text.chars().map(escape).collect())
 }
 
 /// Whether the reader of standard output went away, which is its right.
@@ -54,4 +66,14 @@ pub fn raise_file_limit() {
     limit.current = limit.maximum;
     // With fewer files, a trace of fewer streams still opens.
     let _ = setrlimit(Resource::Nofile, limit);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shown;
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(shown("naïve \u{1b}[2J\n\u{9b}x\u{7f}"), "naïve \\u{1b}[2J\\n\\u{9b}x\\u{7f}");
+    }
 }

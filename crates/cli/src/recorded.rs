@@ -2,6 +2,7 @@
 //!
 //! Whatever is not there, or not as expected, is left out: the file may come from another version, or from anybody.
 
+use crate::output::shown;
 use serde_json::Value;
 use std::io::{Result, Write};
 use tracewing_trace::Zone;
@@ -11,7 +12,7 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(version) = text(note, "/version") {
         let state = text(note, "/state").filter(|state| *state != "complete");
         let state = state.map(|state| format!(", {state}")).unwrap_or_default();
-        writeln!(out, "recorder  tracewing {version}{state}")?;
+        writeln!(out, "recorder  tracewing {}", shown(&format!("{version}{state}")))?;
     }
     let words: Vec<&str> = note
         .pointer("/command")
@@ -21,13 +22,13 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
         .filter_map(Value::as_str)
         .collect();
     if !words.is_empty() {
-        writeln!(out, "command   {}", words.join(" "))?;
+        writeln!(out, "command   {}", shown(&words.join(" ")))?;
     }
     if let Some(host) = text(note, "/host/name") {
         let facts = [text(note, "/host/kernel"), text(note, "/host/machine")].into_iter().flatten();
         let cpus = number(note, "/host/cpus").map(|cpus| format!("{cpus} CPUs"));
         let facts: Vec<_> = facts.map(str::to_owned).chain(cpus).collect();
-        writeln!(out, "host      {host} ({})", facts.join(", "))?;
+        writeln!(out, "host      {}", shown(&format!("{host} ({})", facts.join(", "))))?;
     }
     if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
         writeln!(out, "programs  {} joined", processes.len())?;
