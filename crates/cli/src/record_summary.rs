@@ -32,7 +32,14 @@ pub fn print(summary: &Summary) {
         if summary.processes == 1 { "program" } else { "programs" },
     );
     if summary.events == 0 {
-        eprintln!("No events: does the program link the crate tracewing, and do the event rules (-e) match?");
+        eprintln!(
+            "No events: {}",
+            if summary.processes == 0 {
+                "no program that links the crate tracewing was run"
+            } else {
+                "do the event rules (-e) match what the programs emit?"
+            }
+        );
     }
     let bold = Style::new().bold();
     anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
