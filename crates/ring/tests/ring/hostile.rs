@@ -1,0 +1,241 @@
+//! The reader and the writers against a region in which another process writes whatever it likes: no panic, no call
+//! that does not end, nothing handed out that lies outside the CPU's data.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
+use std::thread;
+
+use tracewing_abi::event::{EXTENDED_ID, header_word};
+use tracewing_abi::region::{Clock, Geometry, Loss, PAGE, Protocol, RegionHeader, SUB_BUFFER_HEADER};
+use tracewing_ring::{Chunk, Reader, Region, Segment, smp};
+
+use crate::events::payload;
+use crate::machine::{self, Random};
+
+const N: usize = 4;
+const S: usize = 256;
+
+fn new_region(protocol: Protocol) -> Region {
+    machine::region(Geometry::new(1, N, S).unwrap(), protocol, Clock::Monotonic)
+}
+
+/// A word that is likely to be trouble.
+fn nasty(random: &mut Random, near: u64) -> u64 {
+    let offset = random.below(2 * S + 2) as u64;
+    match random.below(10) {
+        0 => 0,
+        1 => u64::MAX,
+        2 => u64::MAX - offset,
+        3 => 1 << random.below(64),
+        4 => random.next(),
+        5 => offset,
+        6 => near.wrapping_sub(offset),
+        7 => (S as u64).wrapping_mul(random.next()),
+        _ => near.wrapping_add(offset),
+    }
+}
+
+/// Changes one word that the other side reads.
+fn scribble(region: &Region, random: &mut Random) {
+    let cpu = region.cpu(0);
+    let control = cpu.control();
+    let consumed = control.consumed.load(Relaxed);
+    let sequence = consumed.wrapping_add(random.below(N + 1) as u64);
+    let header = cpu.sub_buffer(sequence);
+    let near = |word: &AtomicU64| word.load(Relaxed);
+    match random.below(12) {
+        0 | 1 => control.head.store(nasty(random, consumed.wrapping_mul(S as u64)), Relaxed),
+        2 => control.committed[random.below(N)].store(nasty(random, near(&control.head) / N as u64), Relaxed),
+        3 => header.begin.store(nasty(random, near(&header.begin)), Relaxed),
+        4 => header.end.store(nasty(random, near(&header.begin)), Relaxed),
+        5 | 6 => header.sequence.store(sequence.wrapping_add(1), Relaxed),
+        7 => header.used.store(nasty(random, SUB_BUFFER_HEADER as u64), Relaxed),
+        8 => header.lost.store(nasty(random, near(&header.lost)), Relaxed),
+        9 => header.sequence.store(nasty(random, sequence), Relaxed),
+        _ => {
+            let id = if random.below(2) == 0 { EXTENDED_ID } else { 1 };
+            let word = header_word(random.next(), id, random.below(S) as u16);
+            let at = sequence.wrapping_mul(S as u64) + (random.below(S - SUB_BUFFER_HEADER) + 56) as u64;
+            for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
+                // SAFETY: an address in the CPU's data, which tests and readers access byte by byte.
+                unsafe { cpu.data(at + i as u64).write_volatile(byte) };
+            }
+        }
+    }
+}
+
+/// One call of the reader's; whatever it gives lies in the data of the only CPU.
+fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
+    let check = |chunk: &Chunk| {
+        let data = region.cpu(0).data(0) as usize;
+        let start = chunk.start as usize;
+        assert!(start >= data && start + chunk.len <= data + N * S && chunk.len > 0 && chunk.len <= S);
+        assert!(chunk.begin <= chunk.end);
+    };
+    let before = region.cpu(0).control().consumed.load(Relaxed);
+    let chunk = match random.below(8) {
+        0 => {
+            assert!(reader.waiting() <= N * S);
+            None
+        }
+        1 => reader.finalise().ok().flatten().and_then(Result::ok),
+        choice => reader.next(choice % 2 == 0).ok().flatten(),
+    };
+    if let Some(chunk) = chunk {
+        check(&chunk);
+        if random.below(4) != 0 {
+            reader.release(chunk);
+        }
+    }
+    let passed = region.cpu(0).control().consumed.load(Relaxed).wrapping_sub(before);
+    assert!(passed <= N as u64 + 2, "one call passed {passed} sub-buffers");
+}
+
+#[test]
+fn a_reader_survives_any_words() {
+    for (seed, protocol) in (0..40).flat_map(|seed| [(seed, Protocol::Publish), (seed, Protocol::Smp)]) {
+        let region = new_region(protocol);
+        // SAFETY: the region's only reader.
+        let mut reader = unsafe { region.reader(0) };
+        let mut random = Random(seed);
+        for round in 0..3000_u32 {
+            if protocol == Protocol::Smp && random.below(3) == 0 {
+                let bytes = payload::<20>(1, round);
+                // SAFETY: a living segment; the region stays mapped.
+                let _ = unsafe { smp::write(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+            }
+            for _ in 0..random.below(6) {
+                scribble(&region, &mut random);
+            }
+            call(&region, &mut reader, &mut random);
+        }
+    }
+}
+
+#[test]
+fn a_reader_survives_words_that_change_under_it() {
+    for protocol in [Protocol::Publish, Protocol::Smp] {
+        let region = new_region(protocol);
+        // SAFETY: the region's only reader.
+        let mut reader = unsafe { region.reader(0) };
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut random = Random(99);
+                while !stop.load(Relaxed) {
+                    scribble(&region, &mut random);
+                }
+            });
+            let mut random = Random(1);
+            for _ in 0..150_000 {
+                call(&region, &mut reader, &mut random);
+            }
+            stop.store(true, Relaxed);
+        });
+    }
+}
+
+#[test]
+fn a_writer_that_runs_ahead_for_ever_does_not_keep_the_reader() {
+    let region = new_region(Protocol::Publish);
+    // SAFETY: the region's only reader.
+    let mut reader = unsafe { region.reader(0) };
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            // Empty sub-buffers, as many as the reader passes.
+            let cpu = region.cpu(0);
+            while !stop.load(Relaxed) {
+                let consumed = cpu.control().consumed.load(Relaxed);
+                for sequence in consumed..consumed + N as u64 {
+                    cpu.sub_buffer(sequence).used.store(SUB_BUFFER_HEADER as u64, Relaxed);
+                    cpu.sub_buffer(sequence).sequence.store(sequence + 1, Relaxed);
+                }
+                cpu.control().head.store((consumed + N as u64) * S as u64, Release);
+            }
+        });
+        let mut random = Random(2);
+        for _ in 0..20_000 {
+            call(&region, &mut reader, &mut random);
+        }
+        stop.store(true, Relaxed);
+    });
+}
+
+#[test]
+fn stamps_at_the_end_of_time() {
+    let region = new_region(Protocol::Publish);
+    let cpu = region.cpu(0);
+    // SAFETY: the region's only reader.
+    let mut reader = unsafe { region.reader(0) };
+    cpu.sub_buffer(0).begin.store(u64::MAX - 1, Relaxed);
+    cpu.sub_buffer(0).sequence.store(1, Relaxed);
+    // SAFETY: the first event's header, in the CPU's data.
+    unsafe { cpu.data(64).cast::<u64>().write(header_word(5, 1, 12)) };
+    cpu.control().head.store(76, Release);
+    assert_eq!(reader.next(true).unwrap_err().bytes, 12);
+}
+
+#[test]
+fn smp_writers_survive_any_words() {
+    let region = new_region(Protocol::Smp);
+    let mut random = Random(5);
+    for round in 0..100_000 {
+        scribble(&region, &mut random);
+        if random.below(4) == 0 {
+            region.cpu(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
+        }
+        let bytes = payload::<40>(1, round);
+        // SAFETY: a living segment; the region stays mapped.
+        let _ = unsafe { smp::write(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+    }
+}
+
+#[cfg(target_arch = "x86_64")]
+#[test]
+fn publishing_survives_any_words() {
+    use crate::publisher::Publisher;
+    let Some(publisher) = Publisher::new(N, S) else { return };
+    machine::run_on(&[0]);
+    publisher.enter(1);
+    let mut random = Random(6);
+    for round in 0..100_000 {
+        scribble(&publisher.region, &mut random);
+        if random.below(4) == 0 {
+            publisher.region.cpu(0).control().consumed.store(nasty(&mut random, 0), Relaxed);
+        }
+        let _ = publisher.emit_any(1, round);
+    }
+    assert!(publisher.region.lost(0)[Loss::Full as usize] > 0);
+}
+
+#[test]
+fn a_header_that_does_not_fit_its_mapping_is_refused() {
+    let region = new_region(Protocol::Publish);
+    let size = region.geometry().size();
+    // SAFETY: the mapping is `size` bytes, and stays.
+    let attach = |mapped| unsafe { Region::attach(region.base(), mapped) };
+    let copy = attach(size).unwrap();
+    assert_eq!((copy.geometry(), copy.recording()), (region.geometry(), [7; 16]));
+    assert!(attach(size - 1).is_err() && attach(PAGE - 1).is_err());
+    let header = region.base().cast::<RegionHeader>().as_ptr();
+    // SAFETY: the region's first page, which nobody else reads meanwhile.
+    let set = |change: &dyn Fn(&mut RegionHeader)| unsafe { change(&mut *header) };
+    let refused = |change: &dyn Fn(&mut RegionHeader), back: &dyn Fn(&mut RegionHeader)| {
+        set(change);
+        let result = attach(size);
+        set(back);
+        assert!(result.is_err());
+        assert!(attach(size).is_ok());
+    };
+    refused(&|h| h.magic += 1, &|h| h.magic -= 1);
+    refused(&|h| h.version += 1, &|h| h.version -= 1);
+    refused(&|h| h.protocol += 2, &|h| h.protocol -= 2);
+    refused(&|h| h.clock += 2, &|h| h.clock -= 2);
+    refused(&|h| h.cpus = u32::MAX, &|h| h.cpus = 1);
+    refused(&|h| h.cpus = 0, &|h| h.cpus = 1);
+    refused(&|h| h.sub_buffers *= 2, &|h| h.sub_buffers /= 2);
+    refused(&|h| h.sub_buffers = 3, &|h| h.sub_buffers = N as u32);
+    refused(&|h| h.sub_buffer_bytes = 0, &|h| h.sub_buffer_bytes = S as u32);
+    refused(&|h| h.stride += 8, &|h| h.stride -= 8);
+    refused(&|h| h.size += 8, &|h| h.size -= 8);
+}

@@ -1,0 +1,23 @@
+//! The ring buffers as their users see them: nothing lost uncounted, nothing torn, whoever dies, interrupts, steps or
+//! lies. One program, so that its parts share the event that proves itself ([`events`]) and the reader that checks it
+//! ([`collector`]).
+
+#[cfg(target_arch = "x86_64")]
+mod assembly;
+mod collector;
+mod events;
+mod hostile;
+mod machine;
+#[cfg(target_arch = "x86_64")]
+mod processes;
+#[cfg(target_arch = "x86_64")]
+mod publish;
+#[cfg(target_arch = "x86_64")]
+mod publisher;
+#[cfg(target_arch = "x86_64")]
+mod sizes;
+mod smp;
+#[cfg(target_arch = "x86_64")]
+mod stepping;
+#[cfg(target_arch = "x86_64")]
+mod tracer;

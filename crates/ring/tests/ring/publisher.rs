@@ -1,0 +1,145 @@
+//! Emits with protocol `Publish` the way the agent does: the fixed sequence, then the gathering one, then opening.
+
+use std::sync::atomic::Ordering::*;
+
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
+use tracewing_abi::region::{Clock, Geometry, Loss, Protocol};
+use tracewing_ring::publish::{self, Destination, Opened, Outcome};
+use tracewing_ring::{Attachment, Region, Segment, thread};
+
+use crate::events::{self, fill, payload};
+use crate::machine::{self, Random};
+
+/// The id that [`Publisher::emit_any`] gives to a kind of event.
+pub const KINDS: u16 = 8;
+/// Attempts before an event is counted lost: the agent's number.
+const ATTEMPTS: u32 = 32;
+
+/// A process's attachment to a region of its own.
+pub struct Publisher {
+    /// The region.
+    pub region: Region,
+    attachment: Box<Attachment>,
+    key: u64,
+    rseq_offset: isize,
+}
+
+impl Publisher {
+    /// A new region with a buffer for every CPU, attached. `None`, with a line on stderr, where there is no rseq.
+    pub fn new(sub_buffers: usize, sub_buffer_bytes: usize) -> Option<Self> {
+        let Some(rseq_offset) = thread::rseq_of_libc() else {
+            eprintln!("skipped: the C library has registered no rseq");
+            return None;
+        };
+        let geometry = Geometry::new(machine::possible_cpus(), sub_buffers, sub_buffer_bytes).unwrap();
+        let region = machine::region(geometry, Protocol::Publish, Clock::Tsc);
+        let attachment = Box::new(Attachment::new());
+        let key = attachment.attach(&region, thread::unique_key());
+        Some(Self { region, attachment, key, rseq_offset })
+    }
+
+    /// Makes the calling thread known, with this thread id.
+    pub fn enter(&self, tid: i32) {
+        thread::with(|mark| {
+            mark.tid.store(tid, Relaxed);
+            mark.key.store(self.key, Relaxed);
+        });
+    }
+
+    /// The attachment.
+    pub fn attachment(&self) -> &Attachment {
+        &self.attachment
+    }
+
+    /// On whose behalf the calling thread writes.
+    pub fn destination(&self) -> Destination {
+        Destination {
+            attachment: &*self.attachment,
+            key: self.key,
+            rseq_offset: self.rseq_offset,
+            tid: thread::with(|mark| mark.tid.load(Relaxed)),
+        }
+    }
+
+    /// One attempt of the fixed sequence.
+    pub fn fixed<const LEN: usize, const ORDERED: bool>(&self, id: u16, payload: &[u8; LEN]) -> bool {
+        // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this thread.
+        unsafe { publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, id, payload.as_ptr()) }
+    }
+
+    /// One attempt of the gathering sequence.
+    pub fn gather(&self, id: u16, segments: &[Segment], extended: bool) -> Outcome {
+        // SAFETY: tests pass segments of living slices; the rest as in `fixed`.
+        unsafe { publish::gather::<false>(self.destination(), id, segments, extended) }
+    }
+
+    /// One attempt to open the next sub-buffer.
+    pub fn open(&self, cpu: u32, head: u64) -> Opened {
+        // SAFETY: as in `fixed`.
+        unsafe { publish::open(self.destination(), &self.region, cpu, head) }
+    }
+
+    /// Writes the event, or counts it lost.
+    pub fn emit(&self, id: u16, segments: &[Segment]) -> Result<(), Loss> {
+        let size = Segment::total(segments) + EXTENDED_HEADER + CONTEXT;
+        if size > self.region.geometry().largest_event() {
+            return self.count(Loss::TooLarge);
+        }
+        for _ in 0..ATTEMPTS {
+            let mut outcome = self.gather(id, segments, false);
+            if outcome == Outcome::Extend {
+                outcome = self.gather(id, segments, true);
+            }
+            match outcome {
+                Outcome::Written => return Ok(()),
+                Outcome::Detached | Outcome::Extend => {}
+                Outcome::Full { cpu, head } => match self.open(cpu, head) {
+                    Opened::Retry => {}
+                    Opened::Full => return Err(Loss::Full),
+                    Opened::Interrupted => return self.count(Loss::Interrupted),
+                },
+                Outcome::Interrupted => return self.count(Loss::Interrupted),
+            }
+        }
+        self.count(Loss::Interrupted)
+    }
+
+    /// As [`Publisher::emit`], by the fixed sequence where it serves.
+    pub fn emit_fixed<const LEN: usize, const ORDERED: bool>(
+        &self,
+        id: u16,
+        payload: &[u8; LEN],
+    ) -> Result<(), Loss> {
+        if self.fixed::<LEN, ORDERED>(id, payload) {
+            return Ok(());
+        }
+        self.emit(id, &[Segment::of(payload)])
+    }
+
+    /// Number `counter` of `writer`, in a form and size that follow from the counter and suit every geometry.
+    pub fn emit_any(&self, writer: u32, counter: u32) -> Result<(), Loss> {
+        let mut random = Random(u64::from(counter) * 7 + u64::from(writer));
+        let id = 1 + random.below(usize::from(KINDS)) as u16;
+        match id {
+            1 => self.emit_fixed::<8, false>(id, &payload(writer, counter)),
+            2 => self.emit_fixed::<16, false>(id, &payload(writer, counter)),
+            3 => self.emit_fixed::<31, false>(id, &payload(writer, counter)),
+            4 => self.emit_fixed::<100, true>(id, &payload(writer, counter)),
+            _ => {
+                let mut bytes = [0; 107];
+                let len = events::SMALLEST + random.below(bytes.len() - events::SMALLEST);
+                fill(&mut bytes[..len], writer, counter);
+                let (head, rest) = bytes[..len].split_at(random.below(len + 1));
+                let (middle, tail) = rest.split_at(random.below(rest.len() + 1));
+                self.emit(id, &[Segment::of(head), Segment::of(middle), Segment::of(tail)])
+            }
+        }
+    }
+
+    fn count(&self, loss: Loss) -> Result<(), Loss> {
+        // SAFETY: asks for a number.
+        let cpu = unsafe { libc::sched_getcpu() } as usize;
+        self.region.cpu(cpu).count_loss(loss);
+        Err(loss)
+    }
+}
