@@ -3,7 +3,7 @@
 
 mod recorded;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -96,7 +96,11 @@ fn large_shared_buffers_have_everything() {
 
 #[test]
 fn buffers_per_process_have_everything() {
-    assert_nothing_lost(&check(&["--sub-buffers", "64", "--buffers", "process"], &[]));
+    let recording = check(&["--sub-buffers", "64", "--buffers", "process"], &[]);
+    assert_nothing_lost(&recording);
+    let streams = recording.summary["user_streams"].as_array().unwrap().iter();
+    let names = streams.map(|stream| stream["name"].as_str().unwrap().split('_').next().unwrap());
+    assert_eq!(names.collect::<BTreeSet<_>>().len(), 1 + CHILDREN, "{}", recording.summary);
 }
 
 #[test]
