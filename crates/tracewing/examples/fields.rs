@@ -105,6 +105,7 @@ struct Keywords {
 #[event(provider = "fields", level = "trace")]
 struct Nothing;
 
+/// Emits them all.
 pub fn main() {
     emit!(Integers {
         a: u8::MAX,

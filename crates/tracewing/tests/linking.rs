@@ -62,7 +62,7 @@ fn check(what: &str, build: Build) {
 
     let folder = if release { "release" } else { "debug" };
     let built = workspace.target().join("x86_64-unknown-linux-gnu").join(folder);
-    assert_eq!(run(&built.join("no_class"), &[]), "0 classes\n", "{what}");
+    assert_eq!(run(&built.join("no_class"), &[]), "only tracewing:thread\n", "{what}");
     let program = |state: &str| {
         [
             "library:from_library One U32",

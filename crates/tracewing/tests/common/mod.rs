@@ -25,7 +25,7 @@ impl Workspace {
     pub fn package(&self, name: &str, target: &str, source: &str, dependencies: &str) {
         let manifest = format!(
             "[package]\nname = {name:?}\nedition = \"2024\"\n{target}\npath = \"main.rs\"\n\
-             [dependencies]\ntracewing = {{ path = {:?} }}\n{dependencies}",
+             [dependencies]\ntracewing = {{ path = {:?}, default-features = false }}\n{dependencies}",
             env!("CARGO_MANIFEST_DIR")
         );
         self.write(&format!("{name}/Cargo.toml"), &manifest);
