@@ -9,7 +9,7 @@ use tracewing_consumer::drain::{LossRange, StreamSummary};
 use tracewing_consumer::folder::Folder;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
-use tracewing_kernel::{DEFAULT_BUFFER_KIB, KernelClock, KernelRecorder, POLL_INTERVAL, Progress, Scope};
+use tracewing_kernel::{KernelClock, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib};
 
 use crate::Error;
 use crate::options::Options;
@@ -73,7 +73,7 @@ impl Kernel {
             },
             clock_class,
             uuid: random_uuid().map_err(Error::system("getrandom"))?,
-            buffer_kib: DEFAULT_BUFFER_KIB,
+            buffer_kib: default_buffer_kib(),
             env: Vec::new(),
         };
         let mut recorder = KernelRecorder::start(&folder.kernel(), &settings)?;
