@@ -12,6 +12,9 @@
 //! The agent starts no thread and keeps no descriptor open. Everything below `join` may run in a signal handler, in a
 //! child between `fork` and `exec`, and while the thread or the process exits: it allocates nothing and takes no lock.
 //!
+//! With protocol `Smp`, a handler that forks in the middle of an event must not return from the handler in the child: both
+//! processes would finish the same event in the parent's buffer.
+//!
 //! `unprotected` and `vfork` are x86-64's: elsewhere events take protocol `Smp`, which needs no such protection.
 
 mod attach;

@@ -61,8 +61,8 @@ pub(super) unsafe fn write(joined: &Joined, key: u64, tid: i32, id: u16, segment
             RSEQ_OFFSET.load(Relaxed)
         };
         let to = Destination { attachment: joined.attachment(), key, rseq_offset, tid };
-        // SAFETY: the segments by the caller; the registration is this task's own, by either way; a region that was
-        // joined stays mapped.
+        // SAFETY: the segments by the caller; the registration is this task's own, by either way; the caller's
+        // visit keeps the region mapped.
         let done =
             (0..ATTEMPTS).any(|_| matches!(unsafe { publish_once(joined, to, id, segments) }, Step::Done));
         if !done {

@@ -90,13 +90,13 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
                 rseq_offset: RSEQ_OFFSET.load(Relaxed),
                 tid: enter(key),
             };
-            // SAFETY: the segments by the caller. A region in `JOINED` stays mapped for ever; the thread is registered
+            // SAFETY: the segments by the caller. The visit keeps the region mapped; the thread is registered
             // by the C library, and its block is not shared.
             unsafe { publish_once(joined, to, id, segments) }
         }
         Protocol::Smp => {
             let tid = if shared { announce_shared(key) } else { enter(key) };
-            // SAFETY: the segments by the caller; the region stays mapped for ever. A loss is counted there.
+            // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
             let _ = unsafe { smp::write(&joined.region, cpu_of(joined), tid, id, segments) };
             Step::Done
         }
