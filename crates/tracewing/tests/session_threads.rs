@@ -214,3 +214,15 @@ fn forked_children_share_a_session_or_are_left_out() {
         }
     }
 }
+
+/// A site has looked whether its class is on, and then, before it emits, the class is switched off.
+#[test]
+fn an_event_whose_class_was_switched_off_meanwhile_is_not_recorded() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::builder().output(folder.path().join("t")).event("other:*").start().unwrap();
+    tracewing::__private::Site::new().record(&Step { thread: 0, number: 0 });
+    tracewing::__private::Site::new().record(&Word { thread: 0, number: 1, text: "gathered" });
+    let summary = session.stop().unwrap();
+    assert_eq!((summary.events, summary.lost), (0, 0));
+}

@@ -36,9 +36,8 @@ impl Ledger {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
         // SAFETY: a new mapping, where the kernel likes.
-        let memory = unsafe {
-            libc::mmap(std::ptr::null_mut(), tasks * size_of::<Account>(), access, flags, -1, 0)
-        };
+        let memory =
+            unsafe { libc::mmap(std::ptr::null_mut(), tasks * size_of::<Account>(), access, flags, -1, 0) };
         if memory == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -72,7 +71,11 @@ impl Ledger {
     /// `[{"pid": …, "tid": …, "begun": {EVENT: COUNT, …}, "emitted": {…}}, …]`
     pub fn to_json(&self) -> serde_json::Value {
         let counts = |counts: &[AtomicU64; 3]| -> serde_json::Value {
-            Kind::NAMES.iter().zip(counts).map(|(name, count)| (name.to_string(), count.load(Relaxed))).collect()
+            Kind::NAMES
+                .iter()
+                .zip(counts)
+                .map(|(name, count)| (name.to_string(), count.load(Relaxed)))
+                .collect()
         };
         let account = |account: &Account| {
             serde_json::json!({
