@@ -51,7 +51,8 @@ fn tests_begin(file: &File) -> usize {
     (0..file.lines.len()).find(|index| is_test_module(*index)).unwrap_or(file.lines.len())
 }
 
-/// Unsafe blocks, functions and implementations; not function pointer types and attributes.
+/// Unsafe blocks, functions and implementations; not function pointer types, attributes, and blocks of foreign
+/// declarations, whose uses are unsafe themselves.
 fn is_unsafe_code(code: &str) -> bool {
     code.match_indices("unsafe").any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + "unsafe".len()..]);
@@ -62,7 +63,8 @@ fn is_unsafe_code(code: &str) -> bool {
             ["{", "impl", "extern"].iter().any(|start| behind.starts_with(start)) || behind.is_empty();
         let declares = behind.strip_prefix("fn").is_some_and(|rest| rest.starts_with(' '));
         let pointer = behind.starts_with("extern") && behind.contains("fn(");
-        alone && (opens || declares) && !pointer
+        let foreign = behind.starts_with("extern") && !behind.contains("fn ") && behind.ends_with('{');
+        alone && (opens || declares) && !pointer && !foreign
     })
 }
 
@@ -116,6 +118,7 @@ mod tests {
     fn unsafe_code_wants_a_reason() {
         assert!(of("fn f() { unsafe { g() } }")[0].contains("a.rs:2: `unsafe`"));
         assert!(of("unsafe impl Send for A {}")[0].contains("SAFETY"));
+        assert!(of("unsafe extern \"C\" fn f() {}")[0].contains("SAFETY"));
         assert!(of("/// Does.\npub unsafe fn f() {}")[0].contains("a.rs:3"));
         assert!(of("// SAFETY: g has no conditions.\nfn f() { unsafe { g() } }").is_empty());
         assert!(of("/// Does.\n///\n/// # Safety\n/// None.\n#[inline]\npub unsafe fn f() {}").is_empty());
@@ -125,6 +128,7 @@ mod tests {
     fn unsafe_in_types_attributes_and_strings_wants_none() {
         assert!(of("type F = unsafe fn(u8);").is_empty());
         assert!(of("type F = unsafe extern \"C\" fn(u8);").is_empty());
+        assert!(of("unsafe extern \"C\" {\n    fn f();\n}").is_empty());
         assert!(of("#[unsafe(no_mangle)]\nfn f() {}").is_empty());
         assert!(of("const A: &str = \"unsafe { }\"; // unsafe { }").is_empty());
     }

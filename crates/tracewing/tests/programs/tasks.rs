@@ -337,6 +337,7 @@ fn exits() {
     thread_local! {
         static LOCAL: Droppable = const { Droppable(3) };
     }
+    // SAFETY: has no conditions of its own; the C library wants the type.
     unsafe extern "C" fn key_destructor(_: *mut c_void) {
         steps(4, 3);
     }
