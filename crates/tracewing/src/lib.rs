@@ -37,8 +37,9 @@
 //! # Limits
 //! - A child made by a raw `vfork` or `clone` system call that shares its parent's memory is not noticed and may overwrite
 //!   other events; the C library's functions are.
-//! - A uprobe or a debugger on an instruction of the sequence is noticed, and the event is tried again; in the last of its
-//!   instructions it is not.
+//! - A uprobe, or a debugger's breakpoint, on an instruction of the sequence makes the kernel run the rest of it
+//!   unprotected. It is noticed before the event is published, and the event is tried again; but what was written until
+//!   then may have damaged an event of another thread on that CPU. Do not probe `tracewing::path`.
 //! - Text ends at its first NUL, as CTF's strings do.
 //! - Thread ids are those of the program's pid namespace.
 
