@@ -22,9 +22,9 @@ pub struct Summary {
     pub folder: PathBuf,
     /// Whether the recording ended as it should.
     pub state: State,
-    /// Seconds from begin to end.
+    /// Seconds from the command's start to the end.
     pub seconds: f64,
-    /// The recording's clock when it began, cycles.
+    /// The recording's clock when the command was started, cycles.
     pub begin: u64,
     /// Hz of the recording's clock.
     pub frequency: u64,

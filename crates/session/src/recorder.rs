@@ -107,6 +107,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) told: usize,
     pub(crate) message: Vec<u8>,
     pub(crate) started: Instant,
+    /// The recording's clock at `started`, cycles.
+    began: u64,
     pub(crate) pace: Pace,
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
@@ -167,7 +169,7 @@ impl<'a> Recorder<'a> {
         };
         watch(signals.as_fd(), SIGNALS)?;
         watch(child.as_fd(), CHILD)?;
-        let started = Instant::now();
+        let (started, began) = (Instant::now(), join.clock.now());
         child.release().map_err(|source| Error::Command { command: options.command[0].clone(), source })?;
         Ok(Self {
             options,
@@ -185,6 +187,7 @@ impl<'a> Recorder<'a> {
             told: 0,
             message: vec![0; MAX_MESSAGE + 1],
             started,
+            began,
             pace: Pace::new(options.flush),
             shown: started,
             stop: Stop::No,
@@ -226,7 +229,7 @@ impl<'a> Recorder<'a> {
             folder: folder.path().to_owned(),
             state: description.state,
             seconds,
-            begin: description.clock.begin.cycles,
+            begin: self.began,
             frequency: description.clock.frequency,
             events: streams().map(|stream| stream.events).sum(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
