@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
+use tracewing_abi::region::Loss;
 use tracewing_consumer::drain::{LossRange, StreamSummary};
 use tracewing_consumer::folder::State;
 use tracewing_session::Summary;
@@ -66,11 +67,17 @@ pub fn print_losses(summary: &Summary) {
         );
     }
     if largest.len() > MOST_LOSSES {
-        let rest = largest[MOST_LOSSES..].iter().map(|range| range.events).fold(0, u64::saturating_add);
-        eprintln!("  {} at {} other times (see tracewing.json)", number(rest), largest.len() - MOST_LOSSES);
+        let rest = &largest[MOST_LOSSES..];
+        let events = rest.iter().map(|range| range.events).fold(0, u64::saturating_add);
+        let times = if rest.len() == 1 { "time" } else { "times" };
+        eprintln!("  {} at {} other {times} (see tracewing.json)", number(events), rest.len());
     }
-    if summary.user_streams.iter().any(|stream| stream.lost > 0) {
+    let because = |loss: Loss| summary.losses.iter().any(|range| range.reason == loss.reason());
+    if because(Loss::Full) {
         eprintln!("Larger buffers lose less: --sub-buffer-size, --sub-buffers");
+    }
+    if because(Loss::TooLarge) {
+        eprintln!("An event may have half a --sub-buffer-size, at most 64 KiB");
     }
 }
 
