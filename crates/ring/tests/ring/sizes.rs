@@ -134,6 +134,7 @@ fn a_full_buffer_loses_the_new_event_until_the_reader_gives_back() {
     let mut until_full = |publisher: &Publisher| {
         loop {
             counter += 1;
+            assert!(counter < 1000, "never full");
             if publisher.emit_fixed::<16, false>(1, &payload(1, counter)).is_err() {
                 return counter;
             }
