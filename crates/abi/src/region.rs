@@ -166,6 +166,7 @@ pub struct SubBufferHeader {
 }
 
 const _: () = {
+    assert!(usize::BITS == 64, "sizes and positions of a region take 64 bits");
     assert!(size_of::<RegionHeader>() <= PAGE);
     assert!(size_of::<CpuControl>() == PAGE);
     assert!(offset_of!(CpuControl, head) == 0);
