@@ -136,6 +136,8 @@ fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
     assert!(output.status.success(), "{stderr}");
     let summary = summary(&output);
     assert_eq!(summary["state"], "cut_short", "{summary}");
+    let description = fs::read_to_string(folder.path().join("t/tracewing.json")).unwrap();
+    assert!(description.contains("\"cut_short\""), "{description}");
     assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
     let full: Vec<&str> = stderr.lines().filter(|line| !line.starts_with('{')).collect();
     let stopped = full.iter().filter(|line| line.contains("the disk is full")).count();

@@ -3,9 +3,11 @@
 //! The file is written when the recording begins, so that a folder whose recorder was killed still says what it is, and
 //! again, in place of the first, when it ends.
 
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
+use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use serde::Serialize;
 
 use crate::Error;
@@ -18,10 +20,15 @@ pub const FORMAT: u32 = 1;
 /// Name of the description in the trace folder.
 pub const DESCRIPTION: &str = "tracewing.json";
 
+/// Room kept for the description that is written when the recording ends, bytes.
+const RESERVE: u64 = 64 << 10;
+
 /// A trace folder.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
+    /// A file without a name, given up for the description if the disk is full.
+    reserve: Arc<Mutex<Option<File>>>,
 }
 
 impl Folder {
@@ -35,7 +42,7 @@ impl Folder {
         if entries.next().is_some() {
             return Err(Error::FolderNotEmpty(path.to_owned()));
         }
-        let this = Self { path: path.to_owned() };
+        let this = Self { path: path.to_owned(), reserve: Arc::new(Mutex::new(reserve(path))) };
         let user = this.user();
         fs::create_dir(&user).map_err(Error::file("create", &user))?;
         Ok(this)
@@ -76,8 +83,23 @@ impl Folder {
         let mut text = serde_json::to_vec_pretty(description)
             .map_err(|error| Error::file("write", &path)(error.into()))?;
         text.push(b'\n');
-        replace(&path, &text)
+        match replace(&path, &text) {
+            Err(error) if error.is_disk_full() => {
+                let reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner).take();
+                drop(reserve.ok_or(error)?);
+                replace(&path, &text)
+            }
+            result => result,
+        }
     }
+}
+
+/// Takes [`RESERVE`] bytes of the disk, where its file system can do that.
+fn reserve(folder: &Path) -> Option<File> {
+    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+    let file = open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
+    fallocate(&file, FallocateFlags::empty(), 0, RESERVE).ok()?;
+    Some(file.into())
 }
 
 /// How a recording ended.
