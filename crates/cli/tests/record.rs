@@ -19,9 +19,9 @@ fn run(folder: &Path, arguments: &[&str]) -> (i32, String) {
     (status.code().unwrap(), String::from_utf8(stderr).unwrap())
 }
 
-/// Starts a recording of a shell script that says when it is ready.
-fn start(folder: &Path, options: &[&str], script: &str) -> Child {
-    let script = format!("touch ready; {script}");
+/// Starts a recording of a shell script, first the traps that it sets, and waits until these are in place.
+fn start(folder: &Path, options: &[&str], traps: &str, script: &str) -> Child {
+    let script = format!("{traps}; touch ready; {script}");
     let arguments: Vec<&str> = options.iter().copied().chain(["--", "sh", "-c", &script]).collect();
     let child = tracewing(folder, &arguments).spawn().unwrap();
     let begin = Instant::now();
@@ -59,7 +59,7 @@ fn exit_status_output_and_input_are_the_commands() {
 fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
     for (name, status) in [("-INT", 130), ("-TERM", 143), ("-HUP", 129)] {
         let folder = tempfile::tempdir().unwrap();
-        let child = start(folder.path(), &["--no-kernel", "-o", "t"], "exec sleep 60");
+        let child = start(folder.path(), &["--no-kernel", "-o", "t"], ":", "exec sleep 60");
         signal(&child, name);
         assert_eq!(end(child).0, status);
         assert_eq!(description(&folder.path().join("t"))["state"], "complete");
@@ -69,8 +69,8 @@ fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
 #[test]
 fn a_command_that_ends_by_itself_after_a_signal_gives_its_own_status() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "trap 'exit 5' INT; while true; do sleep 0.01; done";
-    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    let script = "while true; do sleep 0.01; done";
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], "trap 'exit 5' INT", script);
     signal(&child, "-INT");
     assert_eq!(end(child).0, 5);
 }
@@ -78,8 +78,8 @@ fn a_command_that_ends_by_itself_after_a_signal_gives_its_own_status() {
 #[test]
 fn a_second_signal_does_not_wait_for_the_command() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "trap '' TERM; until test -e stop; do sleep 0.01; done; touch stopped";
-    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    let script = "until test -e stop; do sleep 0.01; done; touch stopped";
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], "trap '' TERM", script);
     signal(&child, "-TERM");
     signal(&child, "-TERM");
     // Two that come at once are one: until the recorder has ended, more have to follow.
@@ -101,7 +101,7 @@ fn a_second_signal_does_not_wait_for_the_command() {
 fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     let folder = tempfile::tempdir().unwrap();
     let script = "until test -e stop; do sleep 0.01; done; touch stopped";
-    let child = start(folder.path(), &["--no-kernel", "-o", "t"], script);
+    let child = start(folder.path(), &["--no-kernel", "-o", "t"], ":", script);
     signal(&child, "-KILL");
     fs::write(folder.path().join("stop"), "").unwrap();
     assert_eq!(end(child).0, 9);
