@@ -78,7 +78,7 @@ fn a_command_that_ends_by_itself_after_a_signal_gives_its_own_status() {
 #[test]
 fn a_second_signal_does_not_wait_for_the_command() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "until test -e stop; do sleep 0.01; done; touch stopped";
+    let script = "while test -e ready && ! test -e stop; do sleep 0.01; done; touch stopped";
     let child = start(folder.path(), &["--no-kernel", "-o", "t"], "trap '' TERM", script);
     signal(&child, "-TERM");
     signal(&child, "-TERM");
@@ -100,7 +100,7 @@ fn a_second_signal_does_not_wait_for_the_command() {
 #[test]
 fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     let folder = tempfile::tempdir().unwrap();
-    let script = "until test -e stop; do sleep 0.01; done; touch stopped";
+    let script = "while test -e ready && ! test -e stop; do sleep 0.01; done; touch stopped";
     let child = start(folder.path(), &["--no-kernel", "-o", "t"], ":", script);
     signal(&child, "-KILL");
     fs::write(folder.path().join("stop"), "").unwrap();
