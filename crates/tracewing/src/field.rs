@@ -106,6 +106,11 @@ mod sealed {
     ///
     /// # Safety
     /// `Bytes` is an array of `SCALAR.size()` bytes.
+    #[diagnostic::on_unimplemented(
+        message = "`Option<{Self}>` cannot be a field of an event",
+        label = "not a number, `bool` or `char`",
+        note = "an `Option` of an integer, a floating-point number, `bool` or `char` can; of texts and enums it cannot"
+    )]
     pub unsafe trait Number: Copy {
         const SCALAR: Scalar;
         type Bytes: Copy;
@@ -116,6 +121,11 @@ mod sealed {
     ///
     /// # Safety
     /// That is so, and its size is `SCALAR.size()`.
+    #[diagnostic::on_unimplemented(
+        message = "arrays and slices of `{Self}` cannot be fields of an event",
+        label = "not a number or `bool`",
+        note = "arrays and slices of integers, floating-point numbers and `bool` can"
+    )]
     pub unsafe trait Plain: Number {}
 }
 pub(crate) use sealed::{Number, Plain};
