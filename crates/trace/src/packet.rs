@@ -54,6 +54,8 @@ pub(crate) struct PacketFile {
     offset: u64,
     index: u64,
     head: Option<PacketHead>,
+    /// The packet at hand goes on behind the end of the file; how, in words.
+    cut: Option<String>,
     /// Stands in the packet at hand, or behind the one before it.
     reader: Option<StreamReader<Vec<u8>>>,
     /// Bytes that `reader` holds of the packet at hand.
@@ -84,6 +86,7 @@ impl PacketFile {
             offset: 0,
             index: 0,
             head: None,
+            cut: None,
             reader: None,
             held: 0,
             spare: Vec::new(),
@@ -145,16 +148,18 @@ impl PacketFile {
         step.map_err(Error::ctf(&self.path))
     }
 
-    /// Collects what the header says, and checks its size against the file's.
+    /// Collects what the header says. A packet that the file does not hold to its end has the bytes that there are, and
+    /// ends with an error.
     fn note(&mut self, class: &DataStreamClass, packet: &Packet, rest: u64) -> Result<PacketHead, Error> {
         let class_id = class.id;
-        let bytes = packet.packet_bits.div_ceil(8);
-        if bytes > rest {
-            return Err(self.error(format!(
-                "packet {} claims {bytes} bytes, but the file ends {rest} bytes after its beginning",
+        let claimed = packet.packet_bits.div_ceil(8);
+        let bytes = claimed.min(rest);
+        self.cut = (claimed > rest).then(|| {
+            format!(
+                "packet {} claims {claimed} bytes, but the file ends {rest} bytes after its beginning",
                 self.index
-            )));
-        }
+            )
+        });
         if bytes == 0 {
             return Err(self.error(format!("packet {} claims to have no bytes", self.index)));
         }
@@ -222,12 +227,19 @@ impl PacketFile {
     #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
         match &mut self.reader {
-            Some(reader) => match reader.advance() {
-                Ok(step) => Ok(step),
-                Err(error) => Err(Error::ctf(&self.path)(error)),
+            Some(reader) => match (reader.advance(), &self.cut) {
+                (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
+                (_, Some(cut)) => Err(self.error(cut.clone())),
+                (Ok(step), None) => Ok(step),
+                (Err(error), None) => Err(Error::ctf(&self.path)(error)),
             },
             None => Ok(Step::End),
         }
+    }
+
+    /// Fails where the packet at hand is not there to its end.
+    pub(crate) fn check_end(&self) -> Result<(), Error> {
+        self.cut.as_ref().map_or(Ok(()), |cut| Err(self.error(cut.clone())))
     }
 
     /// Goes on behind the packet at hand.

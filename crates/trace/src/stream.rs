@@ -206,6 +206,7 @@ impl StreamCursor {
             self.previous = Some(head);
             self.totals.packet(&head);
             if over {
+                self.files[file].check_end()?;
                 self.files[file].leave_packet();
                 continue;
             }
