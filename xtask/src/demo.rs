@@ -36,9 +36,10 @@ pub fn run(options: &Options) -> Result<()> {
     let (trace, shop) = (path(&trace)?, path(&shop)?);
     let tracewing = Tracewing(target.join("release/tracewing"));
 
-    tracewing.announce("Record a server and its clients", &["record", "-o", trace, "--", shop]);
     let seconds = options.seconds.to_string();
-    run_command(Command::new(&tracewing.0).args(["record", "-o", trace, "--", shop, "--seconds", &seconds]))?;
+    let record = ["record", "-o", trace, "--", shop, "--seconds", &seconds];
+    tracewing.announce("Record a server and its clients", &record);
+    run_command(Command::new(&tracewing.0).args(record))?;
     tracewing.show("What was recorded, what was lost", &["info", trace])?;
     let enqueued = tracewing.output(&["list", "-e", "shop:enqueued", "-n", SHOWN_ORDER, trace])?;
     let from =
