@@ -75,6 +75,8 @@ pub enum Kind<'a> {
     Introduction {
         /// Its process.
         process: i32,
+        /// Its name.
+        name: &'a [u8],
     },
     /// An event of a program.
     User,

@@ -110,7 +110,9 @@ fn kind<'e>(meaning: Meaning, event: &Event<'e>) -> Option<Kind<'e>> {
         Meaning::Syscall => Kind::Syscall,
         Meaning::InterruptEntry => Kind::InterruptEntry,
         Meaning::InterruptExit => Kind::InterruptExit,
-        Meaning::Introduction => Kind::Introduction { process: tid(event, "pid")? },
+        Meaning::Introduction => {
+            Kind::Introduction { process: tid(event, "pid")?, name: text(event, "name")? }
+        }
         Meaning::User => Kind::User,
         Meaning::Kernel => Kind::Kernel,
     })

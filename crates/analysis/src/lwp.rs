@@ -64,6 +64,14 @@ impl Lwp {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(tid, now) }
     }
 
+    /// It was created, without a name, and nothing was seen of it since.
+    pub fn is_newborn(&self) -> bool {
+        self.state == State::Blocked { woken_before: false }
+            && self.last_cpu.is_none()
+            && !self.waking
+            && !self.has_name()
+    }
+
     pub fn state(&self) -> State {
         self.state
     }

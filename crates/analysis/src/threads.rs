@@ -100,11 +100,11 @@ impl Threads {
             (Kind::Waking { tid, name }, _) => self.woken(tid, name, now, Lwp::waking),
             (Kind::Wakeup { tid, name }, _) => self.woken(tid, name, now, Lwp::wakeup),
             (Kind::Fork { child, name }, _) => {
-                self.bury(child);
-                let mut lwp = Lwp::created(child, now);
-                lwp.rename(name);
-                // Whether it is a process or a thread of one, a fork alone does not say.
-                self.lwps.insert(child, lwp);
+                // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
+                if !self.lwps.get(&child).is_some_and(Lwp::is_newborn) {
+                    self.bury(child);
+                }
+                self.lwps.entry(child).or_insert_with(|| Lwp::created(child, now)).rename(name);
             }
             (Kind::NewTask { child, same_process }, _) => {
                 let creator =
@@ -165,8 +165,12 @@ impl Threads {
 
     /// What any event says about the thread that recorded it.
     fn seen(&mut self, tid: i32, cpu: u32, now: i64, kind: &Kind<'_>) {
-        if let Kind::Introduction { process } = kind {
-            self.known(tid).account.process = Some(*process);
+        if let Kind::Introduction { process, name } = kind {
+            let lwp = self.known(tid);
+            lwp.account.process = Some(*process);
+            if !lwp.has_name() {
+                lwp.rename(name);
+            }
             return;
         }
         if *kind == Kind::User {

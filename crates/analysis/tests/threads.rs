@@ -80,6 +80,7 @@ fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
         .by(0, 0, 5, Kind::Exec { file: b"/usr/bin/program" })
         .by(10, 0, 5, Kind::NewTask { child: 6, same_process: true })
         .by(11, 0, 5, Kind::NewTask { child: 8, same_process: false })
+        .by(12, 0, 5, Kind::Fork { child: 8, name: b"child" })
         .by(20, 0, 5, wakeup(6))
         .switch(50, 0, 5, GOES_ON, 6)
         .by(60, 0, 6, Kind::Syscall)
@@ -87,7 +88,7 @@ fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
         .table();
     assert_eq!(times(thread(&table, 6)), [40, 30, 10, 0]);
     assert_eq!(thread(&table, 6).process, Some(5));
-    assert_eq!(thread(&table, 8).process, Some(8));
+    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(8), "child"));
     assert_eq!(times(thread(&table, 5)), [50, 40, 0, 0]);
     assert_eq!(thread(&table, 6).system_calls, 1);
 }
@@ -191,11 +192,15 @@ fn nothing_gives_an_empty_table() {
 fn events_of_programs_are_counted_and_move_nothing() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
-        .by(5, 0, 7, Kind::Introduction { process: 6 })
+        .by(5, 0, 7, Kind::Introduction { process: 6, name: b"other" })
+        .by(6, 1, 8, Kind::Introduction { process: 6, name: b"worker" })
+        .by(7, 1, 8, Kind::User)
         .by(10, 1, 7, Kind::User) // in the buffer of a CPU where it no longer is
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
     let seven = thread(&table, 7);
     assert_eq!((times(seven), seven.user_events, seven.migrations), ([50, 0, 0, 0], 1, 0));
     assert_eq!(seven.process, Some(6));
+    // The scheduler did not say how it is called.
+    assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(6), "worker"));
 }
