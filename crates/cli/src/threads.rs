@@ -18,7 +18,9 @@ Examples:
   tracewing threads my-trace --format csv > threads.csv
 
 Times are in ms (ns in JSON and CSV): on a CPU, waiting for a CPU, blocked, and unknown, which is before the \
-first event that tells and where events are missing. It needs a recording of kernel events.")]
+first event that tells and where events are missing. irq is the part of running that interrupts took; preempted counts \
+the switches at which the thread could have gone on, moved its changes of CPU. Where no event tells a thread's \
+process, - stands for it. It needs a recording of kernel events.")]
 pub struct Args {
     /// Folders: traces, or folders with traces below them
     #[arg(required = true, value_name = "TRACE")]
@@ -119,8 +121,9 @@ fn print(out: &mut impl Write, table: &ThreadsTable) -> std::io::Result<()> {
     let running: u64 = table.threads.iter().map(|thread| thread.running_ns).sum();
     writeln!(
         out,
-        "{} threads, {} ms on CPUs in {} ms",
+        "{} {}, {} ms on CPUs in {} ms",
         table.threads.len(),
+        if table.threads.len() == 1 { "thread" } else { "threads" },
         milliseconds(running),
         milliseconds(table.duration_ns)
     )?;
