@@ -32,18 +32,15 @@ pub fn print(summary: &Summary) {
         number(summary.processes as u64),
         if summary.processes == 1 { "program" } else { "programs" },
     );
-    if summary.events == 0 {
-        eprintln!(
-            "No events: {}",
-            if summary.processes == 0 {
-                "no program that links the crate tracewing was run"
-            } else {
-                "do the event rules (-e) match what the programs emit?"
-            }
-        );
+    if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
+        eprintln!("No events of programs: do the event rules (-e) match what the programs emit?");
+    } else if summary.events == 0 {
+        eprintln!("No events: no program that links the crate tracewing was run");
     }
-    let bold = Style::new().bold();
-    anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+    if summary.events > 0 {
+        let bold = Style::new().bold();
+        anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+    }
 }
 
 /// Only what was lost, if anything was.
