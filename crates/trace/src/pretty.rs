@@ -128,6 +128,7 @@ fn print_form(
                     inner: ValuePrinter::new(scratch, frames, false, &[]),
                     name,
                     found: false,
+                    option: None,
                     skipped: 0,
                 };
                 event.visit(Scope::Payload, &mut finder);
@@ -135,8 +136,16 @@ fn print_form(
                     return None;
                 }
                 finder.inner.finish();
+                let option = finder.option;
                 // Around it stand `{ ` and ` }` of the payload.
-                let inner = scratch.get(2..scratch.len().saturating_sub(2)).unwrap_or_default();
+                let mut inner = scratch.get(2..scratch.len().saturating_sub(2)).unwrap_or_default();
+                if let Some(option) = &option {
+                    // So they do around a variant's value. An option without a value is its name.
+                    inner = inner.get(2..inner.len().saturating_sub(2)).unwrap_or_default();
+                    if matches!(inner, b"{ }" | b"") {
+                        inner = option.as_bytes();
+                    }
+                }
                 format(out, spec, Scalar::Text(&String::from_utf8_lossy(inner)));
             }
         }
@@ -249,6 +258,8 @@ struct Finder<'p> {
     inner: ValuePrinter<'p>,
     name: &'p str,
     found: bool,
+    /// The selected option, where the member is a variant.
+    option: Option<String>,
     /// Compounds around the next value that are passed over.
     skipped: usize,
 }
@@ -262,6 +273,11 @@ impl Visitor for Finder<'_> {
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
         if self.inner.depth() > 1 || (self.skipped == 0 && name == Some(self.name)) {
+            if let Compound::Variant { option } = compound
+                && self.inner.depth() == 1
+            {
+                self.option = Some(option.to_owned());
+            }
             self.found = true;
             self.inner.begin(name, compound);
         } else {

@@ -84,6 +84,21 @@ fn print_forms() {
 }
 
 #[test]
+fn print_forms_show_an_option_as_its_value() {
+    for (payload, expected) in [(&[1, 7][..], "7 of 7"), (&[0], "none of none")] {
+        let tag = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("some", 1, 1);
+        let weight = VariantClass::new("_weight_tag")
+            .with("none", StructureClass::new())
+            .with("some", FieldClass::unsigned(8));
+        let members = StructureClass::new().with("_weight_tag", tag).with("weight", weight);
+        let folder = tempfile::tempdir().unwrap();
+        one_event(folder.path(), members, payload, &[("print", "{weight} of {weight}")]);
+        let printed = print(folder.path(), &listing(Format::Pretty));
+        assert!(printed[0].ends_with(&format!("{{ tid = 42 }}, {expected}")), "{printed:?}");
+    }
+}
+
+#[test]
 fn json_is_exact() {
     let folder = tempfile::tempdir().unwrap();
     let inner = StructureClass::new().with("a", FieldClass::signed(8)).with("b", FieldClass::float(64));
