@@ -11,6 +11,7 @@ pub const DEFAULT: &[&str] = &[
     "sched:sched_wakeup",
     "sched:sched_wakeup_new",
     "sched:sched_migrate_task",
+    "task:task_newtask",
     "sched:sched_process_fork",
     "sched:sched_process_exec",
     "sched:sched_process_exit",

@@ -146,7 +146,7 @@ const KVM_X86: &[&str] = &[
 /// The name of a field in the trace. What the scheduler's events call a pid is a thread's number: LTTng says tid.
 pub fn field_name(system: &str, field: &str) -> String {
     match (system, field.strip_suffix("pid")) {
-        ("sched", Some(stem)) if stem.is_empty() || stem.ends_with('_') => format!("{stem}tid"),
+        ("sched" | "task", Some(stem)) if stem.is_empty() || stem.ends_with('_') => format!("{stem}tid"),
         _ => field.to_owned(),
     }
 }
@@ -186,6 +186,7 @@ mod tests {
         }
         for (system, field, expected) in [
             ("sched", "pid", "tid"),
+            ("task", "pid", "tid"),
             ("sched", "prev_pid", "prev_tid"),
             ("sched", "old_pid", "old_tid"),
             ("sched", "cpupid", "cpupid"),
