@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use tracewing_abi::region::SUB_BUFFER_HEADER;
 use tracewing_ring::{Chunk, Reader, Region};
 
 use crate::events::{Event, decode};
@@ -67,9 +68,10 @@ impl Collector {
         (events, unfinished)
     }
 
-    /// Bytes that wait on all CPUs.
-    pub fn waiting(&self) -> usize {
-        self.cpus.iter().map(|cpu| cpu.reader.waiting()).sum()
+    /// Whether no event is left: nothing but headers of sub-buffers that somebody opened and then, migrated or killed,
+    /// did not use.
+    pub fn is_drained(&self) -> bool {
+        self.cpus.iter().all(|cpu| matches!(cpu.reader.waiting(), 0 | SUB_BUFFER_HEADER))
     }
 
     /// Events that the writers counted lost.

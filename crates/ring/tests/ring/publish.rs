@@ -32,13 +32,15 @@ fn run(publisher: &Publisher, writers: &[&(dyn Fn(u32) -> (u64, u64) + Sync)]) -
                 })
             })
             .collect();
-        let counts: Vec<_> = threads.into_iter().map(|thread| thread.join().unwrap()).collect();
-        done.store(true, Release);
+        let counts: Vec<_> = {
+            let _done = StopAtEnd(&done); // also when a writer fails: the scope waits for the reader
+            threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+        };
         let sum = |part: fn(&(u64, u64)) -> u64| counts.iter().map(part).sum::<u64>();
         (reader.join().unwrap(), sum(|count| count.0), sum(|count| count.1))
     });
     collector.drain(true);
-    assert_eq!(collector.waiting(), 0);
+    assert!(collector.is_drained());
     assert_eq!(collector.lost(), lost, "what the buffers count lost is what writers were told");
     assert_eq!(collector.read + lost, emitted);
     assert!(collector.read > 0);
@@ -96,9 +98,18 @@ fn a_thread_that_migrates_while_it_emits() {
                 }
             }
         });
+        // Also when the run fails: the scope waits for the thread above.
+        let _stop = StopAtEnd(stop);
         run(publisher, &[&pushed, &pushed]);
-        stop.store(true, Relaxed);
     });
+}
+
+struct StopAtEnd<'a>(&'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Release);
+    }
 }
 
 thread_local! {
