@@ -91,7 +91,9 @@ fn damage_is_an_error_behind_what_precedes_it() {
         assert_eq!(output.status.code(), Some(1));
         let error = text(&output.stderr);
         assert!(
-            error.starts_with("error: ") && error.contains("s0, byte 156: packet 1 claims 108 bytes"),
+            error.lines().any(|line| {
+                line.starts_with("error: ") && line.contains("s0, byte 156: packet 1 claims 108 bytes")
+            }),
             "{error}"
         );
         assert!(text(&output.stdout).contains("test:tick"));
