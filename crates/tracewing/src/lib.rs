@@ -39,7 +39,8 @@
 //!   other events; the C library's functions are.
 //! - A uprobe, or a debugger's breakpoint, on an instruction of the sequence makes the kernel run the rest of it
 //!   unprotected. It is noticed before the event is published, and the event is tried again; but what was written until
-//!   then may have damaged an event of another thread on that CPU. Do not probe `tracewing::path`.
+//!   then may have damaged events of other threads on that CPU, and the reader skips a sub-buffer that
+//!   makes no sense to it, counting one loss for all that was in it. Do not probe `tracewing::path`.
 //! - Text ends at its first NUL, as CTF's strings do.
 //! - Thread ids are those of the program's pid namespace.
 
