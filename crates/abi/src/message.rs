@@ -13,6 +13,10 @@
 //! The program always waits for the answer before it sends more, so neither side can fill the other's socket buffer.
 //! Afterwards the two share only the region. A child that got its region by `fork` and needs one of its own (protocol
 //! `Smp`, or buffers per process) says [`Hello::rejoin`] and sends no classes: ids hold for the whole recording.
+//!
+//! A connection may also begin with a question about the recording: [`snapshot`].
+
+pub mod snapshot;
 
 use crate::wire::{Input, Output, WireError};
 

@@ -1,0 +1,186 @@
+//! What a recorder can be asked over the socket by which programs join: how it records, and for a snapshot of a flight
+//! recorder's buffers. One question per connection, in place of [`super::Hello`]; the answer ends it.
+//!
+//! ```text
+//! asker                                     recorder
+//!   Question::Status                   ->
+//!                                      <-   Status
+//!   Question::Snapshot                 ->
+//!                                      <-   Taken, once the snapshot is written
+//! ```
+
+use crate::wire::{Input, Output, WireError};
+
+const ASK: u32 = u32::from_le_bytes(*b"twAs");
+const STATUS: u32 = u32::from_le_bytes(*b"twSt");
+const TAKEN: u32 = u32::from_le_bytes(*b"twTk");
+
+/// Longest text in an answer, bytes; what is longer is cut.
+pub const LONGEST_TEXT: usize = 4096;
+/// Largest answer, bytes.
+pub const LARGEST_ANSWER: usize = 16 + 2 * (2 + LONGEST_TEXT);
+
+/// What is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Question {
+    /// How do you record?
+    Status,
+    /// Take a snapshot.
+    Snapshot(Asker),
+}
+
+/// Who wants a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Asker {
+    /// A traced program.
+    Program = 1,
+    /// A traced program that panics.
+    Panic = 2,
+    /// `tracewing snapshot`.
+    Command = 3,
+}
+
+impl Question {
+    /// Bytes of an encoded question.
+    pub const SIZE: usize = 9;
+
+    /// The message's bytes.
+    pub fn encode(&self) -> [u8; Self::SIZE] {
+        let mut bytes = [0; Self::SIZE];
+        bytes[0..4].copy_from_slice(&ASK.to_le_bytes());
+        bytes[4..8].copy_from_slice(&crate::region::VERSION.to_le_bytes());
+        bytes[8] = match self {
+            Self::Status => 0,
+            Self::Snapshot(asker) => *asker as u8,
+        };
+        bytes
+    }
+
+    /// Whether the bytes are a question, and not the first message of a program that joins.
+    pub fn is_one(bytes: &[u8]) -> bool {
+        Input::new(bytes).u32() == Ok(ASK)
+    }
+
+    /// # Errors
+    /// The bytes are no question, or one of another version.
+    pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
+        let mut input = Input::new(bytes);
+        if input.u32()? != ASK {
+            return Err(WireError::Invalid("question"));
+        }
+        if input.u32()? != crate::region::VERSION {
+            return Err(WireError::Invalid("version of a question"));
+        }
+        Ok(match input.u8()? {
+            0 => Self::Status,
+            1 => Self::Snapshot(Asker::Program),
+            2 => Self::Snapshot(Asker::Panic),
+            3 => Self::Snapshot(Asker::Command),
+            _ => return Err(WireError::Invalid("question")),
+        })
+    }
+}
+
+/// How a recorder records.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Status<'a> {
+    /// The recorder's process id.
+    pub pid: u32,
+    /// Process id of the recorded command.
+    pub command_pid: u32,
+    /// Whether it is a flight recorder, so that snapshots can be had.
+    pub is_flight_recorder: bool,
+    /// The recorded command, its words separated by spaces.
+    pub command: &'a str,
+    /// The folder that it writes to.
+    pub output: &'a str,
+}
+
+impl<'a> Status<'a> {
+    /// Writes the message into `buffer`, of [`LARGEST_ANSWER`] bytes at most, and gives its length.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        let mut out = Output::new(buffer);
+        out.u32(STATUS)?;
+        out.u32(self.pid)?;
+        out.u32(self.command_pid)?;
+        out.u8(self.is_flight_recorder.into())?;
+        out.str(cut(self.command))?;
+        out.str(cut(self.output))?;
+        Ok(out.len)
+    }
+
+    /// # Errors
+    /// The bytes are no status.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
+        let mut input = Input::new(bytes);
+        if input.u32()? != STATUS {
+            return Err(WireError::Invalid("status"));
+        }
+        Ok(Self {
+            pid: input.u32()?,
+            command_pid: input.u32()?,
+            is_flight_recorder: input.u8()? != 0,
+            command: input.str()?,
+            output: input.str()?,
+        })
+    }
+}
+
+/// What became of a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Taken<'a> {
+    /// It is complete, in this folder.
+    Folder(&'a str),
+    /// The recording is no flight recorder's.
+    NotFlightRecorder,
+    /// The recorder was told to take none for such an asker.
+    NotWanted,
+    /// It could not be written; why.
+    Failed(&'a str),
+}
+
+impl<'a> Taken<'a> {
+    /// Writes the message into `buffer`, of [`LARGEST_ANSWER`] bytes at most, and gives its length.
+    ///
+    /// # Errors
+    /// It does not fit.
+    pub fn encode(&self, buffer: &mut [u8]) -> Result<usize, WireError> {
+        let (tag, text) = match self {
+            Self::Folder(folder) => (0, *folder),
+            Self::NotFlightRecorder => (1, ""),
+            Self::NotWanted => (2, ""),
+            Self::Failed(why) => (3, *why),
+        };
+        let mut out = Output::new(buffer);
+        out.u32(TAKEN)?;
+        out.u8(tag)?;
+        out.str(cut(text))?;
+        Ok(out.len)
+    }
+
+    /// # Errors
+    /// The bytes are no such answer.
+    pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
+        let mut input = Input::new(bytes);
+        if input.u32()? != TAKEN {
+            return Err(WireError::Invalid("answer to the wish for a snapshot"));
+        }
+        let (tag, text) = (input.u8()?, input.str()?);
+        match tag {
+            0 => Ok(Self::Folder(text)),
+            1 => Ok(Self::NotFlightRecorder),
+            2 => Ok(Self::NotWanted),
+            3 => Ok(Self::Failed(text)),
+            _ => Err(WireError::Invalid("answer to the wish for a snapshot")),
+        }
+    }
+}
+
+/// At most [`LONGEST_TEXT`] bytes of a text.
+fn cut(text: &str) -> &str {
+    &text[..text.floor_char_boundary(LONGEST_TEXT)]
+}

@@ -1,0 +1,64 @@
+//! Questions to a recorder and their answers: what one side encodes the other decodes to the same; what is cut or garbled
+//! gives an error, never a panic.
+
+use proptest::prelude::*;
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken};
+use tracewing_abi::message::{Hello, MAX_MESSAGE};
+
+const _: () = assert!(LARGEST_ANSWER <= MAX_MESSAGE);
+
+const QUESTIONS: [Question; 4] = [
+    Question::Status,
+    Question::Snapshot(Asker::Program),
+    Question::Snapshot(Asker::Panic),
+    Question::Snapshot(Asker::Command),
+];
+
+#[test]
+fn questions_come_back_and_are_no_hello() {
+    for question in QUESTIONS {
+        let bytes = question.encode();
+        assert!(Question::is_one(&bytes));
+        assert_eq!(Question::decode(&bytes), Ok(question));
+        assert!(Hello::decode(&bytes).is_err());
+    }
+    let hello = Hello { version: 1, pid: 2, can_publish: true, rejoin: false }.encode();
+    assert!(!Question::is_one(&hello));
+}
+
+#[test]
+fn long_texts_are_cut_between_characters() {
+    let long = "ö".repeat(LONGEST_TEXT);
+    let mut buffer = [0; LARGEST_ANSWER];
+    let len = Taken::Failed(&long).encode(&mut buffer).unwrap();
+    assert_eq!(Taken::decode(&buffer[..len]), Ok(Taken::Failed(&long[..LONGEST_TEXT])));
+    let status = Status { pid: 1, command_pid: 2, is_flight_recorder: true, command: &long, output: &long };
+    assert_eq!(status.encode(&mut buffer), Ok(17 + 2 * LONGEST_TEXT));
+}
+
+proptest! {
+    #[test]
+    fn answers_come_back(pid: u32, command_pid: u32, flight: bool, command: String, text: String) {
+        let mut buffer = [0; LARGEST_ANSWER];
+        let (command, output) = (command.as_str(), text.as_str());
+        let status = Status { pid, command_pid, is_flight_recorder: flight, command, output };
+        let len = status.encode(&mut buffer).unwrap();
+        prop_assert_eq!(Status::decode(&buffer[..len]), Ok(status));
+        for taken in
+            [Taken::Folder(output), Taken::NotFlightRecorder, Taken::NotWanted, Taken::Failed(output)]
+        {
+            let len = taken.encode(&mut buffer).unwrap();
+            prop_assert_eq!(Taken::decode(&buffer[..len]), Ok(taken));
+            prop_assert!(Taken::decode(&buffer[..len - 1]).is_err());
+        }
+    }
+
+    #[test]
+    fn garbage_is_an_error(bytes: Vec<u8>, flip in 0..64_usize) {
+        let _ = (Question::decode(&bytes), Status::decode(&bytes), Taken::decode(&bytes));
+        let mut buffer = [0; LARGEST_ANSWER];
+        let len = Taken::Folder("trace/snapshot-1").encode(&mut buffer).unwrap();
+        buffer[flip % len] ^= 1 << (flip % 8);
+        let _ = Taken::decode(&buffer[..len]);
+    }
+}
