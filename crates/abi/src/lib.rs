@@ -9,6 +9,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+pub mod atomic;
 pub mod event;
 pub mod message;
 pub mod region;

@@ -21,7 +21,9 @@ mod copy;
 pub mod publish;
 mod reader;
 mod region;
+pub mod slot_fifo;
 pub mod smp;
+mod sync;
 pub mod thread;
 
 pub use attachment::Attachment;
