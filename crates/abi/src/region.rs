@@ -1,36 +1,51 @@
 //! The buffer region: one shared mapping with a ring buffer per possible CPU.
 //!
 //! ```text
-//! offset 0          RegionHeader            one page, constant but for `state`
-//! PAGE + c*stride   CpuControl of CPU c     one page: the words that writers and the consumer change
-//!   + PAGE          data of CPU c           N sub-buffers of S bytes, each beginning with a SubBufferHeader
+//! offset 0             RegionHeader            one page, constant but for `state`
+//! PAGE + c*stride      CpuControl of CPU c     the words that writers and the consumer change
+//!   + CONTROL          data of CPU c           sub-buffers of S bytes, each beginning with a SubBufferHeader
 //! ```
 //!
-//! with `stride = PAGE + N * S`. N and S are powers of two. Positions in a buffer are free-running 64-bit byte
-//! counts: `position / S` numbers the sub-buffers for ever, `position % (N * S)` is the offset into the data.
+//! A buffer is a ring of N slots; N and S are powers of two. Sub-buffers are numbered for ever: number `s` belongs to
+//! slot `s % N`. In discard mode slot k is sub-buffer k of the data. In overwrite mode there is one more sub-buffer,
+//! which is the reader's, and a slot's word in [`TableEntry::reference`] says which one belongs to it at the moment.
+//!
+//! A position in a buffer is one word, and says all that a writer needs to know:
+//!
+//! ```text
+//! sequence | physical | at      at: offset in the sub-buffer, log2 S bits; 0 means that it is not opened yet
+//!                               physical: which sub-buffer of the data, log2 P bits
+//!                               sequence: its number, the other bits; wraps around
+//! ```
+//!
+//! with P the number of sub-buffers in the data, rounded up to a power of two. The lower two fields together are the
+//! offset into the data, so no writer looks anything up.
 //!
 //! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
-//! `state`; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the commit counters
-//! and the data; the consumer changes only [`CpuControl::consumed`] (and, under protocol `Smp`, zeroes a
-//! sub-buffer before it releases it).
+//! `state`; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the table and the data;
+//! the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
 
+#[cfg(not(loom))]
 use core::mem::{offset_of, size_of};
-use core::sync::atomic::{AtomicU32, AtomicU64};
+
+use crate::atomic::{AtomicU32, AtomicU64};
 
 /// First word of every region: `tracewng` in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tracewng");
 /// Changes whenever anything in this crate changes its layout or meaning.
-pub const VERSION: u32 = 1;
+pub const VERSION: u32 = 2;
 /// Alignment of the parts of a region, bytes.
 pub const PAGE: usize = 4096;
-/// Smallest size of a sub-buffer, bytes.
-pub const MIN_SUB_BUFFER: usize = 256;
-/// Largest size of a sub-buffer, bytes: a position inside one fits 31 bits.
+/// Bytes of a [`CpuControl`]: where a CPU's data begin.
+pub const CONTROL: usize = 3 * PAGE;
+/// Smallest size of a sub-buffer, bytes. The model checker takes two events for a lap.
+pub const MIN_SUB_BUFFER: usize = if cfg!(loom) { 128 } else { 256 };
+/// Largest size of a sub-buffer, bytes: an offset in one fits 30 bits.
 pub const MAX_SUB_BUFFER: usize = 1 << 30;
-/// Most sub-buffers a buffer can have; bounds the commit counters in [`CpuControl`].
+/// Most slots a buffer can have.
 pub const MAX_SUB_BUFFERS: usize = 256;
 /// Bytes at the start of every sub-buffer that hold its [`SubBufferHeader`]; events begin behind them.
-pub const SUB_BUFFER_HEADER: usize = size_of::<SubBufferHeader>();
+pub const SUB_BUFFER_HEADER: usize = 64;
 /// Most CPUs a region serves; larger than any Linux configuration (`NR_CPUS` is at most 8192).
 pub const MAX_CPUS: usize = 8192;
 
@@ -42,12 +57,31 @@ pub enum Protocol {
     Publish = 1,
     /// Locked compare-and-swap to reserve, locked add to commit; one process per region.
     Smp = 2,
+    /// The same without locks: whoever writes to a buffer stays on one CPU, and interrupts there nest.
+    Local = 3,
 }
 
 impl Protocol {
     /// The protocol with this number, if there is one.
     pub fn from_number(number: u32) -> Option<Self> {
-        [Self::Publish, Self::Smp].into_iter().find(|p| *p as u32 == number)
+        [Self::Publish, Self::Smp, Self::Local].into_iter().find(|p| *p as u32 == number)
+    }
+}
+
+/// What a full buffer loses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Mode {
+    /// The new event.
+    Discard = 1,
+    /// The oldest sub-buffer (the papers' flight recorder mode).
+    Overwrite = 2,
+}
+
+impl Mode {
+    /// The mode with this number, if there is one.
+    pub fn from_number(number: u32) -> Option<Self> {
+        [Self::Discard, Self::Overwrite].into_iter().find(|m| *m as u32 == number)
     }
 }
 
@@ -74,7 +108,7 @@ pub const STATE_OPEN: u32 = 1;
 pub const STATE_CLOSED: u32 = 2;
 
 /// First page of a region.
-#[repr(C, align(64))]
+#[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct RegionHeader {
     /// [`MAGIC`].
     pub magic: u64,
@@ -96,26 +130,72 @@ pub struct RegionHeader {
     pub size: u64,
     /// Identity of the recording; also the UUID of its user trace.
     pub recording: [u8; 16],
+    /// Number of every buffer's first sub-buffer.
+    pub origin: u64,
+    /// A [`Mode`].
+    pub mode: u32,
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.
-#[repr(C, align(4096))]
+#[cfg_attr(not(loom), repr(C, align(4096)))]
 pub struct CpuControl {
-    /// Write position, bytes. `Publish`: the one word that commits an event. `Smp`: the paper's write count.
+    /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write count.
     pub head: AtomicU64,
     _pad0: [u64; 7],
-    /// Sub-buffers that the consumer has released, counted for ever.
+    /// Position up to which the consumer has released (the paper's read count); its physical part means nothing.
     pub consumed: AtomicU64,
     _pad1: [u64; 7],
     /// Events lost, cumulative, never reset; a counter per [`Loss`].
     pub lost: [AtomicU64; Loss::COUNT],
     _pad2: [u64; 8 - Loss::COUNT],
-    /// `Smp` only: bytes committed into each sub-buffer since the beginning, all laps together (002, section 4,
-    /// "commit count"). Sub-buffer number s is complete at `(s / N + 1) * S`.
-    pub committed: [AtomicU64; MAX_SUB_BUFFERS],
-    _pad3: [u64; 512 - 24 - MAX_SUB_BUFFERS],
+    /// `Smp`, `Local`: bytes of events in all sub-buffers that were closed.
+    pub written: AtomicU64,
+    _pad3: [u64; 7],
+    /// The sub-buffer table; the first N entries are used.
+    pub table: [TableEntry; MAX_SUB_BUFFERS],
+    _pad4: [u64; (CONTROL - 256 - 32 * MAX_SUB_BUFFERS) / 8],
+}
+
+/// One slot of the ring: an entry of the sub-buffer table.
+#[cfg_attr(not(loom), repr(C))]
+pub struct TableEntry {
+    /// Overwrite mode: number and physical index of the sub-buffer that the slot holds ([`Reference`]). The word in
+    /// which writers claim the slot for the next lap, and the reader exchanges the sub-buffer with its own.
+    pub reference: AtomicU64,
+    /// `Smp`, `Local`: bytes committed into the slot since the beginning, all laps together (002, section 4,
+    /// "commit count").
+    pub committed: AtomicU64,
+    /// `Smp`, `Local`: the commit count up to which no byte was missing when that was last known (002, section 4,
+    /// "commit seq").
+    pub commit_seq: AtomicU64,
+    _pad: u64,
+}
+
+/// A slot's word in overwrite mode, taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reference {
+    /// Number of the sub-buffer (the paper's tag; section 4.3.2).
+    pub sequence: u64,
+    /// Its index in the data.
+    pub physical: usize,
+}
+
+impl Reference {
+    /// Physical indices are below 2^9.
+    const PHYSICAL_BITS: u32 = 9;
+
+    /// The word's two parts.
+    pub fn unpack(word: u64) -> Self {
+        let physical = word as usize & ((1 << Self::PHYSICAL_BITS) - 1);
+        Self { sequence: word >> Self::PHYSICAL_BITS, physical }
+    }
+
+    /// The word.
+    pub fn pack(self) -> u64 {
+        self.sequence << Self::PHYSICAL_BITS | self.physical as u64
+    }
 }
 
 /// Why an event was lost; indexes [`CpuControl::lost`].
@@ -149,45 +229,51 @@ impl Loss {
     }
 }
 
-/// First bytes of every sub-buffer. `end` and `used` mean something only once `head / S` has passed the sub-buffer.
-#[repr(C)]
+/// First bytes of every sub-buffer. `end` and `used` mean something only once `head` has passed the sub-buffer.
+#[cfg_attr(not(loom), repr(C))]
 pub struct SubBufferHeader {
     /// Time at which the sub-buffer was opened; no event in it is older, and none in the one before is younger.
     pub begin: AtomicU64,
     /// Time at which it was closed; no event in it is younger.
     pub end: AtomicU64,
-    /// Its number (`position / S` of its first byte) plus one; 0 in memory that was never opened.
+    /// Its number plus one; 0 in memory that was never opened.
     pub sequence: AtomicU64,
     /// Bytes used, this header included.
     pub used: AtomicU64,
     /// Sum of the CPU's loss counters when it was opened.
     pub lost: AtomicU64,
-    _pad: [u64; 3],
+    /// Bytes of events in all sub-buffers before it.
+    pub before: AtomicU64,
+    _pad: [u64; 2],
 }
 
+#[cfg(not(loom))]
 const _: () = {
     assert!(usize::BITS == 64, "sizes and positions of a region take 64 bits");
     assert!(size_of::<RegionHeader>() <= PAGE);
-    assert!(size_of::<CpuControl>() == PAGE);
+    assert!(size_of::<CpuControl>() == CONTROL);
     assert!(offset_of!(CpuControl, head) == 0);
     assert!(offset_of!(CpuControl, consumed) == 64);
     assert!(offset_of!(CpuControl, lost) == 128);
-    assert!(offset_of!(CpuControl, committed) == 192);
-    assert!(size_of::<SubBufferHeader>() == 64);
+    assert!(offset_of!(CpuControl, written) == 192);
+    assert!(offset_of!(CpuControl, table) == 256);
+    assert!(size_of::<TableEntry>() == 32);
+    assert!(size_of::<SubBufferHeader>() == SUB_BUFFER_HEADER);
     assert!(offset_of!(SubBufferHeader, begin) == 0);
     assert!(MIN_SUB_BUFFER > 2 * SUB_BUFFER_HEADER);
 };
 
-/// The shape of a region.
+/// The shape of a region, and what positions in it mean.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Geometry {
     cpus: u32,
     sub_buffers: u32,
     sub_buffer_bytes: u32,
+    mode: Mode,
 }
 
 impl Geometry {
-    /// `cpus` buffers of `sub_buffers` sub-buffers of `sub_buffer_bytes` bytes.
+    /// `cpus` buffers of `sub_buffers` sub-buffers of `sub_buffer_bytes` bytes, in discard mode.
     ///
     /// # Errors
     /// What is wrong with a number: not a power of two, or outside its bounds ([`MAX_CPUS`]; 2 to
@@ -208,7 +294,13 @@ impl Geometry {
             cpus: cpus as u32,
             sub_buffers: sub_buffers as u32,
             sub_buffer_bytes: sub_buffer_bytes as u32,
+            mode: Mode::Discard,
         })
+    }
+
+    /// The same in overwrite mode, with a sub-buffer more per CPU: the reader's.
+    pub fn overwriting(self) -> Self {
+        Self { mode: Mode::Overwrite, ..self }
     }
 
     /// The shape that a header claims, checked against the size of the mapping it was found in.
@@ -222,8 +314,10 @@ impl Geometry {
         if header.version != VERSION {
             return Err("buffer region of another version of tracewing");
         }
+        let mode = Mode::from_number(header.mode).ok_or("buffer region of an unknown mode")?;
         let this =
             Self::new(header.cpus as usize, header.sub_buffers as usize, header.sub_buffer_bytes as usize)?;
+        let this = Self { mode, ..this };
         if this.size() != mapped || header.size != mapped as u64 || header.stride != this.stride() as u64 {
             return Err("buffer region whose size does not fit its header");
         }
@@ -235,7 +329,7 @@ impl Geometry {
         self.cpus as usize
     }
 
-    /// N.
+    /// N, slots of a CPU's buffer.
     pub fn sub_buffers(&self) -> usize {
         self.sub_buffers as usize
     }
@@ -245,17 +339,36 @@ impl Geometry {
         self.sub_buffer_bytes as usize
     }
 
-    /// N * S, bytes of one CPU's data.
-    pub fn data_bytes(&self) -> usize {
+    /// What a full buffer loses.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Sub-buffers of a CPU's data: N, and the reader's in overwrite mode.
+    pub fn physical_sub_buffers(&self) -> usize {
+        match self.mode {
+            Mode::Discard => self.sub_buffers(),
+            Mode::Overwrite => self.sub_buffers() + 1,
+        }
+    }
+
+    /// N * S: bytes of events and headers that a CPU's buffer keeps.
+    pub fn capacity(&self) -> usize {
         self.sub_buffers() * self.sub_buffer_bytes()
+    }
+
+    /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those behind the last sub-buffer are never
+    /// touched; they keep whatever position a damaged word claims inside the CPU's own data.
+    pub fn data_bytes(&self) -> usize {
+        self.physical_sub_buffers().next_power_of_two() * self.sub_buffer_bytes()
     }
 
     /// Bytes from one CPU's control page to the next one's.
     pub fn stride(&self) -> usize {
-        PAGE + self.data_bytes()
+        CONTROL + self.data_bytes()
     }
 
-    /// Offset of a CPU's control page in the region. The CPU's data follow one [`PAGE`] later.
+    /// Offset of a CPU's control page in the region. The CPU's data follow [`CONTROL`] bytes later.
     pub fn control_offset(&self, cpu: usize) -> usize {
         PAGE + cpu * self.stride()
     }
@@ -268,5 +381,105 @@ impl Geometry {
     /// Largest event, bytes from its header to its end: half a sub-buffer, or what 16 bits can say.
     pub fn largest_event(&self) -> usize {
         (self.sub_buffer_bytes() / 2).min(u16::MAX as usize)
+    }
+
+    /// The position `at` bytes into sub-buffer number `sequence`, which is the data's sub-buffer `physical`.
+    pub fn position(&self, sequence: u64, physical: usize, at: usize) -> u64 {
+        (sequence << self.sequence_shift()) | (physical * self.sub_buffer_bytes() + at) as u64
+    }
+
+    /// The number of a position's sub-buffer.
+    pub fn sequence(&self, position: u64) -> u64 {
+        position >> self.sequence_shift()
+    }
+
+    /// The index of a position's sub-buffer in the data, below [`Geometry::physical_sub_buffers`] rounded up to a power
+    /// of two.
+    pub fn physical(&self, position: u64) -> usize {
+        (position as usize & (self.data_bytes() - 1)) / self.sub_buffer_bytes()
+    }
+
+    /// A position's offset in its sub-buffer; 0 where that is not opened.
+    pub fn at(&self, position: u64) -> usize {
+        position as usize & (self.sub_buffer_bytes() - 1)
+    }
+
+    /// The number that is `by` (modulo 2^64) behind `sequence`; numbers wrap around.
+    pub fn later(&self, sequence: u64, by: u64) -> u64 {
+        sequence.wrapping_add(by) & (u64::MAX >> self.sequence_shift())
+    }
+
+    /// How many sub-buffers lie from number `from` to number `to`: negative when `to` is older.
+    pub fn distance(&self, from: u64, to: u64) -> i64 {
+        let shift = self.sequence_shift();
+        (to.wrapping_sub(from) << shift) as i64 >> shift
+    }
+
+    /// The table's index of a sub-buffer number.
+    pub fn entry(&self, sequence: u64) -> usize {
+        sequence as usize & (self.sub_buffers() - 1)
+    }
+
+    /// A slot's commit count when everything before sub-buffer `sequence` is committed, and nothing of it.
+    pub fn commit_count(&self, sequence: u64) -> u64 {
+        (sequence / self.sub_buffers() as u64).wrapping_mul(self.sub_buffer_bytes() as u64)
+    }
+
+    /// Bytes of sub-buffer `sequence` that are committed when its slot's count is `count`; more than S, and rather
+    /// 2^40, while an earlier one is not complete. Numbers wrap around earlier than counts do, so the count's upper bits
+    /// are cut off (002, section 4.2: "both sides of the equation overflow at the same value").
+    pub fn committed(&self, count: u64, sequence: u64) -> u64 {
+        let unused = self.sequence_shift() + self.sub_buffers.trailing_zeros()
+            - self.sub_buffer_bytes.trailing_zeros();
+        count.wrapping_sub(self.commit_count(sequence)) << unused >> unused
+    }
+
+    fn sequence_shift(&self) -> u32 {
+        self.data_bytes().trailing_zeros()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn geometries() -> impl Iterator<Item = Geometry> {
+        let sizes = [(2, 256), (8, 1 << 19), (256, 256), (2, MAX_SUB_BUFFER), (256, MAX_SUB_BUFFER)];
+        sizes.into_iter().flat_map(|(n, s)| {
+            let discard = Geometry::new(2, n, s).unwrap();
+            [discard, discard.overwriting()]
+        })
+    }
+
+    #[test]
+    fn positions_come_apart_again() {
+        for geometry in geometries() {
+            let newest = geometry.later(0, u64::MAX);
+            for sequence in [0, 1, 77, newest] {
+                let physical = geometry.physical_sub_buffers() - 1;
+                let position = geometry.position(sequence, physical, geometry.sub_buffer_bytes() - 1);
+                assert_eq!(geometry.sequence(position), sequence);
+                assert_eq!(geometry.physical(position), physical);
+                assert_eq!(geometry.at(position), geometry.sub_buffer_bytes() - 1);
+                let reference = Reference { sequence, physical };
+                assert_eq!(Reference::unpack(reference.pack()), reference);
+            }
+        }
+    }
+
+    #[test]
+    fn numbers_and_counts_wrap_around() {
+        for geometry in geometries() {
+            let newest = geometry.later(0, u64::MAX);
+            assert_eq!(geometry.later(newest, 1), 0);
+            assert_eq!(geometry.distance(newest, 1), 2);
+            assert_eq!(geometry.distance(1, newest), -2);
+            let laps = geometry.sub_buffers() as u64;
+            let before = geometry.commit_count(geometry.later(0, laps.wrapping_neg()));
+            let after = before.wrapping_add(geometry.sub_buffer_bytes() as u64);
+            assert_eq!(geometry.committed(after, 0), 0);
+            assert_eq!(geometry.committed(after + 5, 0), 5);
+            assert!(geometry.committed(before, 0) > 1 << 40);
+        }
     }
 }

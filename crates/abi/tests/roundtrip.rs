@@ -109,7 +109,8 @@ fn small_messages_come_back() {
 #[test]
 fn geometry_takes_powers_of_two_within_bounds() {
     let geometry = Geometry::new(2, 4, 1 << 20).unwrap();
-    assert_eq!(geometry.size(), 4096 + 2 * (4096 + (4 << 20)));
+    assert_eq!(geometry.size(), 4096 + 2 * (12288 + (4 << 20)));
+    assert_eq!(geometry.overwriting().size(), 4096 + 2 * (12288 + (8 << 20)));
     assert_eq!(geometry.largest_event(), 65535);
     for (cpus, sub_buffers, bytes) in
         [(0, 4, 4096), (9000, 4, 4096), (1, 1, 4096), (1, 3, 4096), (1, 512, 4096), (1, 4, 128), (1, 4, 5000)]

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_ctf::model::Uuid;
-use tracewing_ring::Region;
+use tracewing_ring::{Overwritten, Region};
 
 use crate::Error;
 use crate::buffer::Buffer;
@@ -67,6 +67,25 @@ pub struct StreamSummary {
     pub bytes: u64,
     /// Events lost.
     pub lost: u64,
+    /// Begin of the first packet, cycles; 0 without packets.
+    pub begin: u64,
+    /// Overwritten before it was read.
+    pub overwritten: OverwrittenTotal,
+}
+
+/// Sub-buffers that were overwritten before they were read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+pub struct OverwrittenTotal {
+    /// How many.
+    pub sub_buffers: u64,
+    /// Bytes of events that were in them.
+    pub bytes: u64,
+}
+
+impl From<Overwritten> for OverwrittenTotal {
+    fn from(Overwritten { sub_buffers, bytes }: Overwritten) -> Self {
+        Self { sub_buffers, bytes }
+    }
 }
 
 /// Events lost in one buffer, for one reason, within a span of time.
@@ -84,6 +103,31 @@ pub struct LossRange {
     pub end: u64,
 }
 
+/// What was overwritten of one buffer before it was read, within a span of time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct OverwrittenRange {
+    /// Name of the stream.
+    pub stream: String,
+    /// How many.
+    pub sub_buffers: u64,
+    /// Bytes of events that were in them.
+    pub bytes: u64,
+    /// How many events were in them, where that is known: the kernel counts its own, by event and not by sub-buffer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub events: Option<u64>,
+    /// No event in them is older, cycles.
+    pub begin: u64,
+    /// No event in them is younger, cycles.
+    pub end: u64,
+}
+
+impl OverwrittenRange {
+    pub(crate) fn new(stream: &str, overwritten: Overwritten, begin: u64, end: u64) -> Self {
+        let Overwritten { sub_buffers, bytes } = overwritten;
+        Self { stream: stream.to_owned(), sub_buffers, bytes, events: None, begin, end }
+    }
+}
+
 /// What a look at the buffers found.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Found {
@@ -99,6 +143,8 @@ pub struct Drain {
     buffers: Vec<Buffer>,
     region: Region,
     polled: Instant,
+    /// The clock when the region was made, and at the last look.
+    origin: u64,
     stamp: u64,
     // Last, so that it is unmapped after all that points into it.
     memory: SharedMemory,
@@ -119,13 +165,13 @@ impl Drain {
         let memory = SharedMemory::new(geometry.size())?;
         // SAFETY: the memory is new, zeroed, mapped at a page and as large as the geometry says; `Drain` keeps it mapped
         // while it has the region and its readers.
-        let region = unsafe { Region::create(memory.base(), geometry, protocol, clock.kind(), recording) };
-        let polled = Instant::now();
+        let region = unsafe { Region::create(memory.base(), geometry, protocol, clock.kind(), recording, 0) };
+        let (polled, origin) = (Instant::now(), clock.now());
         let buffers = (0..geometry.cpus())
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
-            .map(|cpu| Buffer::new(cpu, unsafe { region.reader(cpu) }, polled))
+            .map(|cpu| Buffer::new(cpu, unsafe { region.reader(cpu) }, polled, origin))
             .collect();
-        Ok(Self { name, buffers, region, polled, stamp: clock.now(), memory })
+        Ok(Self { name, buffers, region, polled, origin, stamp: origin, memory })
     }
 
     /// What its streams are called, without `_CPU`.
@@ -156,7 +202,7 @@ impl Drain {
         interval: Duration,
     ) -> Result<Found, Error> {
         let (now, stamp) = (Instant::now(), clock.now());
-        let capacity = self.region.geometry().data_bytes() as f64;
+        let capacity = self.region.geometry().capacity() as f64;
         let mut found = Found::default();
         for buffer in &mut self.buffers {
             let waiting = buffer.reader.waiting();
@@ -179,6 +225,20 @@ impl Drain {
         }
         (self.polled, self.stamp) = (now, stamp);
         Ok(found)
+    }
+
+    /// In place of [`Drain::poll`] for a flight recorder, which writes nothing: notes what was lost.
+    pub fn watch(&mut self, clock: &TraceClock) {
+        let stamp = clock.now();
+        for buffer in &mut self.buffers {
+            buffer.note_losses(&self.name, self.region.lost(buffer.cpu), self.stamp, stamp);
+        }
+        self.stamp = stamp;
+    }
+
+    /// Name, clock when it was made, memory and buffers, for a snapshot.
+    pub(crate) fn parts(&mut self) -> (&str, u64, &SharedMemory, &mut [Buffer]) {
+        (&self.name, self.origin, &self.memory, &mut self.buffers)
     }
 
     /// Closes the region for its writers.
@@ -221,6 +281,11 @@ impl Drain {
     /// What was lost and when, in the order of CPUs and times.
     pub fn losses(&self) -> impl Iterator<Item = &LossRange> {
         self.buffers.iter().flat_map(|buffer| &buffer.ranges)
+    }
+
+    /// What was overwritten unread and when, in the order of CPUs and times.
+    pub fn overwritten(&self) -> impl Iterator<Item = &OverwrittenRange> {
+        self.buffers.iter().flat_map(|buffer| &buffer.overwritten_ranges)
     }
 
     /// Buffers in which some process wrote nonsense, a line each.

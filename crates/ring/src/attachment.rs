@@ -7,11 +7,13 @@
 
 #[cfg(target_arch = "x86_64")]
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*, compiler_fence};
+use core::sync::atomic::compiler_fence;
 
 use tracewing_abi::region::{MIN_SUB_BUFFER, Protocol};
 
 use crate::Region;
+use crate::sync::Ordering::*;
+use crate::sync::{AtomicU32, AtomicU64};
 
 /// The buffers of a process. All-zero means detached.
 #[repr(C, align(64))]
@@ -40,6 +42,7 @@ impl Attachment {
 
 impl Attachment {
     /// A detached attachment.
+    #[cfg(not(loom))]
     pub const fn new() -> Self {
         Self {
             key: AtomicU64::new(0),

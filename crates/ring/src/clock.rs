@@ -28,6 +28,17 @@ pub(crate) fn now_ordered(clock: Clock) -> u64 {
     }
 }
 
+/// `clock` now, in its unit; not before what the same CPU has done to shared words.
+#[inline]
+pub(crate) fn now(clock: Clock) -> u64 {
+    match clock {
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
+        // SAFETY: every x86-64 processor has the instruction, and Linux leaves it to user space.
+        Clock::Tsc => unsafe { core::arch::x86_64::_rdtsc() },
+        _ => now_ordered(clock),
+    }
+}
+
 /// `CLOCK_MONOTONIC`, nanoseconds. The vDSO answers without a system call wherever Linux' clock source allows.
 fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -1,32 +1,34 @@
 //! The ring buffers: one per CPU in a shared region (`tracewing_abi::region`), many writers, one reader.
 //!
-//! Two writer protocols share the layout and the reader; a region has one of them for life:
+//! Three writer protocols share the layout and the reader; a region has one of them for life:
 //!
 //! - [`publish`]: the whole event is written inside a restartable sequence whose last instruction stores the new
 //!   write position. That one store reserves and commits. A thread that is preempted, migrated, killed or interrupted
 //!   by a signal before it has written nothing as far as anyone can tell. Needs Linux' rseq and an invariant TSC.
-//! - [`smp`]: the scheme of LTTng (Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for
-//!   Kernel Tracing*, section 4): a locked compare-and-swap reserves, a locked add commits. For everything else.
+//! - [`lttng`]: the scheme of LTTng (Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for
+//!   Kernel Tracing*, section 4): a compare-and-swap reserves, an add commits. Protocol `Smp` locks both and is for
+//!   everything else; protocol `Local` does not, for code that cannot migrate: kernels, firmware, interrupt handlers.
 //!
-//! Full buffers lose the new event (discard mode), and count it. This crate knows nothing of event classes, CTF or
+//! A full buffer loses the new event (discard mode) or the oldest sub-buffer (overwrite mode), and either is counted. No
+//! operation waits or retries without bound. This crate knows nothing of event classes, CTF or
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
 
 #![no_std]
-#[cfg(not(target_arch = "x86_64"))]
+#[cfg(any(loom, not(target_arch = "x86_64")))]
 extern crate std; // for `thread_local!`, where thread-local storage has no hand-written access
 
 mod attachment;
 mod clock;
 mod copy;
+pub mod lttng;
 pub mod publish;
 mod reader;
 mod region;
 pub mod slot_fifo;
-pub mod smp;
 mod sync;
 pub mod thread;
 
 pub use attachment::Attachment;
 pub use copy::Segment;
-pub use reader::{Chunk, Damaged, Reader};
+pub use reader::{Chunk, Damaged, Overwritten, Reader, Readiness, Unfinished};
 pub use region::{Cpu, Region};

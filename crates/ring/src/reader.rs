@@ -1,32 +1,62 @@
-//! The reading side of one CPU's buffer, the same for both protocols.
+//! The reading side of one CPU's buffer, the same for all protocols and both modes.
 //!
-//! Everything between `tail` (where this reader is) and `head` is stable: writers reuse a sub-buffer only after the
-//! reader has released it by counting `consumed` up. A [`Chunk`] is a stretch of whole events inside one sub-buffer,
-//! to be written elsewhere straight from shared memory.
+//! A [`Chunk`] is a stretch of whole events inside one sub-buffer, to be written elsewhere straight from shared memory.
+//! [`Reader::next`] is the papers' ReadGetSubbuf (002, Algorithm 6) and [`Reader::release`] its ReadPutSubbuf
+//! (Algorithm 7), both refined to parts of a sub-buffer.
+//!
+//! In discard mode everything between the reader's position and `head` is stable: writers reuse a sub-buffer only after
+//! the reader has moved `consumed` past it. In overwrite mode the reader takes a sub-buffer out of the ring before it
+//! reads (`exchange`), and counts those that writers were faster with. [`Reader::give_back`] puts one into the ring again, for
+//! snapshots that overlap.
 //!
 //! The words that say where events end come from processes that may be hostile or damaged: each is copied once and
-//! checked. What fails a check is skipped as [`Damaged`], a whole sub-buffer at most, and reading goes on behind it.
+//! checked (`check`). What fails a check is skipped as [`Damaged`], a whole sub-buffer at most, and reading goes on behind
+//! it.
 
-use core::sync::atomic::Ordering::*;
+mod check;
+mod exchange;
 
-use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
-use tracewing_abi::region::{Protocol, SUB_BUFFER_HEADER};
+use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 
 use crate::Cpu;
+use crate::sync::Ordering::*;
 
-/// Reads one CPU's buffer from its beginning on.
+/// Reads one CPU's buffer.
 pub struct Reader {
     cpu: Cpu,
     protocol: Protocol,
-    /// Position up to which everything has been released or skipped.
-    tail: u64,
-    /// Full stamp that no event behind `tail` is below.
+    origin: u64,
+    /// Number of the sub-buffer that is read, or will be.
+    sequence: u64,
+    /// Bytes of it that were released or skipped.
+    at: usize,
+    /// Whether its header has been looked at.
+    is_entered: bool,
+    /// Overwrite mode: the data's sub-buffer that is the reader's.
+    spare: usize,
+    /// The one that the ring got for it, while a chunk is out.
+    lent: usize,
+    /// Full stamp that no event from here on is below.
     last: u64,
     /// Loss count to carry forward, so that it never goes backwards.
     lost: u64,
+    /// Bytes of events in front of the reader's position, as the writers count them.
+    before: u64,
+    /// Sub-buffers skipped since the last one that was read.
+    skipped: u64,
+    overwritten: Overwritten,
 }
 
-/// A stretch of whole events in shared memory, valid until it is released.
+/// What was overwritten before it could be read, cumulative.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Overwritten {
+    /// Sub-buffers of which at least a part was not read.
+    pub sub_buffers: u64,
+    /// Bytes of events in them that were not read.
+    pub bytes: u64,
+}
+
+/// A stretch of whole events in shared memory, valid until it is released or given back.
 #[derive(Debug)]
 pub struct Chunk {
     /// First byte of the first event.
@@ -39,7 +69,15 @@ pub struct Chunk {
     pub end: u64,
     /// Events lost on this CPU before the chunk's last event, cumulative.
     pub lost: u64,
-    next_tail: u64,
+    /// What was overwritten in front of the chunk.
+    pub overwritten: Overwritten,
+    /// Where the bytes lie in the data.
+    physical: usize,
+    at: usize,
+    /// Whether the sub-buffer ends with the chunk.
+    is_last: bool,
+    /// Whether it was taken out of the ring.
+    is_taken: bool,
 }
 
 /// A stretch of a buffer that cannot be read: its words contradict each other.
@@ -69,22 +107,99 @@ pub struct Unfinished {
     pub bytes: u64,
 }
 
-/// What a sub-buffer's words say about the stretch that can be read.
-struct Extent {
+/// What there is to read (002, Algorithm 5: READPOLL).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Readiness {
+    /// No full sub-buffer.
+    Nothing,
+    /// At least one.
+    Ready,
+    /// The writers are in the last one that they may use: in discard mode they lose events soon, in overwrite mode the
+    /// reader.
+    Urgent,
+}
+
+/// How far the writers are.
+struct Ahead {
+    head: u64,
+    /// Sub-buffers between the reader's and theirs.
+    sub_buffers: i64,
+    /// Bytes of the reader's sub-buffer that are committed: all of those in front of `head`, with protocol `Publish`.
+    committed: u64,
+}
+
+/// A copy of a sub-buffer's header.
+struct Header {
+    number: u64,
+    begin: u64,
     end: u64,
+    used: u64,
+    lost: u64,
+    before: u64,
+}
+
+/// How far the current sub-buffer can be read.
+struct Extent {
+    header: Header,
+    /// The data's sub-buffer that it is.
+    physical: usize,
+    /// Offset behind the last byte of events.
+    end: usize,
+    /// Whether that is the sub-buffer's last.
     whole: bool,
+    is_taken: bool,
+}
+
+enum Found {
+    Extent(Extent),
+    /// Nothing to read yet.
+    Nothing,
+    /// Writers were faster.
+    Overwritten,
 }
 
 impl Reader {
-    pub(crate) fn new(cpu: Cpu, protocol: Protocol) -> Self {
-        Self { cpu, protocol, tail: 0, last: 0, lost: 0 }
+    pub(crate) fn new(cpu: Cpu, protocol: Protocol, origin: u64) -> Self {
+        let geometry = cpu.geometry();
+        let consumed = cpu.control().consumed.load(Acquire); // with the release in `release` of an earlier reader
+        let spare = exchange::spare(&cpu);
+        Self {
+            cpu,
+            protocol,
+            origin,
+            sequence: geometry.sequence(consumed),
+            at: geometry.at(consumed),
+            is_entered: false,
+            spare,
+            lent: spare,
+            last: 0,
+            lost: 0,
+            before: 0,
+            skipped: 0,
+            overwritten: Overwritten::default(),
+        }
     }
 
-    /// Bytes written and not yet released, an upper bound; one load. Comparing it with the buffer's size tells how
+    /// Bytes written and not yet released, an upper bound; one load. Comparing it with the buffer's capacity tells how
     /// much time the reader has.
     pub fn waiting(&self) -> usize {
+        let geometry = self.cpu.geometry();
         let head = self.cpu.control().head.load(Relaxed);
-        (head.saturating_sub(self.tail)).min(self.cpu.geometry().data_bytes() as u64) as usize
+        let ahead = geometry.distance(self.sequence, geometry.sequence(head));
+        let bytes = ahead.saturating_mul(geometry.sub_buffer_bytes() as i64);
+        let bytes = bytes.saturating_add(geometry.at(head) as i64).saturating_sub(self.at as i64);
+        bytes.clamp(0, geometry.capacity() as i64) as usize
+    }
+
+    /// Whether there is a full sub-buffer, and whether it is urgent to read; one load.
+    pub fn poll(&self) -> Readiness {
+        let geometry = self.cpu.geometry();
+        let head = self.cpu.control().head.load(Relaxed);
+        match geometry.distance(self.sequence, geometry.sequence(head)) {
+            ..=0 => Readiness::Nothing,
+            ahead if ahead + 1 < geometry.sub_buffers() as i64 => Readiness::Ready,
+            _ => Readiness::Urgent,
+        }
     }
 
     /// The next stretch: what is left of the oldest full sub-buffer; or, with `partial`, what the current one holds so
@@ -95,37 +210,78 @@ impl Reader {
     /// behind it.
     pub fn next(&mut self, partial: bool) -> Result<Option<Chunk>, Damaged> {
         // A round that gives nothing leaves a sub-buffer behind. Not for ever, since writers go on meanwhile.
-        for _ in 0..=self.cpu.geometry().sub_buffers() {
-            let Some(extent) = self.extent(partial)? else { return Ok(None) };
-            let sequence = self.sequence();
-            let first = self.start_of(sequence) + SUB_BUFFER_HEADER as u64;
-            if self.tail < first {
-                self.enter(sequence, first, &extent)?;
+        for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
+            let Some(ahead) = self.ahead()? else { return Ok(None) };
+            let found = match self.cpu.geometry().mode() {
+                Mode::Discard => self.find(&ahead, partial)?,
+                Mode::Overwrite => self.take(&ahead, partial)?,
+            };
+            let extent = match found {
+                Found::Extent(extent) => extent,
+                Found::Nothing => return Ok(None),
+                Found::Overwritten => {
+                    self.skipped += 1;
+                    self.step();
+                    continue;
+                }
+            };
+            if !self.is_entered {
+                self.enter(&extent)?;
             }
-            if extent.end > self.tail {
-                return self.chunk(extent).map(Some);
+            if extent.end > self.at {
+                return self.chunk(&extent).map(Some);
             }
             if !extent.whole {
                 return Ok(None);
             }
-            self.leave(sequence); // all of it was read in parts
+            self.leave(&extent); // all of it was read in parts
         }
         Ok(None)
     }
 
-    /// Gives a stretch back: writers may use its sub-buffer again once it was the last of it.
+    /// Gives a stretch up: writers may use its sub-buffer again once it was the last of it.
     pub fn release(&mut self, chunk: Chunk) {
-        let sequence = self.sequence();
-        self.tail = chunk.next_tail;
-        self.last = chunk.end;
-        self.lost = chunk.lost;
-        if self.sequence() != sequence {
-            self.give_back(sequence);
+        self.pass(&chunk);
+        if chunk.is_taken {
+            self.disown(chunk.physical);
+        }
+        self.publish_position();
+    }
+
+    /// In overwrite mode, in place of [`Reader::release`]: the stretch stays in the ring, where a reader that goes back
+    /// finds it again unless writers need its place first.
+    pub fn give_back(&mut self, chunk: Chunk) {
+        self.pass(&chunk);
+        if chunk.is_taken {
+            self.put_back(chunk.physical);
         }
     }
 
-    /// For a `Smp` buffer whose process has died, when [`Reader::next`] with `partial` gives nothing more: reads what
-    /// lies in front of the first uncommitted event, skips the rest of that sub-buffer, and says what was lost. `None`
+    /// In overwrite mode: goes back to the oldest sub-buffer that is still in the ring, for a snapshot. What came before it
+    /// counts as overwritten.
+    pub fn rewind(&mut self) {
+        let geometry = self.cpu.geometry();
+        let newest = geometry.sequence(self.cpu.control().head.load(Acquire)); // as in `ahead`
+        let kept = geometry.sub_buffers() as i64 - 1;
+        let written = geometry.distance(self.origin, newest);
+        self.sequence = match written {
+            0.. if written <= kept => self.origin,
+            _ => geometry.later(newest, kept.wrapping_neg() as u64),
+        };
+        (self.at, self.is_entered) = (0, false);
+        (self.last, self.lost, self.before) = (0, 0, 0);
+        self.overwritten = Overwritten::default();
+        self.skipped = geometry.distance(self.origin, self.sequence).max(0) as u64;
+    }
+
+    /// What was overwritten in front of the reader's position, as far as it knows.
+    pub fn overwritten(&self) -> Overwritten {
+        let sub_buffers = self.overwritten.sub_buffers + self.skipped;
+        Overwritten { sub_buffers, ..self.overwritten }
+    }
+
+    /// For a `Smp` or `Local` buffer whose writers are dead, when [`Reader::next`] with `partial` gives nothing more: reads
+    /// what was committed in front of the first gap, skips the rest of that sub-buffer, and says what was lost. `None`
     /// when nothing is left in the buffer.
     ///
     /// Call it until it gives `None`, releasing each chunk.
@@ -134,218 +290,74 @@ impl Reader {
     /// As [`Reader::next`].
     pub fn finalise(&mut self) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
         // As in `next`: a round that gives nothing leaves a sub-buffer behind.
-        for _ in 0..=self.cpu.geometry().sub_buffers() {
-            let head = self.checked_head()?;
-            let sequence = self.sequence();
-            let start = self.start_of(sequence);
-            let end = head.min(start + self.bytes());
-            if end <= self.tail || end <= start + SUB_BUFFER_HEADER as u64 {
+        for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
+            if let Some(chunk) = self.next(true)? {
+                return Ok(Some(Ok(chunk)));
+            }
+            let Some(ahead) = self.ahead()? else { return Ok(None) };
+            if let Some(left) = self.left_by_the_dead(&ahead)? {
+                return Ok(Some(left));
+            }
+            if ahead.sub_buffers == 0 {
                 return Ok(None);
-            }
-            self.tail = self.tail.max(start + SUB_BUFFER_HEADER as u64);
-            let cpu = self.cpu;
-            let header = cpu.sub_buffer(sequence);
-            let opened = header.sequence.load(Acquire) == sequence + 1; // with the writer's release in `open`
-            if opened {
-                self.last = self.last.max(header.begin.load(Relaxed));
-                self.lost = self.lost.max(header.lost.load(Relaxed));
-                if let Some(chunk) = self.walk(end, true)? {
-                    return Ok(Some(Ok(chunk)));
-                }
-            }
-            let bytes = end - self.tail;
-            // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
-            let empty_rest = opened && header.used.load(Relaxed) == self.tail - start;
-            self.tail = start + self.bytes();
-            self.give_back(sequence);
-            if !empty_rest {
-                return Ok(Some(Err(Unfinished { after: self.last, bytes })));
             }
         }
         Ok(None)
     }
 
-    fn bytes(&self) -> u64 {
-        self.cpu.geometry().sub_buffer_bytes() as u64
-    }
-
-    /// The number of the sub-buffer that `tail` is in.
-    fn sequence(&self) -> u64 {
-        self.tail / self.bytes()
-    }
-
-    fn start_of(&self, sequence: u64) -> u64 {
-        sequence * self.bytes()
-    }
-
-    /// `head`, which can lie no further ahead than writers could have got. (One that lies behind `tail` gives nothing to
-    /// read.)
-    fn checked_head(&mut self) -> Result<u64, Damaged> {
-        // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (`Smp`).
-        let head = self.cpu.control().head.load(Acquire);
-        let limit = self.start_of(self.sequence()) + self.cpu.geometry().data_bytes() as u64;
-        if head > limit {
-            return Err(Damaged { bytes: 0, cause: "write position outside the buffer" });
-        }
-        Ok(head)
-    }
-
-    /// How far the sub-buffer at `tail` can be read.
-    fn extent(&mut self, partial: bool) -> Result<Option<Extent>, Damaged> {
-        let sequence = self.sequence();
-        let start = self.start_of(sequence);
-        let index = sequence as usize & (self.cpu.geometry().sub_buffers() - 1);
-        // Acquire, with the release add in `smp::commit`. Loaded before `head`: when it equals what `head` says was
-        // reserved, nothing below `head` is uncommitted.
-        let committed = self.cpu.control().committed[index].load(Acquire);
-        let head = self.checked_head()?;
-        let full = head >= start + self.bytes();
-        if !full && (!partial || head <= start + SUB_BUFFER_HEADER as u64) {
-            return Ok(None);
-        }
-        if self.protocol == Protocol::Smp {
-            let lap = sequence / self.cpu.geometry().sub_buffers() as u64;
-            let reserved = (head - start).min(self.bytes());
-            if committed != lap * self.bytes() + reserved {
-                return Ok(None);
-            }
-        }
-        if !full {
-            return Ok(Some(Extent { end: head, whole: false }));
-        }
-        let used = self.cpu.sub_buffer(sequence).used.load(Relaxed); // visible since `head`, or `committed`, is
-        if !(SUB_BUFFER_HEADER as u64..=self.bytes()).contains(&used) || start + used < self.tail {
-            return Err(self.skip(sequence, "sub-buffer with an impossible size"));
-        }
-        Ok(Some(Extent { end: start + used, whole: true }))
-    }
-
-    /// Begins with a new sub-buffer: checks and takes over what its header says.
-    fn enter(&mut self, sequence: u64, first: u64, extent: &Extent) -> Result<(), Damaged> {
-        let header = self.cpu.sub_buffer(sequence);
-        let number = header.sequence.load(Acquire); // with the writer's release in `smp::open`
-        let (begin, end) = (header.begin.load(Relaxed), header.end.load(Relaxed));
-        let lost = header.lost.load(Relaxed);
-        if number != sequence.wrapping_add(1) {
-            return Err(self.skip(sequence, "sub-buffer with a foreign number"));
-        }
-        if begin < self.last || extent.whole && end < begin {
-            return Err(self.skip(sequence, "sub-buffer whose time goes backwards"));
-        }
-        self.tail = first;
-        self.last = begin;
-        self.lost = self.lost.max(lost);
-        Ok(())
-    }
-
-    fn chunk(&mut self, extent: Extent) -> Result<Chunk, Damaged> {
-        let sequence = self.sequence();
-        if !extent.whole {
-            return match self.walk(extent.end, false)? {
-                Some(chunk) => Ok(chunk),
-                None => Err(self.skip_to(extent.end, "space without events")),
-            };
-        }
-        let end = self.cpu.sub_buffer(sequence).end.load(Relaxed);
-        let first = self.event(self.tail, extent.end, self.last);
-        match first {
-            Some((_, begin)) if begin <= end => Ok(Chunk {
-                start: self.cpu.data(self.tail),
-                len: (extent.end - self.tail) as usize,
-                begin,
-                end,
-                lost: self.lost,
-                next_tail: self.start_of(sequence) + self.bytes(),
-            }),
-            _ => Err(self.skip(sequence, "sub-buffer that begins with no event")),
+    /// Moves the reader behind a chunk.
+    fn pass(&mut self, chunk: &Chunk) {
+        self.last = chunk.end;
+        self.lost = chunk.lost;
+        self.before = self.before.wrapping_add(chunk.len as u64);
+        if chunk.is_last {
+            self.step();
+        } else {
+            self.at = chunk.at + chunk.len;
         }
     }
 
-    /// The stretch of events from `tail` to `limit`, found by walking over their lengths; with `marked`, to the first
-    /// zero word. `None` when there is no event.
-    fn walk(&mut self, limit: u64, marked: bool) -> Result<Option<Chunk>, Damaged> {
-        let (mut at, mut last, mut begin) = (self.tail, self.last, None);
-        while at < limit {
-            let Some((length, stamp)) = self.event(at, limit, last) else {
-                if marked {
-                    break;
-                }
-                return Err(self.skip_to(limit, "event with an impossible length or stamp"));
-            };
-            begin.get_or_insert(stamp);
-            (at, last) = (at + length, stamp);
+    /// Moves the reader to the next sub-buffer.
+    fn step(&mut self) {
+        self.sequence = self.cpu.geometry().later(self.sequence, 1);
+        (self.at, self.is_entered) = (0, false);
+    }
+
+    fn leave(&mut self, extent: &Extent) {
+        self.last = self.last.max(extent.header.end);
+        self.step();
+        if extent.is_taken {
+            self.put_back(extent.physical);
         }
-        Ok(begin.map(|begin| Chunk {
-            start: self.cpu.data(self.tail),
-            len: (at - self.tail) as usize,
-            begin,
-            end: last,
-            lost: self.lost,
-            next_tail: at,
-        }))
+        self.publish_position();
     }
 
-    /// Length and full stamp of the event at `at`, if its words make sense there.
-    fn event(&self, at: u64, limit: u64, last: u64) -> Option<(u64, u64)> {
-        let room = limit - at;
-        if room < (HEADER + CONTEXT) as u64 {
-            return None;
+    /// Lets the writers, and a reader that comes after this one, know how far it is.
+    fn publish_position(&mut self) {
+        let position = self.cpu.geometry().position(self.sequence, 0, self.at);
+        // Release, with the acquire load in `Cpu::claim`: all accesses to what is given up come first.
+        self.cpu.control().consumed.store(position, Release);
+    }
+
+    fn skip(&mut self, extent: &Extent, cause: &'static str) -> Damaged {
+        let bytes = self.cpu.geometry().sub_buffer_bytes() - self.at;
+        self.step();
+        if extent.is_taken {
+            self.disown(extent.physical);
         }
-        let word = self.word(at);
-        let (low, id, length) = split_header_word(word);
-        let length = u64::from(length);
-        let header = if id == EXTENDED_ID { EXTENDED_HEADER } else { HEADER };
-        if length < (header + CONTEXT) as u64 || length > room {
-            return None;
-        }
-        let stamp = if id == EXTENDED_ID { self.word(at + HEADER as u64) } else { extend_stamp(last, low) };
-        (stamp >= last).then_some((length, stamp))
+        self.publish_position();
+        Damaged { bytes: bytes as u64, cause }
     }
 
-    /// Eight bytes of the buffer, copied once.
-    fn word(&self, at: u64) -> u64 {
-        let mut bytes = [0; 8];
-        for (i, byte) in bytes.iter_mut().enumerate() {
-            // SAFETY: `data` gives an address inside the CPU's data for any position. Volatile: another process may
-            // change the byte, and the copy is what is checked and used.
-            *byte = unsafe { self.cpu.data(at + i as u64).read_volatile() };
-        }
-        u64::from_le_bytes(bytes)
-    }
-
-    fn leave(&mut self, sequence: u64) {
-        let end = self.cpu.sub_buffer(sequence).end.load(Relaxed);
-        self.last = self.last.max(end);
-        self.tail = self.start_of(sequence) + self.bytes();
-        self.give_back(sequence);
-    }
-
-    fn skip(&mut self, sequence: u64, cause: &'static str) -> Damaged {
-        let end = self.start_of(sequence) + self.bytes();
-        let bytes = end - self.tail;
-        self.tail = end;
-        self.give_back(sequence);
-        Damaged { bytes, cause }
-    }
-
-    fn skip_to(&mut self, position: u64, cause: &'static str) -> Damaged {
-        let bytes = position - self.tail;
-        self.tail = position;
-        Damaged { bytes, cause }
-    }
-
-    /// Hands sub-buffer `sequence` back to the writers.
-    fn give_back(&mut self, sequence: u64) {
-        if self.protocol == Protocol::Smp {
-            let bytes = self.cpu.geometry().sub_buffer_bytes();
-            // SAFETY: `bytes` bytes from a sub-buffer's start on lie in the CPU's data; writers do not touch them
-            // before `consumed` says so.
-            unsafe { self.cpu.data(self.start_of(sequence)).write_bytes(0, bytes) };
-        }
-        // Release, with the acquire loads of writers that open the sub-buffer: all accesses above come first.
-        self.cpu.control().consumed.store(sequence.wrapping_add(1), Release);
+    fn skip_to(&mut self, end: usize, cause: &'static str) -> Damaged {
+        let bytes = end - self.at;
+        self.at = end;
+        Damaged { bytes: bytes as u64, cause }
     }
 }
 
 // SAFETY: the reader's own words are plain; the buffer is shared between processes anyway.
 unsafe impl Send for Reader {}
+
+/// First offset at which an event can lie.
+const FIRST: usize = SUB_BUFFER_HEADER;

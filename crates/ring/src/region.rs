@@ -1,135 +1,43 @@
-//! A mapped buffer region: finding its parts.
+//! A buffer region and one CPU's buffer in it: finding the parts.
 //!
 //! The region is shared with other processes, hostile ones among them. Its shape is checked and copied once, when the
-//! region is attached; later nothing but the atomics of its control pages is read from it, each with its own check.
+//! region is attached; later nothing but the atomics of its control pages is read from it, each with its own check. An
+//! index or offset from shared memory is masked, so that it cannot lead out of its CPU's data.
+//!
+//! `mapped` is the region as it ships, a mapping; `modelled` the one that the model checker runs, made of its atomics.
 
-use core::ptr::NonNull;
-use core::sync::atomic::Ordering::*;
+#[cfg(not(loom))]
+mod mapped;
+#[cfg(loom)]
+mod modelled;
 
-use tracewing_abi::region::{
-    Clock, CpuControl, Geometry, Loss, MAGIC, PAGE, Protocol, RegionHeader, STATE_CLOSED, STATE_OPEN,
-    SubBufferHeader, VERSION,
-};
+use tracewing_abi::region::{Loss, Mode, Reference, TableEntry};
+
+#[cfg(not(loom))]
+pub use mapped::{Cpu, Region};
+#[cfg(loom)]
+pub use modelled::{Cpu, Region};
 
 use crate::Reader;
+use crate::sync::Ordering::*;
+use crate::sync::fence;
 
-/// A handle on a mapped region; copies refer to the same memory.
-#[derive(Clone, Copy, Debug)]
-pub struct Region {
-    base: NonNull<u8>,
-    geometry: Geometry,
-    protocol: Protocol,
-    clock: Clock,
+/// Attempts to claim a table entry. A failure means that the reader has exchanged the entry's sub-buffer meanwhile,
+/// which it does at most twice a lap.
+const CLAIM_ATTEMPTS: u32 = 8;
+
+/// Whether a writer may open a sub-buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Claim {
+    /// It may; the sub-buffer of the data that has this index.
+    Granted(usize),
+    /// The reader has not released it.
+    Full,
+    /// The number is an old one: others were faster.
+    Stale,
 }
 
-// SAFETY: the memory is shared between processes anyway; everything in it that changes is atomic or is reached
-// through raw pointers under the rules of the protocols.
-unsafe impl Send for Region {}
-// SAFETY: as above.
-unsafe impl Sync for Region {}
-
 impl Region {
-    /// Lays a region out in fresh memory.
-    ///
-    /// # Safety
-    /// 1. `base` begins a mapping of `geometry.size()` zero bytes, aligned to a page, readable and writable.
-    /// 2. The mapping stays as long as any copy of the handle, and any [`Reader`], is used.
-    /// 3. Nobody else uses it yet.
-    pub unsafe fn create(
-        base: NonNull<u8>,
-        geometry: Geometry,
-        protocol: Protocol,
-        clock: Clock,
-        recording: [u8; 16],
-    ) -> Self {
-        let header = RegionHeader {
-            magic: MAGIC,
-            version: VERSION,
-            protocol: protocol as u32,
-            cpus: geometry.cpus() as u32,
-            sub_buffers: geometry.sub_buffers() as u32,
-            sub_buffer_bytes: geometry.sub_buffer_bytes() as u32,
-            clock: clock as u32,
-            stride: geometry.stride() as u64,
-            size: geometry.size() as u64,
-            recording,
-            state: STATE_OPEN.into(),
-        };
-        // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
-        unsafe { base.cast::<RegionHeader>().write(header) };
-        Self { base, geometry, protocol, clock }
-    }
-
-    /// A handle on a region that another process laid out.
-    ///
-    /// # Errors
-    /// The header's numbers do not describe `mapped` bytes of a region of this version.
-    ///
-    /// # Safety
-    /// 1. `base` begins a readable and writable mapping of `mapped` bytes, at least a page, aligned to a page.
-    /// 2. The mapping stays, and cannot be truncated (a sealed memfd), as long as any copy of the handle is used.
-    pub unsafe fn attach(base: NonNull<u8>, mapped: usize) -> Result<Self, &'static str> {
-        if mapped < PAGE {
-            return Err("buffer region smaller than a page");
-        }
-        // SAFETY: obligation 1; a copy, so that what is checked is what is used.
-        let header = unsafe { base.cast::<RegionHeader>().read_volatile() };
-        let geometry = Geometry::of_header(&header, mapped)?;
-        let protocol =
-            Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?;
-        let clock = Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?;
-        Ok(Self { base, geometry, protocol, clock })
-    }
-
-    /// Its shape.
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
-    /// Its writer protocol.
-    pub fn protocol(&self) -> Protocol {
-        self.protocol
-    }
-
-    /// The clock of its time stamps.
-    pub fn clock(&self) -> Clock {
-        self.clock
-    }
-
-    /// Where the mapping begins.
-    pub fn base(&self) -> NonNull<u8> {
-        self.base
-    }
-
-    /// Identity of the recording.
-    pub fn recording(&self) -> [u8; 16] {
-        // SAFETY: the header lies in the mapping's first page; these bytes do not change after `create`.
-        unsafe { (&raw const (*self.base.cast::<RegionHeader>().as_ptr()).recording).read_volatile() }
-    }
-
-    /// Tells all writers that nobody reads any more.
-    pub fn close(&self) {
-        self.header_state().store(STATE_CLOSED, Relaxed);
-    }
-
-    /// Whether [`Region::close`] was called, by whoever.
-    pub fn is_closed(&self) -> bool {
-        self.header_state().load(Relaxed) != STATE_OPEN
-    }
-
-    fn header_state(&self) -> &core::sync::atomic::AtomicU32 {
-        // SAFETY: the header lies in the mapping's first page; the state is only ever accessed atomically.
-        unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).state }
-    }
-
-    /// The buffer of a CPU.
-    ///
-    /// # Panics
-    /// The region has no such CPU.
-    pub fn cpu(&self, cpu: usize) -> Cpu {
-        Cpu { control: self.control_address(cpu).cast(), geometry: self.geometry }
-    }
-
     /// The CPU's loss counters, one per [`Loss`].
     ///
     /// # Panics
@@ -138,47 +46,19 @@ impl Region {
         self.cpu(cpu).lost()
     }
 
-    /// The one reader of a CPU's buffer, at the buffer's very beginning.
+    /// The one reader of a CPU's buffer, behind what earlier readers have released.
     ///
     /// # Safety
-    /// The buffer gets no second reader, in this process or another, for as long as the region lives.
+    /// The buffer has no other reader, in this process or another, for as long as this one lives.
     ///
     /// # Panics
     /// The region has no such CPU.
     pub unsafe fn reader(&self, cpu: usize) -> Reader {
-        Reader::new(self.cpu(cpu), self.protocol)
-    }
-
-    pub(crate) fn control_address(&self, cpu: usize) -> *mut u8 {
-        assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
-        // SAFETY: the geometry was checked against the mapping's size, so the offset lies within it.
-        unsafe { self.base.as_ptr().add(self.geometry.control_offset(cpu)) }
+        Reader::new(self.cpu(cpu), self.protocol(), self.origin())
     }
 }
-
-/// One CPU's buffer in a region.
-#[derive(Clone, Copy)]
-pub struct Cpu {
-    control: *mut CpuControl,
-    geometry: Geometry,
-}
-
-// SAFETY: as for `Region`.
-unsafe impl Send for Cpu {}
 
 impl Cpu {
-    /// Its shape.
-    pub fn geometry(&self) -> Geometry {
-        self.geometry
-    }
-
-    /// The words that writers and the reader change.
-    pub fn control(&self) -> &CpuControl {
-        // SAFETY: `Region::control_address` gives pages inside the mapping, which outlives the handle (obligation of
-        // `Region::create` and `Region::attach`); `CpuControl` consists of atomics and padding.
-        unsafe { &*self.control }
-    }
-
     /// Counts a lost event.
     pub fn count_loss(&self, loss: Loss) {
         self.control().lost[loss as usize].fetch_add(1, Relaxed);
@@ -194,18 +74,71 @@ impl Cpu {
         self.lost().into_iter().fold(0, u64::wrapping_add)
     }
 
-    /// The header of the sub-buffer with this number.
-    pub fn sub_buffer(&self, sequence: u64) -> &SubBufferHeader {
-        let bytes = self.geometry.sub_buffer_bytes();
-        // SAFETY: `data` takes any position to an address inside the CPU's data; sub-buffers are multiples of 256
-        // bytes, so the header fits and is aligned. It consists of atomics.
-        unsafe { &*self.data(sequence.wrapping_mul(bytes as u64)).cast() }
+    /// The table's entry for a sub-buffer number.
+    pub(crate) fn entry(&self, sequence: u64) -> &TableEntry {
+        &self.control().table[self.geometry().entry(sequence)]
     }
 
-    /// The address of a position's byte.
-    pub fn data(&self, position: u64) -> *mut u8 {
-        let offset = position as usize & (self.geometry.data_bytes() - 1);
-        // SAFETY: the data begin one page after the control page and are `data_bytes` long, inside the mapping.
-        unsafe { self.control.cast::<u8>().add(PAGE + offset) }
+    /// Which sub-buffer of the data belongs to number `sequence`, as far as the table says.
+    pub(crate) fn reference(&self, sequence: u64) -> Reference {
+        match self.geometry().mode() {
+            Mode::Discard => Reference { sequence, physical: self.geometry().entry(sequence) },
+            // Acquire, with the compare-and-swaps of `claim` and of the reader's exchange.
+            Mode::Overwrite => Reference::unpack(self.entry(sequence).reference.load(Acquire)),
+        }
+    }
+
+    /// Before a writer opens sub-buffer `next`. In discard mode the reader must have released it: the negation of Buffer
+    /// Full (002, Equation 1). In overwrite mode the writer takes it away from the reader, which the paper calls pushing
+    /// the reader: whoever comes first changes the entry's number from the last lap's to `next`. Everybody may come, at any
+    /// time and on any CPU, since numbers only grow; whoever is killed right after has taken away a sub-buffer that would
+    /// have been next anyway.
+    pub(crate) fn claim(&self, next: u64) -> Claim {
+        let geometry = self.geometry();
+        let slots = geometry.sub_buffers() as u64;
+        if geometry.mode() == Mode::Discard {
+            // Acquire, with the release store in `Reader::release`: the reader's last access to the sub-buffer came before.
+            let consumed = geometry.sequence(self.control().consumed.load(Acquire));
+            // Below 0: the reader is past it, so others have opened it long ago; the writer finds out.
+            let full = geometry.distance(consumed, next) >= slots as i64;
+            return if full { Claim::Full } else { Claim::Granted(geometry.entry(next)) };
+        }
+        let entry = &self.entry(next).reference;
+        for _ in 0..CLAIM_ATTEMPTS {
+            let word = entry.load(Acquire); // with the reader's exchange: it has left what it gave
+            let old = Reference::unpack(word);
+            if old.sequence == next {
+                return Claim::Granted(old.physical);
+            }
+            if old.sequence != geometry.later(next, slots.wrapping_neg()) {
+                return Claim::Stale;
+            }
+            let new = Reference { sequence: next, ..old }.pack();
+            // Release, with the reader's exchange, which fails from now on.
+            if entry.compare_exchange(word, new, AcqRel, Relaxed).is_ok() {
+                // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte that is written from now on sees
+                // the new number.
+                fence(Release);
+                return Claim::Granted(old.physical);
+            }
+        }
+        Claim::Stale
+    }
+
+    /// Lays out an unused buffer whose first sub-buffer is to have number `origin`: nothing is written, nothing to be read,
+    /// and the table is as if the lap before had just been read.
+    pub(crate) fn prepare(&self, origin: u64) {
+        let (geometry, control) = (self.geometry(), self.control());
+        let slots = geometry.sub_buffers() as u64;
+        control.head.store(geometry.position(origin, geometry.entry(origin), 0), Relaxed);
+        control.consumed.store(geometry.position(origin, 0, 0), Relaxed);
+        for sequence in (0..slots).map(|slot| geometry.later(origin, slot)) {
+            let entry = self.entry(sequence);
+            let last_lap = geometry.later(sequence, slots.wrapping_neg());
+            let reference = Reference { sequence: last_lap, physical: geometry.entry(sequence) };
+            entry.reference.store(reference.pack(), Relaxed);
+            entry.committed.store(geometry.commit_count(sequence), Relaxed);
+            entry.commit_seq.store(geometry.commit_count(sequence), Relaxed);
+        }
     }
 }

@@ -2,7 +2,7 @@
 //! crate's own code on them (see [`tracewing_abi::atomic`]).
 
 pub(crate) use tracewing_abi::atomic;
-pub(crate) use tracewing_abi::atomic::{AtomicI32, AtomicU32, AtomicU64, fence};
+pub(crate) use tracewing_abi::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;

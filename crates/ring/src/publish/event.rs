@@ -3,7 +3,7 @@
 use core::arch::asm;
 
 use tracewing_abi::event::{CONTEXT, HEADER, header_word};
-use tracewing_abi::region::PAGE;
+use tracewing_abi::region::CONTROL;
 
 use super::{ATTEMPTS, CPU_ID, RSEQ_CS, sequence};
 use crate::attachment::Attachment;
@@ -69,34 +69,34 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
                 "and {u}, [{at} + {SUB_BUFFER_BITS}]",
                 "shl rdx, 32",
                 "or rdx, rax",
-                "sub rdx, [{cpu} + {u} + {PAGE}]",
+                "sub rdx, [{cpu} + {u} + {CONTROL}]",
                 "shr rdx, 32",
                 "jnz 7f",
                 // Header, thread, payload.
                 "or rax, {word}",
                 "add {t}, {cpu}",
-                "mov [{t} + {PAGE}], rax",
+                "mov [{t} + {CONTROL}], rax",
                 "mov eax, fs:[{thread} + {MARK_TID}]",
-                "mov [{t} + {PAGE} + 8], eax",
+                "mov [{t} + {CONTROL} + 8], eax",
                 ".set .Lat, 0",
                 ".rept {LEN} / 8",
                 "mov rax, [{payload} + .Lat]",
-                "mov [{t} + {PAGE} + 12 + .Lat], rax",
+                "mov [{t} + {CONTROL} + 12 + .Lat], rax",
                 ".set .Lat, .Lat + 8",
                 ".endr",
                 ".if {LEN} & 4",
                 "mov eax, [{payload} + .Lat]",
-                "mov [{t} + {PAGE} + 12 + .Lat], eax",
+                "mov [{t} + {CONTROL} + 12 + .Lat], eax",
                 ".set .Lat, .Lat + 4",
                 ".endif",
                 ".if {LEN} & 2",
                 "mov ax, [{payload} + .Lat]",
-                "mov [{t} + {PAGE} + 12 + .Lat], ax",
+                "mov [{t} + {CONTROL} + 12 + .Lat], ax",
                 ".set .Lat, .Lat + 2",
                 ".endif",
                 ".if {LEN} & 1",
                 "mov al, [{payload} + .Lat]",
-                "mov [{t} + {PAGE} + 12 + .Lat], al",
+                "mov [{t} + {CONTROL} + 12 + .Lat], al",
                 ".endif",
                 "add {head}, {LENGTH}",
                 // Still armed? Not after a uprobe or a debugger ran one of these instructions elsewhere.
@@ -138,7 +138,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             DATA_MASK = const Attachment::DATA_MASK,
             RSEQ_CS = const RSEQ_CS,
             CPU_ID = const CPU_ID,
-            PAGE = const PAGE,
+            CONTROL = const CONTROL,
             ORDERED = const ORDERED as u32,
             LEN = const LEN,
             LENGTH = const HEADER + CONTEXT + LEN,

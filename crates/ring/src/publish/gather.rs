@@ -3,7 +3,7 @@
 use core::arch::asm;
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
-use tracewing_abi::region::PAGE;
+use tracewing_abi::region::CONTROL;
 
 use super::{ATTEMPTS, CPU_ID, Destination, Outcome, RSEQ_CS, sequence};
 use crate::attachment::Attachment;
@@ -99,8 +99,8 @@ pub unsafe fn gather<const ORDERED: bool>(
                 "shl rdx, 32",
                 "or rdx, rax",
                 "add {t}, {base}",
-                "add {t}, {PAGE}",
-                "mov rsi, [{base} + rdi + {PAGE}]",
+                "add {t}, {CONTROL}",
+                "mov rsi, [{base} + rdi + {CONTROL}]",
                 // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's begin.
                 "cmp qword ptr [{request} + {R_HEADER}], {HEADER}",
                 "jne 20f",
@@ -213,7 +213,7 @@ pub unsafe fn gather<const ORDERED: bool>(
             DATA_MASK = const Attachment::DATA_MASK,
             RSEQ_CS = const RSEQ_CS,
             CPU_ID = const CPU_ID,
-            PAGE = const PAGE,
+            CONTROL = const CONTROL,
             HEADER = const HEADER,
             R_KEY = const core::mem::offset_of!(Request, key),
             R_WORD = const core::mem::offset_of!(Request, word),

@@ -2,13 +2,15 @@
 
 use core::arch::asm;
 use core::mem::offset_of;
-use core::sync::atomic::{AtomicU64, Ordering::*};
 
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER, SubBufferHeader};
 
 use super::{ATTEMPTS, CPU_ID, Destination, Opened, RSEQ_CS, sequence};
 use crate::Region;
 use crate::attachment::Attachment;
+use crate::region::Claim;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::*;
 
 /// Inputs that the sequence reads from memory, for want of registers.
 #[repr(C)]
@@ -23,6 +25,7 @@ struct Request {
     used: u64,
     sequence: u64,
     lost: u64,
+    before: u64,
 }
 
 const RETRY: u32 = 0;
@@ -40,32 +43,37 @@ const INTERRUPTED: u32 = 1;
 #[inline(never)]
 pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Opened {
     let buffer = region.cpu(cpu as usize);
-    let bytes = region.geometry().sub_buffer_bytes() as u64;
-    let (current, at) = (head / bytes, head % bytes);
-    let next = if at == 0 { current } else { current + 1 };
-    // Acquire, with the release store in `Reader::release`: the reader's last access to the sub-buffer that is opened
-    // here came before.
-    let consumed = buffer.control().consumed.load(Acquire);
-    // Below 0: the reader is past it, so `head` is an old one, which the sequence finds out.
-    if next.wrapping_sub(consumed) as i64 >= region.geometry().sub_buffers() as i64 {
-        buffer.count_loss(Loss::Full);
-        return Opened::Full;
-    }
+    let geometry = region.geometry();
+    let (current, used) = (geometry.sequence(head), geometry.at(head));
+    let next = if used == 0 { current } else { geometry.later(current, 1) };
+    let physical = match buffer.claim(next) {
+        Claim::Granted(physical) => physical,
+        Claim::Stale => return Opened::Retry,
+        Claim::Full => {
+            buffer.count_loss(Loss::Full);
+            return Opened::Full;
+        }
+    };
     // The very first sub-buffer has none before it to close: its own header takes those two stores, and then its
     // begin replaces nothing that anybody reads.
-    let new = buffer.sub_buffer(next);
-    let old = if at == 0 { new } else { buffer.sub_buffer(current) };
+    let new = buffer.header(physical);
+    let (old, written) = match used {
+        0 => (new, 0),
+        _ => (buffer.header(geometry.physical(head)), (used - SUB_BUFFER_HEADER) as u64),
+    };
     let request = Request {
         key: to.key,
         cpu: cpu.into(),
         head,
-        new_head: next.wrapping_mul(bytes) + SUB_BUFFER_HEADER as u64,
+        new_head: geometry.position(next, physical, SUB_BUFFER_HEADER),
         control: &raw const buffer.control().head,
         old,
         new,
-        used: at,
+        used: used as u64,
         sequence: next + 1,
         lost: buffer.lost_total(),
+        // Nobody changes it while `head` is what it was.
+        before: old.before.load(Relaxed).wrapping_add(written),
     };
     let status: u32;
     // SAFETY: the sequence reads the attachment, the task's rseq area (obligation of the caller) and `request`; it
@@ -108,6 +116,8 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
                 "mov [{t} + {SEQUENCE}], rdx",
                 "mov rdx, [{request} + {R_LOST}]",
                 "mov [{t} + {LOST}], rdx",
+                "mov rdx, [{request} + {R_BEFORE}]",
+                "mov [{t} + {BEFORE}], rdx",
                 "mov rdx, [{request} + {R_NEW_HEAD}]",
                 "lea {t}, [rip + 3b]",
                 "cmp {t}, fs:[{rseq} + {RSEQ_CS}]",
@@ -145,11 +155,13 @@ pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Ope
             R_USED = const offset_of!(Request, used),
             R_SEQUENCE = const offset_of!(Request, sequence),
             R_LOST = const offset_of!(Request, lost),
+            R_BEFORE = const offset_of!(Request, before),
             BEGIN = const offset_of!(SubBufferHeader, begin),
             END = const offset_of!(SubBufferHeader, end),
             SEQUENCE = const offset_of!(SubBufferHeader, sequence),
             USED = const offset_of!(SubBufferHeader, used),
             LOST = const offset_of!(SubBufferHeader, lost),
+            BEFORE = const offset_of!(SubBufferHeader, before),
             options(nostack),
         );
     }

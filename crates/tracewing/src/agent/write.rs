@@ -8,7 +8,8 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
-use tracewing_ring::{Segment, publish, smp, thread};
+use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::{Segment, publish, thread};
 
 use super::attach::{Joined, RSEQ_OFFSET, Visit, end, joined, process_key};
 use super::system;
@@ -97,7 +98,12 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
         Protocol::Smp => {
             let tid = if shared { announce_shared(key) } else { enter(key) };
             // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
-            let _ = unsafe { smp::write(&joined.region, cpu_of(joined), tid, id, segments) };
+            let _ = unsafe { lttng::write::<Smp>(&joined.region, cpu_of(joined), tid, id, segments) };
+            Step::Done
+        }
+        // No recorder gives such a region to threads, which migrate.
+        Protocol::Local => {
+            count_loss(joined, Loss::Unprotected);
             Step::Done
         }
     }

@@ -1,0 +1,177 @@
+//! Protocols `Smp` and `Local`: LTTng's scheme, for whoever has no restartable sequences.
+//!
+//! Source: Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for Kernel Tracing*, section
+//! 4. Space is reserved by a compare-and-swap on the write count (`CpuControl::head`) and committed by an add to the
+//! sub-buffer's commit count. A sub-buffer is complete when its commit count says that all its bytes have been committed
+//! in this lap. With protocol [`Smp`] both instructions are locked, since a thread may migrate between them; with
+//! [`Local`] they are not, since the caller stays on its CPU and only interrupts (or signal handlers, for a thread that is
+//! pinned and alone) come in between.
+//!
+//! | paper | here |
+//! |---|---|
+//! | Equation 1, Buffer Full | `Cpu::claim` |
+//! | Equation 2, Sub-buffer Ready; Equation 4, Sub-buffer Written | `Reader::is_complete`, `Reader::has_more` |
+//! | Equation 3, Fully Committed | `reserve::is_fully_committed` |
+//! | Algorithm 1, TRYRESERVESLOT; 2, RESERVESLOT; 4, FORCESWITCH | `reserve::try_reserve_slot`, `reserve_slot`, [`force_switch`] |
+//! | PUSHREADER | `Cpu::claim`: the table's entry goes to the writer, in place of the read count |
+//! | SWITCHOLDSUBBUF, SWITCHNEWSUBBUF | `reserve::switch_old_sub_buffer`, `switch_new_sub_buffer` |
+//! | ENDSWITCHCURRENT | none: an event that would end on a sub-buffer's last byte goes to the next one |
+//! | Algorithm 3, COMMITSLOT | `commit_slot` |
+//! | Algorithm 5, READPOLL; 6, READGETSUBBUF; 7, READPUTSUBBUF | [`crate::Reader::poll`], [`crate::Reader::next`], [`crate::Reader::release`] |
+//! | Algorithm 8, ASYNCWAKEUPREADERSTIMER | the owner of the reader polls by a timer of its own; writers wake nobody |
+//!
+//! Differences:
+//!
+//! - Retries are bounded ([`ATTEMPTS`]); the paper's loop is not. Nobody waits: a full buffer loses an event.
+//! - The commit count is changed with release and acquire, so Algorithm 6's inter-processor interrupts are not needed; on
+//!   x86-64 that costs nothing.
+//! - The reader may take part of a sub-buffer without forcing a switch: up to the write count, at a moment when the
+//!   commit count has caught up with it.
+//! - The commit seq follows every event that leaves no gap behind, not only the last one of a sub-buffer: it tells how far
+//!   the buffer of a dead process can be read. It is stored, not compared and swapped, since nothing else depends on it.
+//!
+//! One process writes to such a buffer: a thread that is killed between reserving and committing takes its process
+//! with it, and then the reader finalises the buffer ([`crate::Reader::finalise`]).
+//!
+//! Interleavings (W, V writers; R the reader):
+//! 1. W loads the write count; V reserves; W's compare-and-swap fails; W tries again with a new stamp. Stamps do not go
+//!    backwards in a buffer: W's was read after the count that its compare-and-swap found unchanged.
+//! 2. W's event crosses into the next sub-buffer: the one writer whose compare-and-swap does that closes the old
+//!    sub-buffer, commits its rest, and writes the new one's header. V may fill the new sub-buffer meanwhile; R does not
+//!    look at it before the header is committed.
+//! 3. R releases a sub-buffer: it stores `consumed` (release), and W loads that (acquire) before it reserves in it.
+//! 4. Overwrite mode: W is interrupted between reserving and committing, and V goes round the whole ring: V finds that W's
+//!    sub-buffer is not fully committed, and loses events until it is.
+//! 5. Overwrite mode: R exchanges a sub-buffer only when it is fully committed, so no writer is in it or will be.
+
+mod access;
+mod reserve;
+
+pub use access::{Access, Local, Smp};
+pub use reserve::{ATTEMPTS, force_switch};
+
+use reserve::{Place, commit_slot, reserve_slot};
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
+use tracewing_abi::region::Loss;
+
+use crate::{Cpu, Region, Segment};
+
+/// Space for an event, reserved: written in place, then committed. One that is dropped is committed with zeroes in the rest
+/// of its payload, since a gap would hide everything behind it.
+pub struct Slot<A: Access> {
+    buffer: Cpu,
+    place: Place,
+    /// Offset in the sub-buffer of the next byte of payload.
+    at: usize,
+    _access: core::marker::PhantomData<A>,
+}
+
+/// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp` any CPU will
+/// do; the current one is the fastest.
+///
+/// # Errors
+/// Why the event is lost; that is counted already.
+///
+/// # Panics
+/// The region has no such CPU.
+///
+/// # Safety
+/// 1. The region's protocol is that of `A`, and it stays mapped until the slot is committed or dropped.
+/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and nothing else that writes to
+///    it runs there but what interrupts the caller and ends before the caller goes on.
+#[inline]
+pub unsafe fn reserve<A: Access>(
+    region: &Region,
+    cpu: usize,
+    tid: i32,
+    id: u16,
+    payload: usize,
+) -> Result<Slot<A>, Loss> {
+    let buffer = region.cpu(cpu);
+    let reserved = if payload.saturating_add(EXTENDED_HEADER + CONTEXT) > region.geometry().largest_event() {
+        Err(Loss::TooLarge)
+    } else {
+        reserve_slot::<A>(&buffer, region.clock(), payload + CONTEXT)
+    };
+    let place = reserved.inspect_err(|loss| buffer.count_loss(*loss))?;
+    let mut slot = Slot { at: place.at, buffer, place, _access: core::marker::PhantomData };
+    let (stamp, length) = (slot.place.stamp, slot.place.length as u16);
+    if slot.place.is_extended {
+        slot.put(&header_word(stamp, EXTENDED_ID, length).to_le_bytes());
+        slot.put(&stamp.to_le_bytes());
+        slot.put(&id.to_le_bytes());
+    } else {
+        slot.put(&header_word(stamp, id, length).to_le_bytes());
+    }
+    slot.put(&tid.to_le_bytes());
+    Ok(slot)
+}
+
+/// Writes an event whose payload is the concatenation of `segments`, or counts it lost.
+///
+/// # Errors
+/// Why the event was lost; that is counted already.
+///
+/// # Panics
+/// The region has no such CPU.
+///
+/// # Safety
+/// 1. Every segment is readable.
+/// 2. Those of [`reserve`], for the length of the call.
+#[inline]
+pub unsafe fn write<A: Access>(
+    region: &Region,
+    cpu: usize,
+    tid: i32,
+    id: u16,
+    segments: &[Segment],
+) -> Result<(), Loss> {
+    // SAFETY: obligation 2.
+    let mut slot = unsafe { reserve::<A>(region, cpu, tid, id, Segment::total(segments)) }?;
+    for segment in segments {
+        // SAFETY: obligation 1; the slot is as long as all segments together.
+        unsafe { slot.put_raw(segment.start, segment.len) };
+    }
+    slot.commit();
+    Ok(())
+}
+
+impl<A: Access> Slot<A> {
+    /// Bytes of payload that are not written yet.
+    pub fn remaining(&self) -> usize {
+        self.place.at + self.place.length - self.at
+    }
+
+    /// Writes the next bytes of payload; those that do not fit are left out.
+    #[inline(always)]
+    pub fn put(&mut self, bytes: &[u8]) {
+        let len = bytes.len().min(self.remaining());
+        // SAFETY: a slice is readable, and there is room.
+        unsafe { self.put_raw(bytes.as_ptr(), len) }
+    }
+
+    /// # Safety
+    /// 1. `len` bytes from `start` are readable.
+    /// 2. `len` is at most [`Slot::remaining`].
+    #[inline(always)]
+    unsafe fn put_raw(&mut self, start: *const u8, len: usize) {
+        // SAFETY: the obligations; the slot was reserved by this caller, and lies in one sub-buffer.
+        unsafe { self.buffer.write(self.place.physical, self.at, start, len) };
+        self.at += len;
+    }
+
+    /// Commits the event. Payload that was not written is zero.
+    #[inline(always)]
+    pub fn commit(self) {}
+}
+
+impl<A: Access> Drop for Slot<A> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        while self.remaining() > 0 {
+            self.put(&[0; HEADER]);
+        }
+        let end = self.place.at + self.place.length;
+        commit_slot::<A>(&self.buffer, self.place.sequence, self.place.length, end);
+    }
+}

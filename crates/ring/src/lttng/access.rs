@@ -1,0 +1,94 @@
+//! The two instructions in which the protocols `Smp` and `Local` differ.
+
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::*;
+
+/// How writers of a buffer change its words.
+pub trait Access {
+    /// Whether the clock has to be read behind a fence: where another CPU may have moved the write count.
+    const IS_SHARED: bool;
+
+    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that whoever loads the new value sees what the
+    /// caller wrote before; acquire for the same with the old one.
+    fn replace(word: &AtomicU64, old: u64, new: u64) -> bool;
+
+    /// Adds to a word and gives the sum (the paper's localAdd). Release and acquire, as `replace`.
+    fn add(word: &AtomicU64, by: u64) -> u64;
+}
+
+/// Threads on any CPU may write to a buffer at the same time: locked instructions.
+#[derive(Debug, Clone, Copy)]
+pub enum Smp {}
+
+/// Writers of a buffer are on one CPU and nest: each instruction is whole as far as they are concerned, and the reader only
+/// loads these words. On x86-64 the lock prefix is left out; other processors have no cheaper form.
+#[derive(Debug, Clone, Copy)]
+pub enum Local {}
+
+impl Access for Smp {
+    const IS_SHARED: bool = true;
+
+    #[inline(always)]
+    fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
+        // Partners: the loads of `head` in `try_reserve_slot` and `Reader::ahead`.
+        word.compare_exchange(old, new, AcqRel, Relaxed).is_ok()
+    }
+
+    #[inline(always)]
+    fn add(word: &AtomicU64, by: u64) -> u64 {
+        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for the others.
+        word.fetch_add(by, AcqRel).wrapping_add(by)
+    }
+}
+
+#[cfg(any(loom, not(target_arch = "x86_64")))]
+impl Access for Local {
+    const IS_SHARED: bool = false;
+
+    fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
+        Smp::replace(word, old, new)
+    }
+
+    fn add(word: &AtomicU64, by: u64) -> u64 {
+        Smp::add(word, by)
+    }
+}
+
+#[cfg(all(not(loom), target_arch = "x86_64"))]
+impl Access for Local {
+    const IS_SHARED: bool = false;
+
+    #[inline(always)]
+    fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
+        let replaced: u8;
+        // SAFETY: one instruction on an atomic word. Without the lock prefix another CPU's store could come between its load
+        // and its store; there is none, by the obligations of `reserve`. x86-64 orders it as release and acquire.
+        unsafe {
+            core::arch::asm!(
+                "cmpxchg [{word}], {new}",
+                "sete {replaced}",
+                word = in(reg) word.as_ptr(),
+                new = in(reg) new,
+                replaced = out(reg_byte) replaced,
+                inout("rax") old => _,
+                options(nostack),
+            );
+        }
+        replaced != 0
+    }
+
+    #[inline(always)]
+    fn add(word: &AtomicU64, by: u64) -> u64 {
+        let before: u64;
+        // SAFETY: as in `replace`.
+        unsafe {
+            core::arch::asm!(
+                "xadd [{word}], {by}",
+                word = in(reg) word.as_ptr(),
+                by = inout(reg) by => before,
+                options(nostack),
+            );
+        }
+        before.wrapping_add(by)
+    }
+}

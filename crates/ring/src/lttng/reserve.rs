@@ -1,0 +1,178 @@
+//! Reserving and committing: the producer's algorithms of 002, section 4.3.1.
+
+use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
+use tracewing_abi::region::{Clock, Loss, Mode, SUB_BUFFER_HEADER};
+
+use super::Access;
+use crate::Cpu;
+use crate::clock::{now, now_ordered};
+use crate::region::Claim;
+use crate::sync::Ordering::*;
+use crate::sync::fence;
+
+/// Attempts to reserve before the event is counted lost: each failure means that another writer has reserved in the same
+/// buffer in between, so some writer makes progress.
+pub const ATTEMPTS: u32 = 64;
+
+/// A stretch of a sub-buffer that one writer has reserved.
+pub(super) struct Place {
+    pub(super) sequence: u64,
+    pub(super) physical: usize,
+    /// Offset of the event in the sub-buffer.
+    pub(super) at: usize,
+    pub(super) length: usize,
+    pub(super) stamp: u64,
+    pub(super) is_extended: bool,
+}
+
+/// RESERVESLOT (Algorithm 2), for `body` bytes behind the event's header.
+#[inline(always)]
+pub(super) fn reserve_slot<A: Access>(buffer: &Cpu, clock: Clock, body: usize) -> Result<Place, Loss> {
+    for _ in 0..ATTEMPTS {
+        if let Some(place) = try_reserve_slot::<A>(buffer, clock, body)? {
+            return Ok(place);
+        }
+    }
+    Err(Loss::Interrupted)
+}
+
+/// TRYRESERVESLOT (Algorithm 1) and the compare-and-swap behind it; `None` when another writer was faster.
+#[inline(always)]
+fn try_reserve_slot<A: Access>(buffer: &Cpu, clock: Clock, body: usize) -> Result<Option<Place>, Loss> {
+    let geometry = buffer.geometry();
+    // Acquire, with the compare-and-swap of whoever moved the count to this value: its stamp came before.
+    let head = buffer.control().head.load(Acquire);
+    let mut stamp = if A::IS_SHARED { now_ordered(clock) } else { now(clock) };
+    let (sequence, physical, at) = (geometry.sequence(head), geometry.physical(head), geometry.at(head));
+    // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are extended.
+    let header = buffer.header(physical);
+    let is_known = at != 0 && header.sequence.load(Acquire) == sequence + 1; // with `switch_new_sub_buffer`
+    let begin = header.begin.load(Relaxed);
+    if is_known {
+        stamp = stamp.max(begin); // the clock may have stepped back (suspend, restore)
+    }
+    let is_extended = !(is_known && stamp - begin < 1 << 32);
+    let length = body + if is_extended { EXTENDED_HEADER } else { HEADER };
+    if at == 0 || at + length >= geometry.sub_buffer_bytes() {
+        return reserve_in_next::<A>(buffer, head, stamp, body);
+    }
+    if !A::replace(&buffer.control().head, head, head + length as u64) {
+        return Ok(None);
+    }
+    // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte of this event sees that its sub-buffer was
+    // claimed, which came before the write count that the compare-and-swap found.
+    fence(Release);
+    Ok(Some(Place { sequence, physical, at, length, stamp, is_extended }))
+}
+
+/// The same where the event does not fit the current sub-buffer.
+#[cold]
+#[inline(never)]
+fn reserve_in_next<A: Access>(
+    buffer: &Cpu,
+    head: u64,
+    stamp: u64,
+    body: usize,
+) -> Result<Option<Place>, Loss> {
+    let geometry = buffer.geometry();
+    let (sequence, at) = (geometry.sequence(head), geometry.at(head));
+    let next = if at == 0 { sequence } else { geometry.later(sequence, 1) };
+    let physical = match claim(buffer, next) {
+        Claim::Granted(physical) => physical,
+        Claim::Full => return Err(Loss::Full),
+        Claim::Stale => return Ok(None),
+    };
+    let length = body + HEADER;
+    let new_head = geometry.position(next, physical, SUB_BUFFER_HEADER + length);
+    if !A::replace(&buffer.control().head, head, new_head) {
+        return Ok(None);
+    }
+    fence(Release); // as in `try_reserve_slot`
+    if at != 0 {
+        switch_old_sub_buffer::<A>(buffer, sequence, geometry.physical(head), at, stamp);
+    }
+    switch_new_sub_buffer::<A>(buffer, next, physical, stamp);
+    Ok(Some(Place { sequence: next, physical, at: SUB_BUFFER_HEADER, length, stamp, is_extended: false }))
+}
+
+/// FORCESWITCH (Algorithm 4): ends the current sub-buffer, if it holds anything, so that a reader that takes only whole
+/// ones gets it. Says whether it did: not where another writer did meanwhile, or where there is no room for the next.
+///
+/// # Panics
+/// The region has no such CPU.
+///
+/// # Safety
+/// As for [`super::reserve`], for the length of the call.
+pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> bool {
+    let buffer = region.cpu(cpu);
+    let geometry = buffer.geometry();
+    let head = buffer.control().head.load(Acquire); // as in `try_reserve_slot`
+    let stamp = now_ordered(region.clock());
+    let (sequence, at) = (geometry.sequence(head), geometry.at(head));
+    if at <= SUB_BUFFER_HEADER {
+        return false;
+    }
+    let next = geometry.later(sequence, 1);
+    let Claim::Granted(physical) = claim(&buffer, next) else { return false };
+    let new_head = geometry.position(next, physical, SUB_BUFFER_HEADER);
+    if !A::replace(&buffer.control().head, head, new_head) {
+        return false;
+    }
+    fence(Release); // as in `try_reserve_slot`
+    switch_old_sub_buffer::<A>(&buffer, sequence, geometry.physical(head), at, stamp);
+    switch_new_sub_buffer::<A>(&buffer, next, physical, stamp);
+    true
+}
+
+/// PUSHREADER, and Equation 3 before it.
+fn claim(buffer: &Cpu, next: u64) -> Claim {
+    if buffer.geometry().mode() == Mode::Overwrite && !is_fully_committed(buffer, next) {
+        return Claim::Full;
+    }
+    buffer.claim(next)
+}
+
+/// Fully Committed (Equation 3): nobody is still writing to what the slot of `next` held in the last lap.
+fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
+    // Acquire, with `commit_slot`: what the others wrote in the last lap was written before this one's.
+    let count = buffer.entry(next).committed.load(Acquire);
+    let committed = buffer.geometry().committed(count, next);
+    // In this lap already: then `next` is an old number, as the compare-and-swap of the write count finds out.
+    committed <= buffer.geometry().sub_buffer_bytes() as u64
+}
+
+/// SWITCHOLDSUBBUF: ends a sub-buffer at offset `at` and commits its unused rest.
+fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, at: usize, stamp: u64) {
+    let bytes = buffer.geometry().sub_buffer_bytes();
+    let header = buffer.header(physical);
+    header.end.store(stamp, Relaxed);
+    header.used.store(at as u64, Relaxed);
+    A::add(&buffer.control().written, (at - SUB_BUFFER_HEADER) as u64);
+    commit_slot::<A>(buffer, sequence, bytes - at, bytes); // its release publishes the two
+}
+
+/// SWITCHNEWSUBBUF: writes a new sub-buffer's header and commits it. What was written before it is as far as the writers of
+/// earlier sub-buffers have come: they may be interrupted in between, and then add theirs later.
+fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, stamp: u64) {
+    let header = buffer.header(physical);
+    header.begin.store(stamp, Relaxed);
+    header.used.store(0, Relaxed); // until it is closed
+    header.lost.store(buffer.lost_total(), Relaxed);
+    header.before.store(buffer.control().written.load(Relaxed), Relaxed);
+    // Release, with the acquire loads in `try_reserve_slot` and the reader: the others are there.
+    header.sequence.store(sequence + 1, Release);
+    commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER, SUB_BUFFER_HEADER);
+}
+
+/// COMMITSLOT (Algorithm 3): `length` bytes that end at offset `end` of the sub-buffer are complete.
+#[inline(always)]
+pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize, end: usize) {
+    let entry = buffer.entry(sequence);
+    // Partner: the load in `Reader::ahead`. When the count is complete, so are the bytes.
+    let count = A::add(&entry.committed, length as u64);
+    if buffer.geometry().committed(count, sequence) == end as u64 {
+        // Nothing in front is missing. Two writers on two CPUs may store in the wrong order: then the seq is too low until
+        // the next event. Release, with the load in `Reader::left_by_the_dead`.
+        entry.commit_seq.store(count, Release);
+    }
+}

@@ -1,0 +1,224 @@
+//! What the buffer's words say, checked before anything is done with it.
+
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
+use tracewing_abi::region::{Mode, Protocol};
+
+use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Reader, Unfinished};
+use crate::sync::Ordering::*;
+
+impl Reader {
+    /// How far the writers are; `None` where they are behind the reader. In overwrite mode the reader follows where they
+    /// have taken the ring away from it.
+    pub(super) fn ahead(&mut self) -> Result<Option<Ahead>, Damaged> {
+        let geometry = self.cpu.geometry();
+        let slots = geometry.sub_buffers() as i64;
+        for _ in 0..2 {
+            let count = self.cpu.entry(self.sequence).committed.load(Acquire); // with the add in `commit_slot`
+            // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (the others).
+            // Loaded after the commit count: if that equals what `head` says was reserved, nothing below `head` is
+            // uncommitted.
+            let head = self.cpu.control().head.load(Acquire);
+            let sub_buffers = geometry.distance(self.sequence, geometry.sequence(head));
+            if sub_buffers < slots {
+                let committed = match self.protocol {
+                    Protocol::Publish if sub_buffers == 0 => geometry.at(head) as u64,
+                    Protocol::Publish => geometry.sub_buffer_bytes() as u64,
+                    Protocol::Smp | Protocol::Local => geometry.committed(count, self.sequence),
+                };
+                return Ok((sub_buffers >= 0).then_some(Ahead { head, sub_buffers, committed }));
+            }
+            if geometry.mode() == Mode::Discard {
+                return Err(Damaged { bytes: 0, cause: "write position outside the buffer" });
+            }
+            let gone = (sub_buffers - (slots - 1)) as u64;
+            self.skipped = self.skipped.saturating_add(gone);
+            self.sequence = geometry.later(self.sequence, gone - 1);
+            self.step();
+        }
+        Ok(None) // lapped again: the writers have their turn
+    }
+
+    /// Discard mode: how far the reader's sub-buffer can be read.
+    pub(super) fn find(&mut self, ahead: &Ahead, partial: bool) -> Result<Found, Damaged> {
+        let geometry = self.cpu.geometry();
+        let physical = geometry.entry(self.sequence);
+        if ahead.sub_buffers > 0 {
+            if !self.is_complete(ahead) {
+                return Ok(Found::Nothing);
+            }
+            return self.whole(physical, false).map(Found::Extent);
+        }
+        if !partial || !self.has_more(ahead) {
+            return Ok(Found::Nothing);
+        }
+        let (header, end) = (self.header(physical), geometry.at(ahead.head));
+        Ok(Found::Extent(Extent { header, physical, end, whole: false, is_taken: false }))
+    }
+
+    /// Sub-buffer Ready (002, Equation 2): every byte of a sub-buffer that the writers have left is committed.
+    pub(super) fn is_complete(&self, ahead: &Ahead) -> bool {
+        ahead.committed == self.cpu.geometry().sub_buffer_bytes() as u64
+    }
+
+    /// Whether the writers' current sub-buffer (002, Equation 4: Sub-buffer Written) holds events that were not read, and
+    /// nothing that is reserved and not committed.
+    pub(super) fn has_more(&self, ahead: &Ahead) -> bool {
+        let at = self.cpu.geometry().at(ahead.head);
+        at > self.at.max(FIRST) && ahead.committed == at as u64
+    }
+
+    /// The extent of a full sub-buffer, whose header is complete since `head` has left it, or since it is committed.
+    pub(super) fn whole(&mut self, physical: usize, is_taken: bool) -> Result<Extent, Damaged> {
+        let header = self.header(physical);
+        let size = self.cpu.geometry().sub_buffer_bytes() as u64;
+        let makes_sense = (FIRST as u64..=size).contains(&header.used) && header.used >= self.at as u64;
+        let end = header.used as usize;
+        let extent = Extent { header, physical, end, whole: true, is_taken };
+        match makes_sense {
+            true => Ok(extent),
+            false => Err(self.skip(&extent, "sub-buffer with an impossible size")),
+        }
+    }
+
+    pub(super) fn header(&self, physical: usize) -> Header {
+        let header = self.cpu.header(physical);
+        Header {
+            number: header.sequence.load(Acquire), // with the release in `switch_new_sub_buffer`
+            begin: header.begin.load(Relaxed),
+            end: header.end.load(Relaxed),
+            used: header.used.load(Relaxed),
+            lost: header.lost.load(Relaxed),
+            before: header.before.load(Relaxed),
+        }
+    }
+
+    /// Begins with a new sub-buffer: checks and takes over what its header says.
+    pub(super) fn enter(&mut self, extent: &Extent) -> Result<(), Damaged> {
+        let header = &extent.header;
+        if header.number != self.sequence + 1 {
+            return Err(self.skip(extent, "sub-buffer with a foreign number"));
+        }
+        if header.begin < self.last || extent.whole && header.end < header.begin {
+            return Err(self.skip(extent, "sub-buffer whose time goes backwards"));
+        }
+        self.at = self.at.max(FIRST);
+        self.is_entered = true;
+        self.last = header.begin;
+        self.lost = self.lost.max(header.lost);
+        if self.skipped > 0 {
+            let most = self.skipped.saturating_mul(self.cpu.geometry().sub_buffer_bytes() as u64);
+            let bytes = header.before.wrapping_sub(self.before).min(most);
+            self.overwritten.sub_buffers = self.overwritten.sub_buffers.saturating_add(self.skipped);
+            self.overwritten.bytes = self.overwritten.bytes.saturating_add(bytes);
+            self.skipped = 0;
+        }
+        self.before = header.before.wrapping_add((self.at - FIRST) as u64);
+        Ok(())
+    }
+
+    pub(super) fn chunk(&mut self, extent: &Extent) -> Result<Chunk, Damaged> {
+        if !extent.whole {
+            return match self.walk(extent.physical, extent.end)? {
+                Some(chunk) => Ok(chunk),
+                None => Err(self.skip_to(extent.end, "space without events")),
+            };
+        }
+        match self.event(extent.physical, self.at, extent.end, self.last) {
+            Some((_, begin)) if begin <= extent.header.end => Ok(Chunk {
+                start: self.cpu.data(extent.physical, self.at),
+                len: extent.end - self.at,
+                begin,
+                end: extent.header.end,
+                lost: self.lost,
+                overwritten: self.overwritten,
+                physical: extent.physical,
+                at: self.at,
+                is_last: true,
+                is_taken: extent.is_taken,
+            }),
+            _ => Err(self.skip(extent, "sub-buffer that begins with no event")),
+        }
+    }
+
+    /// What writers that are dead have left in the reader's sub-buffer: the events in front of the first gap; or, behind
+    /// them, the gap.
+    pub(super) fn left_by_the_dead(
+        &mut self,
+        ahead: &Ahead,
+    ) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
+        let geometry = self.cpu.geometry();
+        let is_full = ahead.sub_buffers > 0;
+        let reserved = if is_full { geometry.sub_buffer_bytes() } else { geometry.at(ahead.head) };
+        if self.protocol == Protocol::Publish || reserved <= self.at {
+            return Ok(None);
+        }
+        let reference = self.cpu.reference(self.sequence);
+        let seq = self.cpu.entry(self.sequence).commit_seq.load(Acquire); // with the release in `commit_slot`
+        let committed = geometry.committed(seq, self.sequence).min(reserved as u64 + 1) as usize;
+        let header = self.header(reference.physical);
+        let is_opened = reference.sequence == self.sequence && header.number == self.sequence + 1;
+        let used = header.used;
+        if is_opened {
+            let physical = reference.physical;
+            let extent = Extent { header, physical, end: committed, whole: false, is_taken: false };
+            if !self.is_entered {
+                self.enter(&extent)?;
+            }
+            if (self.at + 1..=reserved).contains(&committed)
+                && let Some(chunk) = self.walk(physical, committed)?
+            {
+                return Ok(Some(Ok(chunk)));
+            }
+        }
+        // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
+        let is_rest_empty = is_opened && (self.at == reserved || is_full && used == self.at as u64);
+        let bytes = (reserved - self.at) as u64;
+        self.step();
+        self.publish_position();
+        Ok((!is_rest_empty).then_some(Err(Unfinished { after: self.last, bytes })))
+    }
+
+    /// The stretch of events from the reader's position to `limit`, found by walking over their lengths. `None` when
+    /// there is no event.
+    fn walk(&mut self, physical: usize, limit: usize) -> Result<Option<Chunk>, Damaged> {
+        let (mut at, mut last, mut begin) = (self.at, self.last, None);
+        while at < limit {
+            let Some((length, stamp)) = self.event(physical, at, limit, last) else {
+                return Err(self.skip_to(limit, "event with an impossible length or stamp"));
+            };
+            begin.get_or_insert(stamp);
+            (at, last) = (at + length, stamp);
+        }
+        Ok(begin.map(|begin| Chunk {
+            start: self.cpu.data(physical, self.at),
+            len: at - self.at,
+            begin,
+            end: last,
+            lost: self.lost,
+            overwritten: self.overwritten,
+            physical,
+            at: self.at,
+            is_last: false,
+            is_taken: false,
+        }))
+    }
+
+    /// Length and full stamp of the event at `at`, if its words make sense there.
+    fn event(&self, physical: usize, at: usize, limit: usize, last: u64) -> Option<(usize, u64)> {
+        let room = limit - at;
+        if room < HEADER + CONTEXT {
+            return None;
+        }
+        let (low, id, length) = split_header_word(self.cpu.word(physical, at));
+        let length = usize::from(length);
+        let header = if id == EXTENDED_ID { EXTENDED_HEADER } else { HEADER };
+        if length < header + CONTEXT || length > room {
+            return None;
+        }
+        let stamp = match id {
+            EXTENDED_ID => self.cpu.word(physical, at + HEADER),
+            _ => extend_stamp(last, low),
+        };
+        (stamp >= last).then_some((length, stamp))
+    }
+}

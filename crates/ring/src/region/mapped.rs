@@ -1,0 +1,217 @@
+//! The region that ships: memory shared between processes.
+
+use core::ptr::NonNull;
+
+use tracewing_abi::region::{
+    CONTROL, Clock, CpuControl, Geometry, MAGIC, PAGE, Protocol, RegionHeader, STATE_CLOSED, STATE_OPEN,
+    SubBufferHeader, VERSION,
+};
+
+use crate::sync::AtomicU32;
+use crate::sync::Ordering::*;
+
+/// A handle on a mapped region; copies refer to the same memory.
+#[derive(Clone, Copy, Debug)]
+pub struct Region {
+    base: NonNull<u8>,
+    geometry: Geometry,
+    protocol: Protocol,
+    clock: Clock,
+    origin: u64,
+}
+
+// SAFETY: the memory is shared between processes anyway; everything in it that changes is atomic or is reached
+// through raw pointers under the rules of the protocols.
+unsafe impl Send for Region {}
+// SAFETY: as above.
+unsafe impl Sync for Region {}
+
+impl Region {
+    /// Lays a region out in fresh memory. The buffers' first sub-buffers have number `origin` (as far as the geometry's
+    /// numbers reach): 0 will do, any other must.
+    ///
+    /// # Safety
+    /// 1. `base` begins a mapping of `geometry.size()` zero bytes, aligned to a page, readable and writable.
+    /// 2. The mapping stays as long as any copy of the handle, and any [`Reader`], is used.
+    /// 3. Nobody else uses it yet.
+    pub unsafe fn create(
+        base: NonNull<u8>,
+        geometry: Geometry,
+        protocol: Protocol,
+        clock: Clock,
+        recording: [u8; 16],
+        origin: u64,
+    ) -> Self {
+        let origin = geometry.later(origin, 0);
+        let header = RegionHeader {
+            magic: MAGIC,
+            version: VERSION,
+            protocol: protocol as u32,
+            cpus: geometry.cpus() as u32,
+            sub_buffers: geometry.sub_buffers() as u32,
+            sub_buffer_bytes: geometry.sub_buffer_bytes() as u32,
+            clock: clock as u32,
+            stride: geometry.stride() as u64,
+            size: geometry.size() as u64,
+            recording,
+            origin,
+            mode: geometry.mode() as u32,
+            state: STATE_OPEN.into(),
+        };
+        // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
+        unsafe { base.cast::<RegionHeader>().write(header) };
+        let this = Self { base, geometry, protocol, clock, origin };
+        (0..geometry.cpus()).for_each(|cpu| this.cpu(cpu).prepare(origin));
+        this
+    }
+
+    /// A handle on a region that another process laid out.
+    ///
+    /// # Errors
+    /// The header's numbers do not describe `mapped` bytes of a region of this version.
+    ///
+    /// # Safety
+    /// 1. `base` begins a readable and writable mapping of `mapped` bytes, at least a page, aligned to a page.
+    /// 2. The mapping stays, and cannot be truncated (a sealed memfd), as long as any copy of the handle is used.
+    pub unsafe fn attach(base: NonNull<u8>, mapped: usize) -> Result<Self, &'static str> {
+        if mapped < PAGE {
+            return Err("buffer region smaller than a page");
+        }
+        // SAFETY: obligation 1; a copy, so that what is checked is what is used.
+        let header = unsafe { base.cast::<RegionHeader>().read_volatile() };
+        let geometry = Geometry::of_header(&header, mapped)?;
+        let protocol =
+            Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?;
+        let clock = Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?;
+        let origin = geometry.later(header.origin, 0);
+        Ok(Self { base, geometry, protocol, clock, origin })
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Its writer protocol.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The clock of its time stamps.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Where the mapping begins.
+    pub fn base(&self) -> NonNull<u8> {
+        self.base
+    }
+
+    /// Number of every buffer's first sub-buffer.
+    pub fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// Identity of the recording.
+    pub fn recording(&self) -> [u8; 16] {
+        // SAFETY: the header lies in the mapping's first page; these bytes do not change after `create`.
+        unsafe { (&raw const (*self.base.cast::<RegionHeader>().as_ptr()).recording).read_volatile() }
+    }
+
+    /// Tells all writers that nobody reads any more.
+    pub fn close(&self) {
+        self.header_state().store(STATE_CLOSED, Relaxed);
+    }
+
+    /// Whether [`Region::close`] was called, by whoever.
+    pub fn is_closed(&self) -> bool {
+        self.header_state().load(Relaxed) != STATE_OPEN
+    }
+
+    fn header_state(&self) -> &AtomicU32 {
+        // SAFETY: the header lies in the mapping's first page; the state is only ever accessed atomically.
+        unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).state }
+    }
+
+    /// The buffer of a CPU.
+    ///
+    /// # Panics
+    /// The region has no such CPU.
+    pub fn cpu(&self, cpu: usize) -> Cpu {
+        Cpu { control: self.control_address(cpu).cast(), geometry: self.geometry }
+    }
+
+    pub(crate) fn control_address(&self, cpu: usize) -> *mut u8 {
+        assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
+        // SAFETY: the geometry was checked against the mapping's size, so the offset lies within it.
+        unsafe { self.base.as_ptr().add(self.geometry.control_offset(cpu)) }
+    }
+}
+
+/// One CPU's buffer in a region.
+#[derive(Clone, Copy)]
+pub struct Cpu {
+    control: *mut CpuControl,
+    geometry: Geometry,
+}
+
+// SAFETY: as for `Region`.
+unsafe impl Send for Cpu {}
+
+impl Cpu {
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The words that writers and the reader change.
+    pub fn control(&self) -> &CpuControl {
+        // SAFETY: `Region::control_address` gives pages inside the mapping, which outlives the handle (obligation of
+        // `Region::create` and `Region::attach`); `CpuControl` consists of atomics and padding.
+        unsafe { &*self.control }
+    }
+
+    /// The header of the data's sub-buffer with this index.
+    pub fn header(&self, physical: usize) -> &SubBufferHeader {
+        // SAFETY: `data` takes any index to an address inside the CPU's data; sub-buffers are multiples of 256 bytes, so
+        // the header fits and is aligned. It consists of atomics.
+        unsafe { &*self.data(physical, 0).cast() }
+    }
+
+    /// The address of a byte of the data's sub-buffer `physical`.
+    pub fn data(&self, physical: usize, at: usize) -> *mut u8 {
+        let offset = (physical * self.geometry.sub_buffer_bytes() + at) & (self.geometry.data_bytes() - 1);
+        // SAFETY: the data begin behind the control pages and are `data_bytes` long, inside the mapping.
+        unsafe { self.control.cast::<u8>().add(CONTROL + offset) }
+    }
+
+    /// Writes bytes of an event.
+    ///
+    /// # Safety
+    /// 1. `len` bytes from `start` are readable.
+    /// 2. `at + len` is at most the size of a sub-buffer, and that stretch belongs to the caller alone.
+    #[inline(always)]
+    pub(crate) unsafe fn write(&self, physical: usize, at: usize, start: *const u8, len: usize) {
+        // SAFETY: by the obligations; `data` cannot leave the CPU's data, and nothing else writes the stretch.
+        unsafe { core::ptr::copy_nonoverlapping(start, self.data(physical, at), len) }
+    }
+
+    /// Eight bytes of a sub-buffer, copied once. `at + 8` is at most its size.
+    pub(crate) fn word(&self, physical: usize, at: usize) -> u64 {
+        debug_assert!(at + 8 <= self.geometry.sub_buffer_bytes());
+        // SAFETY: inside the CPU's data. Volatile: another process may change the bytes, and the copy is what is used.
+        u64::from_le_bytes(unsafe { self.data(physical, at).cast::<[u8; 8]>().read_volatile() })
+    }
+
+    /// Copies a stretch of sub-buffer `from`, in whole words, to the same place in sub-buffer `to`. The bytes may change
+    /// meanwhile.
+    pub(crate) fn copy(&self, from: usize, to: usize, stretch: core::ops::Range<usize>) {
+        debug_assert!(stretch.end <= self.geometry.sub_buffer_bytes());
+        let word = |physical, at| self.data(physical, at).cast::<u64>();
+        for at in (stretch.start & !7..stretch.end).step_by(8) {
+            // SAFETY: both lie in the CPU's data, aligned, for a sub-buffer consists of whole words. Volatile: a word that
+            // changes while it is copied has any value afterwards; the caller finds out that it was overwritten.
+            unsafe { word(to, at).write_volatile(word(from, at).read_volatile()) };
+        }
+    }
+}
