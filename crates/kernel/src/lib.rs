@@ -3,10 +3,12 @@
 //! ```text
 //! tracefs: available_events, events/*/*/format          own instance: per_cpu/cpuN/trace_pipe_raw
 //!        |                                                     | read, a page at a time
-//!   choose -> format, print -> class: CTF class + program      v
-//!        |                              \-------------> page -> stream -> folder: channel_N, index
-//!        v                                                       ^
-//!   instance: enable, clock, buffer, scope                    reader: losses from `stats`
+//!   choose -> format, print -> class: CTF class + program   reader: losses from `stats`
+//!        |                              |                     |             |
+//!        v                              |                  convert        kept, until a snapshot
+//!   source, instance: enable,           v                     v             |
+//!   clock, buffer, scope             page -> stream  <--------+-------------+
+//!                                              \-> folder: channel_N, index
 //! ```
 //!
 //! | module | does |
@@ -16,6 +18,7 @@
 //! | [`page`] | decodes raw pages of the kernel's ring buffer |
 //! | [`lttng`] | the names events and fields have in the trace |
 //! | [`KernelRecorder`] | a whole recording; needs root (see [`privileges`]) and no kernel module |
+//! | [`KernelFlightRecorder`] | the newest events in memory, written when asked |
 //!
 //! Outside of its own instance this crate changes nothing in the tracer. What is not here: starting the command, the
 //! timer, the user's events (`tracewing-session`).
@@ -46,6 +49,9 @@
 //! The instance discards what does not fit its buffer, so losses are gaps, counted exactly by the kernel and found in
 //! time to within the two events around them; each is in the `events_discarded` of the packet behind it and in
 //! [`StreamSummary::losses`].
+//!
+//! A flight recorder's instance overwrites the oldest pages instead. What is left of each CPU has no gap; what was there
+//! before is counted in [`StreamSummary::overwritten`].
 //!
 //! # Cost
 //!
@@ -84,27 +90,33 @@
 pub mod choose;
 mod class;
 mod clock;
+mod convert;
 mod error;
+mod flight;
 mod folder;
 pub mod format;
 pub mod glob;
 mod instance;
+mod kept;
 mod losses;
 pub mod lttng;
 mod metadata;
+mod options;
 pub mod page;
 pub mod print;
 mod reader;
 mod recorder;
+mod source;
+mod statedump;
 mod stream;
 mod tracefs;
 
 pub use class::{Class, compile};
 pub use clock::KernelClock;
 pub use error::{Error, FormatError, Missing};
+pub use flight::KernelFlightRecorder;
 pub use losses::{LossRange, Losses};
-pub use recorder::{
-    DEFAULT_BUFFER_KIB, KernelRecorder, Options, POLL_INTERVAL, Progress, Scope, Summary, default_buffer_kib,
-};
+pub use options::{DEFAULT_BUFFER_KIB, Options, POLL_INTERVAL, Scope, default_buffer_kib};
+pub use recorder::{KernelRecorder, Progress, Summary};
 pub use stream::StreamSummary;
 pub use tracefs::{Tracefs, privileges};

@@ -64,6 +64,11 @@ impl PageLayout {
         self.size
     }
 
+    /// Bytes of a page before its records.
+    pub fn header(&self) -> usize {
+        self.data
+    }
+
     /// Bytes of the kernel's `long`: 4 or 8.
     pub fn word(&self) -> usize {
         self.word
@@ -140,6 +145,11 @@ impl<'a> Page<'a> {
     /// Bytes of records on this page.
     pub fn len(&self) -> usize {
         self.records.len()
+    }
+
+    /// Bytes of the page up to the end of its records; what is behind them says nothing but what was lost before.
+    pub fn extent(&self) -> usize {
+        self.base + self.records.len()
     }
 
     /// Whether the page has no records.

@@ -1,4 +1,4 @@
-//! Reads one CPU's raw pages and hands them to its [`Stream`].
+//! Reads one CPU's raw pages and what was lost between them, for a [`Taker`].
 //!
 //! With plain `read`: a page per call, copied once. The kernel gives whole pages by swapping them out of its buffer,
 //! so a call takes the same short time however full the buffer is; mapping the buffer (Linux 6.10) or splicing would
@@ -8,15 +8,30 @@
 use crate::clock::KernelClock;
 use crate::error::Error;
 use crate::page::{Missed, Page, PageLayout};
-use crate::stream::{Programs, Sink, Stream};
 use rustix::fd::OwnedFd;
 use rustix::fs::{Mode, OFlags, open};
 use rustix::io::{Errno, pread, read};
 use std::path::{Path, PathBuf};
 
+/// Takes what is read of a CPU, in the order of time.
+pub(crate) trait Taker {
+    /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event stamped `at`
+    /// or later.
+    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64);
+    /// `events` were overwritten before they were read: between the last event taken and the page that comes next,
+    /// whose first event is stamped `at`.
+    fn overwritten(&mut self, at: u64, events: u64);
+    /// A page cannot be decoded.
+    fn damaged(&mut self);
+    /// The next page, and its bytes; gives a stamp up to which everything has been taken.
+    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<u64, Error>;
+}
+
 /// One CPU's side of an instance.
 #[derive(Debug)]
 pub(crate) struct CpuReader {
+    /// Its number.
+    pub(crate) cpu: u32,
     raw: OwnedFd,
     raw_path: PathBuf,
     stats: Stats,
@@ -25,9 +40,8 @@ pub(crate) struct CpuReader {
     page: Vec<u8>,
     /// Pages in the buffer, the most that one drain takes.
     pages: usize,
-    /// Losses that the stream has been told of.
+    /// Losses that a taker has been told of.
     told: Counts,
-    pub(crate) stream: Stream,
 }
 
 /// How the buffers of an instance are.
@@ -43,7 +57,7 @@ pub(crate) struct Buffers {
 
 impl CpuReader {
     /// `dir`: the CPU's directory, `…/per_cpu/cpuN`.
-    pub(crate) fn open(dir: &Path, buffers: Buffers, stream: Stream) -> Result<Self, Error> {
+    pub(crate) fn open(dir: &Path, cpu: u32, buffers: Buffers) -> Result<Self, Error> {
         let open = |name: &str| {
             let path = dir.join(name);
             match open(&path, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()) {
@@ -56,47 +70,49 @@ impl CpuReader {
         let stats = Stats { fd, path };
         let Buffers { layout, clock, page_size, pages } = buffers;
         let page = vec![0; page_size];
-        Ok(Self { raw, raw_path, stats, layout, clock, page, pages, told: Counts::default(), stream })
+        Ok(Self { cpu, raw, raw_path, stats, layout, clock, page, pages, told: Counts::default() })
     }
 
-    /// Converts what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile may be
+    /// How the pages are laid out.
+    pub(crate) fn layout(&self) -> PageLayout {
+        self.layout
+    }
+
+    /// Bytes of pages that one drain can find in the buffer.
+    pub(crate) fn most_bytes(&self) -> usize {
+        (self.pages + 1) * self.page.len()
+    }
+
+    /// Events recorded since the instance was made, and lost, as the kernel counts them.
+    pub(crate) fn counts(&self) -> Result<Counts, Error> {
+        self.stats.read()
+    }
+
+    /// Takes what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile may be
     /// left for the next time.
-    pub(crate) fn drain<S: Sink<Error = Error>>(
-        &mut self,
-        programs: &Programs,
-        sink: &mut S,
-    ) -> Result<(), Error> {
-        self.take(programs, sink, false)
+    pub(crate) fn drain(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+        self.take(taker, false)
     }
 
-    /// Converts all that is in the buffer. Only for an instance that is switched off.
-    pub(crate) fn drain_all<S: Sink<Error = Error>>(
-        &mut self,
-        programs: &Programs,
-        sink: &mut S,
-    ) -> Result<(), Error> {
-        self.take(programs, sink, true)
+    /// Takes all that is in the buffer. Only for an instance that is switched off.
+    pub(crate) fn drain_all(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
+        self.take(taker, true)
     }
 
-    fn take<S: Sink<Error = Error>>(
-        &mut self,
-        programs: &Programs,
-        sink: &mut S,
-        all: bool,
-    ) -> Result<(), Error> {
+    fn take(&mut self, taker: &mut impl Taker, all: bool) -> Result<(), Error> {
         // Drops known before the first page is taken out happened while the buffer was full, so after all that is in
         // it and before `begin`; later ones somewhere between `begin` and `end`.
         let before = self.stats.read()?;
         let begin = self.clock.now();
-        self.stream.expect_gap(None, begin, before.dropped.saturating_sub(self.told.dropped));
+        taker.dropped(None, begin, before.dropped.saturating_sub(self.told.dropped));
         self.told.dropped = before.dropped;
         // One page more than the buffer has: the reader's own.
         let mut left = self.pages + 1;
         while left > 0 || all {
-            let Some(bytes) = self.read_page()? else { break };
+            let Some(len) = self.read_page()? else { break };
             left = left.saturating_sub(1);
-            let Ok(page) = Page::parse(&self.layout, &self.page[..bytes]) else {
-                self.stream.damage();
+            let Ok(page) = Page::parse(&self.layout, &self.page[..len]) else {
+                taker.damaged();
                 continue;
             };
             if let Some(missed) = page.missed {
@@ -104,18 +120,18 @@ impl CpuReader {
                 let untold = self.stats.read()?.overrun.saturating_sub(self.told.overrun);
                 let events = if let Missed::Count(events) = missed { events.min(untold) } else { untold };
                 self.told.overrun += events;
-                self.stream.expect_gap(None, page.stamp, events);
+                taker.overwritten(page.stamp, events);
             }
-            self.stream.page(&page, programs, sink)?;
+            let taken = taker.page(&page, &self.page[..len])?;
             // What was in the buffer at `begin` has been taken. Were later events followed as well, a recorder that
             // records itself would never come to an end.
-            if !all && self.stream.last() >= begin {
+            if !all && taken >= begin {
                 break;
             }
         }
         let after = self.stats.read()?;
         if after.dropped > self.told.dropped {
-            self.stream.expect_gap(Some(begin), self.clock.now(), after.dropped - self.told.dropped);
+            taker.dropped(Some(begin), self.clock.now(), after.dropped - self.told.dropped);
             self.told.dropped = after.dropped;
         }
         Ok(())
@@ -146,11 +162,13 @@ struct Stats {
     path: PathBuf,
 }
 
-/// Events lost since the instance was made.
+/// Events since the instance was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-struct Counts {
+pub(crate) struct Counts {
+    /// There was room for them, whether or not they were read or overwritten since.
+    pub(crate) recorded: u64,
     /// There was no room for them: the buffer was full, or full of unfinished events.
-    dropped: u64,
+    pub(crate) dropped: u64,
     /// They were overwritten before they were read.
     overrun: u64,
 }
@@ -179,9 +197,11 @@ impl Counts {
             let line = stats.lines().find_map(|line| line.strip_prefix(key)?.strip_prefix(':'));
             line.and_then(|number| number.trim().parse::<u64>().ok()).unwrap_or(0)
         };
+        let overrun = count("overrun");
         Self {
+            recorded: count("entries").saturating_add(count("read events")).saturating_add(overrun),
             dropped: count("dropped events").saturating_add(count("commit overrun")),
-            overrun: count("overrun"),
+            overrun,
         }
     }
 }
@@ -194,7 +214,7 @@ mod tests {
     fn losses_are_read_from_stats() {
         let stats = "entries: 7\noverrun: 100\ncommit overrun: 2\nbytes: 9\noldest event ts:     0.000000\nnow ts:  \
                      1481.271461\ndropped events: 40\nread events: 1\n";
-        assert_eq!(Counts::parse(stats), Counts { dropped: 42, overrun: 100 });
+        assert_eq!(Counts::parse(stats), Counts { recorded: 108, dropped: 42, overrun: 100 });
         assert_eq!(Counts::parse(""), Counts::default());
         assert_eq!(Counts::parse("dropped events: x"), Counts::default());
     }

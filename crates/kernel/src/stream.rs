@@ -87,6 +87,8 @@ pub struct StreamSummary {
     pub bytes: u64,
     /// Events lost.
     pub losses: Losses,
+    /// Events from before the first one that is here, which a flight recorder's buffer no longer holds.
+    pub overwritten: Option<LossRange>,
     /// Records of kinds that were not chosen (somebody else enabled them in the instance); left out.
     pub foreign: u64,
     /// Pages or records that could not be decoded; each counts as one lost event at least.
@@ -152,7 +154,7 @@ impl Stream {
             match programs.find(record.data) {
                 None => self.summary.foreign += 1,
                 Some((id, program)) => {
-                    if !self.append(record.stamp, id, program, record.data) {
+                    if !self.append(record.stamp, id, |out| program.run(record.data, out)) {
                         self.damage();
                         gap_at = self.next_gap();
                     }
@@ -165,8 +167,25 @@ impl Stream {
         written
     }
 
+    /// Takes an event that is not the kernel's: class, context and payload as they are in the trace.
+    pub(crate) fn event<S: Sink>(
+        &mut self,
+        stamp: u64,
+        id: u16,
+        body: &[u8],
+        sink: &mut S,
+    ) -> Result<(), S::Error> {
+        let closed = if stamp >= self.next_gap() { self.close_gaps(stamp, sink) } else { Ok(()) };
+        self.append(stamp, id, |out| {
+            out.extend_from_slice(body);
+            true
+        });
+        closed.and(if self.out.len() >= PACKET_SIZE { self.end_packet(sink) } else { Ok(()) })
+    }
+
+    /// Appends what `write` writes; nothing if it says `false`.
     #[inline]
-    fn append(&mut self, stamp: u64, id: u16, program: &Program, record: &[u8]) -> bool {
+    fn append(&mut self, stamp: u64, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
         // Readers take a smaller stamp for a wrap of the clock. The kernel's do not go back within a CPU.
         let stamp = stamp.max(self.last);
         let before = self.out.len();
@@ -180,7 +199,7 @@ impl Stream {
             self.out.extend_from_slice(&stamp.to_le_bytes());
             self.out.extend_from_slice(&id.to_le_bytes());
         }
-        if !program.run(record, &mut self.out) {
+        if !write(&mut self.out) {
             self.out.truncate(before);
             return false;
         }

@@ -1,0 +1,33 @@
+//! Pages straight into packets: what a recording to disk does with what is read of a CPU.
+
+use crate::error::Error;
+use crate::page::Page;
+use crate::reader::Taker;
+use crate::stream::{Programs, Sink, Stream};
+
+/// One CPU's pages on their way into a trace.
+pub(crate) struct Converter<'a, S> {
+    pub(crate) stream: &'a mut Stream,
+    pub(crate) programs: &'a Programs,
+    pub(crate) sink: &'a mut S,
+}
+
+impl<S: Sink<Error = Error>> Taker for Converter<'_, S> {
+    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64) {
+        self.stream.expect_gap(begin, at, events);
+    }
+
+    /// Somebody has switched the instance to overwrite mode.
+    fn overwritten(&mut self, at: u64, events: u64) {
+        self.stream.expect_gap(None, at, events);
+    }
+
+    fn damaged(&mut self) {
+        self.stream.damage();
+    }
+
+    fn page(&mut self, page: &Page<'_>, _bytes: &[u8]) -> Result<u64, Error> {
+        self.stream.page(page, self.programs, self.sink)?;
+        Ok(self.stream.last())
+    }
+}

@@ -1,0 +1,159 @@
+//! Kernel events in flight-recorder mode: the newest ones stay in memory until somebody asks for them.
+//!
+//! The kernel's own buffer is the flight recorder: its instance is in overwrite mode, where an event for which there is no
+//! room takes the place of the oldest page, so that nobody has to read, wake up or copy while nothing is asked for.
+//! A snapshot reads all pages out, those that are partly filled too, into [`Kept`], from which it is written, and from
+//! which the next snapshot gets what the kernel no longer has. Memory per CPU: the kernel's buffer, and as much again once
+//! a snapshot was taken.
+//!
+//! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them, with one event class more:
+//! `lttng_statedump_process_state` names the threads that live ([`crate::statedump`]), as the events that did so may have
+//! been overwritten.
+
+use crate::error::Error;
+use crate::folder::KernelTrace;
+use crate::kept::Kept;
+use crate::metadata::trace_class;
+use crate::options::Options;
+use crate::reader::CpuReader;
+use crate::recorder::{Progress, Summary};
+use crate::source::{Source, WhenFull, in_initial_pid_namespace};
+use crate::statedump;
+use crate::stream::{Programs, Stream};
+use std::path::Path;
+use tracewing_ctf::model::Uuid;
+
+/// A flight recorder of kernel events. Dropped, it removes its instance; snapshots stay.
+#[derive(Debug)]
+pub struct KernelFlightRecorder {
+    // Before `source`: the kernel does not remove an instance of which a file is open.
+    cpus: Vec<(CpuReader, Kept)>,
+    source: Source,
+    programs: Programs,
+    options: Options,
+    /// When it began, by the recording's clock.
+    began: u64,
+}
+
+impl KernelFlightRecorder {
+    /// Begins; with [`crate::Scope::Tree`] nothing is recorded before [`KernelFlightRecorder::set_root_pid`].
+    /// [`Options::buffer_kib`] bounds what a snapshot holds of each CPU.
+    ///
+    /// # Errors
+    /// As [`crate::KernelRecorder::start`].
+    pub fn start(options: &Options) -> Result<Self, Error> {
+        let (source, cpus) = Source::set_up(options, WhenFull::Overwrite)?;
+        let with_pages = |reader: CpuReader| {
+            let kept = Kept::new(reader.layout(), reader.most_bytes());
+            (reader, kept)
+        };
+        let recorder = Self {
+            cpus: cpus.into_iter().map(with_pages).collect(),
+            programs: Programs::new(&source.classes),
+            source,
+            options: options.clone(),
+            began: options.clock.now(),
+        };
+        recorder.source.record()?;
+        Ok(recorder)
+    }
+
+    /// As [`crate::KernelRecorder::set_root_pid`].
+    ///
+    /// # Errors
+    /// As there.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn set_root_pid(&mut self, pid: u32) -> Result<(), Error> {
+        self.source.set_root_pid(pid)
+    }
+
+    /// What the user should know of the recording's begin, a line each.
+    pub fn notices(&self) -> &[String] {
+        &self.source.notices
+    }
+
+    /// Events recorded since the beginning, overwritten ones included, and those that were lost for other reasons. No
+    /// bytes: nothing is written before a snapshot.
+    ///
+    /// # Errors
+    /// What fails in tracefs.
+    pub fn progress(&self) -> Result<Progress, Error> {
+        self.cpus.iter().try_fold(Progress::default(), |sum, (reader, _)| {
+            let counts = reader.counts()?;
+            Ok(Progress {
+                events: sum.events.saturating_add(counts.recorded),
+                lost: sum.lost.saturating_add(counts.dropped),
+                bytes: 0,
+            })
+        })
+    }
+
+    /// Writes the newest events of every CPU as a trace into the folder `dir`, up to those that were recorded right
+    /// before the call, while recording goes on. What an earlier snapshot has written is in this one too, as far as it is
+    /// not overwritten; each trace needs a `uuid` of its own.
+    ///
+    /// # Errors
+    /// What fails in tracefs, or before anything was written into `dir`. What fails later is
+    /// [`Summary::unwritten`], and `dir` good up to there. In every case the recording goes on.
+    pub fn snapshot(&mut self, dir: &Path, uuid: Uuid) -> Result<Summary, Error> {
+        // All pages first: converting takes much longer than reading, and meanwhile the kernel goes on overwriting.
+        for (reader, kept) in &mut self.cpus {
+            reader.drain(kept)?;
+        }
+        let threads = self.threads()?;
+
+        let mut metadata =
+            trace_class(&self.source.classes, uuid, &self.options.clock_class, &self.options.env);
+        let dump_id = self.source.classes.len() as u16;
+        metadata.data_stream_classes[0].event_record_classes.push(statedump::class(dump_id));
+        let mut trace = KernelTrace::create(dir, &tracewing_ctf::tsdl::print(&metadata))?;
+
+        let here = rustix::thread::sched_getcpu();
+        let mut summary = Summary::default();
+        let mut written = Ok(());
+        for (reader, kept) in &self.cpus {
+            let mut stream = Stream::new(reader.cpu, uuid);
+            written = written.and(kept.convert(&mut stream, &self.programs, &mut trace));
+            let now = self.options.clock.now();
+            if reader.cpu as usize == here {
+                for thread in &threads {
+                    written = written.and(stream.event(now, dump_id, &thread.encode(), &mut trace));
+                }
+            }
+            written = written.and(stream.finish(now, &mut trace));
+            let mut of_cpu = stream.summary().clone();
+            of_cpu.overwritten = kept.gone_since(self.began);
+            summary.streams.push(of_cpu);
+        }
+        summary.unwritten = written.err();
+        Ok(summary)
+    }
+
+    /// Records no more. A snapshot taken then has the last events.
+    ///
+    /// # Errors
+    /// What fails in tracefs.
+    pub fn stop(&mut self) -> Result<(), Error> {
+        self.source.stop()
+    }
+
+    /// Ends the recording without a snapshot and gives the notices, with what went wrong while removing the instance.
+    pub fn finish(self) -> Vec<String> {
+        let Self { cpus, source, .. } = self;
+        drop(cpus);
+        source.remove()
+    }
+
+    /// The recorded threads that live; none where their numbers are not those of the events.
+    fn threads(&self) -> Result<Vec<statedump::Thread>, Error> {
+        if !in_initial_pid_namespace() {
+            return Ok(Vec::new());
+        }
+        Ok(match self.source.followed()? {
+            Some(tids) => statedump::of(&tids),
+            None => statedump::all(),
+        })
+    }
+}

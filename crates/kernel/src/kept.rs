@@ -1,0 +1,128 @@
+//! One CPU's raw pages as a flight recorder keeps them: the newest ones, without a gap that overwriting made.
+//!
+//! Reading pages takes them out of the kernel's buffer, so a snapshot that shall overlap the one before needs what that
+//! one has read. The bound is that of the kernel's buffer: pages of an earlier snapshot and what has come since make up
+//! the same amount of history as a buffer that nobody has read.
+
+use crate::error::Error;
+use crate::losses::LossRange;
+use crate::page::{Page, PageLayout};
+use crate::reader::Taker;
+use crate::stream::{Programs, Sink, Stream};
+use std::collections::VecDeque;
+
+/// The newest pages of one CPU.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    layout: PageLayout,
+    /// Most bytes of pages.
+    most: usize,
+    /// Each up to the end of its records; an empty one stands for a page that could not be decoded.
+    pages: VecDeque<Box<[u8]>>,
+    bytes: usize,
+    /// Drops in the time of these pages, in order of `at`.
+    gaps: Vec<Gap>,
+    /// Events from before the first of these pages.
+    overwritten: u64,
+}
+
+/// As [`Taker::dropped`] tells it.
+#[derive(Debug, Clone, Copy)]
+struct Gap {
+    begin: Option<u64>,
+    at: u64,
+    events: u64,
+}
+
+impl Kept {
+    pub(crate) fn new(layout: PageLayout, most: usize) -> Self {
+        Self { layout, most, pages: VecDeque::new(), bytes: 0, gaps: Vec::new(), overwritten: 0 }
+    }
+
+    /// Converts all pages, which stay; also those behind one that could not be written. The first error is returned.
+    pub(crate) fn convert<S: Sink<Error = Error>>(
+        &self,
+        stream: &mut Stream,
+        programs: &Programs,
+        sink: &mut S,
+    ) -> Result<(), Error> {
+        for gap in &self.gaps {
+            stream.expect_gap(gap.begin, gap.at, gap.events);
+        }
+        let mut written = Ok(());
+        for bytes in &self.pages {
+            match Page::parse(&self.layout, bytes) {
+                Ok(page) => written = written.and(stream.page(&page, programs, sink)),
+                Err(_) => stream.damage(),
+            }
+        }
+        written
+    }
+
+    /// What was recorded between `begin` and the first of these pages, if that is anything.
+    pub(crate) fn gone_since(&self, begin: u64) -> Option<LossRange> {
+        let end = self.first_stamp().unwrap_or(begin).max(begin);
+        (self.overwritten > 0).then_some(LossRange { begin, end, events: self.overwritten })
+    }
+
+    fn first_stamp(&self) -> Option<u64> {
+        self.pages.iter().find_map(|bytes| Page::parse(&self.layout, bytes).ok()).map(|page| page.stamp)
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes += bytes.len();
+        self.pages.push_back(bytes.into());
+        if self.bytes > self.most {
+            while self.bytes > self.most && self.pages.len() > 1 {
+                self.drop_oldest();
+            }
+            self.drop_gaps(self.first_stamp().unwrap_or(0));
+        }
+    }
+
+    fn drop_oldest(&mut self) {
+        if let Some(bytes) = self.pages.pop_front() {
+            self.bytes -= bytes.len();
+            let events = Page::parse(&self.layout, &bytes)
+                .map_or(1, |page| page.records().filter(Result::is_ok).count() as u64);
+            self.overwritten = self.overwritten.saturating_add(events);
+        }
+    }
+
+    /// Drops up to `stamp` concern nobody any more.
+    fn drop_gaps(&mut self, stamp: u64) {
+        let before = self.gaps.partition_point(|gap| gap.at <= stamp);
+        let events: u64 = self.gaps.drain(..before).map(|gap| gap.events).sum();
+        self.overwritten = self.overwritten.saturating_add(events);
+    }
+}
+
+impl Taker for Kept {
+    fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64) {
+        if events > 0 {
+            let place = self.gaps.partition_point(|gap| gap.at <= at);
+            self.gaps.insert(place, Gap { begin, at, events });
+        }
+    }
+
+    /// What was kept lies before a gap, and goes.
+    fn overwritten(&mut self, at: u64, events: u64) {
+        while !self.pages.is_empty() {
+            self.drop_oldest();
+        }
+        self.drop_gaps(at);
+        self.overwritten = self.overwritten.saturating_add(events);
+    }
+
+    fn damaged(&mut self) {
+        self.push(&[]);
+    }
+
+    fn page(&mut self, page: &Page<'_>, bytes: &[u8]) -> Result<u64, Error> {
+        self.push(&bytes[..page.extent()]);
+        Ok(page.stamp)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,49 @@
+//! What can be asked of a recording of kernel events.
+
+use crate::clock::KernelClock;
+use std::time::Duration;
+use tracewing_ctf::model::{ClockClass, EnvValue, Uuid};
+
+/// KiB of buffer per CPU that lose nothing of a compile on every CPU with the default events, nor of programs that do
+/// nothing but system calls (the measurement is in the documentation of [`crate`]).
+pub const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
+
+/// [`DEFAULT_BUFFER_KIB`], or less where all CPUs together would take more than a 32nd of the memory, but at least 1 MiB.
+pub fn default_buffer_kib() -> u32 {
+    let system = rustix::system::sysinfo();
+    let memory = system.totalram as u64 * u64::from(system.mem_unit) / 1024;
+    let cpus = std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u64);
+    (memory / 32 / cpus).clamp(1024, u64::from(DEFAULT_BUFFER_KIB)) as u32
+}
+
+/// How often to poll so that [`DEFAULT_BUFFER_KIB`] suffices. Polling without a flush writes only full packets.
+pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
+
+/// Whose events are recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Everybody's.
+    System,
+    /// Those of one process and its descendants, which [`crate::KernelRecorder::set_root_pid`] names. What the kernel
+    /// counts to them is said in the documentation of [`crate`].
+    Tree,
+}
+
+/// How to record.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Patterns of events, see [`crate::choose::choose`]; none for the default set.
+    pub globs: Vec<String>,
+    /// Whose events.
+    pub scope: Scope,
+    /// By which clock they are stamped.
+    pub clock: KernelClock,
+    /// What that clock is in the trace.
+    pub clock_class: ClockClass,
+    /// The trace's UUID; a flight recorder's snapshots have each their own.
+    pub uuid: Uuid,
+    /// Buffer per CPU, in KiB; of a flight recorder also what a snapshot holds at most.
+    pub buffer_kib: u32,
+    /// Entries for the metadata's environment, besides those of the machine.
+    pub env: Vec<(String, EnvValue)>,
+}

@@ -1,0 +1,169 @@
+//! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events enabled. It records
+//! nothing before [`Source::record`].
+
+use crate::choose::choose;
+use crate::class::{Class, compile};
+use crate::error::Error;
+use crate::instance::Instance;
+use crate::options::{Options, Scope};
+use crate::reader::{Buffers, CpuReader};
+use crate::tracefs::{Tracefs, read};
+use std::fs;
+use std::io;
+
+/// What the kernel does with an event for which its buffer has no room.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum WhenFull {
+    /// Drops it, so that what is in the buffer stays until it is read.
+    Discard,
+    /// Drops the oldest page for it, so that the newest events are in the buffer, whether or not anybody reads.
+    Overwrite,
+}
+
+/// A set-up instance; removed when dropped, after its readers.
+#[derive(Debug)]
+pub(crate) struct Source {
+    instance: Instance,
+    scope: Scope,
+    /// The events that the kernel lets be recorded, in the order of their ids in the trace.
+    pub(crate) classes: Vec<Class>,
+    /// What the user should know, a line each.
+    pub(crate) notices: Vec<String>,
+}
+
+impl Source {
+    /// Sets an instance up and opens the buffers of its CPUs.
+    pub(crate) fn set_up(options: &Options, when_full: WhenFull) -> Result<(Self, Vec<CpuReader>), Error> {
+        let tracefs = Tracefs::open()?;
+        let choice = choose(tracefs.events()?, &options.globs)?;
+        if choice.events.len() >= usize::from(u16::MAX) {
+            return Err(Error::TooMany(choice.events.len()));
+        }
+        let mut notices = Vec::new();
+        if !choice.absent.is_empty() {
+            notices.push(format!("not in this kernel, left out: {}", choice.absent.join(", ")));
+        }
+        let instance = Instance::create(&tracefs)?;
+        configure(&instance, options, when_full)?;
+        let (classes, refused) = enable(&tracefs, &instance, &choice.events)?;
+        notices.extend(refused);
+        let cpus = open_cpus(&tracefs, &instance, options)?;
+        Ok((Self { instance, scope: options.scope, classes, notices }, cpus))
+    }
+
+    /// Begins to record the whole system, if that is the scope; a tree is recorded from
+    /// [`Source::set_root_pid`] on.
+    pub(crate) fn record(&self) -> Result<(), Error> {
+        match self.scope {
+            Scope::System => self.instance.set("tracing_on", "1"),
+            Scope::Tree => Ok(()),
+        }
+    }
+
+    /// As [`crate::KernelRecorder::set_root_pid`].
+    pub(crate) fn set_root_pid(&self, pid: u32) -> Result<(), Error> {
+        assert_eq!(self.scope, Scope::Tree, "only a recording of a process tree has a root");
+        if !in_initial_pid_namespace() {
+            return Err(Error::PidNamespace);
+        }
+        self.instance.set("set_event_pid", &pid.to_string())?;
+        self.instance.set("tracing_on", "1")
+    }
+
+    /// The threads that are recorded now; `None` for all.
+    pub(crate) fn followed(&self) -> Result<Option<Vec<u32>>, Error> {
+        match self.scope {
+            Scope::System => Ok(None),
+            Scope::Tree => {
+                let text = read(&self.instance.path().join("set_event_pid"))?;
+                Ok(Some(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()))
+            }
+        }
+    }
+
+    /// Records no more.
+    pub(crate) fn stop(&self) -> Result<(), Error> {
+        self.instance.set("tracing_on", "0")
+    }
+
+    /// Removes the instance, whose readers must be closed, and gives the notices.
+    pub(crate) fn remove(self) -> Vec<String> {
+        let Self { instance, mut notices, .. } = self;
+        if let Err(error) = instance.remove() {
+            notices.push(format!("{error}; the next recording removes it"));
+        }
+        notices
+    }
+}
+
+/// Settings that a new instance takes over from the top level, where anybody may have changed them.
+const OPTIONS: &[(&str, &str)] = &[("stacktrace", "0"), ("userstacktrace", "0")];
+
+fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Result<(), Error> {
+    instance.set("trace_clock", options.clock.name())?;
+    instance.set("options/overwrite", if when_full == WhenFull::Overwrite { "1" } else { "0" })?;
+    for (option, value) in OPTIONS {
+        instance.set(&format!("options/{option}"), value)?;
+    }
+    instance.set("options/event-fork", if options.scope == Scope::Tree { "1" } else { "0" })?;
+    instance.set("buffer_size_kb", &options.buffer_kib.to_string()).map_err(|error| match error {
+        Error::Tracefs { source, .. } => Error::Buffer { kib: options.buffer_kib, source },
+        error => error,
+    })
+}
+
+/// Compiles and enables events. Those that the kernel refuses are left out and named in a line.
+fn enable(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    events: &[(String, String)],
+) -> Result<(Vec<Class>, Option<String>), Error> {
+    let mut classes: Vec<Class> = Vec::with_capacity(events.len());
+    let mut refused = Vec::new();
+    for (system, name) in events {
+        let Some(format) = tracefs.format(system, name)? else { continue };
+        let path = tracefs.root().join("events").join(system).join(name).join("format");
+        let id = classes.len() as u16;
+        let class = compile(id, system, &format, tracefs.layout().word())
+            .map_err(|source| Error::Format { path, source })?;
+        match instance.set(&format!("events/{system}/{name}/enable"), "1") {
+            Ok(()) => classes.push(class),
+            Err(Error::Tracefs { source, .. }) => refused.push(format!("{system}:{name} ({source})")),
+            Err(error) => return Err(error),
+        }
+    }
+    if classes.is_empty() {
+        return Err(Error::NothingEnabled(refused.join(", ")));
+    }
+    let notice =
+        (!refused.is_empty()).then(|| format!("the kernel refused, left out: {}", refused.join(", ")));
+    Ok((classes, notice))
+}
+
+fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Result<Vec<CpuReader>, Error> {
+    // Kernels before 6.8 have pages of one size only.
+    let page_size = match read(&instance.path().join("buffer_subbuf_size_kb")) {
+        Ok(text) => text.trim().parse::<usize>().ok().map(|kib| kib * 1024),
+        Err(_) => None,
+    };
+    let page_size = page_size.unwrap_or_else(|| tracefs.layout().page_size()).clamp(4096, 1 << 20);
+    // As `ring_buffer_resize` does it: the bytes are those of records, and two pages are the least.
+    let pages = (options.buffer_kib as usize * 1024).div_ceil(page_size - tracefs.layout().header()).max(2);
+    let buffers = Buffers { layout: tracefs.layout(), clock: options.clock, page_size, pages };
+    let dir = instance.path().join("per_cpu");
+    let list = |source: io::Error| Error::Tracefs { action: "list", path: dir.clone(), source };
+    let mut numbers = Vec::new();
+    for entry in fs::read_dir(&dir).map_err(list)? {
+        let name = entry.map_err(list)?.file_name();
+        numbers.extend(name.to_str().and_then(|n| n.strip_prefix("cpu")?.parse::<u32>().ok()));
+    }
+    numbers.sort_unstable();
+    let open = |cpu| CpuReader::open(&dir.join(format!("cpu{cpu}")), cpu, buffers);
+    numbers.into_iter().map(open).collect()
+}
+
+/// Whether process numbers mean here what they mean to the kernel (`PROC_PID_INIT_INO`, `include/linux/proc_ns.h`).
+pub(crate) fn in_initial_pid_namespace() -> bool {
+    const INITIAL: &str = "pid:[4026531836]";
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)
+}

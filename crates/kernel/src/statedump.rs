@@ -1,0 +1,172 @@
+//! The state dump: which threads live when a snapshot is taken, and to which processes they belong.
+//!
+//! Of a thread that was created before the oldest event that is left, events tell the number and mostly the name, not
+//! the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h` of lttng-modules), which
+//! trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`) and `status`. Threads that have ended
+//! are not in it.
+
+use std::fs;
+use tracewing_ctf::model::{
+    Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
+};
+
+const NAME: &str = "lttng_statedump_process_state";
+/// `TASK_COMM_LEN`.
+const COMM: usize = 16;
+/// `PF_KTHREAD` of `include/linux/sched.h`.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+
+/// LTTng's `enum lttng_thread_type`, `lttng_execution_mode`, `lttng_execution_submode`, `lttng_process_status`.
+const TYPES: &[&str] = &["user_thread", "kernel_thread"];
+const MODES: &[&str] = &["user_mode", "syscall", "trap", "irq", "softirq", "unknown"];
+const SUBMODES: &[&str] = &["none", "unknown"];
+const STATUSES: &[&str] = &["unnamed", "wait_fork", "wait_cpu", "exit", "zombie", "wait", "run", "dead"];
+const MODE_UNKNOWN: i32 = 5;
+const SUBMODE_UNKNOWN: i32 = 1;
+
+/// The class of a state dump's events.
+pub(crate) fn class(id: u16) -> EventRecordClass {
+    let number = || FieldClass::signed(32);
+    let character = IntegerClass::unsigned(8).with_encoding(Encoding::Utf8);
+    let one_of = |labels: &[&str]| {
+        let mut class = EnumerationClass::new(IntegerClass::signed(32));
+        for (value, label) in (0..).zip(labels) {
+            class.add((*label).to_owned(), value, value);
+        }
+        class
+    };
+    let mut class = EventRecordClass::new(u64::from(id), NAME);
+    class.payload = Some(
+        StructureClass::new()
+            .with("tid", number())
+            .with("pid", number())
+            .with("ppid", number())
+            .with("name", FieldClass::array(character, COMM as u64))
+            .with("type", one_of(TYPES))
+            .with("mode", one_of(MODES))
+            .with("submode", one_of(SUBMODES))
+            .with("status", one_of(STATUSES))
+            .with("cpu", FieldClass::unsigned(32)),
+    );
+    class
+}
+
+/// A living thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Thread {
+    tid: i32,
+    process: i32,
+    parent: i32,
+    name: [u8; COMM],
+    is_kernel: bool,
+    status: i32,
+    cpu: u32,
+}
+
+impl Thread {
+    /// Event context and payload. The context is the thread that tells, as with every event.
+    pub(crate) fn encode(&self) -> Vec<u8> {
+        let teller = rustix::thread::gettid().as_raw_nonzero().get();
+        let mut out = Vec::with_capacity(64);
+        for number in [teller, self.tid, self.process, self.parent] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.name);
+        for number in [i32::from(self.is_kernel), MODE_UNKNOWN, SUBMODE_UNKNOWN, self.status] {
+            out.extend_from_slice(&number.to_le_bytes());
+        }
+        out.extend_from_slice(&self.cpu.to_le_bytes());
+        out
+    }
+
+    /// A thread by its `stat`.
+    fn parse(tid: i32, process: i32, stat: &[u8]) -> Option<Self> {
+        // The name may hold anything, parentheses too.
+        let open = stat.iter().position(|&byte| byte == b'(')?;
+        let close = stat.iter().rposition(|&byte| byte == b')')?;
+        let text = stat.get(open + 1..close)?;
+        let mut name = [0; COMM];
+        let len = text.len().min(COMM - 1);
+        name[..len].copy_from_slice(&text[..len]);
+        let fields = std::str::from_utf8(&stat[close + 1..]).ok()?;
+        // The first of these is field 3 of the manual page.
+        let fields: Vec<&str> = fields.split_ascii_whitespace().collect();
+        let field = |number: usize| fields.get(number - 3).copied();
+        let status = match field(3)? {
+            // Whether it really has a CPU, the events around tell; LTTng does the same.
+            "R" => 2,
+            "Z" => 4,
+            "X" | "x" => 7,
+            _ => 5,
+        };
+        Some(Self {
+            tid,
+            process,
+            parent: field(4)?.parse().ok()?,
+            name,
+            is_kernel: field(9)?.parse::<u64>().ok()? & KERNEL_THREAD != 0,
+            status,
+            cpu: field(39)?.parse().ok()?,
+        })
+    }
+}
+
+/// All threads of the system.
+pub(crate) fn all() -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for process in numbers("/proc") {
+        for tid in numbers(&format!("/proc/{process}/task")) {
+            let stat = fs::read(format!("/proc/{process}/task/{tid}/stat"));
+            threads.extend(stat.ok().and_then(|stat| Thread::parse(tid, process, &stat)));
+        }
+    }
+    threads
+}
+
+/// Those of `tids` that live.
+pub(crate) fn of(tids: &[u32]) -> Vec<Thread> {
+    let thread = |tid: &u32| {
+        // A thread that is no process has a directory all the same; it is only not listed.
+        let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+        let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
+        let stat = fs::read(format!("/proc/{process}/task/{tid}/stat")).ok()?;
+        Thread::parse(i32::try_from(*tid).ok()?, process, &stat)
+    };
+    tids.iter().filter_map(thread).collect()
+}
+
+/// The entries of a directory that are numbers.
+fn numbers(dir: &str) -> Vec<i32> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_read_whatever_its_name() {
+        let stat =
+            b"7 (a) (b) R 1 2 3 0 -1 4194560 9 8 7 6 5 4 3 2 20 0 1 0 12 0 0 1 2 3 4 5 6 7 8 9 0 1 2 3 17 1 0";
+        let thread = Thread::parse(7, 5, stat).unwrap();
+        assert_eq!((thread.tid, thread.process, thread.parent, thread.cpu), (7, 5, 1, 1));
+        assert_eq!(&thread.name[..8], b"a) (b\0\0\0");
+        assert_eq!((thread.status, thread.is_kernel), (2, false));
+        for cut in 0..stat.len() - 4 {
+            assert_eq!(Thread::parse(7, 5, &stat[..cut]), None, "{cut}");
+        }
+    }
+
+    #[test]
+    fn this_thread_lives_and_belongs_to_this_process() {
+        let (own, process) = (rustix::thread::gettid(), rustix::process::getpid());
+        let own = own.as_raw_nonzero().get();
+        for threads in [all(), of(&[own.unsigned_abs(), 1 << 23])] {
+            let found = threads.iter().find(|thread| thread.tid == own).unwrap();
+            assert_eq!(found.process, process.as_raw_nonzero().get());
+            assert!(!found.is_kernel);
+        }
+        assert_eq!(of(&[1 << 23]), [], "no such thread");
+    }
+}

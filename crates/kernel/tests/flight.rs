@@ -1,0 +1,257 @@
+//! The flight recorder on the running kernel: a snapshot holds the newest events of every CPU without a gap, the next
+//! one overlaps it, what is not there any more is counted, and babeltrace2 has nothing to complain about.
+
+mod common;
+
+use common::{Line, babeltrace, options, traceable};
+use rustix::process::{Pid, getpriority_process};
+use rustix::thread::{CpuSet, gettid, sched_getcpu, sched_setaffinity, set_name};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::{Arc, mpsc};
+use tracewing_kernel::{KernelFlightRecorder, Options, Scope, Summary, Tracefs};
+
+/// The kernel's event whose one argument numbers the events of a test, and its name in the trace.
+const NUMBERED: &str = "sys_enter_getpriority";
+const TRACED: &str = "syscall_entry_getpriority";
+const DUMP: &str = "lttng_statedump_process_state";
+
+/// Emits the events `numbers`.
+fn emit(numbers: std::ops::Range<i32>) {
+    for number in numbers {
+        let _ = std::hint::black_box(getpriority_process(Pid::from_raw(number)));
+    }
+}
+
+/// The numbers of a thread's events, in the order of the trace.
+fn numbers(lines: &[Line], tid: i32) -> Vec<i128> {
+    lines
+        .iter()
+        .filter(|line| line.name == TRACED && line.tid == tid)
+        .map(|line| line.number("who"))
+        .collect()
+}
+
+fn pin_to_one_cpu() {
+    let mut set = CpuSet::new();
+    set.set(sched_getcpu());
+    sched_setaffinity(None, &set).unwrap();
+}
+
+fn own_tid() -> i32 {
+    gettid().as_raw_nonzero().get()
+}
+
+/// Starts recording this thread.
+fn start(globs: &[&str], buffer_kib: u32) -> KernelFlightRecorder {
+    let options = Options { buffer_kib, ..options(Scope::Tree, globs) };
+    let mut recorder = KernelFlightRecorder::start(&options).unwrap();
+    recorder.set_root_pid(own_tid().unsigned_abs()).unwrap();
+    recorder
+}
+
+/// A snapshot into `dir/name`, which must be complete.
+fn snapshot(recorder: &mut KernelFlightRecorder, dir: &Path, nth: u8) -> (Summary, Option<Vec<Line>>) {
+    let trace = dir.join(nth.to_string());
+    let summary = recorder.snapshot(&trace, [nth; 16]).unwrap();
+    assert!(summary.unwritten.is_none(), "{summary:?}");
+    assert!(summary.streams.iter().all(|stream| stream.losses.events == 0), "{summary:?}");
+    let lines = babeltrace(&trace);
+    if let Some(lines) = &lines {
+        let events: u64 = summary.streams.iter().map(|stream| stream.events).sum();
+        assert_eq!(lines.len() as u64, events);
+        assert!(lines.windows(2).all(|pair| pair[0].stamp <= pair[1].stamp));
+    }
+    (summary, lines)
+}
+
+fn gone(summary: &Summary) -> u64 {
+    summary.streams.iter().filter_map(|stream| stream.overwritten).map(|range| range.events).sum()
+}
+
+#[test]
+fn each_snapshot_has_the_newest_events_and_overlaps_the_one_before() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&[NUMBERED], 1024);
+    let mut emitted = 0;
+    for nth in 1..=4 {
+        emit(emitted + 1..emitted + 501);
+        emitted += 500;
+        let (summary, lines) = snapshot(&mut recorder, dir.path(), nth);
+        assert_eq!(gone(&summary), 0);
+        let Some(lines) = lines else { continue };
+        assert_eq!(numbers(&lines, own_tid()), (1..=i128::from(emitted)).collect::<Vec<_>>());
+    }
+    let progress = recorder.progress().unwrap();
+    assert_eq!((progress.events, progress.lost, progress.bytes), (emitted as u64, 0, 0));
+    emit(emitted + 1..emitted + 2);
+    recorder.stop().unwrap();
+    emit(emitted + 2..emitted + 3);
+    let (_, lines) = snapshot(&mut recorder, dir.path(), 5);
+    if let Some(lines) = lines {
+        assert_eq!(numbers(&lines, own_tid()).last(), Some(&i128::from(emitted + 1)));
+    }
+    assert_eq!(recorder.finish(), [""; 0]);
+}
+
+#[test]
+fn the_oldest_events_go_without_a_gap_behind_them_and_are_counted() {
+    if !traceable() {
+        return;
+    }
+    pin_to_one_cpu();
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&[NUMBERED], 64);
+    let mut emitted = 0;
+    // A buffer that has wrapped many times; then two rounds of which the second's snapshot needs pages of the first's;
+    // then one that has wrapped again.
+    for (nth, count) in [(1, 50_000), (2, 500), (3, 500), (4, 20_000)] {
+        emit(emitted + 1..emitted + count + 1);
+        emitted += count;
+        let (summary, lines) = snapshot(&mut recorder, dir.path(), nth);
+        let Some(lines) = lines else { continue };
+        let found = numbers(&lines, own_tid());
+        assert_eq!(found.len() as u64 + gone(&summary), emitted as u64, "each is there, or counted");
+        assert!(found.len() > 700, "64 KiB hold more than {} events", found.len());
+        let newest: Vec<_> = (i128::from(emitted) - found.len() as i128 + 1..=i128::from(emitted)).collect();
+        assert_eq!(found, newest, "the newest ones, without a gap");
+        let range = summary.streams.iter().find_map(|stream| stream.overwritten).unwrap();
+        let first = lines.iter().find(|line| line.name == TRACED).unwrap();
+        assert!(range.begin < range.end && range.end <= first.stamp, "{range:?} {first:?}");
+    }
+    assert_eq!(recorder.finish(), [""; 0]);
+}
+
+#[test]
+fn snapshots_while_every_cpu_records_are_gap_free() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&[NUMBERED], 256);
+    let stop = Arc::new(AtomicBool::new(false));
+    let (say, tids) = mpsc::channel();
+    let threads: Vec<_> = (0..2)
+        .map(|cpu| {
+            let (say, stop) = (say.clone(), stop.clone());
+            std::thread::spawn(move || {
+                let mut set = CpuSet::new();
+                set.set(cpu);
+                let _ = sched_setaffinity(None, &set);
+                say.send(own_tid()).unwrap();
+                let mut next = 1;
+                while !stop.load(Relaxed) {
+                    emit(next..next + 100);
+                    next += 100;
+                }
+            })
+        })
+        .collect();
+    let tids = [tids.recv().unwrap(), tids.recv().unwrap()];
+    for nth in 1..=10 {
+        std::thread::sleep(std::time::Duration::from_millis(30));
+        let (_, lines) = snapshot(&mut recorder, dir.path(), nth);
+        let Some(lines) = lines else { continue };
+        for tid in tids {
+            let found = numbers(&lines, tid);
+            assert!(found.len() > 100, "{}", found.len());
+            assert!(found.windows(2).all(|pair| pair[0] + 1 == pair[1]), "snapshot {nth}, thread {tid}");
+        }
+    }
+    stop.store(true, Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    assert_eq!(recorder.finish(), [""; 0]);
+}
+
+#[test]
+fn a_snapshot_names_the_threads_whose_creation_was_overwritten() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&["task_newtask", NUMBERED], 64);
+    let (go, wait) = mpsc::channel::<()>();
+    let (say, tid) = mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        set_name(c"old (thread)").unwrap();
+        say.send(own_tid()).unwrap();
+        // Fills the buffers of whatever CPU it is on, and of all others.
+        for cpu in 0..std::thread::available_parallelism().unwrap().get() {
+            let mut set = CpuSet::new();
+            set.set(cpu);
+            let _ = sched_setaffinity(None, &set);
+            emit(1..20_000);
+        }
+        say.send(0).unwrap();
+        let _ = wait.recv();
+    });
+    let tid_of_thread = tid.recv().unwrap();
+    tid.recv().unwrap();
+    let (summary, lines) = snapshot(&mut recorder, dir.path(), 1);
+    go.send(()).unwrap();
+    thread.join().unwrap();
+    assert!(gone(&summary) > 0);
+    let Some(lines) = lines else { return };
+    let dumps: Vec<&Line> = lines.iter().filter(|line| line.name == DUMP).collect();
+    let dump = dumps.iter().find(|line| line.number("tid") == i128::from(tid_of_thread)).unwrap();
+    assert_eq!(dump.number("pid"), i128::from(std::process::id()));
+    assert_eq!(dump.field("name"), "\"old (thread)\"");
+    assert!(dump.field("type").contains("user_thread"), "{dump:?}");
+    assert_eq!(dump.tid, own_tid(), "the recorder tells it");
+    assert_eq!(dumps.len(), 2, "of a tree, its members only");
+    assert!(!lines.iter().any(|line| line.name == "task_newtask"), "its creation was overwritten");
+
+    // The thread is gone, and so it is in the next one.
+    let (_, lines) = snapshot(&mut recorder, dir.path(), 2);
+    let lines = lines.unwrap();
+    let dumped = |line: &&Line| line.name == DUMP && line.number("tid") == i128::from(tid_of_thread);
+    assert_eq!(lines.iter().find(dumped), None);
+}
+
+#[test]
+fn a_system_is_dumped_with_all_its_threads() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = KernelFlightRecorder::start(&options(Scope::System, &[])).unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(100));
+    let (_, lines) = snapshot(&mut recorder, dir.path(), 1);
+    let Some(lines) = lines else { return };
+    let of = |tid: i32| lines.iter().find(|line| line.name == DUMP && line.number("tid") == i128::from(tid));
+    assert!(of(2).is_none_or(|kthreadd| kthreadd.field("type").contains("kernel_thread")));
+    assert_eq!(of(own_tid()).unwrap().number("pid"), i128::from(std::process::id()));
+    assert!(lines.iter().any(|line| line.name == "sched_switch"));
+}
+
+#[test]
+fn a_dropped_recorder_leaves_no_instance_and_its_snapshots() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut recorder = start(&[NUMBERED], 64);
+    emit(1..11);
+    snapshot(&mut recorder, dir.path(), 1);
+    let error = recorder.snapshot(&dir.path().join("1"), [2; 16]).unwrap_err().to_string();
+    assert!(error.contains("metadata"), "a folder that holds a trace is refused: {error}");
+    emit(11..21);
+    let (_, lines) = snapshot(&mut recorder, dir.path(), 2);
+    if let Some(lines) = lines {
+        assert_eq!(numbers(&lines, own_tid()).len(), 20, "a failed snapshot loses nothing");
+    }
+    let instances = Tracefs::open().unwrap().root().join("instances");
+    let own = format!("tracewing-{}-", std::process::id());
+    let count = || {
+        let names = std::fs::read_dir(&instances).unwrap().flatten().map(|entry| entry.file_name());
+        names.filter(|name| name.to_string_lossy().starts_with(&own)).count()
+    };
+    // Other tests of this process have theirs.
+    let before = count();
+    drop(recorder);
+    assert!(before > 0 && count() <= before);
+    assert!(dir.path().join("2/metadata").exists());
+}
