@@ -6,11 +6,11 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::event;
 use tracewing_abi::region::{Geometry, Loss, Protocol};
-use tracewing_ring::{Chunk, Damaged, Reader, Region};
+use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
 use crate::Error;
 use crate::clock::TraceClock;
-use crate::drain::{LossRange, StreamSummary, UserTrace};
+use crate::drain::{LossRange, OverwrittenRange, StreamSummary, UserTrace};
 use crate::stream::{Events, PacketTimes, Stream};
 
 /// Why events are lost besides what [`Loss`] says.
@@ -36,6 +36,11 @@ pub(crate) struct Buffer {
     /// Losses that the reader found itself; each at least one event.
     found_lost: u64,
     pub(crate) ranges: Vec<LossRange>,
+    /// What was overwritten unread, as it was last seen.
+    overwritten: Overwritten,
+    pub(crate) overwritten_ranges: Vec<OverwrittenRange>,
+    /// The clock when the buffer was made.
+    origin: u64,
     /// Damages found, and what the first one was.
     pub(crate) damages: u64,
     pub(crate) damage: Option<Damaged>,
@@ -45,7 +50,7 @@ pub(crate) struct Buffer {
 
 impl Buffer {
     /// Nothing read yet.
-    pub(crate) fn new(cpu: usize, reader: Reader, now: Instant) -> Self {
+    pub(crate) fn new(cpu: usize, reader: Reader, now: Instant, origin: u64) -> Self {
         Self {
             cpu,
             reader,
@@ -55,6 +60,9 @@ impl Buffer {
             lost: [0; Loss::COUNT],
             found_lost: 0,
             ranges: Vec::new(),
+            overwritten: Overwritten::default(),
+            overwritten_ranges: Vec::new(),
+            origin,
             damages: 0,
             damage: None,
             is_dead: false,
@@ -87,14 +95,16 @@ impl Buffer {
     /// Writes a chunk as a packet and releases it.
     fn write_chunk(&mut self, trace: &mut UserTrace, name: &str, chunk: Chunk) -> Result<u64, Error> {
         let lost = chunk.lost.saturating_add(self.found_lost);
-        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost };
+        let skipped = chunk.overwritten.sub_buffers;
+        self.note_overwritten(name, chunk.overwritten, chunk.begin);
+        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost, skipped };
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
                 let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
-                if lost > 0 {
-                    // Readers compare the count with the packet's before, so losses need a packet without any.
-                    stream.write_empty(PacketTimes { begin: chunk.begin, end: chunk.begin, lost: 0 })?;
+                if lost > 0 || skipped > 0 {
+                    // Readers compare the counts with the packet's before, so losses need a packet without any.
+                    stream.write_empty(PacketTimes::empty(self.origin.min(chunk.begin), 0, 0))?;
                 }
                 stream
             }
@@ -129,6 +139,30 @@ impl Buffer {
             if events != 0 && events <= u64::MAX / 2 {
                 self.lost[loss as usize] = lost[loss as usize];
                 self.extend_range(name, loss.reason(), events, begin, end);
+            }
+        }
+    }
+
+    /// Takes note of what was overwritten in front of `end`, since the last packet.
+    fn note_overwritten(&mut self, name: &str, overwritten: Overwritten, end: u64) {
+        let sub_buffers = overwritten.sub_buffers.saturating_sub(self.overwritten.sub_buffers);
+        let bytes = overwritten.bytes.saturating_sub(self.overwritten.bytes);
+        if sub_buffers == 0 {
+            return;
+        }
+        self.overwritten = overwritten;
+        let begin = self.stream.as_ref().map_or(self.origin, Stream::end);
+        let crowded = self.overwritten_ranges.len() >= MOST_LOSS_RANGES;
+        match self.overwritten_ranges.last_mut() {
+            Some(range) if crowded => {
+                range.sub_buffers = range.sub_buffers.saturating_add(sub_buffers);
+                range.bytes = range.bytes.saturating_add(bytes);
+                range.end = range.end.max(end);
+            }
+            _ => {
+                let stream = format!("{name}_{}", self.cpu);
+                let new = Overwritten { sub_buffers, bytes };
+                self.overwritten_ranges.push(OverwrittenRange::new(&stream, new, begin, end));
             }
         }
     }
@@ -169,17 +203,20 @@ impl Buffer {
         }
         let now = clock.now();
         self.note_losses(name, region.lost(self.cpu), since, now);
-        let lost = self.lost_total();
-        if lost > self.stream.as_ref().map_or(0, Stream::lost) {
+        self.note_overwritten(name, self.reader.overwritten(), now);
+        let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
+        if lost > self.stream.as_ref().map_or(0, Stream::lost)
+            || skipped > self.stream.as_ref().map_or(0, Stream::skipped)
+        {
             let stream = match &mut self.stream {
                 Some(stream) => stream,
                 none => {
                     let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
-                    stream.write_empty(PacketTimes { begin: since, end: since, lost: 0 })?;
+                    stream.write_empty(PacketTimes::empty(since, 0, 0))?;
                     stream
                 }
             };
-            stream.write_empty(PacketTimes { begin: now, end: now, lost })?;
+            stream.write_empty(PacketTimes::empty(now, lost, skipped))?;
         }
         Ok(())
     }
@@ -239,13 +276,15 @@ impl Buffer {
     pub(crate) fn summary(&self, name: &str) -> Option<StreamSummary> {
         let lost = self.lost_total();
         let stream = self.stream.as_ref();
-        (stream.is_some() || lost > 0).then(|| StreamSummary {
+        (stream.is_some() || lost > 0 || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
             name: format!("{name}_{}", self.cpu),
             cpu: self.cpu as u32,
             events: self.events,
             packets: stream.map_or(0, Stream::packets),
             bytes: stream.map_or(0, Stream::bytes),
             lost,
+            begin: stream.map_or(0, Stream::begin),
+            overwritten: self.overwritten.into(),
         })
     }
 }
@@ -255,7 +294,7 @@ impl Buffer {
 ///
 /// # Safety
 /// `len` bytes from `start` are mapped and readable. They may change meanwhile.
-unsafe fn whole_events(start: *const u8, len: usize) -> (u64, usize) {
+pub(crate) unsafe fn whole_events(start: *const u8, len: usize) -> (u64, usize) {
     const SMALLEST: usize = event::HEADER + event::CONTEXT;
     let (mut at, mut events) = (0, 0);
     while at + SMALLEST <= len {

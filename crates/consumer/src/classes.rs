@@ -1,8 +1,9 @@
 //! Event classes of a recording: their ids, and the metadata that describes them.
 //!
-//! Equal descriptions are one class with one id, whichever program sent them. The metadata file is complete at any
+//! Equal descriptions are one class with one id, whichever program sent them. A metadata file is complete at any
 //! moment: it is written beside itself and renamed whenever a class came, before the class's id is handed out, so no
-//! reader ever meets an event that it cannot look up.
+//! reader ever meets an event that it cannot look up. A flight recorder has none; its snapshots get theirs when they are
+//! taken.
 
 use std::collections::HashMap;
 use std::fs;
@@ -22,6 +23,8 @@ use crate::mapping;
 
 /// The data stream class that all user streams have.
 pub const USER_STREAM_CLASS: u64 = 0;
+/// The metadata's file name.
+const METADATA: &str = "metadata";
 /// Most bytes of class descriptions that a recording takes; bounds the metadata.
 const MOST_DESCRIPTIONS: usize = 64 << 20;
 
@@ -31,7 +34,8 @@ pub struct Classes {
     ids: HashMap<Box<[u8]>, u16>,
     described: usize,
     trace: TraceClass,
-    metadata: PathBuf,
+    /// The metadata files that are kept up to date.
+    metadata: Vec<PathBuf>,
     refused: u64,
 }
 
@@ -44,12 +48,12 @@ pub struct Registered {
 }
 
 impl Classes {
-    /// No classes yet; writes the metadata into the folder of the user trace.
+    /// No classes yet. The metadata is written into each of these folders, now and whenever a class comes.
     ///
     /// # Errors
     /// The file cannot be written.
     pub fn new(
-        user_folder: &Path,
+        folders: &[&Path],
         recording: Uuid,
         clock: ClockClass,
         rules: EventRules,
@@ -66,7 +70,7 @@ impl Classes {
         trace.clock_classes.push(clock);
         trace.packet_header = Some(write::packet_header_class());
         trace.data_stream_classes.push(stream);
-        let metadata = user_folder.join("metadata");
+        let metadata = folders.iter().map(|folder| folder.join(METADATA)).collect();
         let this = Self { rules, ids: HashMap::new(), described: 0, trace, metadata, refused: 0 };
         this.write_metadata()?;
         Ok(this)
@@ -152,7 +156,17 @@ impl Classes {
     }
 
     fn write_metadata(&self) -> Result<(), Error> {
-        replace(&self.metadata, tsdl::print(&self.trace).as_bytes())
+        let text = tsdl::print(&self.trace);
+        self.metadata.iter().try_for_each(|path| replace(path, text.as_bytes()))
+    }
+
+    /// Writes the metadata of another trace with the classes so far, once.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn write_into(&self, folder: &Path, uuid: Uuid) -> Result<(), Error> {
+        let trace = TraceClass { uuid: Some(uuid), ..self.trace.clone() };
+        replace(&folder.join(METADATA), tsdl::print(&trace).as_bytes())
     }
 }
 

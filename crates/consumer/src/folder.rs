@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::Error;
 use crate::classes::replace;
 use crate::clock::{Calibration, TraceClock};
-use crate::drain::{LossRange, StreamSummary};
+use crate::drain::{LossRange, OverwrittenRange, StreamSummary};
 
 /// Version of the description's shape.
 pub const FORMAT: u32 = 1;
@@ -37,11 +37,7 @@ impl Folder {
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or it cannot be made.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        fs::create_dir_all(path).map_err(Error::file("create", path))?;
-        let mut entries = fs::read_dir(path).map_err(Error::file("read", path))?;
-        if entries.next().is_some() {
-            return Err(Error::FolderNotEmpty(path.to_owned()));
-        }
+        create_empty(path)?;
         let this = Self { path: path.to_owned(), reserve: Arc::new(Mutex::new(reserve(path))) };
         let user = this.user();
         fs::create_dir(&user).map_err(Error::file("create", &user))?;
@@ -94,6 +90,19 @@ impl Folder {
     }
 }
 
+/// Makes a folder and its parents, or takes an empty one as it is.
+///
+/// # Errors
+/// [`Error::FolderNotEmpty`]; or it cannot be made.
+pub fn create_empty(path: &Path) -> Result<(), Error> {
+    fs::create_dir_all(path).map_err(Error::file("create", path))?;
+    let mut entries = fs::read_dir(path).map_err(Error::file("read", path))?;
+    match entries.next() {
+        None => Ok(()),
+        Some(_) => Err(Error::FolderNotEmpty(path.to_owned())),
+    }
+}
+
 /// Takes [`RESERVE`] bytes of the disk, where its file system can do that.
 fn reserve(folder: &Path) -> Option<File> {
     let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
@@ -141,8 +150,24 @@ pub struct Description {
     pub kernel_streams: Vec<StreamSummary>,
     /// What was lost, and when.
     pub losses: Vec<LossRange>,
+    /// Sub-buffers that were overwritten before they were read, and when.
+    pub overwritten: Vec<OverwrittenRange>,
     /// What the user was told besides.
     pub notes: Vec<String>,
+    /// Set in a snapshot of a flight recorder.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<SnapshotDescription>,
+}
+
+/// Which snapshot it is, and why it was taken.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SnapshotDescription {
+    /// Counted from 1.
+    pub number: u64,
+    /// What asked for it.
+    pub reason: String,
+    /// When it was begun, cycles: everything emitted before is in it, as far as the buffers still hold it.
+    pub taken: u64,
 }
 
 impl Description {
@@ -161,7 +186,9 @@ impl Description {
             user_streams: Vec::new(),
             kernel_streams: Vec::new(),
             losses: Vec::new(),
+            overwritten: Vec::new(),
             notes: Vec::new(),
+            snapshot: None,
         }
     }
 }
@@ -215,8 +242,10 @@ pub struct BufferDescription {
     pub sub_buffers: usize,
     /// Whether every process has its own, or the processes of a user share them.
     pub per_process: bool,
-    /// An event is on disk at most so long after it was emitted, milliseconds.
-    pub flush_ms: u64,
+    /// Whether full buffers lose their oldest sub-buffer, or the new event.
+    pub overwrite: bool,
+    /// An event is on disk at most so long after it was emitted, milliseconds; nothing for a flight recorder.
+    pub flush_ms: Option<u64>,
 }
 
 /// A program that joined.

@@ -15,6 +15,7 @@
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
+//! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
 //!
 //! It knows no payloads, no sockets and no other processes, and starts no thread.
 
@@ -29,6 +30,7 @@ pub mod identity;
 mod mapping;
 pub mod memory;
 pub mod pace;
+pub mod snapshot;
 pub mod stream;
 
 pub use error::Error;

@@ -7,7 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
-use rustix::io::Errno;
+use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use crate::Error;
@@ -70,6 +70,28 @@ impl SharedMemory {
     /// Bytes.
     pub fn size(&self) -> usize {
         self.size
+    }
+
+    /// A copy of `len` bytes from `start` on, which may change meanwhile: the kernel makes it, from the file.
+    ///
+    /// # Panics
+    /// The bytes do not lie in the mapping.
+    pub(crate) fn copy(&self, start: *const u8, len: usize) -> Vec<u8> {
+        let offset = start.addr().checked_sub(self.base.addr().get());
+        let offset = offset.filter(|offset| offset.checked_add(len).is_some_and(|end| end <= self.size));
+        let Some(offset) = offset else { panic!("{start:?} and {len} bytes lie outside the region") };
+        let mut bytes = vec![0; len];
+        let mut done = 0;
+        while done < len {
+            match pread(&self.file, &mut bytes[done..], (offset + done) as u64) {
+                Ok(read @ 1..) => done += read,
+                Err(Errno::INTR) => {}
+                // Nobody can shorten a memfd; of a shortened file the rest is gone.
+                Ok(_) | Err(_) => break,
+            }
+        }
+        bytes.truncate(done);
+        bytes
     }
 }
 

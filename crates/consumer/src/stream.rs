@@ -35,6 +35,16 @@ pub struct PacketTimes {
     pub end: u64,
     /// Events lost in the stream so far, cumulative.
     pub lost: u64,
+    /// Packets that the stream would have besides those written, had their sub-buffers not been overwritten; cumulative.
+    /// Readers see the packet's number jump, and say so.
+    pub skipped: u64,
+}
+
+impl PacketTimes {
+    /// Of a packet without events, at one moment.
+    pub(crate) fn empty(at: u64, lost: u64, skipped: u64) -> Self {
+        Self { begin: at, end: at, lost, skipped }
+    }
 }
 
 /// A stream file that is being written.
@@ -49,8 +59,10 @@ pub struct Stream {
     bytes: u64,
     index_bytes: u64,
     packets: u64,
+    begin: u64,
     end: u64,
     lost: u64,
+    skipped: u64,
 }
 
 impl Stream {
@@ -77,8 +89,10 @@ impl Stream {
             bytes: 0,
             index_bytes: index::HEADER_SIZE as u64,
             packets: 0,
+            begin: 0,
             end: 0,
             lost: 0,
+            skipped: 0,
         })
     }
 
@@ -100,7 +114,7 @@ impl Stream {
             end: times.end.max(begin),
             content_bytes: size,
             packet_bytes: size,
-            seq: self.packets,
+            seq: self.packets.wrapping_add(times.skipped.max(self.skipped)),
             discarded: times.lost.max(self.lost),
             cpu: self.cpu,
         };
@@ -113,7 +127,7 @@ impl Stream {
             discarded: header.discarded,
             stream_id: USER_STREAM_CLASS,
             stream_instance_id: Some(self.instance),
-            seq: Some(self.packets),
+            seq: Some(header.seq),
         };
         // SAFETY: the caller's obligation.
         let written = unsafe { self.write_gathered(&header.encode(), events) }
@@ -126,8 +140,12 @@ impl Stream {
         }
         self.bytes += size;
         self.index_bytes += index::ENTRY_SIZE as u64;
+        if self.packets == 0 {
+            self.begin = begin;
+        }
         self.packets += 1;
         (self.end, self.lost) = (header.end, header.discarded);
+        self.skipped = self.skipped.max(times.skipped);
         Ok(())
     }
 
@@ -190,6 +208,11 @@ impl Stream {
         self.bytes
     }
 
+    /// The begin of the first packet, cycles; 0 without packets.
+    pub fn begin(&self) -> u64 {
+        self.begin
+    }
+
     /// The end of the last packet, cycles.
     pub fn end(&self) -> u64 {
         self.end
@@ -198,5 +221,10 @@ impl Stream {
     /// Events lost, as the last packet says.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Packets skipped, as the last packet's number says.
+    pub fn skipped(&self) -> u64 {
+        self.skipped
     }
 }

@@ -29,7 +29,8 @@ fn a_torn_packet_is_cut_off() {
     let error = loop {
         stamp += 1;
         // SAFETY: the events are a live array.
-        if let Err(error) = unsafe { stream.write(events, PacketTimes { begin: stamp, end: stamp, lost: 0 }) }
+        if let Err(error) =
+            unsafe { stream.write(events, PacketTimes { begin: stamp, end: stamp, lost: 0, skipped: 0 }) }
         {
             break error;
         }

@@ -10,7 +10,7 @@ use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
-use tracewing_abi::region::{Clock, Geometry, Protocol};
+use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
@@ -242,7 +242,7 @@ impl Recording {
         let trace = UserTrace::new(&folder.user(), identity()?)?;
         let rules = EventRules::new(settings.events.iter().cloned());
         let class = clock_class(&clock, &begin, identity()?);
-        let mut classes = Classes::new(&folder.user(), trace.recording(), class, rules)?;
+        let mut classes = Classes::new(&[&folder.user()], trace.recording(), class, rules)?;
         let publishes = agent::can_publish() && clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
@@ -252,7 +252,8 @@ impl Recording {
             sub_buffer_bytes: settings.sub_buffer_bytes,
             sub_buffers: settings.sub_buffers,
             per_process: true,
-            flush_ms: settings.flush.as_millis() as u64,
+            overwrite: geometry.mode() == Mode::Overwrite,
+            flush_ms: Some(settings.flush.as_millis() as u64),
         };
         let mut description = Description::new(&clock, begin, buffers);
         description.command = std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect();

@@ -1,0 +1,217 @@
+//! A snapshot of a flight recorder: what its buffers hold, as a complete trace folder, while recording goes on.
+//!
+//! The folder is made beside its place and renamed when it is complete, so nobody meets half a snapshot. Everything
+//! emitted before the snapshot began is in it, as far as the buffers held it when it was their turn. A sub-buffer is copied,
+//! put back into the ring, and only then written, since writers do not wait for the disk: the next snapshot has it again
+//! unless writers needed its place first.
+//!
+//! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left out and counted as
+//! overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers since the recording began.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tracewing_ctf::model::Uuid;
+use tracewing_ring::{Chunk, Overwritten, Reader};
+
+use crate::Error;
+use crate::buffer::whole_events;
+use crate::classes::Classes;
+use crate::clock::TraceClock;
+use crate::drain::{Drain, LossRange, OverwrittenRange, StreamSummary, UserTrace};
+use crate::folder::{Description, Folder, SnapshotDescription, State, create_empty};
+use crate::memory::SharedMemory;
+use crate::stream::{Events, PacketTimes};
+
+/// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
+pub struct Snapshot {
+    path: PathBuf,
+    folder: Folder,
+    trace: UserTrace,
+    taken: u64,
+    streams: Vec<StreamSummary>,
+    losses: Vec<LossRange>,
+    overwritten: Vec<OverwrittenRange>,
+    notes: Vec<String>,
+    is_complete: bool,
+}
+
+/// A packet to be: events copied out of a buffer.
+struct Packet {
+    events: Vec<u8>,
+    begin: u64,
+    end: u64,
+    lost: u64,
+    overwritten: Overwritten,
+}
+
+impl Snapshot {
+    /// A snapshot of this moment, for the folder `path`; it must not exist, or be empty. `uuid` is the user trace's and must
+    /// differ from that of other snapshots: readers take traces of one UUID for one trace.
+    ///
+    /// # Errors
+    /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
+    pub fn begin(path: &Path, uuid: Uuid, clock: &TraceClock) -> Result<Self, Error> {
+        let taken = clock.now();
+        create_empty(path)?;
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let beside = path.with_file_name(format!(".{name}.{taken:x}"));
+        let folder = Folder::create(&beside)?;
+        let trace = UserTrace::new(&folder.user(), uuid)?;
+        Ok(Self {
+            path: path.to_owned(),
+            folder,
+            trace,
+            taken,
+            streams: Vec::new(),
+            losses: Vec::new(),
+            overwritten: Vec::new(),
+            notes: Vec::new(),
+            is_complete: false,
+        })
+    }
+
+    /// Where its kernel trace is to be written.
+    pub fn kernel_folder(&self) -> PathBuf {
+        self.folder.kernel()
+    }
+
+    /// When it began, cycles.
+    pub fn taken(&self) -> u64 {
+        self.taken
+    }
+
+    /// Adds what the buffers of a region hold. `is_over` says that nobody writes to them any more: then also what lies
+    /// behind an event that its dead writer never finished.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn add(&mut self, drain: &mut Drain, is_over: bool) -> Result<(), Error> {
+        let before = self.streams.len();
+        let most = drain.region().geometry().sub_buffers() + 1;
+        let until = if is_over { u64::MAX } else { self.taken };
+        let (name, origin, memory, buffers) = drain.parts();
+        for buffer in buffers {
+            let (packets, damages) = read(&mut buffer.reader, memory, until, most);
+            let name = format!("{name}_{}", buffer.cpu);
+            self.notes.extend(damages.into_iter().map(|damage| format!("user/{name}: {damage}")));
+            if let Some(first) = packets.first() {
+                let overwritten = first.overwritten;
+                if overwritten != Overwritten::default() {
+                    self.overwritten.push(OverwrittenRange::new(&name, overwritten, origin, first.begin));
+                }
+                self.write(&name, buffer.cpu, &packets)?;
+            }
+        }
+        for stream in &self.streams[before..] {
+            let of_stream = |range: &&LossRange| range.stream == stream.name && range.end >= stream.begin;
+            self.losses.extend(drain.losses().filter(of_stream).cloned());
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, name: &str, cpu: usize, packets: &[Packet]) -> Result<(), Error> {
+        let [first, ..] = packets else { return Ok(()) };
+        let mut stream = self.trace.stream(name, cpu)?;
+        let mut events = 0;
+        for packet in packets {
+            let times = PacketTimes {
+                begin: packet.begin,
+                end: packet.end,
+                // What was lost before the first packet is not of this snapshot's time.
+                lost: packet.lost.saturating_sub(first.lost),
+                skipped: packet.overwritten.sub_buffers,
+            };
+            // SAFETY: the vector is this process's own.
+            let (count, len) = unsafe { whole_events(packet.events.as_ptr(), packet.events.len()) };
+            // SAFETY: as above; `len` is at most the vector's.
+            unsafe { stream.write(Events { start: packet.events.as_ptr(), len }, times)? };
+            events += count;
+        }
+        self.streams.push(StreamSummary {
+            name: name.to_owned(),
+            cpu: cpu as u32,
+            events,
+            packets: stream.packets(),
+            bytes: stream.bytes(),
+            lost: stream.lost(),
+            begin: first.begin,
+            overwritten: first.overwritten.into(),
+        });
+        Ok(())
+    }
+
+    /// Completes the folder and puts it into its place. `description` is the recording's, to which the snapshot adds its
+    /// own streams, losses and notes.
+    ///
+    /// # Errors
+    /// A file cannot be written, or the folder not be renamed.
+    pub fn finish(
+        mut self,
+        classes: &Classes,
+        snapshot: SnapshotDescription,
+        mut description: Description,
+    ) -> Result<Description, Error> {
+        description.state = State::Complete;
+        description.user_streams.append(&mut self.streams);
+        description.losses.append(&mut self.losses);
+        description.overwritten.append(&mut self.overwritten);
+        description.notes.append(&mut self.notes);
+        description.snapshot = Some(snapshot);
+        self.folder.describe(&description)?;
+        classes.write_into(&self.folder.user(), self.trace.recording())?;
+        fs::rename(self.folder.path(), &self.path).map_err(Error::file("create", &self.path))?;
+        self.is_complete = true;
+        Ok(description)
+    }
+}
+
+impl Drop for Snapshot {
+    fn drop(&mut self) {
+        if !self.is_complete {
+            let _ = fs::remove_dir_all(self.folder.path());
+            let _ = fs::remove_dir(&self.path);
+        }
+    }
+}
+
+/// Copies what a buffer holds, from its oldest sub-buffer up to the stamp `until`; also gives what was damaged. With
+/// `until` at its largest nobody writes any more, and what the dead have left unfinished is passed over.
+fn read(reader: &mut Reader, memory: &SharedMemory, until: u64, most: usize) -> (Vec<Packet>, Vec<String>) {
+    let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
+    reader.rewind();
+    // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile.
+    for _ in 0..2 * most {
+        let next = match until {
+            u64::MAX => reader.finalise(),
+            _ => reader.next(true).map(|chunk| chunk.map(Ok)),
+        };
+        let chunk = match next {
+            Ok(Some(Ok(chunk))) => chunk,
+            Ok(Some(Err(_unfinished))) => {
+                found_lost += 1;
+                continue;
+            }
+            Ok(None) => break,
+            Err(damaged) => {
+                damages.push(damaged.to_string());
+                found_lost += 1;
+                if damaged.bytes == 0 {
+                    break;
+                }
+                continue;
+            }
+        };
+        if packets.last().is_some_and(|last| last.overwritten.sub_buffers < chunk.overwritten.sub_buffers) {
+            packets.clear();
+        }
+        let Chunk { start, len, begin, end, lost, overwritten, .. } = chunk;
+        let lost = lost.saturating_add(found_lost);
+        packets.push(Packet { events: memory.copy(start, len), begin, end, lost, overwritten });
+        reader.give_back(chunk);
+        if end >= until {
+            break;
+        }
+    }
+    (packets, damages)
+}
