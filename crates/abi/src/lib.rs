@@ -1,6 +1,6 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
 //! ([`region`]), the bytes of an event ([`event`]), the handshake over the recorder's socket ([`message`]) and the
-//! description of event classes ([`schema`]). Only layouts, numbers and their encoding live here; the algorithms on
+//! description of event classes ([`schema`]), also for whoever finds a program's memory later ([`class_table`]). Only layouts, numbers and their encoding live here; the algorithms on
 //! them are in `ring`, `tracewing` and `session`.
 //!
 //! Whatever comes from the other side is hostile: decoders here take bytes and give values or an error, and the
@@ -10,6 +10,7 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+pub mod class_table;
 pub mod event;
 pub mod message;
 pub mod region;
