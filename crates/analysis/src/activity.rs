@@ -78,6 +78,15 @@ pub enum Kind<'a> {
         /// Its name.
         name: &'a [u8],
     },
+    /// A state dump names a living thread, whoever recorded it.
+    Dump {
+        /// The thread.
+        tid: i32,
+        /// Its process.
+        process: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
     /// An event of a program.
     User,
     /// Any other event of the kernel.

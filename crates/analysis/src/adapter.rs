@@ -28,6 +28,7 @@ enum Meaning {
     InterruptEntry,
     InterruptExit,
     Introduction,
+    Dump,
     User,
     Kernel,
 }
@@ -82,6 +83,7 @@ fn meaning(trace: &Trace, event: &Event<'_>) -> Meaning {
         "task_newtask" => Meaning::NewTask,
         "sched_process_exec" => Meaning::Exec,
         "sched_process_exit" => Meaning::Exit,
+        "lttng_statedump_process_state" => Meaning::Dump,
         _ if name.starts_with("syscall_entry_") => Meaning::Syscall,
         _ if interrupt && name.ends_with("_entry") => Meaning::InterruptEntry,
         _ if interrupt && name.ends_with("_exit") => Meaning::InterruptExit,
@@ -112,6 +114,9 @@ fn kind<'e>(meaning: Meaning, event: &Event<'e>) -> Option<Kind<'e>> {
         Meaning::InterruptExit => Kind::InterruptExit,
         Meaning::Introduction => {
             Kind::Introduction { process: tid(event, "pid")?, name: text(event, "name")? }
+        }
+        Meaning::Dump => {
+            Kind::Dump { tid: tid(event, "tid")?, process: tid(event, "pid")?, name: text(event, "name")? }
         }
         Meaning::User => Kind::User,
         Meaning::Kernel => Kind::Kernel,

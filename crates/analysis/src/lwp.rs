@@ -86,6 +86,14 @@ impl Lwp {
         }
     }
 
+    /// Something else than its own doings tells its process and its name; what these have told counts more.
+    pub fn introduce(&mut self, process: i32, name: &[u8]) {
+        self.account.process.get_or_insert(process);
+        if !self.has_name() {
+            self.rename(name);
+        }
+    }
+
     /// It recorded something on a CPU, so it runs there.
     pub fn seen_on(&mut self, cpu: u32, now: i64) {
         match self.state {

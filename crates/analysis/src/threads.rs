@@ -60,6 +60,8 @@ pub struct ThreadsTable {
 #[derive(Debug, Default)]
 pub struct Threads {
     lwps: HashMap<i32, Lwp>,
+    /// Process and name of threads that were dumped and not met so far.
+    dumped: HashMap<i32, (i32, Vec<u8>)>,
     ended: Vec<Lwp>,
     cpus: HashMap<u32, Cpu>,
     begin: Option<i64>,
@@ -104,15 +106,15 @@ impl Threads {
                 if !self.lwps.get(&child).is_some_and(Lwp::is_newborn) {
                     self.bury(child);
                 }
-                self.lwps.entry(child).or_insert_with(|| Lwp::created(child, now)).rename(name);
+                self.created(child, now).rename(name);
             }
             (Kind::NewTask { child, same_process }, _) => {
                 let creator =
                     event.tid.and_then(|tid| self.lwps.get(&tid)).and_then(|lwp| lwp.account.process);
                 let process = if same_process { creator } else { Some(child) };
-                let lwp = self.lwps.entry(child).or_insert_with(|| Lwp::created(child, now));
-                lwp.account.process = process;
+                self.created(child, now).account.process = process;
             }
+            (Kind::Dump { tid, process, name }, _) => self.dumped(tid, process, name),
             (Kind::InterruptEntry, Some(cpu)) => {
                 let cpu = self.cpus.entry(cpu).or_default();
                 if cpu.interrupts == 0 {
@@ -173,6 +175,10 @@ impl Threads {
             }
             return;
         }
+        if let Kind::Dump { .. } = kind {
+            // What recorded it, and where, is no matter of the threads.
+            return;
+        }
         if *kind == Kind::User {
             // No witness for a place: some tracers let a thread write into the buffer of a CPU that it has just left.
             let lwp = self.known(tid);
@@ -194,7 +200,7 @@ impl Threads {
                 lwp.rename(&name[..name.len().min(COMM)]);
             }
             Kind::Fork { .. } | Kind::NewTask { .. } | Kind::Exit | Kind::Kernel => {}
-            Kind::Introduction { .. } | Kind::User => return,
+            Kind::Introduction { .. } | Kind::Dump { .. } | Kind::User => return,
             // Recorded beside a thread, not by it: no sign that the recording follows it.
             Kind::Switch { .. }
             | Kind::Waking { .. }
@@ -273,9 +279,30 @@ impl Threads {
         }
     }
 
+    /// Of a thread that events tell of, its name and process become known; the others have no account.
+    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
+        match self.lwps.get_mut(&tid) {
+            Some(lwp) => lwp.introduce(process, name),
+            None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
+        }
+    }
+
     fn known(&mut self, tid: i32) -> &mut Lwp {
         let begin = self.begin.unwrap_or(self.now);
-        self.lwps.entry(tid).or_insert_with(|| Lwp::new(tid, begin))
+        let dumped = &mut self.dumped;
+        self.lwps.entry(tid).or_insert_with(|| {
+            let mut lwp = Lwp::new(tid, begin);
+            if let Some((process, name)) = dumped.remove(&tid) {
+                lwp.introduce(process, &name);
+            }
+            lwp
+        })
+    }
+
+    /// A thread that was created now, so that no earlier dump can mean it.
+    fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
+        self.dumped.remove(&tid);
+        self.lwps.entry(tid).or_insert_with(|| Lwp::created(tid, now))
     }
 
     /// The thread is gone, or its number belongs to another one now.

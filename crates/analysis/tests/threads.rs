@@ -204,3 +204,23 @@ fn events_of_programs_are_counted_and_move_nothing() {
     // The scheduler did not say how it is called.
     assert_eq!((thread(&table, 8).process, thread(&table, 8).name.as_str()), (Some(6), "worker"));
 }
+
+#[test]
+fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
+    let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped" };
+    let table = Events::default()
+        .by(50, 0, 99, dump(7, 5)) // in front of its first event, as LTTng does it
+        .by(50, 0, 99, dump(9, 9)) // its number is given to another thread before it does anything
+        .by(50, 0, 99, dump(10, 10)) // does nothing
+        .by(60, 1, 8, Kind::Syscall)
+        .by(70, 0, 7, Kind::Syscall)
+        .by(80, 0, 7, Kind::NewTask { child: 9, same_process: true })
+        .by(90, 0, 99, dump(8, 6)) // behind its events, as a snapshot does it
+        .by(91, 0, 99, dump(9, 4)) // what the events told counts more
+        .table();
+    let of = |tid| (thread(&table, tid).process, thread(&table, tid).name.as_str());
+    assert_eq!(of(7), (Some(5), "dumped"));
+    assert_eq!(of(8), (Some(6), "dumped"));
+    assert_eq!(of(9), (Some(5), "dumped"));
+    assert_eq!(table.threads.len(), 3, "neither who told it nor who did nothing");
+}
