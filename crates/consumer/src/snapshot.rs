@@ -10,9 +10,11 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
+use tracewing_abi::region::Protocol;
 use tracewing_ctf::model::Uuid;
-use tracewing_ring::{Chunk, Overwritten, Reader};
+use tracewing_ring::{Chunk, Overwritten, Reader, Region};
 
 use crate::Error;
 use crate::buffer::whole_events;
@@ -22,6 +24,10 @@ use crate::drain::{Drain, LossRange, OverwrittenRange, StreamSummary, UserTrace}
 use crate::folder::{Description, Folder, SnapshotDescription, State, create_empty};
 use crate::memory::SharedMemory;
 use crate::stream::{Events, PacketTimes};
+
+/// How often, and how long each time, a snapshot waits for a thread to finish the event that it is at.
+const COMMIT_ATTEMPTS: usize = 20;
+const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
 /// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
 pub struct Snapshot {
@@ -88,11 +94,10 @@ impl Snapshot {
     /// A file cannot be written.
     pub fn add(&mut self, drain: &mut Drain, is_over: bool) -> Result<(), Error> {
         let before = self.streams.len();
-        let most = drain.region().geometry().sub_buffers() + 1;
-        let until = if is_over { u64::MAX } else { self.taken };
+        let region = drain.region();
         let (name, origin, memory, buffers) = drain.parts();
         for buffer in buffers {
-            let (packets, damages) = read(&mut buffer.reader, memory, until, most);
+            let (packets, damages) = read(&mut buffer.reader, region, memory, is_over);
             let name = format!("{name}_{}", buffer.cpu);
             self.notes.extend(damages.into_iter().map(|damage| format!("user/{name}: {damage}")));
             if let Some(first) = packets.first() {
@@ -175,21 +180,41 @@ impl Drop for Snapshot {
     }
 }
 
-/// Copies what a buffer holds, from its oldest sub-buffer up to the stamp `until`; also gives what was damaged. With
-/// `until` at its largest nobody writes any more, and what the dead have left unfinished is passed over.
-fn read(reader: &mut Reader, memory: &SharedMemory, until: u64, most: usize) -> (Vec<Packet>, Vec<String>) {
+/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Where `is_over`, nobody writes
+/// any more, and what the dead have left unfinished is passed over; else it ends where the writers were a moment ago.
+fn read(
+    reader: &mut Reader,
+    region: Region,
+    memory: &SharedMemory,
+    is_over: bool,
+) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
+    let (mut partial, mut attempts) = (false, 0);
     reader.rewind();
     // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile.
-    for _ in 0..2 * most {
-        let next = match until {
-            u64::MAX => reader.finalise(),
-            _ => reader.next(true).map(|chunk| chunk.map(Ok)),
+    for _ in 0..2 * region.geometry().sub_buffers() + COMMIT_ATTEMPTS {
+        let next = match is_over {
+            true => reader.finalise(),
+            false => reader.next(partial).map(|chunk| chunk.map(Ok)),
         };
         let chunk = match next {
             Ok(Some(Ok(chunk))) => chunk,
             Ok(Some(Err(_unfinished))) => {
                 found_lost += 1;
+                continue;
+            }
+            Ok(None) if is_over => break,
+            Ok(None) if !partial => {
+                partial = true;
+                continue;
+            }
+            // Some thread has not finished an event.
+            Ok(None) if reader.waiting() > 0 && region.protocol() != Protocol::Publish => {
+                attempts += 1;
+                if attempts > COMMIT_ATTEMPTS {
+                    break;
+                }
+                std::thread::sleep(COMMIT_WAIT);
                 continue;
             }
             Ok(None) => break,
@@ -209,7 +234,7 @@ fn read(reader: &mut Reader, memory: &SharedMemory, until: u64, most: usize) -> 
         let lost = lost.saturating_add(found_lost);
         packets.push(Packet { events: memory.copy(start, len), begin, end, lost, overwritten });
         reader.give_back(chunk);
-        if end >= until {
+        if partial {
             break;
         }
     }

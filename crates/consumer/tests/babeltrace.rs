@@ -28,38 +28,36 @@ struct Writer {
 
 impl Writer {
     fn emit(&mut self, id: u16, payload: &[u8]) {
-        let cpu = self.region.cpu(self.cpu);
+        let (cpu, geometry) = (self.region.cpu(self.cpu), self.region.geometry());
         let control = cpu.control();
-        let size = self.region.geometry().sub_buffer_bytes() as u64;
-        let len = (event::HEADER + event::CONTEXT + payload.len()) as u64;
+        let len = event::HEADER + event::CONTEXT + payload.len();
         let head = control.head.load(Ordering::Relaxed);
         self.stamp += 1000;
-        let mut at = head % size;
-        let mut sequence = head / size;
-        if at == 0 || at + len >= size {
+        let (mut sequence, mut at) = (geometry.sequence(head), geometry.at(head));
+        if at == 0 || at + len >= geometry.sub_buffer_bytes() {
             let next = if at == 0 { sequence } else { sequence + 1 };
-            let full = next - control.consumed.load(Ordering::Relaxed)
-                >= self.region.geometry().sub_buffers() as u64;
-            if full {
+            let consumed = geometry.sequence(control.consumed.load(Ordering::Relaxed));
+            if next - consumed >= geometry.sub_buffers() as u64 {
                 return cpu.count_loss(Loss::Full);
             }
             if at != 0 {
-                cpu.sub_buffer(sequence).end.store(self.stamp, Ordering::Relaxed);
-                cpu.sub_buffer(sequence).used.store(at, Ordering::Relaxed);
+                let header = cpu.header(geometry.entry(sequence));
+                header.end.store(self.stamp, Ordering::Relaxed);
+                header.used.store(at as u64, Ordering::Relaxed);
             }
-            let header = cpu.sub_buffer(next);
+            let header = cpu.header(geometry.entry(next));
             header.begin.store(self.stamp, Ordering::Relaxed);
             header.sequence.store(next + 1, Ordering::Relaxed);
             header.lost.store(cpu.lost_total(), Ordering::Relaxed);
-            (sequence, at) = (next, SUB_BUFFER_HEADER as u64);
+            (sequence, at) = (next, SUB_BUFFER_HEADER);
         }
         let mut bytes = event::header_word(self.stamp, id, len as u16).to_le_bytes().to_vec();
         bytes.extend(4711_i32.to_le_bytes());
         bytes.extend(payload);
-        let position = sequence * size + at;
+        let physical = geometry.entry(sequence);
         // SAFETY: the event ends before its sub-buffer does, and nobody else writes.
-        unsafe { cpu.data(position).copy_from(bytes.as_ptr(), bytes.len()) };
-        control.head.store(position + len, Ordering::Release);
+        unsafe { cpu.data(physical, at).copy_from(bytes.as_ptr(), bytes.len()) };
+        control.head.store(geometry.position(sequence, physical, at + len), Ordering::Release);
     }
 }
 
@@ -90,10 +88,15 @@ fn recording(rules: EventRules) -> Recording {
     let clock = TraceClock::new(ClockChoice::Auto).unwrap();
     let begin = clock.calibrate();
     let classes =
-        Classes::new(&folder.user(), RECORDING, clock_class(&clock, &begin, [9; 16]), rules).unwrap();
+        Classes::new(&[&folder.user()], RECORDING, clock_class(&clock, &begin, [9; 16]), rules).unwrap();
     let trace = UserTrace::new(&folder.user(), RECORDING).unwrap();
-    let buffers =
-        BufferDescription { sub_buffer_bytes: 4096, sub_buffers: 4, per_process: false, flush_ms: 200 };
+    let buffers = BufferDescription {
+        sub_buffer_bytes: 4096,
+        sub_buffers: 4,
+        per_process: false,
+        overwrite: false,
+        flush_ms: Some(200),
+    };
     folder.describe(&Description::new(&clock, begin, buffers)).unwrap();
     Recording { _temporary: temporary, folder, clock, classes, trace, begin }
 }
