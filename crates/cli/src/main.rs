@@ -9,6 +9,7 @@ mod output;
 mod record;
 mod record_summary;
 mod recorded;
+mod snapshot;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -27,6 +28,8 @@ struct Cli {
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
     Record(record::Args),
+    /// Have a running flight recorder write the events that it holds
+    Snapshot(snapshot::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
@@ -46,6 +49,7 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Record(args) => record::run(&args),
+        Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Threads(args) => threads::run(&args),

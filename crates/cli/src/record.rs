@@ -15,6 +15,7 @@ use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_session::options::Sharing;
+use tracewing_session::outcome::SnapshotSummary;
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
@@ -32,6 +33,8 @@ Examples:
       only these kernel events
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
+  tracewing record --flight-recorder -o T -- ./server
+      keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
 Kernel events need root. Programs that link the crate tracewing join by themselves; any other program can be \
 recorded as the kernel sees it. The exit status is that of CMD.";
@@ -41,13 +44,18 @@ Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. W
 and counted; programs never wait. Memory is taken only as far as it is used. If events were lost, make the buffers \
 larger.
 
+A flight recorder writes nothing until a snapshot is asked for: by `tracewing snapshot`, by SIGUSR2 sent to tracewing record, by the end of CMD, by tracewing::snapshot() in CMD, or by a panic in a Rust program that has called tracewing::snapshot_on_panic(). Each snapshot is a complete trace folder below -o with the last sub-buffers of every CPU; recording goes on, and the next snapshot has again what is still there. Larger buffers reach further back. --snapshot-on chooses: with it, only what it names leads to a snapshot, besides `tracewing snapshot` and tracewing::snapshot().
+
+With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. Nobody knows how many events were in it; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
+
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{LONG_HELP}\n\n{EXAMPLES}"))]
 pub struct Args {
-    /// Trace folder; must not exist, or be empty [default: tracewing-DATE-TIME]
+    /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty [default:
+    /// tracewing-DATE-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -67,6 +75,18 @@ pub struct Args {
     /// Record kernel events of the whole machine, not only those around CMD's processes
     #[arg(long)]
     system_wide: bool,
+
+    /// Keep the newest events in memory, and write them only when a snapshot is asked for
+    #[arg(long, conflicts_with_all = ["flush", "on_full"])]
+    flight_recorder: bool,
+
+    /// Take snapshots only on this (and on `tracewing snapshot`); may be given several times [default: all of it]
+    #[arg(long, value_enum, value_name = "WHAT", requires = "flight_recorder", ignore_case = true)]
+    snapshot_on: Vec<SnapshotOn>,
+
+    /// What a full buffer loses: the new event, or its oldest sub-buffer
+    #[arg(long, value_enum, value_name = "WHAT", default_value_t)]
+    on_full: OnFull,
 
     /// Size of a sub-buffer: a power of two, in bytes or with K, M, G
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value_t = Size(SUB_BUFFER_BYTES))]
@@ -106,6 +126,26 @@ enum Buffers {
     #[default]
     User,
     Process,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum SnapshotOn {
+    /// The signal, sent to tracewing record
+    #[value(name = "SIGUSR2", alias = "USR2")]
+    Signal,
+    /// The end of CMD, also by a signal, or of the recording
+    Exit,
+    /// A panic in a program that has called tracewing::snapshot_on_panic()
+    Panic,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum OnFull {
+    /// The new event, which is counted
+    #[default]
+    Discard,
+    /// The oldest sub-buffer, which is counted
+    Overwrite,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -150,8 +190,9 @@ fn parse_size(text: &str) -> Result<Size, String> {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
+    let quiet = args.quiet || args.format == Format::Json;
     let mut screen =
-        Screen { live: !args.quiet && std::io::stderr().is_terminal(), shown: false, last: None };
+        Screen { live: !args.quiet && std::io::stderr().is_terminal(), quiet, shown: false, last: None };
     let outcome = match record(&options, &mut screen) {
         Ok(outcome) => outcome,
         Err(error) => {
@@ -182,7 +223,18 @@ fn options(args: &Args) -> Result<Options> {
         events: args.events.clone(),
         kernel_events: (!args.no_kernel).then(|| args.kernel_events.clone()),
         system_wide: args.system_wide,
-        geometry,
+        geometry: match args.on_full {
+            OnFull::Discard => geometry,
+            OnFull::Overwrite => geometry.overwriting(),
+        },
+        flight_recorder: args.flight_recorder.then(|| {
+            let on = |what| args.snapshot_on.is_empty() || args.snapshot_on.contains(&what);
+            tracewing_session::options::SnapshotOn {
+                signal: on(SnapshotOn::Signal),
+                exit: on(SnapshotOn::Exit),
+                panic: on(SnapshotOn::Panic),
+            }
+        }),
         flush: Duration::from_millis(args.flush.into()),
         sharing: match args.buffers {
             Buffers::User => Sharing::User,
@@ -214,6 +266,8 @@ fn default_folder() -> PathBuf {
 /// Standard error: notes, and on a terminal a line that is written over and over.
 struct Screen {
     live: bool,
+    /// Snapshots are not told as they come.
+    quiet: bool,
     /// The live line stands on the screen.
     shown: bool,
     last: Option<Progress>,
@@ -235,6 +289,17 @@ impl Observer for Screen {
     fn progress(&mut self, progress: &Progress) {
         let since = self.last.replace(*progress);
         let (events, elapsed) = since.map_or((0, Duration::ZERO), |last| (last.events, last.elapsed));
+        if let Some(snapshots) = progress.snapshots {
+            eprint!(
+                "\r\x1b[Kflight recorder {:.1} s   {snapshots} {}   {} lost",
+                progress.elapsed.as_secs_f64(),
+                if snapshots == 1 { "snapshot" } else { "snapshots" },
+                record_summary::number(progress.lost)
+            );
+            let _ = std::io::stderr().flush();
+            self.shown = true;
+            return;
+        }
         let seconds = (progress.elapsed - elapsed).as_secs_f64();
         let rate = (progress.events - events) as f64 / seconds.max(1e-3);
         eprint!(
@@ -246,6 +311,13 @@ impl Observer for Screen {
         );
         let _ = std::io::stderr().flush();
         self.shown = true;
+    }
+
+    fn snapshot(&mut self, snapshot: &SnapshotSummary) {
+        if !self.quiet {
+            self.clear();
+            record_summary::print_snapshot(snapshot);
+        }
     }
 
     fn note(&mut self, line: &str) {

@@ -5,9 +5,10 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use tracewing_abi::region::Loss;
-use tracewing_consumer::drain::{LossRange, StreamSummary};
+use tracewing_consumer::drain::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_consumer::folder::State;
 use tracewing_session::Summary;
+use tracewing_session::outcome::SnapshotSummary;
 
 /// Streams that are shown one by one.
 const MOST_ROWS: usize = 24;
@@ -16,6 +17,9 @@ const MOST_LOSSES: usize = 8;
 
 /// The whole summary.
 pub fn print(summary: &Summary) {
+    if let Some(snapshots) = &summary.snapshots {
+        return print_flight(summary, snapshots);
+    }
     if !summary.user_streams.is_empty() || !summary.kernel_streams.is_empty() {
         eprintln!("{}", table(summary));
     }
@@ -43,14 +47,75 @@ pub fn print(summary: &Summary) {
     }
 }
 
+/// A flight recorder's last words; its snapshots were told when they were taken.
+fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
+    print_losses(summary);
+    let programs = if summary.processes == 1 { "program" } else { "programs" };
+    let taken = match snapshots.len() {
+        0 => "no snapshot was taken, so nothing was written".to_owned(),
+        1 => format!("1 snapshot, {}", bytes(summary.bytes)),
+        count => format!("{count} snapshots, {}", bytes(summary.bytes)),
+    };
+    eprintln!("{:.3} s, {} {programs} joined, {taken}", summary.seconds, number(summary.processes as u64));
+    if let Some(last) = snapshots.last() {
+        let bold = Style::new().bold();
+        anstream::eprintln!("Next: {bold}tracewing list {}{bold:#}", quoted(&last.folder));
+    }
+}
+
+/// A snapshot that was just taken.
+pub fn print_snapshot(snapshot: &SnapshotSummary) {
+    eprintln!(
+        "snapshot at {:.3} s ({}): {} events, {} in {}",
+        snapshot.seconds,
+        snapshot.reason,
+        number(snapshot.events),
+        bytes(snapshot.bytes),
+        quoted(&snapshot.folder),
+    );
+}
+
+/// What was overwritten before it could be written, if anything was.
+fn print_overwritten(summary: &Summary) {
+    if summary.overwritten.is_empty() {
+        return;
+    }
+    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
+    let sum = |part: fn(&OverwrittenRange) -> u64| {
+        summary.overwritten.iter().map(part).fold(0, u64::saturating_add)
+    };
+    let (sub_buffers, size) = (sum(|range| range.sub_buffers), sum(|range| range.bytes));
+    let what = if sub_buffers == 1 { "sub-buffer was" } else { "sub-buffers were" };
+    anstream::eprintln!(
+        "{style}{} {what} overwritten, with {} of events{style:#}",
+        number(sub_buffers),
+        bytes(size)
+    );
+    let mut largest: Vec<&OverwrittenRange> = summary.overwritten.iter().collect();
+    largest.sort_by_key(|range| std::cmp::Reverse(range.bytes));
+    for range in largest.iter().take(MOST_LOSSES) {
+        eprintln!(
+            "  {} ({}) in {} between {:.3} s and {:.3} s",
+            number(range.sub_buffers),
+            bytes(range.bytes),
+            range.stream,
+            seconds(summary, range.begin),
+            seconds(summary, range.end),
+        );
+    }
+    if largest.len() > MOST_LOSSES {
+        eprintln!("  and {} ranges more (see tracewing.json)", largest.len() - MOST_LOSSES);
+    }
+}
+
 /// Only what was lost, if anything was.
 pub fn print_losses(summary: &Summary) {
+    print_overwritten(summary);
     if summary.lost == 0 {
         return;
     }
     let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     anstream::eprintln!("{style}{} events were lost{style:#}", number(summary.lost));
-    let seconds = |cycles: u64| cycles.saturating_sub(summary.begin) as f64 / summary.frequency.max(1) as f64;
     let mut largest: Vec<&LossRange> = summary.losses.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.events));
     for range in largest.iter().take(MOST_LOSSES) {
@@ -58,8 +123,8 @@ pub fn print_losses(summary: &Summary) {
             "  {} in {} between {:.3} s and {:.3} s: {}",
             number(range.events),
             range.stream,
-            seconds(range.begin),
-            seconds(range.end),
+            seconds(summary, range.begin),
+            seconds(summary, range.end),
             range.reason
         );
     }
@@ -76,6 +141,11 @@ pub fn print_losses(summary: &Summary) {
     if because(Loss::TooLarge) {
         eprintln!("An event may have half a --sub-buffer-size, at most 64 KiB");
     }
+}
+
+/// Seconds from the command's start to a stamp.
+fn seconds(summary: &Summary, cycles: u64) -> f64 {
+    cycles.saturating_sub(summary.begin) as f64 / summary.frequency.max(1) as f64
 }
 
 fn table(summary: &Summary) -> Table {

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
+use tracewing_abi::message::snapshot::Question;
 use tracewing_abi::message::{Answer, Hello, MAX_MESSAGE, decode_classes, encode_ids};
 
 use crate::socket::Peer;
@@ -37,11 +38,18 @@ pub(crate) struct Client {
 pub(crate) enum Fate {
     Stays,
     Ends,
+    /// It has asked something, and ends with the answer.
+    Asks(Question),
 }
 
 impl Client {
     pub(crate) fn new(socket: OwnedFd, peer: Peer, now: Instant) -> Self {
         Self { socket, peer, joined: false, deadline: now + PATIENCE }
+    }
+
+    /// The process at the other end.
+    pub(crate) fn pid(&self) -> i32 {
+        self.peer.pid.as_raw_nonzero().get()
     }
 
     /// Whether it has kept the recorder waiting for too long.
@@ -60,10 +68,18 @@ impl Client {
         if len > MAX_MESSAGE {
             return Fate::Ends;
         }
+        if !self.joined && Question::is_one(&buffer[..len]) {
+            return Question::decode(&buffer[..len]).map_or(Fate::Ends, Fate::Asks);
+        }
         self.deadline = now + PATIENCE;
         let answered =
             if self.joined { self.classes(host, &buffer[..len]) } else { self.hello(host, &buffer[..len]) };
         if answered.is_some() { Fate::Stays } else { Fate::Ends }
+    }
+
+    /// Sends the answer to what was asked. Who does not wait for it does not get it.
+    pub(crate) fn answer(&self, message: &[u8]) {
+        let _ = send(&self.socket, message, SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
     }
 
     fn hello(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {

@@ -1,15 +1,15 @@
 //! Kernel events in a recording: started where they can be had, polled beside the user events, summed up alike.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::drain::{LossRange, StreamSummary};
-use tracewing_consumer::folder::Folder;
+use tracewing_consumer::drain::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use tracewing_consumer::identity::random_uuid;
-use tracewing_ctf::model::ClockClass;
-use tracewing_kernel::{KernelClock, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib};
+use tracewing_ctf::model::{ClockClass, Uuid};
+use tracewing_kernel::{KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib};
 
 use crate::Error;
 use crate::options::Options;
@@ -18,7 +18,7 @@ const LOSS_REASON: &str = "kernel buffer full";
 
 /// The kernel side of a recording, or nothing.
 pub(crate) struct Kernel {
-    recorder: Option<KernelRecorder>,
+    recorder: Source,
     flush: Duration,
     polled: Instant,
     flushed: Instant,
@@ -27,23 +27,31 @@ pub(crate) struct Kernel {
     failed: bool,
 }
 
+enum Source {
+    None,
+    Trace(KernelRecorder),
+    Flight(KernelFlightRecorder),
+}
+
 /// What the kernel side amounts to.
 #[derive(Default)]
 pub(crate) struct KernelSummary {
     pub streams: Vec<StreamSummary>,
     pub losses: Vec<LossRange>,
+    pub overwritten: Vec<OverwrittenRange>,
     /// The rest could not be written.
     pub error: Option<tracewing_consumer::Error>,
 }
 
 impl Kernel {
-    /// Starts recording what the options ask for, as far as this process may. What is missing is a line for the user.
+    /// Starts recording what the options ask for, as far as this process may: into `folder`, or without one as a flight
+    /// recorder. What is missing is a line for the user.
     ///
     /// # Errors
     /// What was asked for does not exist, or fails for reasons that the user must know before anything runs.
     pub(crate) fn start(
         options: &Options,
-        folder: &Folder,
+        folder: Option<&Path>,
         clock: &TraceClock,
         clock_class: ClockClass,
         root: Pid,
@@ -51,7 +59,7 @@ impl Kernel {
     ) -> Result<Self, Error> {
         let now = Instant::now();
         let none = Self {
-            recorder: None,
+            recorder: Source::None,
             flush: options.flush,
             polled: now,
             flushed: now,
@@ -76,7 +84,10 @@ impl Kernel {
             buffer_kib: default_buffer_kib(),
             env: Vec::new(),
         };
-        let mut recorder = KernelRecorder::start(&folder.kernel(), &settings)?;
+        let mut recorder = match folder {
+            Some(folder) => Source::Trace(KernelRecorder::start(folder, &settings)?),
+            None => Source::Flight(KernelFlightRecorder::start(&settings)?),
+        };
         if scope == Scope::Tree {
             match recorder.set_root_pid(root.as_raw_nonzero().get().unsigned_abs()) {
                 Err(error @ tracewing_kernel::Error::PidNamespace) => {
@@ -88,7 +99,27 @@ impl Kernel {
             }
         }
         recorder.notices().iter().cloned().for_each(&mut *note);
-        Ok(Self { recorder: Some(recorder), ..none })
+        Ok(Self { recorder, ..none })
+    }
+
+    /// Writes what a flight recorder's buffers hold as a trace; nothing where no kernel events are recorded.
+    ///
+    /// # Errors
+    /// In words: nothing of it could be written.
+    pub(crate) fn snapshot(&mut self, folder: &Path, uuid: Uuid) -> Result<KernelSummary, String> {
+        let Source::Flight(recorder) = &mut self.recorder else { return Ok(KernelSummary::default()) };
+        let summary = recorder.snapshot(folder, uuid).map_err(|error| error.to_string())?;
+        let error = summary.unwritten.and_then(|error| unwritten(error).err());
+        Ok(KernelSummary { error, ..summarise(&summary.streams) })
+    }
+
+    /// Stops a flight recorder, in front of its last snapshot.
+    pub(crate) fn stop(&mut self, note: &mut dyn FnMut(String)) {
+        if let Source::Flight(recorder) = &mut self.recorder
+            && let Err(error) = recorder.stop()
+        {
+            note(format!("kernel events cannot be stopped: {error}"));
+        }
     }
 
     /// Moves what is in the kernel's buffers, if it is time for that: in steps of [`POLL_INTERVAL`], and into the folder
@@ -106,7 +137,19 @@ impl Kernel {
         if !flush && now.duration_since(self.polled) < POLL_INTERVAL {
             return Ok(());
         }
-        let Some(recorder) = self.recorder.as_mut().filter(|_| !self.failed) else { return Ok(()) };
+        if self.failed {
+            return Ok(());
+        }
+        let recorder = match &mut self.recorder {
+            Source::None => return Ok(()),
+            Source::Trace(recorder) => recorder,
+            // Its buffers are the kernel's; there is only a number to tell.
+            Source::Flight(recorder) => {
+                self.polled = now;
+                self.progress = recorder.progress().unwrap_or(self.progress);
+                return Ok(());
+            }
+        };
         self.polled = now;
         if flush {
             self.flushed = now;
@@ -132,7 +175,15 @@ impl Kernel {
 
     /// Stops and writes the rest.
     pub(crate) fn finish(&mut self, note: &mut dyn FnMut(String)) -> KernelSummary {
-        let Some(recorder) = self.recorder.take() else { return KernelSummary::default() };
+        let recorder = match std::mem::replace(&mut self.recorder, Source::None) {
+            Source::None => return KernelSummary::default(),
+            Source::Trace(recorder) => recorder,
+            Source::Flight(recorder) => {
+                let told = recorder.notices().len();
+                recorder.finish().into_iter().skip(told).for_each(note);
+                return KernelSummary::default();
+            }
+        };
         let told = recorder.notices().len();
         match recorder.finish() {
             Ok(summary) => {
@@ -144,6 +195,24 @@ impl Kernel {
                 note(format!("the kernel trace is incomplete: {error}"));
                 KernelSummary::default()
             }
+        }
+    }
+}
+
+impl Source {
+    fn set_root_pid(&mut self, pid: u32) -> Result<(), tracewing_kernel::Error> {
+        match self {
+            Self::None => Ok(()),
+            Self::Trace(recorder) => recorder.set_root_pid(pid),
+            Self::Flight(recorder) => recorder.set_root_pid(pid),
+        }
+    }
+
+    fn notices(&self) -> &[String] {
+        match self {
+            Self::None => &[],
+            Self::Trace(recorder) => recorder.notices(),
+            Self::Flight(recorder) => recorder.notices(),
         }
     }
 }
@@ -169,6 +238,14 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
             begin: range.begin,
             end: range.end,
         }));
+        summary.overwritten.extend(stream.overwritten.iter().map(|range| OverwrittenRange {
+            stream: name.clone(),
+            sub_buffers: 0,
+            bytes: 0,
+            events: Some(range.events),
+            begin: range.begin,
+            end: range.end,
+        }));
         summary.streams.push(StreamSummary {
             name,
             cpu: stream.cpu,
@@ -176,6 +253,8 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
             packets: stream.packets,
             bytes: stream.bytes,
             lost: stream.losses.events,
+            begin: 0,
+            overwritten: OverwrittenTotal::default(),
         });
     }
     summary

@@ -8,6 +8,8 @@
 //! | [`options`] | what can be asked for, with defaults |
 //! | [`outcome`] | what a recording amounts to |
 //! | `socket` | the private socket that programs find through their environment |
+//! | `flight` | a flight recorder's snapshots, and who may ask for them |
+//! | [`running`] | the recordings of this machine, as `tracewing snapshot` finds them |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | `kernel` | kernel events, where they can be had |
 //! | `client` | one program's handshake |
@@ -23,6 +25,7 @@
 mod child;
 mod client;
 mod error;
+mod flight;
 mod join;
 mod kernel;
 pub mod options;
@@ -31,6 +34,7 @@ mod priority;
 pub mod recorder;
 mod regions;
 mod run;
+pub mod running;
 mod signals;
 mod socket;
 mod system;

@@ -19,10 +19,29 @@ pub enum Sharing {
     Process,
 }
 
+/// On what a flight recorder takes a snapshot by itself. It also takes one whenever `tracewing snapshot` or a recorded
+/// program asks for one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SnapshotOn {
+    /// SIGUSR2, sent to the recorder.
+    pub signal: bool,
+    /// The end of the recording: the command's, by itself or by a signal, or the recorder's.
+    pub exit: bool,
+    /// A recorded program panics that has called `tracewing::snapshot_on_panic`.
+    pub panic: bool,
+}
+
+impl Default for SnapshotOn {
+    /// On all of it.
+    fn default() -> Self {
+        Self { signal: true, exit: true, panic: true }
+    }
+}
+
 /// A recording to be made.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Trace folder; must not exist, or be empty.
+    /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
     /// Command and arguments.
     pub command: Vec<OsString>,
@@ -32,7 +51,7 @@ pub struct Options {
     pub kernel_events: Option<Vec<String>>,
     /// Kernel events of the whole machine, not only what concerns the command's process tree.
     pub system_wide: bool,
-    /// Shape of every buffer region.
+    /// Shape and mode of every buffer region; a flight recorder's always overwrite.
     pub geometry: Geometry,
     /// Time after which an event is in the trace folder.
     pub flush: Duration,
@@ -40,6 +59,8 @@ pub struct Options {
     pub sharing: Sharing,
     /// The clock.
     pub clock: ClockChoice,
+    /// A flight recorder: nothing is written before a snapshot.
+    pub flight_recorder: Option<SnapshotOn>,
 }
 
 impl Options {
@@ -55,6 +76,7 @@ impl Options {
             flush: FLUSH,
             sharing: Sharing::default(),
             clock: ClockChoice::default(),
+            flight_recorder: None,
         }
     }
 }

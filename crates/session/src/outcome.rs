@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tracewing_consumer::drain::{LossRange, StreamSummary};
+use tracewing_consumer::drain::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_consumer::folder::State;
 
 /// How a recording ended.
@@ -18,7 +18,7 @@ pub struct Outcome {
 /// What was recorded.
 #[derive(Debug, Clone, Serialize)]
 pub struct Summary {
-    /// The trace folder.
+    /// The trace folder, or that of a flight recorder's snapshots.
     pub folder: PathBuf,
     /// Whether the recording ended as it should.
     pub state: State,
@@ -28,7 +28,7 @@ pub struct Summary {
     pub begin: u64,
     /// Hz of the recording's clock.
     pub frequency: u64,
-    /// Events in the trace.
+    /// Events in the trace; in all snapshots together, those that several have counted in each.
     pub events: u64,
     /// Events lost.
     pub lost: u64,
@@ -42,6 +42,30 @@ pub struct Summary {
     pub kernel_streams: Vec<StreamSummary>,
     /// What was lost, where, why and when (in cycles of the recording's clock).
     pub losses: Vec<LossRange>,
+    /// What was overwritten before it was read (before a snapshot: see there), where and when.
+    pub overwritten: Vec<OverwrittenRange>,
+    /// A flight recorder's snapshots; `None` where a trace was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub snapshots: Option<Vec<SnapshotSummary>>,
     /// What the user was told besides.
     pub notes: Vec<String>,
+}
+
+/// A snapshot of a flight recorder.
+#[derive(Debug, Clone, Serialize)]
+pub struct SnapshotSummary {
+    /// Its folder: a complete trace.
+    pub folder: PathBuf,
+    /// What asked for it.
+    pub reason: String,
+    /// Seconds from the command's start to the snapshot.
+    pub seconds: f64,
+    /// Events in it.
+    pub events: u64,
+    /// Size of its folder, bytes.
+    pub bytes: u64,
+    /// User streams.
+    pub user_streams: Vec<StreamSummary>,
+    /// Kernel streams.
+    pub kernel_streams: Vec<StreamSummary>,
 }

@@ -5,27 +5,30 @@
 //! load.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use std::{fs, path::Path};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use tracewing_abi::SOCKET_VARIABLE;
 use tracewing_abi::message::MAX_MESSAGE;
+use tracewing_abi::region::{Geometry, Mode};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::UserTrace;
-use tracewing_consumer::folder::{BufferDescription, Description, Folder, State};
+use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, create_empty};
 use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::pace::Pace;
 
 use crate::child::{Child, Command, Inheritance};
 use crate::client::Client;
+use crate::flight::{Flight, absolute};
 use crate::join::Join;
 use crate::kernel::Kernel;
 use crate::options::{Options, Sharing};
-use crate::outcome::{Outcome, Summary};
+use crate::outcome::{Outcome, SnapshotSummary, Summary};
 use crate::priority::Priority;
 use crate::regions::Regions;
 use crate::signals::Signals;
@@ -47,6 +50,8 @@ pub trait Observer {
     }
     /// How far the recording is.
     fn progress(&mut self, _progress: &Progress) {}
+    /// A flight recorder has taken a snapshot.
+    fn snapshot(&mut self, _snapshot: &SnapshotSummary) {}
     /// One line that the user should see.
     fn note(&mut self, line: &str);
 }
@@ -62,6 +67,8 @@ pub struct Progress {
     pub lost: u64,
     /// Bytes written so far.
     pub bytes: u64,
+    /// A flight recorder's snapshots so far; `None` where a trace is written.
+    pub snapshots: Option<usize>,
 }
 
 /// Records a command and everything it starts, until it ends, a signal stops the recording or the disk is full.
@@ -74,18 +81,49 @@ pub struct Progress {
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     let command = Command::find(&options.command)?;
     let clock = TraceClock::new(options.clock)?;
-    let folder = Folder::create(&options.output)?;
-    let mut recorder = match Recorder::start(options, observer, &command, clock, &folder) {
+    let output = Output::create(options)?;
+    let mut recorder = match Recorder::start(options, observer, &command, clock, &output) {
         Ok(recorder) => recorder,
         Err(error) => {
-            folder.discard();
+            output.discard();
             return Err(error);
         }
     };
     recorder.run();
-    let summary = recorder.finish(&folder);
+    let summary = recorder.finish(&output);
     let exit_status = recorder.wait_for_child();
     Ok(Outcome { exit_status, summary })
+}
+
+/// Where a recording goes.
+enum Output {
+    Trace(Folder),
+    /// The folder of a flight recorder's snapshots.
+    Snapshots(PathBuf),
+}
+
+impl Output {
+    fn create(options: &Options) -> Result<Self, Error> {
+        if options.flight_recorder.is_none() {
+            return Ok(Self::Trace(Folder::create(&options.output)?));
+        }
+        create_empty(&options.output)?;
+        Ok(Self::Snapshots(absolute(&options.output)))
+    }
+
+    fn discard(self) {
+        match self {
+            Self::Trace(folder) => folder.discard(),
+            Self::Snapshots(path) => drop(fs::remove_dir(path)),
+        }
+    }
+
+    fn folder(&self) -> Option<&Folder> {
+        match self {
+            Self::Trace(folder) => Some(folder),
+            Self::Snapshots(_) => None,
+        }
+    }
 }
 
 /// A recording under way.
@@ -112,6 +150,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) pace: Pace,
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
+    pub(crate) flight: Option<Flight>,
     pub(crate) signals: Signals,
     _priority: Option<Priority>,
 }
@@ -138,20 +177,28 @@ impl<'a> Recorder<'a> {
         observer: &'a mut dyn Observer,
         command: &Command,
         clock: TraceClock,
-        folder: &Folder,
+        output: &Output,
     ) -> Result<Self, Error> {
         let identity = || random_uuid().map_err(Error::system("getrandom"));
-        let signals = Signals::block()?;
+        let signals = Signals::block(options.flight_recorder.is_some_and(|on| on.signal))?;
         let open_files = system::raise_open_files();
         let listener = Listener::new()?;
         let begin = clock.calibrate();
         let class = clock_class(&clock, &begin, identity()?);
-        let trace = UserTrace::new(&folder.user(), identity()?)?;
+        let (recording, user) = (identity()?, output.folder().map(Folder::user));
+        let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
         let rules = EventRules::new(options.events.iter().cloned());
-        let classes = Classes::new(&folder.user(), trace.recording(), class.clone(), rules)?;
-        let regions = Regions::new(options.geometry, clock, options.sharing, trace);
-        let description = describe(options, &clock, begin);
-        folder.describe(&description)?;
+        let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
+        let classes = Classes::new(&user, recording, class.clone(), rules)?;
+        let geometry = match output {
+            Output::Trace(_) => options.geometry,
+            Output::Snapshots(_) => options.geometry.overwriting(),
+        };
+        let regions = Regions::new(geometry, clock, options.sharing, recording, trace);
+        let description = describe(options, geometry, &clock, begin);
+        if let Some(folder) = output.folder() {
+            folder.describe(&description)?;
+        }
         let mut join = Join { clock, regions, classes, description, error: None, watches: Vec::new() };
 
         let inheritance = Inheritance {
@@ -161,7 +208,13 @@ impl<'a> Recorder<'a> {
         };
         let mut child = command.fork(SOCKET_VARIABLE, listener.path(), &inheritance)?;
         let priority = Priority::raise();
-        let kernel = Kernel::start(options, folder, &clock, class, child.pid(), &mut |line| join.note(line))?;
+        let folder = output.folder().map(Folder::kernel);
+        let note = &mut |line| join.note(line);
+        let kernel = Kernel::start(options, folder.as_deref(), &clock, class, child.pid(), note)?;
+        let flight = match output {
+            Output::Trace(_) => None,
+            Output::Snapshots(path) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
+        };
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
         let watch = |file, number| {
             epoll::add(&epoll, file, EventData::new_u64(number), EventFlags::IN)
@@ -191,17 +244,19 @@ impl<'a> Recorder<'a> {
             pace: Pace::new(options.flush),
             shown: started,
             stop: Stop::No,
+            flight,
             signals,
             _priority: priority,
         })
     }
 
     /// Closes the buffers, writes what is left, and says what it all amounts to.
-    fn finish(&mut self, folder: &Folder) -> Summary {
+    fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.started.elapsed().as_secs_f64();
         self.listener = None;
         self.clients.clear();
         self.watched.clear();
+        self.last_snapshot();
         let (user, written) = self.join.regions.finish(self.stop != Stop::CannotWrite);
         if let Err(error) = written {
             self.cannot_write(&error);
@@ -219,43 +274,56 @@ impl<'a> Recorder<'a> {
         description.kernel_streams = kernel.streams;
         description.losses = user.losses;
         description.losses.extend(kernel.losses);
-        if let Err(error) = folder.describe(description) {
+        description.overwritten = user.overwritten;
+        if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description)) {
             self.join.note(error.to_string());
         }
         self.tell_notes();
+        let path = match output {
+            Output::Trace(folder) => folder.path(),
+            Output::Snapshots(path) => {
+                let _ = fs::remove_dir(path); // empty without a snapshot
+                path
+            }
+        };
         let description = &self.join.description;
         let streams = || description.user_streams.iter().chain(&description.kernel_streams);
+        let snapshots = self.flight.take().map(|flight| flight.taken);
+        let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
         Summary {
-            folder: folder.path().to_owned(),
+            folder: path.to_owned(),
             state: description.state,
             seconds,
             begin: self.began,
             frequency: description.clock.frequency,
-            events: streams().map(|stream| stream.events).sum(),
+            events: in_snapshots + streams().map(|stream| stream.events).sum::<u64>(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
-            bytes: size_of_folder(folder.path()),
+            bytes: size_of_folder(path),
             processes: description.processes.len(),
             user_streams: description.user_streams.clone(),
             kernel_streams: description.kernel_streams.clone(),
             losses: description.losses.clone(),
+            overwritten: description.overwritten.clone(),
+            snapshots,
             notes: description.notes.clone(),
         }
     }
 }
 
-fn describe(options: &Options, clock: &TraceClock, begin: Calibration) -> Description {
+fn describe(options: &Options, geometry: Geometry, clock: &TraceClock, begin: Calibration) -> Description {
     let buffers = BufferDescription {
-        sub_buffer_bytes: options.geometry.sub_buffer_bytes(),
-        sub_buffers: options.geometry.sub_buffers(),
+        sub_buffer_bytes: geometry.sub_buffer_bytes(),
+        sub_buffers: geometry.sub_buffers(),
         per_process: options.sharing == Sharing::Process,
-        flush_ms: options.flush.as_millis() as u64,
+        overwrite: geometry.mode() == Mode::Overwrite,
+        flush_ms: options.flight_recorder.is_none().then_some(options.flush.as_millis() as u64),
     };
     let command = options.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     Description { command, event_rules: options.events.clone(), ..Description::new(clock, begin, buffers) }
 }
 
 /// Bytes of all files in a folder.
-fn size_of_folder(folder: &Path) -> u64 {
+pub(crate) fn size_of_folder(folder: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(folder) else { return 0 };
     entries
         .flatten()

@@ -5,8 +5,8 @@
 //! every program when the clock is not the time stamp counter, gets a region of its own, which is finished when a pidfd
 //! tells of its death.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
@@ -14,23 +14,34 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tracewing_abi::message::Hello;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::drain::{Drain, Found, LossRange, StreamSummary, UserTrace};
+use tracewing_consumer::drain::{Drain, Found, LossRange, OverwrittenRange, StreamSummary, UserTrace};
+use tracewing_consumer::snapshot::Snapshot;
+use tracewing_ctf::model::Uuid;
 
 use crate::options::Sharing;
 use crate::socket::Peer;
+
+/// Dead processes whose buffers a flight recorder keeps.
+const MOST_KEPT: usize = 32;
 
 /// All regions.
 pub(crate) struct Regions {
     geometry: Geometry,
     clock: TraceClock,
     sharing: Sharing,
-    trace: UserTrace,
+    recording: Uuid,
+    /// Where events are written; nowhere in a flight recorder.
+    trace: Option<UserTrace>,
     users: BTreeMap<u32, Drain>,
     /// By a number that is never used again.
     processes: BTreeMap<u64, Process>,
     next: u64,
     /// Regions that a process id has had so far.
     regions_of: BTreeMap<i32, u32>,
+    /// In a flight recorder: the buffers of processes that ended last, oldest first.
+    kept: VecDeque<Drain>,
+    /// Buffers of processes that ended earlier and are no longer kept.
+    dropped: u64,
     ended: Ended,
 }
 
@@ -46,6 +57,7 @@ struct Process {
 pub(crate) struct Ended {
     pub streams: Vec<StreamSummary>,
     pub losses: Vec<LossRange>,
+    pub overwritten: Vec<OverwrittenRange>,
     pub damages: Vec<String>,
 }
 
@@ -76,16 +88,26 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Regions {
-    pub(crate) fn new(geometry: Geometry, clock: TraceClock, sharing: Sharing, trace: UserTrace) -> Self {
+    /// None yet. They are drained into `trace`, or without one kept for snapshots.
+    pub(crate) fn new(
+        geometry: Geometry,
+        clock: TraceClock,
+        sharing: Sharing,
+        recording: Uuid,
+        trace: Option<UserTrace>,
+    ) -> Self {
         Self {
             geometry,
             clock,
             sharing,
+            recording,
             trace,
             users: BTreeMap::new(),
             processes: BTreeMap::new(),
             next: 0,
             regions_of: BTreeMap::new(),
+            kept: VecDeque::new(),
+            dropped: 0,
             ended: Ended::default(),
         }
     }
@@ -102,9 +124,8 @@ impl Regions {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     let name = format!("uid{}", peer.uid);
-                    let recording = self.trace.recording();
                     entry.insert(
-                        Drain::new(name, self.geometry, protocol, &self.clock, recording)
+                        Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
                             .map_err(|error| error.to_string())?,
                     )
                 }
@@ -150,7 +171,7 @@ impl Regions {
         let count = self.regions_of.entry(pid.get()).or_insert(0);
         *count += 1;
         let name = if *count == 1 { format!("pid{pid}") } else { format!("pid{pid}-{count}") };
-        let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.trace.recording())
+        let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
             .map_err(|error| error.to_string())?;
         self.processes.insert(number, Process { pid: peer.pid, pidfd, drain });
         self.next += 1;
@@ -169,22 +190,63 @@ impl Regions {
         let mut found = Found::default();
         let processes = self.processes.values_mut().map(|process| &mut process.drain);
         for drain in self.users.values_mut().chain(processes) {
-            let one = drain.poll(&mut self.trace, &self.clock, flush, interval)?;
+            let Some(trace) = &mut self.trace else {
+                drain.watch(&self.clock);
+                continue;
+            };
+            let one = drain.poll(trace, &self.clock, flush, interval)?;
             found.fullest = found.fullest.max(one.fullest);
             found.written += one.written;
         }
         Ok(found)
     }
 
-    /// A process with a region of its own is dead: writes the rest and lets the memory go.
+    /// A process with a region of its own is dead: writes the rest and lets the memory go; a flight recorder keeps it for
+    /// a while, since the next snapshot may be about that very process.
     ///
     /// # Errors
     /// The trace cannot be written any more.
     pub(crate) fn process_ended(&mut self, number: u64) -> Result<(), tracewing_consumer::Error> {
         let Some(mut process) = self.processes.remove(&number) else { return Ok(()) };
-        let result = process.drain.finish(&mut self.trace, &self.clock);
+        let Some(trace) = &mut self.trace else {
+            process.drain.watch(&self.clock);
+            self.kept.push_back(process.drain);
+            if self.kept.len() > MOST_KEPT
+                && let Some(oldest) = self.kept.pop_front()
+            {
+                self.dropped += 1;
+                self.ended.take(&oldest);
+            }
+            return Ok(());
+        };
+        let result = process.drain.finish(trace, &self.clock);
         self.ended.take(&process.drain);
         result
+    }
+
+    /// Adds what all buffers hold to a flight recorder's snapshot.
+    ///
+    /// # Errors
+    /// A file of it cannot be written.
+    pub(crate) fn snapshot(
+        &mut self,
+        snapshot: &mut Snapshot,
+        is_over: bool,
+    ) -> Result<(), tracewing_consumer::Error> {
+        for drain in self.users.values_mut() {
+            snapshot.add(drain, is_over)?;
+        }
+        // What is left of a dead process's events is as good as it will ever be.
+        for process in self.processes.values_mut() {
+            let is_over = is_over || has_ended(&process.pidfd);
+            snapshot.add(&mut process.drain, is_over)?;
+        }
+        self.kept.iter_mut().try_for_each(|drain| snapshot.add(drain, true))
+    }
+
+    /// Dead processes whose buffers a flight recorder keeps no longer.
+    pub(crate) fn dropped(&self) -> u64 {
+        self.dropped
     }
 
     /// Tells all writers that the recording is over.
@@ -199,11 +261,12 @@ impl Regions {
         self.close();
         let mut result = Ok(());
         let processes = std::mem::take(&mut self.processes).into_values().map(|process| process.drain);
-        for mut drain in std::mem::take(&mut self.users).into_values().chain(processes) {
-            if write && result.is_ok() {
-                result = drain.finish(&mut self.trace, &self.clock);
-            } else {
-                drain.abandon(&self.clock);
+        let kept = std::mem::take(&mut self.kept);
+        for mut drain in std::mem::take(&mut self.users).into_values().chain(processes).chain(kept) {
+            match &mut self.trace {
+                Some(trace) if write && result.is_ok() => result = drain.finish(trace, &self.clock),
+                Some(_) => drain.abandon(&self.clock),
+                None => drain.watch(&self.clock),
             }
             self.ended.take(&drain);
         }
@@ -214,7 +277,7 @@ impl Regions {
     pub(crate) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         let processes = self.processes.values().map(|process| &process.drain);
-        let living = self.users.values().chain(processes).flat_map(Drain::summary);
+        let living = self.users.values().chain(processes).chain(&self.kept).flat_map(Drain::summary);
         for stream in living.chain(self.ended.streams.iter().cloned()) {
             totals.events += stream.events;
             totals.lost = totals.lost.saturating_add(stream.lost);
@@ -228,6 +291,7 @@ impl Ended {
     fn take(&mut self, drain: &Drain) {
         self.streams.extend(drain.summary());
         self.losses.extend(drain.losses().cloned());
+        self.overwritten.extend(drain.overwritten().cloned());
         self.damages.extend(drain.damages());
     }
 }

@@ -10,6 +10,7 @@ use tracewing_consumer::pace::LONGEST_INTERVAL;
 
 use crate::client::{Client, Fate};
 use crate::recorder::{CHILD, FIRST, LISTENER, Progress, Recorder, SIGNALS, Stop};
+use crate::signals::SNAPSHOT;
 use crate::socket::peer;
 
 /// Time that the command has to end after a stopping signal while it is still recorded.
@@ -110,6 +111,7 @@ impl Recorder<'_> {
             events: user.events + kernel.events,
             lost: user.lost.saturating_add(kernel.lost),
             bytes: user.bytes + kernel.bytes,
+            snapshots: self.flight.as_ref().map(|flight| flight.taken.len()),
         });
     }
 
@@ -166,8 +168,16 @@ impl Recorder<'_> {
 
     fn client_readable(&mut self, number: u64) {
         let Some(client) = self.clients.get_mut(&number) else { return };
-        if client.readable(&mut self.join, &mut self.message, Instant::now()) == Fate::Ends {
-            self.disconnect(number);
+        match client.readable(&mut self.join, &mut self.message, Instant::now()) {
+            Fate::Stays => {}
+            Fate::Ends => self.disconnect(number),
+            Fate::Asks(question) => {
+                let pid = client.pid();
+                let answer = self.answer(question, pid);
+                if let Some(client) = self.clients.remove(&number) {
+                    client.answer(&answer);
+                }
+            }
         }
         for (process, pidfd) in std::mem::take(&mut self.join.watches) {
             let number = FIRST + 1 + 2 * process;
@@ -197,6 +207,10 @@ impl Recorder<'_> {
 
     fn take_signals(&mut self) {
         while let Some(signal) = self.signals.next() {
+            if signal.number == SNAPSHOT {
+                self.snapshot_on_signal();
+                continue;
+            }
             // What the terminal sends, the command has got already.
             if signal.from_process {
                 self.child.signal(signal.number);

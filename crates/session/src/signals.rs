@@ -1,4 +1,5 @@
-//! Signals that stop a recording, read from a descriptor instead of interrupting anything.
+//! Signals that stop a recording or ask a flight recorder for a snapshot, read from a descriptor instead of interrupting
+//! anything.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, mem, ptr};
@@ -8,7 +9,10 @@ use crate::Error;
 /// Signals that ask the recorder to stop.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// The stopping signals of this thread, blocked while this lives. SIGXFSZ is ignored, so that a file size limit is an
+/// The signal that asks a flight recorder for a snapshot.
+pub(crate) const SNAPSHOT: libc::c_int = libc::SIGUSR2;
+
+/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this lives. SIGXFSZ is ignored, so that a file size limit is an
 /// error of `write` like a full disk.
 pub(crate) struct Signals {
     file: OwnedFd,
@@ -26,12 +30,12 @@ pub(crate) struct Signal {
 
 impl Signals {
     /// Blocks the signals. To be called before other threads start, which would get them instead.
-    pub(crate) fn block() -> Result<Self, Error> {
+    pub(crate) fn block(with_snapshot: bool) -> Result<Self, Error> {
         // SAFETY: all pointers are to live locals; an all-zero set is a valid one to begin with.
         unsafe {
             let (mut set, mut before) = (mem::zeroed(), mem::zeroed());
             libc::sigemptyset(&mut set);
-            for signal in STOPPING {
+            for signal in STOPPING.into_iter().chain(with_snapshot.then_some(SNAPSHOT)) {
                 libc::sigaddset(&mut set, signal);
             }
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);

@@ -24,7 +24,8 @@ use crate::Error;
 const PREFIX: &str = "tracewing-";
 /// Of a folder that may not be locked yet.
 const UNLOCKED_PREFIX: &str = "tracewing.new-";
-const SOCKET: &str = "socket";
+/// Name of the socket in the folder.
+pub(crate) const SOCKET: &str = "socket";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
@@ -122,8 +123,13 @@ pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
     Some(Peer { pid, uid: credentials.uid })
 }
 
+/// Whether a folder's name is one of a recorder that runs, or ran.
+pub(crate) fn is_recorders(name: &std::ffi::OsStr) -> bool {
+    name.as_bytes().starts_with(PREFIX.as_bytes())
+}
+
 /// Root's programs often become other users, who cannot enter root's runtime folder.
-fn parent_folder() -> PathBuf {
+pub(crate) fn parent_folder() -> PathBuf {
     let longest = LONGEST_PATH - "/".len() - PREFIX.len() - 32 - "/".len() - SOCKET.len();
     env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
@@ -137,7 +143,7 @@ fn remove_leftovers(parent: &Path) {
     for entry in entries.flatten() {
         let (path, name) = (entry.path(), entry.file_name());
         let is_unlocked = name.as_bytes().starts_with(UNLOCKED_PREFIX.as_bytes());
-        if !is_unlocked && !name.as_bytes().starts_with(PREFIX.as_bytes()) {
+        if !is_unlocked && !is_recorders(&name) {
             continue;
         }
         let is_ours = fs::symlink_metadata(&path).is_ok_and(|data| {

@@ -1,0 +1,166 @@
+//! A flight recorder's snapshots: who may ask for one, and how user and kernel events come into one folder.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_consumer::folder::SnapshotDescription;
+use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::snapshot::Snapshot;
+
+use crate::options::SnapshotOn;
+use crate::outcome::SnapshotSummary;
+use crate::recorder::{Recorder, size_of_folder};
+
+/// What a flight recorder has in place of a trace folder.
+pub(crate) struct Flight {
+    /// Where the snapshots go.
+    output: PathBuf,
+    pub(crate) on: SnapshotOn,
+    begun: u64,
+    pub(crate) taken: Vec<SnapshotSummary>,
+}
+
+/// What asked for a snapshot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Reason {
+    Signal,
+    Exit,
+    /// The process with this id asked over the socket.
+    Asked(Asker, i32),
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Signal => f.write_str("SIGUSR2"),
+            Self::Exit => f.write_str("exit"),
+            Self::Asked(Asker::Program, pid) => write!(f, "asked for by process {pid}"),
+            Self::Asked(Asker::Panic, pid) => write!(f, "panic in process {pid}"),
+            Self::Asked(Asker::Command, _) => f.write_str("tracewing snapshot"),
+        }
+    }
+}
+
+impl Flight {
+    pub(crate) fn new(output: PathBuf, on: SnapshotOn) -> Self {
+        Self { output, on, begun: 0, taken: Vec::new() }
+    }
+}
+
+impl Recorder<'_> {
+    /// The answer to a process that asked.
+    pub(crate) fn answer(&mut self, question: Question, pid: i32) -> Vec<u8> {
+        let mut message = vec![0; LARGEST_ANSWER];
+        let len = match question {
+            Question::Status => {
+                let command: Vec<_> = self.options.command.iter().map(|word| word.to_string_lossy()).collect();
+                let output = absolute(&self.options.output);
+                Status {
+                    pid: std::process::id(),
+                    command_pid: self.child.pid().as_raw_nonzero().get().unsigned_abs(),
+                    is_flight_recorder: self.flight.is_some(),
+                    command: &command.join(" "),
+                    output: &output.to_string_lossy(),
+                }
+                .encode(&mut message)
+            }
+            Question::Snapshot(asker) => {
+                let taken = match &self.flight {
+                    None => Err(Taken::NotFlightRecorder),
+                    Some(flight) if asker == Asker::Panic && !flight.on.panic => Err(Taken::NotWanted),
+                    Some(_) => Ok(self.snapshot(Reason::Asked(asker, pid))),
+                };
+                match &taken {
+                    Ok(Ok(folder)) => Taken::Folder(&folder.to_string_lossy()).encode(&mut message),
+                    Ok(Err(why)) => Taken::Failed(why).encode(&mut message),
+                    Err(taken) => taken.encode(&mut message),
+                }
+            }
+        };
+        message.truncate(len.unwrap_or(0));
+        message
+    }
+
+    /// Takes a snapshot, tells the user, and gives its folder.
+    ///
+    /// # Errors
+    /// In words, for who asked; the user is told too, and recording goes on.
+    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<PathBuf, String> {
+        match self.take_snapshot(reason) {
+            Ok(summary) => {
+                self.observer.snapshot(&summary);
+                let folder = summary.folder.clone();
+                if let Some(flight) = &mut self.flight {
+                    flight.taken.push(summary);
+                }
+                Ok(folder)
+            }
+            Err(why) => {
+                self.join.note(format!("no snapshot ({reason}): {why}"));
+                Err(why)
+            }
+        }
+    }
+
+    /// The signal came. After the recording's end nothing is left to be taken.
+    pub(crate) fn snapshot_on_signal(&mut self) {
+        if self.flight.is_some() {
+            let _ = self.snapshot(Reason::Signal);
+        }
+    }
+
+    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted.
+    pub(crate) fn last_snapshot(&mut self) {
+        let Some(flight) = &self.flight else { return };
+        let is_wanted = flight.on.exit;
+        self.join.regions.close();
+        self.kernel.stop(&mut |line| self.join.note(line));
+        if is_wanted {
+            let _ = self.snapshot(Reason::Exit);
+        }
+    }
+
+    fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
+        let flight = self.flight.as_mut().ok_or("this is no flight recorder")?;
+        let elapsed: Duration = self.started.elapsed();
+        flight.begun += 1;
+        let number = flight.begun;
+        let folder = flight.output.join(format!("snapshot-{number}"));
+        let text = |error: tracewing_consumer::Error| error.to_string();
+        let uuid = || random_uuid().map_err(|error| error.to_string());
+        let mut snapshot = Snapshot::begin(&folder, uuid()?, &self.join.clock).map_err(text)?;
+        self.join.regions.snapshot(&mut snapshot, reason == Reason::Exit).map_err(text)?;
+        let kernel = self.kernel.snapshot(&snapshot.kernel_folder(), uuid()?)?;
+
+        let mut description = self.join.description.clone();
+        description.kernel_streams = kernel.streams;
+        description.losses = kernel.losses;
+        description.overwritten = kernel.overwritten;
+        description.clock.end = Some(self.join.clock.calibrate());
+        let dropped = self.join.regions.dropped();
+        if dropped > 0 {
+            description.notes.push(format!("buffers of {dropped} processes that ended long before were given up"));
+        }
+        let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
+        let description = snapshot.finish(&self.join.classes, about, description).map_err(text)?;
+        if let Some(error) = kernel.error {
+            self.join.note(format!("the kernel trace of snapshot {number} is cut short: {error}"));
+        }
+        let streams = description.user_streams.iter().chain(&description.kernel_streams);
+        Ok(SnapshotSummary {
+            reason: reason.to_string(),
+            seconds: elapsed.as_secs_f64(),
+            events: streams.map(|stream| stream.events).sum(),
+            bytes: size_of_folder(&folder),
+            folder,
+            user_streams: description.user_streams,
+            kernel_streams: description.kernel_streams,
+        })
+    }
+}
+
+/// A path as processes in other folders need it.
+pub(crate) fn absolute(path: &std::path::Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}

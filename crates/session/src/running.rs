@@ -1,0 +1,236 @@
+//! Recordings that run on this machine, found from outside: which there are, and asking one for a snapshot.
+//!
+//! Every recorder has a folder for its socket (see `socket`); whoever may list the folder above it finds them all. So
+//! there is nothing to set up. Folders of other users are looked at by root only.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use rustix::io::retry_on_intr;
+use rustix::net::sockopt::{Timeout, set_socket_timeout};
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
+    socket_with,
+};
+use rustix::process::{Uid, getuid};
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
+
+use crate::socket::{self, SOCKET};
+
+/// Time that a recorder has to say what it is.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// A recording that runs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Running {
+    socket: PathBuf,
+    /// The recorder's process id.
+    pub pid: u32,
+    /// The recorded command's.
+    pub command_pid: u32,
+    /// Whether it is a flight recorder.
+    pub is_flight_recorder: bool,
+    /// The recorded command, its words separated by spaces.
+    pub command: String,
+    /// The folder that it writes to.
+    pub output: PathBuf,
+}
+
+/// Why there is no snapshot.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// No recording runs that this user may ask.
+    #[error("no recording is running; start one with `tracewing record --flight-recorder -- CMD`")]
+    NoneRuns,
+    /// The word names no recording.
+    #[error("no running recording is called {wanted:?}; there {}", listed(running))]
+    NoSuch {
+        /// The word.
+        wanted: String,
+        /// Those that run.
+        running: Vec<Running>,
+    },
+    /// Several recordings could be meant.
+    #[error("several flight recorders are running, name one by its process id: {}", lines(.0))]
+    Several(Vec<Running>),
+    /// It keeps everything on disk already.
+    #[error("process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)")]
+    NotFlightRecorder(u32),
+    /// The recorder could not write it.
+    #[error("the recorder could not take a snapshot: {0}")]
+    Failed(String),
+    /// The connection broke: the recorder has ended, or is another version.
+    #[error("the recorder (process {0}) gave no answer; it has ended, or is of another version of tracewing")]
+    NoAnswer(u32),
+}
+
+fn listed(running: &[Running]) -> String {
+    match running {
+        [] => "is none".to_owned(),
+        [one] => format!("is only {one}"),
+        several => format!("are: {}", lines(several)),
+    }
+}
+
+fn lines(running: &[Running]) -> String {
+    running.iter().map(|one| format!("\n  {one}")).collect()
+}
+
+impl std::fmt::Display for Running {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let kind = if self.is_flight_recorder { "flight recorder" } else { "recorder" };
+        write!(f, "{} ({kind} of {}, into {})", self.pid, self.command, self.output.display())
+    }
+}
+
+impl Running {
+    /// All recordings that this user may ask, in the order of their process ids.
+    pub fn all() -> Vec<Self> {
+        let folders: BTreeSet<PathBuf> = parents().iter().flat_map(|parent| recorders_in(parent)).collect();
+        let mut running: Vec<Self> = folders.iter().filter_map(|folder| Self::at(&folder.join(SOCKET))).collect();
+        running.sort_by_key(|one| one.pid);
+        running
+    }
+
+    /// The one flight recorder that is meant: by its process id or its command's, or by the command's name; without a
+    /// word the only one.
+    ///
+    /// # Errors
+    /// None or several could be meant, or the one that is meant is no flight recorder.
+    pub fn choose(mut running: Vec<Self>, wanted: Option<&str>) -> Result<Self, SnapshotError> {
+        let mut meant = running.clone();
+        if let Some(wanted) = wanted {
+            meant.retain(|one| one.is_called(wanted));
+            if meant.is_empty() && !running.is_empty() {
+                return Err(SnapshotError::NoSuch { wanted: wanted.to_owned(), running });
+            }
+        }
+        let none = meant.first().map_or(SnapshotError::NoneRuns, |one| SnapshotError::NotFlightRecorder(one.pid));
+        running = meant.into_iter().filter(|one| one.is_flight_recorder).collect();
+        match running.len() {
+            0 => Err(none),
+            1 => Ok(running.remove(0)),
+            _ => Err(SnapshotError::Several(running)),
+        }
+    }
+
+    /// Has a snapshot taken and waits until it is written; gives its folder.
+    ///
+    /// # Errors
+    /// The recorder is gone or cannot write it.
+    pub fn snapshot(&self) -> Result<PathBuf, SnapshotError> {
+        let mut buffer = vec![0; LARGEST_ANSWER];
+        let question = Question::Snapshot(Asker::Command);
+        let answer = ask(&self.socket, question, None, &mut buffer);
+        match answer.and_then(|answer| Taken::decode(answer).ok()) {
+            Some(Taken::Folder(folder)) => Ok(folder.into()),
+            Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(SnapshotError::NotFlightRecorder(self.pid)),
+            Some(Taken::Failed(why)) => Err(SnapshotError::Failed(why.to_owned())),
+            None => Err(SnapshotError::NoAnswer(self.pid)),
+        }
+    }
+
+    fn at(socket: &Path) -> Option<Self> {
+        let mut buffer = vec![0; LARGEST_ANSWER];
+        let answer = ask(socket, Question::Status, Some(PATIENCE), &mut buffer)?;
+        let status = Status::decode(answer).ok()?;
+        Some(Self {
+            socket: socket.to_owned(),
+            pid: status.pid,
+            command_pid: status.command_pid,
+            is_flight_recorder: status.is_flight_recorder,
+            command: status.command.to_owned(),
+            output: status.output.into(),
+        })
+    }
+
+    fn is_called(&self, word: &str) -> bool {
+        let program = Path::new(self.command.split(' ').next().unwrap_or_default());
+        let pids = [self.pid, self.command_pid].map(|pid| pid.to_string());
+        pids.iter().any(|pid| pid == word)
+            || program.as_os_str() == word
+            || program.file_name() == Some(OsStr::new(word))
+    }
+}
+
+/// Asks the recorder behind a socket. `None` without an answer in time.
+fn ask<'a>(
+    path: &Path,
+    question: Question,
+    patience: Option<Duration>,
+    buffer: &'a mut [u8],
+) -> Option<&'a [u8]> {
+    let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
+    set_socket_timeout(&socket, Timeout::Send, patience).ok()?;
+    set_socket_timeout(&socket, Timeout::Recv, patience).ok()?;
+    connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
+    retry_on_intr(|| send(&socket, &question.encode(), SendFlags::NOSIGNAL)).ok()?;
+    let (len, _) = retry_on_intr(|| recv(&socket, &mut *buffer, RecvFlags::empty())).ok()?;
+    buffer.get(..len).filter(|answer| !answer.is_empty())
+}
+
+/// Where recorders of this user can have their folders, with or without the variables of a login session; root looks
+/// everywhere.
+fn parents() -> Vec<PathBuf> {
+    let mut parents = vec![socket::parent_folder(), "/tmp".into()];
+    let run = Path::new("/run/user");
+    if getuid() == Uid::ROOT {
+        parents.extend(fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path()));
+    } else {
+        parents.push(run.join(getuid().as_raw().to_string()));
+    }
+    parents
+}
+
+fn recorders_in(parent: &Path) -> Vec<PathBuf> {
+    let is_ours = |path: &Path| {
+        let data = fs::symlink_metadata(path);
+        data.is_ok_and(|data| data.is_dir() && (getuid() == Uid::ROOT || data.uid() == getuid().as_raw()))
+    };
+    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
+    entries
+        .filter(|entry| socket::is_recorders(&entry.file_name()))
+        .map(|entry| entry.path())
+        .filter(|path| is_ours(path))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn running(pid: u32, is_flight_recorder: bool, command: &str) -> Running {
+        Running {
+            socket: PathBuf::new(),
+            pid,
+            command_pid: pid + 1,
+            is_flight_recorder,
+            command: command.to_owned(),
+            output: "/t".into(),
+        }
+    }
+
+    #[test]
+    fn the_one_that_is_meant_is_found() {
+        let one = running(10, true, "/usr/bin/server --port 1");
+        let all = vec![one.clone(), running(20, false, "make"), running(30, false, "server")];
+        for word in [None, Some("10"), Some("11"), Some("server"), Some("/usr/bin/server")] {
+            assert_eq!(Running::choose(all.clone(), word).unwrap(), one, "{word:?}");
+        }
+        let error = |all: &[Running], word| Running::choose(all.to_vec(), word).unwrap_err().to_string();
+        assert!(error(&[], None).contains("no recording is running"));
+        assert!(error(&[], Some("1")).contains("no recording is running"));
+        assert!(error(&all, Some("make")).contains("20 is no flight recorder"));
+        assert!(error(&all[1..], None).contains("20 is no flight recorder"));
+        assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
+        let two = [one, running(40, true, "server")];
+        assert!(error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40"));
+        assert_eq!(Running::choose(two.to_vec(), Some("40")).unwrap().pid, 40);
+    }
+}
