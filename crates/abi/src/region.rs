@@ -136,6 +136,12 @@ pub struct RegionHeader {
     pub mode: u32,
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
+    /// The clock's frequency, Hz; 0 until the recorder has said it. For whoever finds the region without its recording.
+    pub frequency: AtomicU64,
+    /// Real time at which the clock would have shown 0, as in the recording's metadata: whole seconds since 1970, an `i64`,
+    pub offset_seconds: AtomicU64,
+    /// and cycles.
+    pub offset_cycles: AtomicU64,
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.

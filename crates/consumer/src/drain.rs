@@ -18,7 +18,7 @@ use tracewing_ring::{Overwritten, Region};
 
 use crate::Error;
 use crate::buffer::Buffer;
-use crate::clock::TraceClock;
+use crate::clock::{Calibration, TraceClock};
 use crate::memory::SharedMemory;
 use crate::stream::Stream;
 
@@ -172,6 +172,13 @@ impl Drain {
             .map(|cpu| Buffer::new(cpu, unsafe { region.reader(cpu) }, polled, origin))
             .collect();
         Ok(Self { name, buffers, region, polled, origin, stamp: origin, memory })
+    }
+
+    /// Says in the region what real time its stamps are by the calibration at the recording's begin, for whoever finds it in
+    /// a core dump.
+    pub fn tell_real_time(&self, clock: &TraceClock, begin: &Calibration) {
+        let (seconds, cycles) = clock.offset(begin);
+        self.region.tell_real_time(clock.frequency(), seconds, cycles);
     }
 
     /// What its streams are called, without `_CPU`.

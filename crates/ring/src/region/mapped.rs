@@ -57,6 +57,9 @@ impl Region {
             origin,
             mode: geometry.mode() as u32,
             state: STATE_OPEN.into(),
+            frequency: 0.into(),
+            offset_seconds: 0.into(),
+            offset_cycles: 0.into(),
         };
         // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
         unsafe { base.cast::<RegionHeader>().write(header) };
@@ -116,6 +119,18 @@ impl Region {
     pub fn recording(&self) -> [u8; 16] {
         // SAFETY: the header lies in the mapping's first page; these bytes do not change after `create`.
         unsafe { (&raw const (*self.base.cast::<RegionHeader>().as_ptr()).recording).read_volatile() }
+    }
+
+    /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in Hz, and the
+    /// real time at which the clock would have shown 0, as seconds since 1970 and cycles.
+    pub fn tell_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
+        let header = self.base.cast::<RegionHeader>().as_ptr();
+        // SAFETY: the header lies in the mapping's first page; these words are only ever accessed atomically.
+        let (hz, seconds, cycles) =
+            unsafe { (&(*header).frequency, &(*header).offset_seconds, &(*header).offset_cycles) };
+        seconds.store(offset_seconds as u64, Relaxed);
+        cycles.store(offset_cycles, Relaxed);
+        hz.store(frequency, Relaxed);
     }
 
     /// Tells all writers that nobody reads any more.
