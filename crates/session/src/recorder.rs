@@ -194,7 +194,7 @@ impl<'a> Recorder<'a> {
             Output::Trace(_) => options.geometry,
             Output::Snapshots(_) => options.geometry.overwriting(),
         };
-        let regions = Regions::new(geometry, clock, options.sharing, recording, trace);
+        let regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace);
         let description = describe(options, geometry, &clock, begin);
         if let Some(folder) = output.folder() {
             folder.describe(&description)?;

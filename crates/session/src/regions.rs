@@ -13,7 +13,7 @@ use std::time::Duration;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use tracewing_abi::message::Hello;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
-use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::{Drain, Found, LossRange, OverwrittenRange, StreamSummary, UserTrace};
 use tracewing_consumer::snapshot::Snapshot;
 use tracewing_ctf::model::Uuid;
@@ -28,6 +28,7 @@ const MOST_KEPT: usize = 32;
 pub(crate) struct Regions {
     geometry: Geometry,
     clock: TraceClock,
+    begin: Calibration,
     sharing: Sharing,
     recording: Uuid,
     /// Where events are written; nowhere in a flight recorder.
@@ -92,6 +93,7 @@ impl Regions {
     pub(crate) fn new(
         geometry: Geometry,
         clock: TraceClock,
+        begin: Calibration,
         sharing: Sharing,
         recording: Uuid,
         trace: Option<UserTrace>,
@@ -99,6 +101,7 @@ impl Regions {
         Self {
             geometry,
             clock,
+            begin,
             sharing,
             recording,
             trace,
@@ -124,10 +127,10 @@ impl Regions {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     let name = format!("uid{}", peer.uid);
-                    entry.insert(
-                        Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
-                            .map_err(|error| error.to_string())?,
-                    )
+                    let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
+                        .map_err(|error| error.to_string())?;
+                    drain.tell_real_time(&self.clock, &self.begin);
+                    entry.insert(drain)
                 }
             };
             let memory = drain.memory();
@@ -173,6 +176,7 @@ impl Regions {
         let name = if *count == 1 { format!("pid{pid}") } else { format!("pid{pid}-{count}") };
         let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
             .map_err(|error| error.to_string())?;
+        drain.tell_real_time(&self.clock, &self.begin);
         self.processes.insert(number, Process { pid: peer.pid, pidfd, drain });
         self.next += 1;
         Ok(number)
