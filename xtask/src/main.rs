@@ -1,10 +1,11 @@
-//! The project's chores: `cargo xtask demo`, `test`, `bench` and `tidy`.
+//! The project's chores: `cargo xtask demo`, `test`, `models`, `bench` and `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
 
 mod bench;
 mod demo;
+mod models;
 mod packages;
 mod steps;
 mod test;
@@ -25,6 +26,7 @@ use std::process::ExitCode;
         cargo xtask demo                     record the example server and look at the recording\n  \
         cargo xtask test                     what continuous integration runs; installs what it needs\n  \
         cargo xtask test --filter decode     only the tests whose names contain `decode`\n  \
+        cargo xtask models                   search the ring's interleavings with Spin\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc"
 )]
@@ -39,6 +41,8 @@ enum Chore {
     Demo(demo::Options),
     /// Install what the tests need, then check format, lints and house rules and run all tests
     Test(test::Options),
+    /// Search every interleaving of the ring's protocols, and find the seeded faults
+    Models(models::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
     Tidy,
     /// Compare with other tracers on this machine
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
     let outcome = match Arguments::parse().chore {
         Chore::Demo(options) => demo::run(&options),
         Chore::Test(options) => test::run(&options),
+        Chore::Models(options) => models::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Bench(comparison) => bench::run(&comparison),
     };

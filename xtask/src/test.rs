@@ -30,6 +30,7 @@ pub fn run(options: &Options) -> Result<()> {
         cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
     });
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
+    steps.run("models", crate::models::quick);
     steps.finish()
 }
 
