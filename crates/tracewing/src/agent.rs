@@ -5,6 +5,7 @@
 //! | `join` | at the program's start: finds the recorder through the environment, gets buffers and ids |
 //! | `attach` | which buffers the process writes to, across forks and until the recording ends |
 //! | `write` | the slow half of the event path |
+//! | `table` | what a core dump is to say about the classes |
 //! | `unprotected` | threads without a restartable sequence of their own: `vfork`ed children |
 //! | `vfork` | notices such children |
 //! | `system` | the system calls that all this needs, callable from a signal handler |
@@ -20,6 +21,7 @@
 mod attach;
 mod join;
 mod system;
+mod table;
 #[cfg(target_arch = "x86_64")]
 mod unprotected;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
@@ -29,4 +31,7 @@ mod write;
 pub(crate) use attach::{ATTACHMENT, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{attach, can_publish, detach, is_attached};
+pub(crate) use join::ask_for_snapshot;
+#[cfg(feature = "session")]
+pub(crate) use table::ClassTable;
 pub(crate) use write::write;

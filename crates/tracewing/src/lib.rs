@@ -24,6 +24,9 @@
 //! so does every program that it starts. A program can also record itself, with [`Session`]. Otherwise nothing happens:
 //! no thread is started, no file or socket opened, nothing printed.
 //!
+//! A flight recorder (`tracewing record --flight-recorder`, or a [`Session`] of that kind) keeps the newest events in memory
+//! and writes them when asked: by [`snapshot`], on a panic ([`snapshot_on_panic`]), or from outside.
+//!
 //! Events may be emitted anywhere: in threads, in forked and `vfork`ed children, in signal handlers, while a thread or
 //! the process exits, in a library loaded by `dlopen`. Emitting never blocks and never allocates; arguments are evaluated
 //! only when some recording wants the event. An event that finds its buffer full is lost, and counted.
@@ -54,6 +57,7 @@ mod path;
 mod payload;
 #[cfg(feature = "session")]
 mod session;
+mod snapshot;
 
 pub use class::EventClass;
 pub use event::Event;
@@ -62,5 +66,6 @@ pub use field::Field;
 pub use macros::private as __private;
 #[cfg(feature = "session")]
 pub use session::{Session, SessionBuilder, SessionError, SessionSummary};
+pub use snapshot::{SnapshotError, snapshot, snapshot_on_panic};
 pub use tracewing_abi::schema::Level;
 pub use tracewing_macros::{Event, EventField};

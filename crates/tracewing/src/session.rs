@@ -1,11 +1,14 @@
 //! A program that records itself: the buffers, their consumer and the trace folder, all in one process.
 //!
 //! The files are those of `tracewing record`, made by the same code (crate `consumer`), without kernel events. One thread
-//! is started, which drains the buffers by timer and sleeps otherwise.
+//! is started, which drains the buffers by timer and sleeps otherwise; that of a flight recorder sleeps until it is told to
+//! take a snapshot.
+
+mod bell;
 
 use std::os::fd::{AsFd, AsRawFd};
-use std::path::PathBuf;
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
@@ -13,15 +16,19 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, UserTrace};
-use tracewing_consumer::folder::{BufferDescription, Description, Folder, ProcessDescription, State};
+use tracewing_consumer::drain::{Drain, StreamSummary, UserTrace};
+use tracewing_consumer::folder::{
+    BufferDescription, Description, Folder, ProcessDescription, SnapshotDescription, State,
+};
 use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
+use tracewing_consumer::snapshot::Snapshot;
 
 use crate::agent;
 use crate::class::{self, EventClass};
+use bell::{Bell, Order};
 
 /// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`], which also says
 /// what became of it.
@@ -53,14 +60,15 @@ pub struct Session {
 #[derive(Debug)]
 struct Worker {
     bell: Arc<Bell>,
+    is_flight_recorder: bool,
     thread: JoinHandle<Result<SessionSummary, SessionError>>,
 }
 
-/// What a recording came to.
+/// What a recording, or a snapshot of it, came to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SessionSummary {
-    /// The trace folder.
+    /// The trace folder. Of a flight recorder, the last snapshot's; empty without one.
     pub folder: PathBuf,
     /// Events in it.
     pub events: u64,
@@ -88,6 +96,9 @@ pub enum SessionError {
         /// The system's answer.
         source: std::io::Error,
     },
+    /// A snapshot was asked of a session that writes everything anyway, or has ended.
+    #[error("the session is no flight recorder; begin it with `SessionBuilder::flight_recorder`")]
+    NotFlightRecorder,
     /// The session was begun by the process that this one was forked from, and goes on there.
     #[error("the session belongs to the parent process")]
     OfParent,
@@ -103,6 +114,7 @@ pub struct SessionBuilder {
     sub_buffers: usize,
     flush: Duration,
     clock: ClockChoice,
+    flight_recorder: bool,
 }
 
 impl Session {
@@ -115,7 +127,31 @@ impl Session {
             sub_buffers: SUB_BUFFERS,
             flush: FLUSH,
             clock: ClockChoice::Auto,
+            flight_recorder: false,
         }
+    }
+
+    /// Writes what the buffers of a flight recorder hold into a new folder: a complete trace, in which is all that was
+    /// emitted before the call, as far as the buffers reach back. Recording goes on; the next snapshot has again what is
+    /// still there.
+    ///
+    /// Any thread may call it, also from a panic hook, but not from a signal handler.
+    ///
+    /// # Errors
+    /// [`SessionError::NotFlightRecorder`]; or the folder cannot be written, or exists and is not empty.
+    pub fn snapshot(&self, folder: impl Into<PathBuf>) -> Result<SessionSummary, SessionError> {
+        let worker = self.worker.as_ref().ok_or(SessionError::NotFlightRecorder)?;
+        if self.process != std::process::id() {
+            return Err(SessionError::OfParent);
+        }
+        // The session's own thread, panicking, would wait for itself.
+        if !worker.is_flight_recorder || worker.thread.thread().id() == thread::current().id() {
+            return Err(SessionError::NotFlightRecorder);
+        }
+        let (done, result) = mpsc::channel();
+        worker.bell.snapshot(Order { folder: folder.into(), done });
+        // A thread that is gone has dropped the other end.
+        result.recv().unwrap_or(Err(SessionError::NotFlightRecorder))
     }
 
     /// Ends the recording and completes the trace folder.
@@ -127,13 +163,13 @@ impl Session {
     }
 
     fn end(&mut self) -> Option<Result<SessionSummary, SessionError>> {
-        let Worker { bell, thread } = self.worker.take()?;
+        let Worker { bell, thread, .. } = self.worker.take()?;
         if self.process != std::process::id() {
             // The thread is not here, and the standard library must not look for it.
             std::mem::forget((bell, thread));
             return None;
         }
-        bell.ring();
+        bell.stop();
         Some(thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
     }
 }
@@ -181,6 +217,13 @@ impl SessionBuilder {
         self
     }
 
+    /// Keeps the newest events in memory: full buffers lose their oldest sub-buffer instead of new events, and nothing is
+    /// written before [`Session::snapshot`]. Output folder and flush time mean nothing then.
+    pub fn flight_recorder(mut self) -> Self {
+        self.flight_recorder = true;
+        self
+    }
+
     /// Begins the recording.
     ///
     /// # Errors
@@ -190,8 +233,11 @@ impl SessionBuilder {
         if agent::is_attached() {
             return Err(SessionError::AlreadyRecorded);
         }
+        if self.flight_recorder {
+            return Recording::begin(self, None).and_then(Recording::spawn);
+        }
         let folder = Folder::create(&self.output)?;
-        let started = Recording::begin(self, &folder).and_then(Recording::spawn);
+        let started = Recording::begin(self, Some(&folder)).and_then(Recording::spawn);
         if started.is_err() {
             folder.discard();
         }
@@ -199,61 +245,44 @@ impl SessionBuilder {
     }
 }
 
-/// Wakes the thread before its time.
-#[derive(Debug, Default)]
-struct Bell {
-    rung: Mutex<bool>,
-    condition: Condvar,
-}
-
-impl Bell {
-    fn ring(&self) {
-        *self.rung.lock().unwrap_or_else(PoisonError::into_inner) = true;
-        self.condition.notify_one();
-    }
-
-    /// Sleeps for `time`, or until somebody rings; tells whether somebody did.
-    fn wait(&self, time: Duration) -> bool {
-        let rung = self.rung.lock().unwrap_or_else(PoisonError::into_inner);
-        let waited = self.condition.wait_timeout_while(rung, time, |rung| !*rung);
-        *waited.unwrap_or_else(PoisonError::into_inner).0
-    }
-}
-
 /// What the thread works on.
 struct Recording {
-    folder: Folder,
+    /// Where events are written; nowhere in a flight recorder.
+    output: Option<(Folder, UserTrace)>,
     clock: TraceClock,
-    trace: UserTrace,
     drain: Drain,
+    classes: Classes,
     description: Description,
     ids: Vec<u16>,
     flush: Duration,
+    snapshots: u64,
+    summary: SessionSummary,
 }
 
 impl Recording {
-    fn begin(settings: SessionBuilder, folder: &Folder) -> Result<Self, SessionError> {
-        let identity =
-            || random_uuid().map_err(|source| SessionError::System { action: "get random bytes", source });
+    fn begin(settings: SessionBuilder, folder: Option<&Folder>) -> Result<Self, SessionError> {
         let geometry = Geometry::new(possible_cpus(), settings.sub_buffers, settings.sub_buffer_bytes)
             .map_err(tracewing_consumer::Error::Geometry)?;
+        let geometry = if folder.is_some() { geometry } else { geometry.overwriting() };
         let clock = TraceClock::new(settings.clock)?;
         let begin = clock.calibrate();
-        let trace = UserTrace::new(&folder.user(), identity()?)?;
+        let (recording, user) = (identity()?, folder.map(Folder::user));
+        let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
         let rules = EventRules::new(settings.events.iter().cloned());
         let class = clock_class(&clock, &begin, identity()?);
-        let mut classes = Classes::new(&[&folder.user()], trace.recording(), class, rules)?;
+        let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
+        let mut classes = Classes::new(&user, recording, class, rules)?;
         let publishes = agent::can_publish() && clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
-        let drain = Drain::new(format!("pid{process}"), geometry, protocol, &clock, trace.recording())?;
+        let drain = Drain::new(format!("pid{process}"), geometry, protocol, &clock, recording)?;
 
         let buffers = BufferDescription {
             sub_buffer_bytes: settings.sub_buffer_bytes,
             sub_buffers: settings.sub_buffers,
             per_process: true,
             overwrite: geometry.mode() == Mode::Overwrite,
-            flush_ms: Some(settings.flush.as_millis() as u64),
+            flush_ms: folder.is_some().then_some(settings.flush.as_millis() as u64),
         };
         let mut description = Description::new(&clock, begin, buffers);
         description.command = std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect();
@@ -262,8 +291,20 @@ impl Recording {
         let user = unsafe { libc::getuid() };
         description.processes = vec![ProcessDescription::of(process, user, begin.cycles)];
         let ids = register(&mut classes, &mut description.notes)?;
-        folder.describe(&description)?;
-        Ok(Self { folder: folder.clone(), clock, trace, drain, description, ids, flush: settings.flush })
+        if let Some(folder) = folder {
+            folder.describe(&description)?;
+        }
+        Ok(Self {
+            output: folder.cloned().zip(trace),
+            clock,
+            drain,
+            classes,
+            description,
+            ids,
+            flush: settings.flush,
+            snapshots: 0,
+            summary: SessionSummary { folder: PathBuf::new(), events: 0, lost: 0, bytes: 0 },
+        })
     }
 
     fn spawn(self) -> Result<Session, SessionError> {
@@ -274,6 +315,7 @@ impl Recording {
         for (class, id) in class::all().zip(&self.ids) {
             class.set_id(u32::from(*id));
         }
+        let is_flight_recorder = self.output.is_none();
         let work = {
             let bell = bell.clone();
             move || self.run(&bell)
@@ -282,26 +324,44 @@ impl Recording {
             agent::detach();
             SessionError::System { action: "start a thread", source }
         })?;
-        Ok(Session { worker: Some(Worker { bell, thread }), process: std::process::id() })
+        Ok(Session { worker: Some(Worker { bell, is_flight_recorder, thread }), process: std::process::id() })
     }
 
     fn run(mut self, bell: &Bell) -> Result<SessionSummary, SessionError> {
-        let mut pace = Pace::new(self.flush);
-        let mut result = Ok(());
-        while !bell.wait(pace.remaining()) {
-            let now = Instant::now();
-            match self.drain.poll(&mut self.trace, &self.clock, self.flush, pace.longest()) {
-                Ok(found) => pace.looked(now, &found),
-                Err(error) => {
-                    result = Err(error);
-                    break;
-                }
+        let result = match self.output.take() {
+            Some((folder, mut trace)) => {
+                let drained = self.drain_until_stop(&mut trace, bell);
+                self.complete(&folder, &mut trace, drained)
             }
+            None => {
+                self.wait_for_orders(bell);
+                agent::detach();
+                Ok(())
+            }
+        };
+        result.map(|()| self.summary)
+    }
+
+    fn drain_until_stop(&mut self, trace: &mut UserTrace, bell: &Bell) -> Result<(), SessionError> {
+        let mut pace = Pace::new(self.flush);
+        while !bell.wait(pace.remaining()).stop {
+            let now = Instant::now();
+            let found = self.drain.poll(trace, &self.clock, self.flush, pace.longest())?;
+            pace.looked(now, &found);
         }
+        Ok(())
+    }
+
+    fn complete(
+        &mut self,
+        folder: &Folder,
+        trace: &mut UserTrace,
+        mut result: Result<(), SessionError>,
+    ) -> Result<(), SessionError> {
         agent::detach();
         self.drain.close();
         match result {
-            Ok(()) => result = self.drain.finish(&mut self.trace, &self.clock),
+            Ok(()) => result = self.drain.finish(trace, &self.clock).map_err(SessionError::from),
             Err(_) => self.drain.abandon(&self.clock),
         }
         let description = &mut self.description;
@@ -309,17 +369,58 @@ impl Recording {
         description.clock.end = Some(self.clock.calibrate());
         description.user_streams = self.drain.summary();
         description.losses = self.drain.losses().cloned().collect();
-        let described = self.folder.describe(description);
-        result.and(described)?;
-        let sum = |part: fn(&tracewing_consumer::drain::StreamSummary) -> u64| {
-            self.description.user_streams.iter().map(part).fold(0, u64::saturating_add)
-        };
-        Ok(SessionSummary {
-            folder: self.folder.path().to_owned(),
-            events: sum(|stream| stream.events),
-            lost: sum(|stream| stream.lost),
-            bytes: sum(|stream| stream.bytes),
-        })
+        description.overwritten = self.drain.overwritten().cloned().collect();
+        let described = folder.describe(description);
+        result?;
+        described?;
+        self.summary = sum(folder.path(), &self.description);
+        Ok(())
+    }
+
+    fn wait_for_orders(&mut self, bell: &Bell) {
+        let mut stop = false;
+        while !stop {
+            let calls = bell.wait(Duration::MAX);
+            stop = calls.stop;
+            for Order { folder, done } in calls.snapshots {
+                let taken = self.snapshot(&folder);
+                if let Ok(summary) = &taken {
+                    self.summary = summary.clone();
+                }
+                // Who asked may have given up.
+                let _ = done.send(taken);
+            }
+        }
+    }
+
+    fn snapshot(&mut self, folder: &Path) -> Result<SessionSummary, SessionError> {
+        let mut snapshot = Snapshot::begin(folder, identity()?, &self.clock)?;
+        self.drain.watch(&self.clock);
+        snapshot.add(&mut self.drain, false)?;
+        self.snapshots += 1;
+        let reason = "Session::snapshot".to_owned();
+        let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };
+        let mut description = self.description.clone();
+        description.clock.end = Some(self.clock.calibrate());
+        let description = snapshot.finish(&self.classes, about, description)?;
+        Ok(sum(folder, &description))
+    }
+}
+
+fn identity() -> Result<[u8; 16], SessionError> {
+    random_uuid().map_err(|source| SessionError::System { action: "get random bytes", source })
+}
+
+/// What a trace folder with this description has.
+fn sum(folder: &Path, description: &Description) -> SessionSummary {
+    let sum = |part: fn(&StreamSummary) -> u64| {
+        description.user_streams.iter().map(part).fold(0, u64::saturating_add)
+    };
+    SessionSummary {
+        folder: folder.to_owned(),
+        events: sum(|stream| stream.events),
+        lost: sum(|stream| stream.lost),
+        bytes: sum(|stream| stream.bytes),
     }
 }
 

@@ -145,10 +145,12 @@ fn new_key(joined: &Joined) -> u64 {
     let key = tracewing_ring::thread::unique_key();
     match joined.region.protocol() {
         Protocol::Publish => joined.own.attachment.attach(&joined.region, key),
-        Protocol::Smp => match joined.own.smp_key.compare_exchange(0, key, Relaxed, Relaxed) {
-            Ok(_) => key,
-            Err(current) => current,
-        },
+        Protocol::Smp | Protocol::Local => {
+            match joined.own.smp_key.compare_exchange(0, key, Relaxed, Relaxed) {
+                Ok(_) => key,
+                Err(current) => current,
+            }
+        }
     }
 }
 
@@ -165,7 +167,7 @@ impl Joined {
 pub(super) fn process_key(visit: &Visit, may_ask: bool) -> Option<u64> {
     let key = match visit.region.protocol() {
         Protocol::Publish => visit.own.attachment.key(),
-        Protocol::Smp => visit.own.smp_key.load(Relaxed), // only compared; says nothing about other memory
+        Protocol::Smp | Protocol::Local => visit.own.smp_key.load(Relaxed), // only compared; says nothing about other memory
     };
     if key != 0 {
         return Some(key);

@@ -7,15 +7,20 @@
 use std::sync::OnceLock;
 
 use tracewing_abi::SOCKET_VARIABLE;
+use tracewing_abi::message::snapshot::{Asker, Question, Taken};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE, decode_ids};
 use tracewing_abi::region::VERSION;
 
-use super::attach::{Visit, attach_file, can_publish};
+use super::attach::{Visit, attach_file, can_publish, joined};
 use super::system::{self, Fd};
+use super::table::ClassTable;
+use crate::SnapshotError;
 use crate::class::{self, EventClass};
 
 /// Seconds that each step of the handshake may take.
 const PATIENCE: i64 = 2;
+/// Seconds that a snapshot may take.
+const SNAPSHOT_PATIENCE: i64 = 30;
 
 /// The recorder's socket. Set once, before any other thread of this copy of the crate can run.
 static SOCKET: OnceLock<Vec<u8>> = OnceLock::new();
@@ -75,6 +80,9 @@ fn join(path: &[u8]) -> Option<()> {
         }
         rest = &rest[fitting..];
     }
+    if let Some(table) = ClassTable::new(&joined()?.region.recording()) {
+        table.keep();
+    }
     Some(())
 }
 
@@ -85,6 +93,15 @@ pub(super) fn rejoin(parents: &Visit) {
     if let Some(path) = SOCKET.get() {
         say_hello(path, Some(parents));
     }
+}
+
+/// Has the recorder take a snapshot, and waits for its answer.
+pub(crate) fn ask_for_snapshot(asker: Asker, buffer: &mut [u8]) -> Result<Taken<'_>, SnapshotError> {
+    let socket = SOCKET.get().and_then(|path| system::connect(path, SNAPSHOT_PATIENCE));
+    let socket = socket.ok_or(SnapshotError::NotRecorded)?;
+    let sent = system::send(&socket, &Question::Snapshot(asker).encode());
+    let answer = sent.and_then(|()| system::receive(&socket, buffer)).ok_or(SnapshotError::NoAnswer)?;
+    Taken::decode(answer.0).map_err(|_| SnapshotError::NoAnswer)
 }
 
 /// The first half of the handshake: buffers, `before` being those that the process has so far.

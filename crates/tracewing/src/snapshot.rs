@@ -1,0 +1,114 @@
+//! A recorded program asks its flight recorder for a snapshot: at a moment that it finds interesting, or when it panics.
+
+use std::fmt;
+use std::panic::{self, PanicHookInfo};
+use std::path::PathBuf;
+use std::sync::Once;
+use std::sync::atomic::{AtomicU32, Ordering::*};
+
+use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Taken};
+
+use crate::agent;
+
+/// Why there is no snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// Nobody records the program, or it records itself (see `Session::snapshot`).
+    NotRecorded,
+    /// The program is recorded by `tracewing record` without `--flight-recorder`: everything is on disk already.
+    NotFlightRecorder,
+    /// The recorder was told to take none on a panic (`--snapshot-on`).
+    NotWanted,
+    /// The recorder could not write it; why.
+    Failed(String),
+    /// The recorder did not answer in time, or is of another version.
+    NoAnswer,
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotRecorded => f.write_str("no snapshot: `tracewing record` does not record this program"),
+            Self::NotFlightRecorder => f.write_str("no snapshot: the recorder is no flight recorder"),
+            Self::NotWanted => f.write_str("no snapshot: the recorder takes none on a panic"),
+            Self::Failed(why) => write!(f, "the recorder could not take a snapshot: {why}"),
+            Self::NoAnswer => f.write_str("no snapshot: the recorder does not answer"),
+        }
+    }
+}
+
+impl std::error::Error for SnapshotError {}
+
+/// The program panicked.
+#[derive(crate::Event)]
+#[event(crate = crate, provider = "tracewing", level = "error", print = "panic: {message} ({file}:{line})")]
+struct Panic<'a> {
+    message: &'a str,
+    file: &'a str,
+    line: u32,
+}
+
+/// Has the flight recorder that records this program (`tracewing record --flight-recorder`) write what its buffers hold, and
+/// waits until that is done, for half a minute at most. Gives the folder: a complete trace, in which is all that was emitted
+/// before the call, as far as the buffers reach back.
+///
+/// Recording goes on meanwhile. Not to be called from a signal handler.
+///
+/// # Errors
+/// There is no flight recorder, or it cannot write the snapshot.
+pub fn snapshot() -> Result<PathBuf, SnapshotError> {
+    ask(Asker::Program)
+}
+
+/// Lets a panic be followed by a snapshot, where `tracewing record --flight-recorder` records the program; does nothing
+/// elsewhere.
+///
+/// Installs a panic hook, which emits the event `tracewing:panic`, has the snapshot taken, and then calls the hook that was
+/// there before. Of a process only the first panic leads to a snapshot, so that a server that panics with every request
+/// does not fill the disk. The recorder must not have been told otherwise (`--snapshot-on`).
+///
+/// ```no_run
+/// fn main() {
+///     tracewing::snapshot_on_panic();
+///     // ...
+/// }
+/// ```
+///
+/// # Panics
+/// Called from a thread that panics, as [`std::panic::set_hook`] does.
+pub fn snapshot_on_panic() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            note(info);
+            before(info);
+        }));
+    });
+}
+
+fn note(info: &PanicHookInfo<'_>) {
+    /// The process that has had its snapshot.
+    static ASKED: AtomicU32 = AtomicU32::new(0);
+    let place = info.location();
+    crate::emit!(Panic {
+        message: info.payload_as_str().unwrap_or_default(),
+        file: place.map_or("", |place| place.file()),
+        line: place.map_or(0, |place| place.line()),
+    });
+    // A forked child has a panic of its own.
+    if ASKED.swap(std::process::id(), Relaxed) != std::process::id() {
+        let _ = ask(Asker::Panic);
+    }
+}
+
+fn ask(asker: Asker) -> Result<PathBuf, SnapshotError> {
+    let mut buffer = vec![0; LARGEST_ANSWER];
+    match agent::ask_for_snapshot(asker, &mut buffer)? {
+        Taken::Folder(folder) => Ok(folder.into()),
+        Taken::NotFlightRecorder => Err(SnapshotError::NotFlightRecorder),
+        Taken::NotWanted => Err(SnapshotError::NotWanted),
+        Taken::Failed(why) => Err(SnapshotError::Failed(why.to_owned())),
+    }
+}
