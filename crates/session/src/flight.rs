@@ -54,7 +54,8 @@ impl Recorder<'_> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
             Question::Status => {
-                let command: Vec<_> = self.options.command.iter().map(|word| word.to_string_lossy()).collect();
+                let command: Vec<_> =
+                    self.options.command.iter().map(|word| word.to_string_lossy()).collect();
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
@@ -140,7 +141,9 @@ impl Recorder<'_> {
         description.clock.end = Some(self.join.clock.calibrate());
         let dropped = self.join.regions.dropped();
         if dropped > 0 {
-            description.notes.push(format!("buffers of {dropped} processes that ended long before were given up"));
+            description
+                .notes
+                .push(format!("buffers of {dropped} processes that ended long before were given up"));
         }
         let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
         let description = snapshot.finish(&self.join.classes, about, description).map_err(text)?;

@@ -9,7 +9,9 @@ use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::drain::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::{ClockClass, Uuid};
-use tracewing_kernel::{KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib};
+use tracewing_kernel::{
+    KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
+};
 
 use crate::Error;
 use crate::options::Options;

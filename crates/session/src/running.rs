@@ -60,7 +60,9 @@ pub enum SnapshotError {
     #[error("several flight recorders are running, name one by its process id: {}", lines(.0))]
     Several(Vec<Running>),
     /// It keeps everything on disk already.
-    #[error("process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)")]
+    #[error(
+        "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
+    )]
     NotFlightRecorder(u32),
     /// The recorder could not write it.
     #[error("the recorder could not take a snapshot: {0}")]
@@ -93,7 +95,8 @@ impl Running {
     /// All recordings that this user may ask, in the order of their process ids.
     pub fn all() -> Vec<Self> {
         let folders: BTreeSet<PathBuf> = parents().iter().flat_map(|parent| recorders_in(parent)).collect();
-        let mut running: Vec<Self> = folders.iter().filter_map(|folder| Self::at(&folder.join(SOCKET))).collect();
+        let mut running: Vec<Self> =
+            folders.iter().filter_map(|folder| Self::at(&folder.join(SOCKET))).collect();
         running.sort_by_key(|one| one.pid);
         running
     }
@@ -111,7 +114,8 @@ impl Running {
                 return Err(SnapshotError::NoSuch { wanted: wanted.to_owned(), running });
             }
         }
-        let none = meant.first().map_or(SnapshotError::NoneRuns, |one| SnapshotError::NotFlightRecorder(one.pid));
+        let none =
+            meant.first().map_or(SnapshotError::NoneRuns, |one| SnapshotError::NotFlightRecorder(one.pid));
         running = meant.into_iter().filter(|one| one.is_flight_recorder).collect();
         match running.len() {
             0 => Err(none),
@@ -130,7 +134,9 @@ impl Running {
         let answer = ask(&self.socket, question, None, &mut buffer);
         match answer.and_then(|answer| Taken::decode(answer).ok()) {
             Some(Taken::Folder(folder)) => Ok(folder.into()),
-            Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(SnapshotError::NotFlightRecorder(self.pid)),
+            Some(Taken::NotFlightRecorder | Taken::NotWanted) => {
+                Err(SnapshotError::NotFlightRecorder(self.pid))
+            }
             Some(Taken::Failed(why)) => Err(SnapshotError::Failed(why.to_owned())),
             None => Err(SnapshotError::NoAnswer(self.pid)),
         }
@@ -166,7 +172,8 @@ fn ask<'a>(
     patience: Option<Duration>,
     buffer: &'a mut [u8],
 ) -> Option<&'a [u8]> {
-    let socket: OwnedFd = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
+    let socket: OwnedFd =
+        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
     set_socket_timeout(&socket, Timeout::Send, patience).ok()?;
     set_socket_timeout(&socket, Timeout::Recv, patience).ok()?;
     connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
@@ -230,7 +237,9 @@ mod tests {
         assert!(error(&all[1..], None).contains("20 is no flight recorder"));
         assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
         let two = [one, running(40, true, "server")];
-        assert!(error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40"));
+        assert!(
+            error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40")
+        );
         assert_eq!(Running::choose(two.to_vec(), Some("40")).unwrap().pid, 40);
     }
 }
