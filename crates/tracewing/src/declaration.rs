@@ -115,7 +115,7 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
 }
 
 /// Bytes of a class description in a message, as [`schema`] lays it out.
-const fn encoded_size(class: &schema::Class<'static>) -> usize {
+pub(crate) const fn encoded_size(class: &schema::Class<'static>) -> usize {
     let mut size = 2 + 1 + 4 * 2 + 4 + 1;
     size += class.name.len() + class.description.len() + class.print.len() + class.file.len();
     let mut at = 0;

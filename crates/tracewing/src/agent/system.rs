@@ -124,6 +124,22 @@ pub(super) fn map_shared(file: libc::c_int, size: usize) -> Option<NonNull<u8>> 
     if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
+/// Zeroes in a shared mapping of their own, which has a name in `/proc/PID/maps`.
+pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u8>> {
+    let length = libc::off_t::try_from(size).ok()?;
+    let create = |flags: libc::c_uint| {
+        // SAFETY: a NUL-terminated name and a number.
+        Fd::new(unsafe { libc::syscall(libc::SYS_memfd_create, name.as_ptr(), flags) } as libc::c_int)
+    };
+    // Kernels before 6.3 do not know MFD_NOEXEC_SEAL.
+    let file = create(libc::MFD_CLOEXEC | libc::MFD_NOEXEC_SEAL).or_else(|| create(libc::MFD_CLOEXEC))?;
+    // SAFETY: a descriptor of our own and a number.
+    if unsafe { libc::ftruncate(file.raw(), length) } != 0 {
+        return None;
+    }
+    map_shared(file.raw(), size)
+}
+
 /// Puts private zeroes in place of what is mapped at `base`.
 ///
 /// # Safety

@@ -1,0 +1,52 @@
+//! The ids of the program's classes, and what the classes are, in memory where `tracewing recover` finds them in a core dump
+//! (layout: `tracewing_abi::class_table`). Written once, when the ids are known; the event path knows nothing of it.
+
+use core::ptr::NonNull;
+
+use tracewing_abi::class_table::{ENTRY, HEADER, NAME, Writer};
+
+use super::system;
+use crate::class;
+use crate::declaration::encoded_size;
+
+/// The table of a recording, there until this is dropped.
+pub(crate) struct ClassTable {
+    base: NonNull<u8>,
+    size: usize,
+}
+
+// SAFETY: a mapping of its own, which nobody accesses but to unmap it.
+unsafe impl Send for ClassTable {}
+
+impl ClassTable {
+    /// The classes that are on now, for this recording. `None` where the system has no memory for it: the program is
+    /// recorded all the same.
+    pub(crate) fn new(recording: &[u8; 16]) -> Option<Self> {
+        let id = |class: &&class::EventClass| u16::try_from(class.id()).ok().filter(|id| *id != 0);
+        let mut classes: Vec<_> =
+            class::all().filter_map(|class| Some((id(&class)?, class.description()))).collect();
+        classes.sort_unstable_by_key(|(id, _)| *id);
+        classes.dedup_by_key(|(id, _)| *id);
+        let size = classes.iter().fold(HEADER, |size, (_, class)| size + ENTRY + encoded_size(class));
+        let this = Self { base: system::map_named(NAME, size)?, size };
+        // SAFETY: mapped just now, readable and writable, and nobody else knows of it.
+        let memory = unsafe { core::slice::from_raw_parts_mut(this.base.as_ptr(), size) };
+        let mut writer = Writer::new(memory, recording).ok()?;
+        for (id, class) in classes {
+            writer.push(id, class).ok()?;
+        }
+        Some(this)
+    }
+
+    /// Leaves the table there for good.
+    pub(crate) fn keep(self) {
+        core::mem::forget(self);
+    }
+}
+
+impl Drop for ClassTable {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`.
+        unsafe { system::unmap(self.base, self.size) };
+    }
+}
