@@ -26,7 +26,7 @@ use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
 use tracewing_consumer::snapshot::Snapshot;
 
-use crate::agent;
+use crate::agent::{self, ClassTable};
 use crate::class::{self, EventClass};
 use bell::{Bell, Order};
 
@@ -254,6 +254,7 @@ struct Recording {
     classes: Classes,
     description: Description,
     ids: Vec<u16>,
+    table: Option<ClassTable>,
     flush: Duration,
     snapshots: u64,
     summary: SessionSummary,
@@ -276,6 +277,7 @@ impl Recording {
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
         let drain = Drain::new(format!("pid{process}"), geometry, protocol, &clock, recording)?;
+        drain.tell_real_time(&clock, &begin);
 
         let buffers = BufferDescription {
             sub_buffer_bytes: settings.sub_buffer_bytes,
@@ -301,13 +303,14 @@ impl Recording {
             classes,
             description,
             ids,
+            table: None,
             flush: settings.flush,
             snapshots: 0,
             summary: SessionSummary { folder: PathBuf::new(), events: 0, lost: 0, bytes: 0 },
         })
     }
 
-    fn spawn(self) -> Result<Session, SessionError> {
+    fn spawn(mut self) -> Result<Session, SessionError> {
         let bell = Arc::new(Bell::default());
         if !agent::attach(&self.drain.region(), self.drain.memory().as_fd().as_raw_fd()) {
             return Err(SessionError::AlreadyRecorded);
@@ -315,6 +318,7 @@ impl Recording {
         for (class, id) in class::all().zip(&self.ids) {
             class.set_id(u32::from(*id));
         }
+        self.table = ClassTable::new(&self.drain.region().recording());
         let is_flight_recorder = self.output.is_none();
         let work = {
             let bell = bell.clone();
