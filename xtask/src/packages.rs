@@ -15,6 +15,7 @@ pub struct Package {
 
 const GCC: Package =
     Package { name: "gcc", reason: "links Rust programs, builds the C peers and test programs" };
+const GXX: Package = Package { name: "g++", reason: "builds the peer Perfetto" };
 const LIBC_DEV: Package = Package { name: "libc6-dev", reason: "C headers and start files to link with" };
 const BABELTRACE: Package =
     Package { name: "babeltrace2", reason: "reads our traces: the oracle of the tests" };
@@ -35,7 +36,7 @@ pub const FOR_TESTS: &[Package] = &[GCC, LIBC_DEV, BABELTRACE, PYTHON_BT2, LTTNG
 pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];
 
 /// What `cargo xtask bench record` needs.
-pub const FOR_BENCH: &[Package] = &[GCC, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
+pub const FOR_BENCH: &[Package] = &[GCC, GXX, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
 
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];

@@ -1,4 +1,4 @@
-//! Medians and spreads of repeated measurements.
+//! Medians, spreads and percentiles of repeated measurements.
 
 /// One figure per round, in the order of the rounds.
 #[derive(Clone, Debug, Default)]
@@ -21,6 +21,11 @@ impl Rounds {
     pub fn ratio_to(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect())
     }
+
+    /// Every figure times a factor.
+    pub fn times(&self, factor: f64) -> Self {
+        Self(self.0.iter().map(|figure| figure * factor).collect())
+    }
 }
 
 /// The middle value, or the mean of the two in the middle; NaN without any.
@@ -33,6 +38,12 @@ pub fn median(values: &[f64]) -> f64 {
         length if length % 2 == 1 => sorted[middle],
         _ => (sorted[middle - 1] + sorted[middle]) / 2.0,
     }
+}
+
+/// The smallest of sorted samples that is not below a share of them, between 0 and 1; 0 without any.
+pub fn percentile(sorted: &[u32], share: f64) -> u32 {
+    let rank = (share * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).or(sorted.last()).copied().unwrap_or(0)
 }
 
 #[cfg(test)]
@@ -53,5 +64,14 @@ mod tests {
         assert_eq!(slow.ratio_to(&fast).0, [2.0, 4.0, 3.0]);
         assert_eq!(slow.ratio_to(&fast).median(), 3.0);
         assert_eq!(slow.range(), (10.0, 40.0));
+    }
+
+    #[test]
+    fn a_percentile_is_the_sample_that_so_many_do_not_exceed() {
+        let samples: Vec<u32> = (1..=1000).collect();
+        assert_eq!(percentile(&samples, 0.5), 500);
+        assert_eq!(percentile(&samples, 0.999), 999);
+        assert_eq!(percentile(&samples, 0.9999), 1000);
+        assert_eq!((percentile(&samples, 1.0), percentile(&[], 0.5)), (1000, 0));
     }
 }

@@ -1,7 +1,8 @@
-//! A worker process that measures on demand: a line `VARIANT COUNT` to its standard input makes it run COUNT times what
-//! VARIANT names, and it answers with the nanoseconds of CPU time that the whole loop took.
+//! A worker process that measures on demand: each line on its standard input is an order, `NAME NUMBER` and what else the
+//! order needs, and each is answered by one line. The common order is `VARIANT COUNT`: run COUNT times what VARIANT names;
+//! the answer is the nanoseconds of CPU time that the whole loop took.
 //!
-//! Both sides of a comparison speak this protocol, so that one loop can take turns between them.
+//! All sides of a comparison speak this protocol, so that one loop can take turns between them.
 
 use anyhow::{Context, Result, bail};
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
@@ -29,19 +30,28 @@ impl Worker {
         Ok(Self { name: name.to_owned(), child, orders, answers })
     }
 
-    /// Runs `count` times what `variant` names; gives nanoseconds for each.
+    /// Runs `count` times what `variant` names; gives nanoseconds of CPU time for each.
     pub fn measure(&mut self, variant: &str, count: u64) -> Result<f64> {
-        let whole = self.order(variant, count).with_context(|| format!("worker {}", self.name))?;
-        Ok(whole / count as f64)
+        let whole: [f64; 1] = self.order(&format!("{variant} {count}"))?;
+        Ok(whole[0] / count as f64)
     }
 
-    fn order(&mut self, variant: &str, count: u64) -> Result<f64> {
-        writeln!(self.orders, "{variant} {count}").context("it is gone")?;
+    /// Gives an order; the answer is `N` numbers.
+    pub fn order<T: std::str::FromStr, const N: usize>(&mut self, order: &str) -> Result<[T; N]> {
+        let answer = self.ask(order).with_context(|| format!("worker {}", self.name))?;
+        let numbers: Option<Vec<T>> = answer.split_whitespace().map(|word| word.parse().ok()).collect();
+        numbers
+            .and_then(|numbers| numbers.try_into().ok())
+            .with_context(|| format!("worker {} answered `{answer}` to `{order}`", self.name))
+    }
+
+    fn ask(&mut self, order: &str) -> Result<String> {
+        writeln!(self.orders, "{order}").context("it is gone")?;
         let mut answer = String::new();
         if self.answers.read_line(&mut answer)? == 0 {
-            bail!("it ended without an answer to `{variant}`");
+            bail!("it ended without an answer to `{order}`");
         }
-        answer.trim().parse().with_context(|| format!("it answered `{}` to `{variant}`", answer.trim()))
+        Ok(answer.trim().to_owned())
     }
 
     /// Closes its input, at which it ends; passes on what else it prints.
@@ -50,27 +60,29 @@ impl Worker {
         std::io::copy(&mut self.answers, &mut std::io::stderr())?;
         Ok(self.child.wait()?)
     }
+
+    /// [`Self::finish`], and an error unless it ends well.
+    pub fn finish_well(self) -> Result<()> {
+        let name = self.name.clone();
+        let status = self.finish()?;
+        anyhow::ensure!(status.success(), "worker {name} ended with {status}");
+        Ok(())
+    }
 }
 
-/// The CPU on which everything is measured: the last that this process may use, which leaves the first ones, where
+/// The CPU on which single threads are measured: the last that this process may use, which leaves the first ones, where
 /// most interrupts go, to others.
 pub fn measuring_cpu() -> Result<usize> {
     let allowed = sched_getaffinity(None).context("cannot ask for the allowed CPUs")?;
     (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)).context("no CPU is allowed")
 }
 
-/// Confines the calling thread, and what it starts from now on, to one CPU. Gives what was allowed before.
-pub fn pin(cpu: usize) -> Result<CpuSet> {
+/// Does something while confined to one CPU; a process started there stays there.
+pub fn pinned<T>(cpu: usize, action: impl FnOnce() -> Result<T>) -> Result<T> {
     let before = sched_getaffinity(None)?;
     let mut only = CpuSet::new();
     only.set(cpu);
     sched_setaffinity(None, &only).with_context(|| format!("cannot move to CPU {cpu}"))?;
-    Ok(before)
-}
-
-/// Does something while confined to one CPU; a process started there stays there.
-pub fn pinned<T>(cpu: usize, action: impl FnOnce() -> Result<T>) -> Result<T> {
-    let before = pin(cpu)?;
     let outcome = action();
     sched_setaffinity(None, &before)?;
     outcome

@@ -1,0 +1,58 @@
+//! The command line, and which file does what.
+//!
+//! `bench record` measures in four sections: what one event costs ([`events`]), what it costs several threads
+//! ([`threads`]), what reaches the disk ([`disk`]), and how long single events take ([`latency`]). Worker processes do the
+//! work ([`process`]): this program itself, started again under `tracewing record` ([`own`], [`worker`]), a C program
+//! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
+//! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
+
+mod bounds;
+mod disk;
+mod events;
+mod figures;
+mod latency;
+mod lttng;
+mod machine;
+mod own;
+mod page;
+mod peers;
+mod plot;
+mod process;
+mod record;
+mod report;
+mod threads;
+mod worker;
+
+use clap::{Parser, Subcommand};
+use std::process::ExitCode;
+
+/// Compares tracewing with other tracers on this machine.
+#[derive(Parser)]
+#[command(disable_help_subcommand = true)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// Measure the price of events
+    Record(record::Options),
+    /// Obey the orders on standard input (started by `record`)
+    #[command(hide = true)]
+    Worker,
+}
+
+pub fn main() -> ExitCode {
+    let outcome = match Arguments::parse().what {
+        What::Record(options) => record::run(&options),
+        What::Worker => worker::run(),
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}

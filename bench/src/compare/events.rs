@@ -1,0 +1,195 @@
+//! What one event costs one thread.
+//!
+//! Everything runs on one CPU, in turn, burst by burst: a burst of `rdtsc`, one of tracewing, one of LTTng-UST, and so on.
+//! A round's figure is the median of its bursts, of the thread's CPU time, so that other programs on the machine do not
+//! count. Both recorders keep a flight recorder: nothing is lost for want of a reader, and nothing is written meanwhile.
+//! Afterwards a snapshot of each shows that the events were there.
+
+use crate::compare::figures::{Rounds, median};
+use crate::compare::lttng::Lttng;
+use crate::compare::own::{self, How, Recording};
+use crate::compare::peers::PEERS;
+use crate::compare::process::Worker;
+use crate::compare::record::Setting;
+use anyhow::{Result, ensure};
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Bytes that a burst of events takes in the buffer: one of its 4 sub-buffers.
+const BURST_BYTES: u64 = 1 << 20;
+
+/// The compared event's length, which is also what the other operations are counted by: all have bursts of one length.
+const EVENT_BYTES: u64 = 28;
+
+/// What is not compared with a bound is measured in every sixth burst.
+const SPARSE: u32 = 6;
+
+/// Time for a peer's own threads to come to rest.
+const REST: Duration = Duration::from_millis(10);
+
+/// Who measures a row.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Who {
+    Own,
+    Smp,
+    Plain,
+    Lttng,
+    Peer(usize),
+}
+
+/// A line of the table.
+pub struct Row {
+    /// What others find it by.
+    pub key: &'static str,
+    /// Under which heading it stands.
+    pub group: &'static str,
+    pub title: String,
+    /// Nanoseconds for one, a figure per round.
+    pub rounds: Rounds,
+    who: Who,
+    variant: &'static str,
+    /// How many in a burst.
+    count: u64,
+    /// Measured in every burst.
+    dense: bool,
+}
+
+const FLOOR: &str = "operations";
+const OWN: &str = "tracewing";
+const SCHEMES: &str = "the same event in a buffer of another scheme";
+const OTHERS: &str = "other tracers";
+
+/// The rows, in the order in which they are measured and printed.
+fn rows(peers: &[bool]) -> Vec<Row> {
+    let row = |group, who, key: &'static str, variant, title: &str, bytes: u64, dense| Row {
+        key,
+        group,
+        title: title.to_owned(),
+        rounds: Rounds::default(),
+        who,
+        variant,
+        count: BURST_BYTES / bytes,
+        dense,
+    };
+    #[rustfmt::skip]
+    let mut rows = vec![
+        row(FLOOR, Who::Plain, "rdtsc", "rdtsc", "rdtsc", 28, true),
+        row(OWN, Who::Own, "two_u64", "two_u64", "two u64", 28, true),
+        row(OTHERS, Who::Lttng, "lttng", "two_u64", "LTTng-UST, two u64", 28, true),
+        row(OWN, Who::Smp, "smp", "two_u64", "two u64, protocol Smp", 28, true),
+        row(FLOOR, Who::Plain, "lfence-rdtsc", "lfence-rdtsc", "lfence; rdtsc", 28, true),
+        row(OWN, Who::Own, "ordered", "ordered", "two u64, ordered", 28, true),
+        row(OWN, Who::Own, "bytes16", "bytes16", "16 bytes", 28, false),
+        row(OWN, Who::Own, "bytes64", "bytes64", "64 bytes", 76, false),
+        row(OWN, Who::Own, "bytes256", "bytes256", "256 bytes", 268, false),
+        row(OWN, Who::Own, "string", "string", "string of 20 bytes", 33, false),
+        row(FLOOR, Who::Plain, "local-cas", "local-cas", "compare-and-swap, local", 28, false),
+        row(FLOOR, Who::Plain, "locked-cas", "locked-cas", "compare-and-swap, locked", 28, false),
+        row(FLOOR, Who::Plain, "mutex", "mutex", "mutex, uncontended, lock and unlock", 28, false),
+        row(SCHEMES, Who::Plain, "buffer-local-cas", "buffer-local-cas", "local compare-and-swap, local commit", 28, false),
+        row(SCHEMES, Who::Plain, "buffer-locked-cas", "buffer-locked-cas", "locked compare-and-swap, locked commit", 28, false),
+        row(SCHEMES, Who::Plain, "buffer-k42", "buffer-k42", "K42", 28, false),
+        row(SCHEMES, Who::Plain, "buffer-seqlock", "buffer-seqlock", "seqlock and locked compare-and-swap", 28, false),
+        row(SCHEMES, Who::Plain, "buffer-mutex", "buffer-mutex", "mutex", 28, false),
+    ];
+    for (i, peer) in PEERS.iter().enumerate().filter(|(i, _)| peers[*i]) {
+        let mut row = row(OTHERS, Who::Peer(i), peer.key, peer.variant, &peer.title(), 28, false);
+        row.count = peer.burst;
+        rows.push(row);
+    }
+    rows
+}
+
+/// The table.
+pub struct Events {
+    pub rows: Vec<Row>,
+    /// How many bursts a round has.
+    pub bursts: u32,
+    /// The CPU on which all ran.
+    pub cpu: usize,
+}
+
+impl Events {
+    /// A row's figures, if it was measured.
+    pub fn find(&self, key: &str) -> Option<&Rounds> {
+        self.rows.iter().find(|row| row.key == key).map(|row| &row.rounds)
+    }
+
+    /// How many times the first costs what the second costs.
+    pub fn ratio(&self, above: &str, below: &str) -> Option<Rounds> {
+        Some(self.find(above)?.ratio_to(self.find(below)?))
+    }
+
+    /// The headings, in their order in the table.
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &Row>)> {
+        [FLOOR, OWN, SCHEMES, OTHERS]
+            .into_iter()
+            .map(|group| (group, self.rows.iter().filter(move |row| row.group == group)))
+    }
+}
+
+/// Measures all rows.
+pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
+    let cpu = setting.cpu;
+    let session = lttng.map(|lttng| lttng.session(None)).transpose()?;
+    let start = |name, smp| {
+        let how = How { to_disk: false, smp, cpu: Some(cpu) };
+        Recording::start(&setting.tracewing, &setting.scratch.join(name), how)
+    };
+    let mut own = start("events", false)?;
+    let mut smp = start("events-smp", true)?;
+    let mut others: HashMap<Who, Worker> = HashMap::new();
+    others.insert(Who::Plain, setting.plain_worker(Some(cpu))?);
+    if let Some(session) = &session {
+        others.insert(Who::Lttng, session.worker(Some(cpu))?);
+    }
+    let mut there = vec![false; PEERS.len()];
+    for (i, peer) in PEERS.iter().enumerate() {
+        if let Some(folder) = &setting.peers
+            && let Some(worker) = peer.start(folder, cpu)?
+        {
+            others.insert(Who::Peer(i), worker);
+            there[i] = true;
+        }
+    }
+    let mut rows = rows(&there);
+    rows.retain(|row| row.who != Who::Lttng || session.is_some());
+
+    // The first round touches every page of the buffers and is not counted.
+    for round in 0..=setting.rounds {
+        let mut bursts: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
+        for burst in 0..setting.bursts {
+            for (row, figures) in rows.iter().zip(&mut bursts) {
+                if !row.dense && burst % SPARSE != 0 {
+                    continue;
+                }
+                let worker = match row.who {
+                    Who::Own => own.worker(),
+                    Who::Smp => smp.worker(),
+                    other => others.get_mut(&other).expect("only rows with a worker were kept"),
+                };
+                figures.push(worker.measure(row.variant, row.count)?);
+                if matches!(row.who, Who::Peer(_)) {
+                    std::thread::sleep(REST);
+                }
+            }
+        }
+        if round > 0 {
+            for (row, figures) in rows.iter_mut().zip(&bursts) {
+                row.rounds.0.push(median(figures));
+            }
+        }
+    }
+    for (name, recording) in [("tracewing", own), ("tracewing with Smp", smp)] {
+        let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
+        ensure!(contents.events * EVENT_BYTES > BURST_BYTES, "{name} has recorded nothing: {contents:?}");
+        ensure!(contents.lost == 0, "{name} has lost {} events in flight recorder mode", contents.lost);
+    }
+    if let Some(session) = &session {
+        session.check(&setting.scratch.join("events-lttng"))?;
+    }
+    for worker in others.into_values() {
+        worker.finish_well()?;
+    }
+    Ok(Events { rows, bursts: setting.bursts, cpu })
+}

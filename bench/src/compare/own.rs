@@ -1,0 +1,107 @@
+//! Recordings by `tracewing record` with this program as the worker, and what a finished trace holds. The latter is asked
+//! of `tracewing info`, for LTTng's traces too.
+
+use crate::compare::process::Worker;
+use anyhow::{Context, Result, bail, ensure};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The class of the events that are compared.
+pub const CLASS: &str = "bench:two_u64";
+
+/// How a recording is made.
+#[derive(Clone, Copy, Default)]
+pub struct How {
+    /// Events go to the disk, and are lost where it is too slow; else they stay in the buffers, and new ones overwrite old.
+    pub to_disk: bool,
+    /// The worker has no restartable sequences, so that it falls back to the protocol `Smp`.
+    pub smp: bool,
+    /// The one CPU that the worker may use.
+    pub cpu: Option<usize>,
+}
+
+/// A recording with its worker.
+pub struct Recording {
+    worker: Worker,
+    folder: PathBuf,
+}
+
+impl Recording {
+    /// Starts one, into a folder that does not exist yet. The recorder may use any CPU.
+    pub fn start(tracewing: &Path, folder: &Path, how: How) -> Result<Self> {
+        let mut command = Command::new(tracewing);
+        command.args(["record", "--no-kernel", "--quiet", "--sub-buffer-size", "1M", "--sub-buffers", "4"]);
+        if !how.to_disk {
+            command.args(["--flight-recorder", "--snapshot-on", "exit"]);
+        }
+        command.arg("-o").arg(folder).arg("--");
+        if how.smp {
+            command.args(["env", "GLIBC_TUNABLES=glibc.pthread.rseq=0"]);
+        }
+        if let Some(cpu) = how.cpu {
+            command.args(["taskset", "--cpu-list", &cpu.to_string()]);
+        }
+        command.arg(std::env::current_exe().context("cannot tell this program's path")?).arg("worker");
+        let name = if how.smp { "tracewing, Smp" } else { "tracewing" };
+        Ok(Self { worker: Worker::start(name, &mut command)?, folder: folder.to_owned() })
+    }
+
+    /// Whom to give orders.
+    pub fn worker(&mut self) -> &mut Worker {
+        &mut self.worker
+    }
+
+    /// Ends the worker and the recording; gives the trace's folder.
+    pub fn finish(self) -> Result<PathBuf> {
+        self.worker.finish_well()?;
+        Ok(self.folder)
+    }
+}
+
+/// What a trace holds.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Contents {
+    /// Events of the class that was asked for.
+    pub events: u64,
+    /// Events of all classes.
+    pub all_events: u64,
+    /// Events that were lost, by the trace's own account.
+    pub lost: u64,
+    /// Bytes of all packets' contents.
+    pub bytes: u64,
+}
+
+/// Reads a trace, whoever made it.
+pub fn contents(tracewing: &Path, folder: &Path, class: &str) -> Result<Contents> {
+    let output = Command::new(tracewing)
+        .args(["info", "--format", "json"])
+        .arg(folder)
+        .output()
+        .with_context(|| format!("cannot start {}", tracewing.display()))?;
+    if !output.status.success() {
+        bail!(
+            "`tracewing info {}` failed: {}",
+            folder.display(),
+            String::from_utf8_lossy(&output.stderr).trim()
+        );
+    }
+    let info: Value = serde_json::from_slice(&output.stdout).context("`tracewing info` gave no JSON")?;
+    let traces = info["traces"].as_array().context("`tracewing info` lists no traces")?;
+    ensure!(!traces.is_empty(), "{} holds no trace", folder.display());
+    let mut contents = Contents::default();
+    let list = |trace: &Value, key: &str| trace[key].as_array().cloned().unwrap_or_default();
+    for trace in traces {
+        for stream in list(trace, "streams") {
+            contents.all_events += stream["events"].as_u64().unwrap_or(0);
+            contents.lost += stream["lost_events"].as_u64().unwrap_or(0);
+            contents.bytes += stream["bytes"].as_u64().unwrap_or(0);
+        }
+        for of in list(trace, "event_classes") {
+            if of["name"] == class {
+                contents.events += of["count"].as_u64().unwrap_or(0);
+            }
+        }
+    }
+    Ok(contents)
+}
