@@ -171,8 +171,8 @@ impl Reader {
             }
         }
         // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
-        let is_rest_empty = is_opened && (self.at == reserved || is_full && used == self.at as u64);
-        let bytes = (reserved - self.at) as u64;
+        let is_rest_empty = is_opened && (self.at >= reserved || is_full && used == self.at as u64);
+        let bytes = reserved.saturating_sub(self.at) as u64;
         self.step();
         self.publish_position();
         Ok((!is_rest_empty).then_some(Err(Unfinished { after: self.last, bytes })))

@@ -5,17 +5,28 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
 
 use tracewing_abi::event::{EXTENDED_ID, header_word};
-use tracewing_abi::region::{Clock, Geometry, Loss, PAGE, Protocol, RegionHeader, SUB_BUFFER_HEADER};
-use tracewing_ring::{Chunk, Reader, Region, Segment, smp};
+use tracewing_abi::region::{
+    Clock, Geometry, Loss, Mode, PAGE, Protocol, Reference, RegionHeader, SUB_BUFFER_HEADER,
+};
+use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::{Chunk, Reader, Region, Segment};
 
 use crate::events::payload;
-use crate::machine::{self, Random};
+use crate::machine::{self, Random, StopAtEnd};
 
 const N: usize = 4;
 const S: usize = 256;
+const KINDS: [(Protocol, Mode); 4] = [
+    (Protocol::Publish, Mode::Discard),
+    (Protocol::Smp, Mode::Discard),
+    (Protocol::Publish, Mode::Overwrite),
+    (Protocol::Smp, Mode::Overwrite),
+];
 
-fn new_region(protocol: Protocol) -> Region {
-    machine::region(Geometry::new(1, N, S).unwrap(), protocol, Clock::Monotonic)
+fn new_region(protocol: Protocol, mode: Mode) -> Region {
+    let geometry = Geometry::new(1, N, S).unwrap();
+    let geometry = if mode == Mode::Overwrite { geometry.overwriting() } else { geometry };
+    machine::region(geometry, protocol, Clock::Monotonic)
 }
 
 /// A word that is likely to be trouble.
@@ -38,13 +49,21 @@ fn nasty(random: &mut Random, near: u64) -> u64 {
 fn scribble(region: &Region, random: &mut Random) {
     let cpu = region.cpu(0);
     let control = cpu.control();
+    let geometry = cpu.geometry();
     let consumed = control.consumed.load(Relaxed);
-    let sequence = consumed.wrapping_add(random.below(N + 1) as u64);
-    let header = cpu.sub_buffer(sequence);
+    let sequence = geometry.later(geometry.sequence(consumed), random.below(N + 1) as u64);
+    let physical = random.below(N + 2);
+    let header = cpu.header(physical);
     let near = |word: &AtomicU64| word.load(Relaxed);
-    match random.below(12) {
-        0 | 1 => control.head.store(nasty(random, consumed.wrapping_mul(S as u64)), Relaxed),
-        2 => control.committed[random.below(N)].store(nasty(random, near(&control.head) / N as u64), Relaxed),
+    let entry = &control.table[geometry.entry(sequence)];
+    match random.below(16) {
+        0 => control.head.store(nasty(random, consumed), Relaxed),
+        1 => control.head.store(geometry.position(sequence, physical, random.below(S)), Relaxed),
+        2 => entry.committed.store(nasty(random, geometry.commit_count(sequence)), Relaxed),
+        12 => entry.commit_seq.store(nasty(random, near(&entry.committed)), Relaxed),
+        13 => entry.reference.store(Reference { sequence, physical }.pack(), Relaxed),
+        14 => entry.reference.store(nasty(random, near(&entry.reference)), Relaxed),
+        15 => header.before.store(nasty(random, near(&control.written)), Relaxed),
         3 => header.begin.store(nasty(random, near(&header.begin)), Relaxed),
         4 => header.end.store(nasty(random, near(&header.begin)), Relaxed),
         5 | 6 => header.sequence.store(sequence.wrapping_add(1), Relaxed),
@@ -54,10 +73,10 @@ fn scribble(region: &Region, random: &mut Random) {
         _ => {
             let id = if random.below(2) == 0 { EXTENDED_ID } else { 1 };
             let word = header_word(random.next(), id, random.below(S) as u16);
-            let at = sequence.wrapping_mul(S as u64) + (random.below(S - SUB_BUFFER_HEADER) + 56) as u64;
+            let at = random.below(S - SUB_BUFFER_HEADER) + 56;
             for (i, byte) in word.to_le_bytes().into_iter().enumerate() {
                 // SAFETY: an address in the CPU's data, which tests and readers access byte by byte.
-                unsafe { cpu.data(at + i as u64).write_volatile(byte) };
+                unsafe { cpu.data(physical, at + i).write_volatile(byte) };
             }
         }
     }
@@ -66,15 +85,20 @@ fn scribble(region: &Region, random: &mut Random) {
 /// One call of the reader's; whatever it gives lies in the data of the only CPU.
 fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     let check = |chunk: &Chunk| {
-        let data = region.cpu(0).data(0) as usize;
+        let (data, bytes) = (region.cpu(0).data(0, 0) as usize, region.geometry().data_bytes());
         let start = chunk.start as usize;
-        assert!(start >= data && start + chunk.len <= data + N * S && chunk.len > 0 && chunk.len <= S);
+        assert!(start >= data && start + chunk.len <= data + bytes && chunk.len > 0 && chunk.len <= S);
         assert!(chunk.begin <= chunk.end);
     };
     let before = region.cpu(0).control().consumed.load(Relaxed);
-    let chunk = match random.below(8) {
+    let chunk = match random.below(9) {
         0 => {
             assert!(reader.waiting() <= N * S);
+            let _ = (reader.poll(), reader.overwritten());
+            None
+        }
+        8 if region.geometry().mode() == Mode::Overwrite => {
+            reader.rewind();
             None
         }
         1 => reader.finalise().ok().flatten().and_then(Result::ok),
@@ -82,18 +106,26 @@ fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     };
     if let Some(chunk) = chunk {
         check(&chunk);
-        if random.below(4) != 0 {
-            reader.release(chunk);
+        match random.below(4) {
+            0 => {} // the reader dies with it
+            1 if region.geometry().mode() == Mode::Overwrite => reader.give_back(chunk),
+            _ => reader.release(chunk),
         }
     }
-    let passed = region.cpu(0).control().consumed.load(Relaxed).wrapping_sub(before);
-    assert!(passed <= N as u64 + 2, "one call passed {passed} sub-buffers");
+    if region.geometry().mode() == Mode::Discard {
+        let sequence = |position| region.geometry().sequence(position);
+        let after = region.cpu(0).control().consumed.load(Relaxed);
+        let passed = region.geometry().distance(sequence(before), sequence(after));
+        assert!((0..=2 * N as i64 + 2).contains(&passed), "one call passed {passed} sub-buffers");
+    }
 }
 
 #[test]
 fn a_reader_survives_any_words() {
-    for (seed, protocol) in (0..40).flat_map(|seed| [(seed, Protocol::Publish), (seed, Protocol::Smp)]) {
-        let region = new_region(protocol);
+    for (seed, protocol, mode) in
+        (0..25).flat_map(|seed| KINDS.map(|(protocol, mode)| (seed, protocol, mode)))
+    {
+        let region = new_region(protocol, mode);
         // SAFETY: the region's only reader.
         let mut reader = unsafe { region.reader(0) };
         let mut random = Random(seed);
@@ -101,7 +133,7 @@ fn a_reader_survives_any_words() {
             if protocol == Protocol::Smp && random.below(3) == 0 {
                 let bytes = payload::<20>(1, round);
                 // SAFETY: a living segment; the region stays mapped.
-                let _ = unsafe { smp::write(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+                let _ = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
             }
             for _ in 0..random.below(6) {
                 scribble(&region, &mut random);
@@ -113,8 +145,8 @@ fn a_reader_survives_any_words() {
 
 #[test]
 fn a_reader_survives_words_that_change_under_it() {
-    for protocol in [Protocol::Publish, Protocol::Smp] {
-        let region = new_region(protocol);
+    for (protocol, mode) in KINDS {
+        let region = new_region(protocol, mode);
         // SAFETY: the region's only reader.
         let mut reader = unsafe { region.reader(0) };
         let stop = AtomicBool::new(false);
@@ -125,18 +157,18 @@ fn a_reader_survives_words_that_change_under_it() {
                     scribble(&region, &mut random);
                 }
             });
+            let _stop = StopAtEnd(&stop);
             let mut random = Random(1);
-            for _ in 0..150_000 {
+            for _ in 0..80_000 {
                 call(&region, &mut reader, &mut random);
             }
-            stop.store(true, Relaxed);
         });
     }
 }
 
 #[test]
 fn a_writer_that_runs_ahead_for_ever_does_not_keep_the_reader() {
-    let region = new_region(Protocol::Publish);
+    let region = new_region(Protocol::Publish, Mode::Discard);
     // SAFETY: the region's only reader.
     let mut reader = unsafe { region.reader(0) };
     let stop = AtomicBool::new(false);
@@ -145,39 +177,40 @@ fn a_writer_that_runs_ahead_for_ever_does_not_keep_the_reader() {
             // Empty sub-buffers, as many as the reader passes.
             let cpu = region.cpu(0);
             while !stop.load(Relaxed) {
-                let consumed = cpu.control().consumed.load(Relaxed);
+                let consumed = cpu.geometry().sequence(cpu.control().consumed.load(Relaxed));
                 for sequence in consumed..consumed + N as u64 {
-                    cpu.sub_buffer(sequence).used.store(SUB_BUFFER_HEADER as u64, Relaxed);
-                    cpu.sub_buffer(sequence).sequence.store(sequence + 1, Relaxed);
+                    let header = cpu.header(cpu.geometry().entry(sequence));
+                    header.used.store(SUB_BUFFER_HEADER as u64, Relaxed);
+                    header.sequence.store(sequence + 1, Relaxed);
                 }
-                cpu.control().head.store((consumed + N as u64) * S as u64, Release);
+                cpu.control().head.store(cpu.geometry().position(consumed + N as u64 - 1, 0, 0), Release);
             }
         });
+        let _stop = StopAtEnd(&stop);
         let mut random = Random(2);
         for _ in 0..20_000 {
             call(&region, &mut reader, &mut random);
         }
-        stop.store(true, Relaxed);
     });
 }
 
 #[test]
 fn stamps_at_the_end_of_time() {
-    let region = new_region(Protocol::Publish);
+    let region = new_region(Protocol::Publish, Mode::Discard);
     let cpu = region.cpu(0);
     // SAFETY: the region's only reader.
     let mut reader = unsafe { region.reader(0) };
-    cpu.sub_buffer(0).begin.store(u64::MAX - 1, Relaxed);
-    cpu.sub_buffer(0).sequence.store(1, Relaxed);
+    cpu.header(0).begin.store(u64::MAX - 1, Relaxed);
+    cpu.header(0).sequence.store(1, Relaxed);
     // SAFETY: the first event's header, in the CPU's data.
-    unsafe { cpu.data(64).cast::<u64>().write(header_word(5, 1, 12)) };
+    unsafe { cpu.data(0, 64).cast::<u64>().write(header_word(5, 1, 12)) };
     cpu.control().head.store(76, Release);
     assert_eq!(reader.next(true).unwrap_err().bytes, 12);
 }
 
 #[test]
 fn smp_writers_survive_any_words() {
-    let region = new_region(Protocol::Smp);
+    let region = new_region(Protocol::Smp, Mode::Discard);
     let mut random = Random(5);
     for round in 0..100_000 {
         scribble(&region, &mut random);
@@ -186,7 +219,7 @@ fn smp_writers_survive_any_words() {
         }
         let bytes = payload::<40>(1, round);
         // SAFETY: a living segment; the region stays mapped.
-        let _ = unsafe { smp::write(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
+        let _ = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&bytes)]) };
     }
 }
 
@@ -210,7 +243,7 @@ fn publishing_survives_any_words() {
 
 #[test]
 fn a_header_that_does_not_fit_its_mapping_is_refused() {
-    let region = new_region(Protocol::Publish);
+    let region = new_region(Protocol::Publish, Mode::Discard);
     let size = region.geometry().size();
     // SAFETY: the mapping is `size` bytes, and stays.
     let attach = |mapped| unsafe { Region::attach(region.base(), mapped) };
@@ -229,7 +262,9 @@ fn a_header_that_does_not_fit_its_mapping_is_refused() {
     };
     refused(&|h| h.magic += 1, &|h| h.magic -= 1);
     refused(&|h| h.version += 1, &|h| h.version -= 1);
-    refused(&|h| h.protocol += 2, &|h| h.protocol -= 2);
+    refused(&|h| h.protocol += 3, &|h| h.protocol -= 3);
+    refused(&|h| h.mode += 2, &|h| h.mode -= 2);
+    refused(&|h| h.mode = Mode::Overwrite as u32, &|h| h.mode = Mode::Discard as u32);
     refused(&|h| h.clock += 2, &|h| h.clock -= 2);
     refused(&|h| h.cpus = u32::MAX, &|h| h.cpus = 1);
     refused(&|h| h.cpus = 0, &|h| h.cpus = 1);

@@ -1,12 +1,18 @@
 //! Shared memory, CPUs and random numbers for the tests.
 
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicBool, Ordering::*};
 
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::Region;
 
 /// A region in a new memfd, mapped shared, so that forked children write to the same one. Stays mapped.
 pub fn region(geometry: Geometry, protocol: Protocol, clock: Clock) -> Region {
+    region_from(geometry, protocol, clock, 0)
+}
+
+/// As [`region`], the first sub-buffers having number `origin`.
+pub fn region_from(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Region {
     use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
     use rustix::mm::{MapFlags, ProtFlags, mmap};
     let memory = memfd_create("ring-test", MemfdFlags::CLOEXEC).unwrap();
@@ -16,7 +22,10 @@ pub fn region(geometry: Geometry, protocol: Protocol, clock: Clock) -> Region {
     let base =
         unsafe { mmap(std::ptr::null_mut(), geometry.size(), protection, MapFlags::SHARED, &memory, 0) };
     // SAFETY: new zeroed memory of the region's size, used by nobody, and never unmapped.
-    unsafe { Region::create(NonNull::new(base.unwrap().cast()).unwrap(), geometry, protocol, clock, [7; 16]) }
+    unsafe {
+        let base = NonNull::new(base.unwrap().cast()).unwrap();
+        Region::create(base, geometry, protocol, clock, [7; 16], origin)
+    }
 }
 
 /// CPUs that the machine may have.
@@ -102,5 +111,14 @@ impl Random {
     /// The next one below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
+    }
+}
+
+/// Tells the other threads of a scope to stop, also when the calling one panics: the scope waits for them.
+pub struct StopAtEnd<'a>(pub &'a AtomicBool);
+
+impl Drop for StopAtEnd<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Release);
     }
 }

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
 
 use crate::collector::Collector;
-use crate::machine::{self, Random};
+use crate::machine::{self, Random, StopAtEnd};
 use crate::publisher::Publisher;
 
 /// Runs `writers` beside a reader. Each gives the events it tried to emit and those it was told are lost.
@@ -102,14 +102,6 @@ fn a_thread_that_migrates_while_it_emits() {
         let _stop = StopAtEnd(stop);
         run(publisher, &[&pushed, &pushed]);
     });
-}
-
-struct StopAtEnd<'a>(&'a AtomicBool);
-
-impl Drop for StopAtEnd<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Release);
-    }
 }
 
 thread_local! {

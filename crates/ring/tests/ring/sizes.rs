@@ -163,7 +163,7 @@ fn stamps_far_behind_the_begin_take_the_long_form() {
         publisher.enter(1);
         publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
         let mut collector = Collector::new(publisher.region);
-        publisher.region.cpu(cpu).sub_buffer(0).begin.store(now() - age, Relaxed);
+        publisher.region.cpu(cpu).header(0).begin.store(now() - age, Relaxed);
         publisher.region.cpu(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
         let before = now();
         assert_eq!(publisher.fixed::<8, false>(1, &payload(1, 0)), !extends);
@@ -195,7 +195,7 @@ fn low_halves_wrap_within_a_sub_buffer() {
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
     // A begin whose low half is just below its wrap: the largest that is not in the future.
     let begin = ((now() >> 32) << 32) - 1;
-    publisher.region.cpu(cpu).sub_buffer(0).begin.store(begin, Relaxed);
+    publisher.region.cpu(cpu).header(0).begin.store(begin, Relaxed);
     let before = now();
     publisher.emit_fixed::<8, false>(1, &payload(1, 1)).unwrap();
     let events = Collector::new(publisher.region).drain(true);
@@ -209,12 +209,12 @@ fn a_clock_that_stepped_back_stands_still() {
     publisher.enter(1);
     publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
     let future = now() + (1 << 40);
-    publisher.region.cpu(cpu).sub_buffer(0).begin.store(future, Relaxed);
+    publisher.region.cpu(cpu).header(0).begin.store(future, Relaxed);
     publisher.region.cpu(cpu).control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
     for counter in 0..20 {
         publisher.emit_fixed::<30, false>(1, &payload(1, counter)).unwrap();
     }
-    assert_eq!(publisher.region.cpu(cpu).sub_buffer(1).begin.load(Relaxed), future);
+    assert_eq!(publisher.region.cpu(cpu).header(1).begin.load(Relaxed), future);
     let events = Collector::new(publisher.region).drain(true);
     assert_eq!(events.len(), 20, "in this and in the sub-buffers opened behind it");
     assert!(events.iter().all(|event| event.stamp == future && event.extended));
@@ -256,7 +256,12 @@ fn an_old_write_position_opens_nothing_and_loses_nothing() {
         collector.drain(true);
     }
     let head = publisher.region.cpu(cpu).control().head.load(Relaxed);
-    for old in [0, 100, 256 + 100, head - 256, head - 28] {
+    let geometry = publisher.region.geometry();
+    let back = |by: u64| {
+        let sequence = geometry.sequence(head) - by;
+        geometry.position(sequence, geometry.entry(sequence), 100)
+    };
+    for old in [0, 100, geometry.position(1, 1, 100), back(2), back(1), head - 28] {
         assert_eq!(publisher.open(cpu as u32, old), Opened::Retry, "{old}");
     }
     let other = (cpu + 1) % publisher.region.geometry().cpus();

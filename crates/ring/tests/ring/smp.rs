@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
-use tracewing_ring::{Region, Segment, smp};
+use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::{Region, Segment};
 
 use crate::collector::Collector;
 use crate::events::{SMALLEST, fill};
@@ -22,7 +23,7 @@ fn emit(region: &Region, cpu: usize, writer: u32, counter: u32) -> Result<(), Lo
     fill(&mut bytes[..len], writer, counter);
     let (head, tail) = bytes[..len].split_at(random.below(len + 1));
     // SAFETY: living segments; regions of tests stay mapped.
-    unsafe { smp::write(region, cpu, writer as i32, 1, &[Segment::of(head), Segment::of(tail)]) }
+    unsafe { lttng::write::<Smp>(region, cpu, writer as i32, 1, &[Segment::of(head), Segment::of(tail)]) }
 }
 
 #[test]
@@ -72,9 +73,9 @@ fn a_begin_far_away_takes_the_long_form_and_one_in_the_future_stands_still() {
         let region = new_region(1, 8, 256, Clock::Monotonic);
         emit(&region, 0, 1, 0).unwrap();
         let cpu = region.cpu(0);
-        cpu.sub_buffer(0).begin.store(begin, Relaxed);
+        cpu.header(0).begin.store(begin, Relaxed);
         cpu.control().head.store(SUB_BUFFER_HEADER as u64, Relaxed);
-        cpu.control().committed[0].store(SUB_BUFFER_HEADER as u64, Relaxed);
+        cpu.control().table[0].committed.store(SUB_BUFFER_HEADER as u64, Relaxed);
         for counter in 0..8 {
             emit(&region, 0, 1, counter).unwrap();
         }
@@ -104,7 +105,7 @@ fn a_full_buffer_loses_and_goes_on() {
     assert_eq!(collector.read + lost, 2000);
     assert_eq!(region.lost(0), [lost, 0, 0, 0]);
     // SAFETY: a living segment; regions of tests stay mapped.
-    let large = unsafe { smp::write(&region, 0, 1, 1, &[Segment::of(&[0; 107])]) };
+    let large = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&[0; 107])]) };
     assert_eq!(large, Err(Loss::TooLarge));
 }
 
@@ -118,17 +119,18 @@ fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
     emit(&region, 0, 1, 1).unwrap();
     region.cpu(0).control().head.fetch_add(40, Relaxed); // reserved, and then nothing
     let mut counter = 2;
-    while head() < 512 {
+    let geometry = region.geometry();
+    while geometry.sequence(head()) == 0 {
         emit(&region, 0, 1, counter).unwrap(); // the last of these is in sub-buffer 1
         counter += 1;
     }
     let last = counter - 1;
     assert_eq!(collector.drain(true), [], "what is uncommitted is waited for");
-    region.cpu(0).control().head.store(2 * 512 + SUB_BUFFER_HEADER as u64 + 30, Relaxed); // never opened
+    region.cpu(0).control().head.store(geometry.position(2, 2, SUB_BUFFER_HEADER + 30), Relaxed); // never opened
     let (events, unfinished) = collector.finalise(0);
     assert_eq!(events.iter().map(|event| event.counter).collect::<Vec<_>>(), [0, 1, last]);
     assert_eq!(unfinished, 3, "behind event 1, the unclosed rest of sub-buffer 1, the unopened sub-buffer 2");
-    assert_eq!(region.cpu(0).control().consumed.load(Relaxed), 3);
+    assert_eq!(geometry.sequence(region.cpu(0).control().consumed.load(Relaxed)), 3);
     assert_eq!(collector.finalise(0), (Vec::new(), 0));
 }
 
@@ -140,7 +142,7 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
     const BEFORE: u32 = 5;
     let mut inside = 0;
     for crosses in [false, true] {
-        for extra in (0..).step_by(97) {
+        for extra in (0..).step_by(397) {
             let region = new_region(1, 4, 1024, Clock::Monotonic);
             for counter in 0..BEFORE {
                 emit(&region, 0, 1, counter).unwrap();
@@ -149,8 +151,9 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
             if crosses {
                 // So full that the next one opens sub-buffer 1.
                 // SAFETY: living segments; regions of tests stay mapped.
-                let write = |bytes: &[u8]| unsafe { smp::write(&region, 0, 2, 1, &[Segment::of(bytes)]) };
-                while 1024 - cpu.control().head.load(Relaxed) % 1024 > 21 + 100 {
+                let write =
+                    |bytes: &[u8]| unsafe { lttng::write::<Smp>(&region, 0, 2, 1, &[Segment::of(bytes)]) };
+                while 1024 - region.geometry().at(cpu.control().head.load(Relaxed)) > 21 + 100 {
                     let counter = 1 + cpu.control().head.load(Relaxed) as u32;
                     write(&crate::events::payload::<8>(2, counter)).unwrap();
                 }
@@ -160,7 +163,7 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
                 accept();
                 let bytes: [u8; 110] = crate::events::payload(3, 0);
                 // SAFETY: a living segment; regions of tests stay mapped.
-                unsafe { smp::write(&region, 0, 3, 1, &[Segment::of(&bytes)]) }.is_err().into()
+                unsafe { lttng::write::<Smp>(&region, 0, 3, 1, &[Segment::of(&bytes)]) }.is_err().into()
             });
             while cpu.control().head.load(Relaxed) == earlier {
                 assert_eq!(tracee.step(), None);
