@@ -43,7 +43,7 @@ pub const MIN_SUB_BUFFER: usize = if cfg!(loom) { 128 } else { 256 };
 /// Largest size of a sub-buffer, bytes: an offset in one fits 30 bits.
 pub const MAX_SUB_BUFFER: usize = 1 << 30;
 /// Most slots a buffer can have.
-pub const MAX_SUB_BUFFERS: usize = 256;
+pub const MAX_SUB_BUFFERS: usize = if cfg!(loom) { 4 } else { 256 };
 /// Bytes at the start of every sub-buffer that hold its [`SubBufferHeader`]; events begin behind them.
 pub const SUB_BUFFER_HEADER: usize = 64;
 /// Most CPUs a region serves; larger than any Linux configuration (`NR_CPUS` is at most 8192).
@@ -177,6 +177,45 @@ pub struct TableEntry {
     /// "commit seq").
     pub commit_seq: AtomicU64,
     _pad: u64,
+}
+
+/// For the model checker, whose atomics are objects and not words.
+#[cfg(loom)]
+mod modelled {
+    use super::*;
+
+    fn zero() -> AtomicU64 {
+        AtomicU64::new(0)
+    }
+
+    impl CpuControl {
+        /// All zero.
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> Self {
+            let entry = || TableEntry { reference: zero(), committed: zero(), commit_seq: zero(), _pad: 0 };
+            Self {
+                head: zero(),
+                _pad0: [0; 7],
+                consumed: zero(),
+                _pad1: [0; 7],
+                lost: core::array::from_fn(|_| zero()),
+                _pad2: [0; 8 - Loss::COUNT],
+                written: zero(),
+                _pad3: [0; 7],
+                table: core::array::from_fn(|_| entry()),
+                _pad4: [0; (CONTROL - 256 - 32 * MAX_SUB_BUFFERS) / 8],
+            }
+        }
+    }
+
+    impl SubBufferHeader {
+        /// All zero.
+        #[allow(clippy::new_without_default)]
+        pub fn new() -> Self {
+            let (begin, end, sequence, used) = (zero(), zero(), zero(), zero());
+            Self { begin, end, sequence, used, lost: zero(), before: zero(), _pad: [0; 2] }
+        }
+    }
 }
 
 /// A slot's word in overwrite mode, taken apart.
@@ -389,9 +428,11 @@ impl Geometry {
         (self.sub_buffer_bytes() / 2).min(u16::MAX as usize)
     }
 
-    /// The position `at` bytes into sub-buffer number `sequence`, which is the data's sub-buffer `physical`.
+    /// The position `at` bytes into sub-buffer number `sequence`, which is the data's sub-buffer `physical`. Cut off to what
+    /// the fields hold.
     pub fn position(&self, sequence: u64, physical: usize, at: usize) -> u64 {
-        (sequence << self.sequence_shift()) | (physical * self.sub_buffer_bytes() + at) as u64
+        let offset = (physical * self.sub_buffer_bytes() + at) & (self.data_bytes() - 1);
+        (sequence << self.sequence_shift()) | offset as u64
     }
 
     /// The number of a position's sub-buffer.

@@ -5,7 +5,7 @@
 //! other words first and the key last; detaching clears the key, and then makes every thread that is inside a sequence
 //! start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
 
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 use core::mem::offset_of;
 use core::sync::atomic::compiler_fence;
 
@@ -29,7 +29,7 @@ pub struct Attachment {
 }
 
 /// Where the sequences find the words.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 impl Attachment {
     pub(crate) const KEY: usize = offset_of!(Attachment, key);
     pub(crate) const BASE: usize = offset_of!(Attachment, base);
@@ -53,6 +53,12 @@ impl Attachment {
             sub_buffer_bits: AtomicU64::new(0),
             cpus: AtomicU32::new(0),
         }
+    }
+
+    /// A detached attachment.
+    #[cfg(loom)]
+    pub fn new() -> Self {
+        Self::default()
     }
 
     /// The key of the current attachment; 0 while detached.

@@ -6,7 +6,7 @@
 use tracewing_abi::region::Clock;
 
 /// The time stamp counter, cycles; later than everything that the thread has loaded so far.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 #[inline]
 pub(crate) fn tsc_ordered() -> u64 {
     // SAFETY: both instructions are part of every x86-64 processor that Linux runs on, and touch no memory.
@@ -20,9 +20,9 @@ pub(crate) fn tsc_ordered() -> u64 {
 #[inline]
 pub(crate) fn now_ordered(clock: Clock) -> u64 {
     match clock {
-        #[cfg(target_arch = "x86_64")]
+        #[cfg(all(target_arch = "x86_64", not(loom)))]
         Clock::Tsc => tsc_ordered(),
-        #[cfg(not(target_arch = "x86_64"))]
+        #[cfg(any(loom, not(target_arch = "x86_64")))]
         Clock::Tsc => monotonic(),
         Clock::Monotonic => monotonic(),
     }
@@ -39,7 +39,16 @@ pub(crate) fn now(clock: Clock) -> u64 {
     }
 }
 
+/// A clock for the model checker: every look moves it on.
+#[cfg(loom)]
+fn monotonic() -> u64 {
+    use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+    static CLOCK: AtomicU64 = AtomicU64::new(1);
+    CLOCK.fetch_add(1, Relaxed)
+}
+
 /// `CLOCK_MONOTONIC`, nanoseconds. The vDSO answers without a system call wherever Linux' clock source allows.
+#[cfg(not(loom))]
 fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a timespec to write to; the clock exists on every Linux, so the call cannot fail.

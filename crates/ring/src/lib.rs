@@ -14,7 +14,7 @@
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
 
 #![no_std]
-#[cfg(any(loom, not(target_arch = "x86_64")))]
+#[cfg(any(loom, feature = "model", not(target_arch = "x86_64")))]
 extern crate std; // for `thread_local!`, where thread-local storage has no hand-written access
 
 mod attachment;

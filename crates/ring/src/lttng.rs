@@ -47,6 +47,8 @@
 mod access;
 mod reserve;
 
+#[cfg(loom)]
+pub use access::interrupts;
 pub use access::{Access, Local, Smp};
 pub use reserve::{ATTEMPTS, force_switch};
 

@@ -34,22 +34,26 @@
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 mod event;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 mod gather;
+#[cfg(any(loom, feature = "model"))]
+pub mod model;
 #[cfg(target_arch = "x86_64")]
 mod open;
+#[cfg(target_arch = "x86_64")]
+mod steps;
 
 use crate::Attachment;
 
 #[cfg(not(target_arch = "x86_64"))]
 pub use absent::{fixed, gather, open};
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 pub use event::fixed;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 pub use gather::gather;
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 pub use open::open;
 
 /// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration within some 10
@@ -60,10 +64,10 @@ pub const ATTEMPTS: u32 = 64;
 pub const SIGNATURE: u32 = 0x5305_3053;
 
 /// Offset of `cpu_id` in the kernel's `struct rseq` (include/uapi/linux/rseq.h).
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 const CPU_ID: usize = 4;
 /// Offset of `rseq_cs` in it.
-#[cfg(target_arch = "x86_64")]
+#[cfg(all(target_arch = "x86_64", not(loom)))]
 const RSEQ_CS: usize = 8;
 
 /// On whose behalf an event is written.
@@ -109,30 +113,3 @@ pub enum Opened {
     /// The sequence was aborted [`ATTEMPTS`] times in a row.
     Interrupted,
 }
-
-/// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), the abort handler with the
-/// signature in front of it, and labels. 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort.
-#[cfg(target_arch = "x86_64")]
-macro_rules! sequence {
-    ($($line:expr),+ $(,)?) => {
-        concat!(
-            // struct rseq_cs { u32 version, flags; u64 start_ip, post_commit_offset, abort_ip; }
-            ".pushsection __rseq_cs, \"aw\"\n",
-            ".balign 32\n",
-            "3: .long 0, 0\n",
-            ".quad 4f, 5f - 4f, 6f\n",
-            ".popsection\n",
-            // The bytes in front of the signature make it an undefined instruction (ud1) to a disassembler.
-            ".pushsection __rseq_failure, \"ax\"\n",
-            ".byte 0x0f, 0xb9, 0x3d\n",
-            ".long 0x53053053\n",
-            "6: dec {attempts:e}\n",
-            "jnz 2f\n",
-            "jmp 7f\n",
-            ".popsection\n",
-            $($line, "\n"),+
-        )
-    };
-}
-#[cfg(target_arch = "x86_64")]
-use sequence;

@@ -257,6 +257,12 @@ impl Reader {
         }
     }
 
+    /// Eight bytes of a chunk, for the model checker, whose regions have no addresses.
+    #[cfg(loom)]
+    pub fn word(&self, chunk: &Chunk, at: usize) -> u64 {
+        self.cpu.word(chunk.physical, chunk.at + at)
+    }
+
     /// In overwrite mode: goes back to the oldest sub-buffer that is still in the ring, for a snapshot. What came before it
     /// counts as overwritten.
     pub fn rewind(&mut self) {

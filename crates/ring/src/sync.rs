@@ -6,6 +6,10 @@ pub(crate) use tracewing_abi::atomic::{AtomicU32, AtomicU64, Ordering, fence};
 
 #[cfg(loom)]
 pub(crate) use loom::cell::UnsafeCell;
+#[cfg(loom)]
+pub(crate) use loom::sync::Mutex;
+#[cfg(all(feature = "model", not(loom)))]
+pub(crate) use std::sync::Mutex;
 
 /// A cell with loom's interface.
 #[cfg(not(loom))]

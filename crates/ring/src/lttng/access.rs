@@ -46,11 +46,58 @@ impl Access for Local {
     const IS_SHARED: bool = false;
 
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
+        #[cfg(loom)]
+        interrupts::arrive();
         Smp::replace(word, old, new)
     }
 
     fn add(word: &AtomicU64, by: u64) -> u64 {
-        Smp::add(word, by)
+        #[cfg(loom)]
+        interrupts::arrive();
+        let sum = Smp::add(word, by);
+        #[cfg(loom)]
+        interrupts::arrive();
+        sum
+    }
+}
+
+/// Interrupts in the model checker: a thread's handler runs in front of one of its accesses, to its end.
+#[cfg(loom)]
+pub mod interrupts {
+    use core::cell::RefCell;
+    use std::boxed::Box;
+
+    type Handler = Box<dyn FnOnce()>;
+
+    loom::thread_local! {
+        static PENDING: RefCell<Option<(u32, Handler)>> = RefCell::new(None);
+    }
+
+    /// Has `handler` interrupt the calling thread at its access number `at`, counted from 0.
+    pub fn interrupt(at: u32, handler: impl FnOnce() + 'static) {
+        PENDING.with(|pending| *pending.borrow_mut() = Some((at, Box::new(handler))));
+    }
+
+    /// Whether the interrupt is still to come.
+    pub fn is_pending() -> bool {
+        PENDING.with(|pending| pending.borrow().is_some())
+    }
+
+    pub(super) fn arrive() {
+        let due = PENDING.with(|pending| {
+            let mut pending = pending.borrow_mut();
+            match &mut *pending {
+                Some((0, _)) => pending.take(),
+                Some((at, _)) => {
+                    *at -= 1;
+                    None
+                }
+                None => None,
+            }
+        });
+        if let Some((_, handler)) = due {
+            handler();
+        }
     }
 }
 

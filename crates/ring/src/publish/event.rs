@@ -5,9 +5,118 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
 
-use super::{ATTEMPTS, CPU_ID, RSEQ_CS, sequence};
+use super::steps::{event_steps, lines, sequence};
+use super::{ATTEMPTS, CPU_ID, RSEQ_CS};
 use crate::attachment::Attachment;
 use crate::thread::{self, Mark};
+
+/// A step as instructions.
+macro_rules! instruction {
+    (Key) => {
+        lines![
+            "cmp {key}, [{at} + {KEY}]"
+            "jne 7f"
+        ]
+    };
+    // Never above the number of buffers, unless somebody has unregistered the area.
+    (Buffer) => {
+        lines![
+            "mov {cpu:e}, fs:[{rseq} + {CPU_ID}]"
+            "cmp {cpu:e}, [{at} + {CPUS}]"
+            "jae 7f"
+            "imul {cpu}, [{at} + {STRIDE}]"
+            "add {cpu}, [{at} + {BASE}]"
+        ]
+    };
+    (Head) => { lines!["mov {head}, [{cpu}]"] };
+    (Clock) => {
+        lines![
+            ".if {ORDERED}"
+            "lfence"
+            ".endif"
+            "rdtsc"
+        ]
+    };
+    // Opened (head % S is not 0) and head % S + length < S, in one comparison.
+    (Room) => {
+        lines![
+            "lea {t}, [{head} - 1]"
+            "and {t}, [{at} + {SUB_BUFFER_MASK}]"
+            "add {t}, {LENGTH} + 1"
+            "cmp {t}, [{at} + {SUB_BUFFER_MASK}]"
+            "ja 7f"
+        ]
+    };
+    (Place) => {
+        lines![
+            "mov {t}, {head}"
+            "and {t}, [{at} + {DATA_MASK}]"
+            "mov {u}, {t}"
+            "and {u}, [{at} + {SUB_BUFFER_BITS}]"
+        ]
+    };
+    (Age) => {
+        lines![
+            "shl rdx, 32"
+            "or rdx, rax"
+            "sub rdx, [{cpu} + {u} + {CONTROL}]"
+            "shr rdx, 32"
+            "jnz 7f"
+        ]
+    };
+    (Header) => {
+        lines![
+            "or rax, {word}"
+            "add {t}, {cpu}"
+            "mov [{t} + {CONTROL}], rax"
+        ]
+    };
+    (Thread) => {
+        lines![
+            "mov eax, fs:[{thread} + {MARK_TID}]"
+            "mov [{t} + {CONTROL} + 8], eax"
+        ]
+    };
+    (Payload) => {
+        lines![
+            ".set .Lat, 0"
+            ".rept {LEN} / 8"
+            "mov rax, [{payload} + .Lat]"
+            "mov [{t} + {CONTROL} + 12 + .Lat], rax"
+            ".set .Lat, .Lat + 8"
+            ".endr"
+            ".if {LEN} & 4"
+            "mov eax, [{payload} + .Lat]"
+            "mov [{t} + {CONTROL} + 12 + .Lat], eax"
+            ".set .Lat, .Lat + 4"
+            ".endif"
+            ".if {LEN} & 2"
+            "mov ax, [{payload} + .Lat]"
+            "mov [{t} + {CONTROL} + 12 + .Lat], ax"
+            ".set .Lat, .Lat + 2"
+            ".endif"
+            ".if {LEN} & 1"
+            "mov al, [{payload} + .Lat]"
+            "mov [{t} + {CONTROL} + 12 + .Lat], al"
+            ".endif"
+        ]
+    };
+    (Advance) => { lines!["add {head}, {LENGTH}"] };
+    // Not after a uprobe or a debugger ran one of these instructions elsewhere.
+    (Armed) => {
+        lines![
+            "lea {t}, [rip + 3b]"
+            "cmp {t}, fs:[{rseq} + {RSEQ_CS}]"
+            "jne 6b"
+        ]
+    };
+    (Commit) => { lines!["mov [{cpu}], {head}"] };
+}
+
+/// Steps as instructions.
+macro_rules! instructions {
+    ($($step:ident)+) => { concat!($(instruction!($step)),+) };
+}
 
 /// Writes the event `id` with `LEN` bytes of payload, or does nothing and says `false`: then
 /// [`super::gather`] tells why.
@@ -43,67 +152,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
                 "lea {t}, [rip + 3b]",
                 "mov fs:[{rseq} + {RSEQ_CS}], {t}",
                 "4:",
-                "cmp {key}, [{at} + {KEY}]",
-                "jne 7f",
-                // The CPU's buffer and its head.
-                "mov {cpu:e}, fs:[{rseq} + {CPU_ID}]",
-                "cmp {cpu:e}, [{at} + {CPUS}]",
-                "jae 7f",
-                "imul {cpu}, [{at} + {STRIDE}]",
-                "add {cpu}, [{at} + {BASE}]",
-                "mov {head}, [{cpu}]",
-                ".if {ORDERED}",
-                "lfence",
-                ".endif",
-                "rdtsc",
-                // Room: opened (head % S is not 0) and head % S + length < S, in one comparison.
-                "lea {t}, [{head} - 1]",
-                "and {t}, [{at} + {SUB_BUFFER_MASK}]",
-                "add {t}, {LENGTH} + 1",
-                "cmp {t}, [{at} + {SUB_BUFFER_MASK}]",
-                "ja 7f",
-                // Destination, and begin time of the sub-buffer it lies in.
-                "mov {t}, {head}",
-                "and {t}, [{at} + {DATA_MASK}]",
-                "mov {u}, {t}",
-                "and {u}, [{at} + {SUB_BUFFER_BITS}]",
-                "shl rdx, 32",
-                "or rdx, rax",
-                "sub rdx, [{cpu} + {u} + {CONTROL}]",
-                "shr rdx, 32",
-                "jnz 7f",
-                // Header, thread, payload.
-                "or rax, {word}",
-                "add {t}, {cpu}",
-                "mov [{t} + {CONTROL}], rax",
-                "mov eax, fs:[{thread} + {MARK_TID}]",
-                "mov [{t} + {CONTROL} + 8], eax",
-                ".set .Lat, 0",
-                ".rept {LEN} / 8",
-                "mov rax, [{payload} + .Lat]",
-                "mov [{t} + {CONTROL} + 12 + .Lat], rax",
-                ".set .Lat, .Lat + 8",
-                ".endr",
-                ".if {LEN} & 4",
-                "mov eax, [{payload} + .Lat]",
-                "mov [{t} + {CONTROL} + 12 + .Lat], eax",
-                ".set .Lat, .Lat + 4",
-                ".endif",
-                ".if {LEN} & 2",
-                "mov ax, [{payload} + .Lat]",
-                "mov [{t} + {CONTROL} + 12 + .Lat], ax",
-                ".set .Lat, .Lat + 2",
-                ".endif",
-                ".if {LEN} & 1",
-                "mov al, [{payload} + .Lat]",
-                "mov [{t} + {CONTROL} + 12 + .Lat], al",
-                ".endif",
-                "add {head}, {LENGTH}",
-                // Still armed? Not after a uprobe or a debugger ran one of these instructions elsewhere.
-                "lea {t}, [rip + 3b]",
-                "cmp {t}, fs:[{rseq} + {RSEQ_CS}]",
-                "jne 6b",
-                "mov [{cpu}], {head}",
+                event_steps!(instructions),
                 "5:",
                 "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
                 "jmp 8f",

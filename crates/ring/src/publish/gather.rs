@@ -5,7 +5,8 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
 
-use super::{ATTEMPTS, CPU_ID, Destination, Outcome, RSEQ_CS, sequence};
+use super::steps::{event_steps, lines, sequence};
+use super::{ATTEMPTS, CPU_ID, Destination, Outcome, RSEQ_CS};
 use crate::attachment::Attachment;
 use crate::copy::Segment;
 
@@ -27,6 +28,167 @@ const DETACHED: u32 = 1;
 const FULL: u32 = 2;
 const EXTEND: u32 = 3;
 const INTERRUPTED: u32 = 4;
+
+/// A step as instructions.
+macro_rules! instruction {
+    (Key) => {
+        lines![
+            "mov {t}, [{request} + {R_KEY}]"
+            "cmp {t}, [{at} + {KEY}]"
+            "mov {status:e}, {DETACHED}"
+            "jne 9f"
+        ]
+    };
+    (Buffer) => {
+        lines![
+            "mov ecx, fs:[{rseq} + {CPU_ID}]"
+            "cmp ecx, [{at} + {CPUS}]"
+            "jae 9f"
+            "mov {base}, rcx"
+            "imul {base}, [{at} + {STRIDE}]"
+            "add {base}, [{at} + {BASE}]"
+        ]
+    };
+    (Head) => { lines!["mov {head}, [{base}]"] };
+    (Clock) => {
+        lines![
+            ".if {ORDERED}"
+            "lfence"
+            ".endif"
+            "rdtsc"
+            "shl rdx, 32"
+            "or rdx, rax"
+        ]
+    };
+    (Room) => {
+        lines![
+            "lea {t}, [{head} - 1]"
+            "and {t}, [{at} + {SUB_BUFFER_MASK}]"
+            "add {t}, [{request} + {R_LENGTH}]"
+            "inc {t}"
+            "mov {status:e}, {FULL}"
+            "cmp {t}, [{at} + {SUB_BUFFER_MASK}]"
+            "ja 9f"
+        ]
+    };
+    (Place) => {
+        lines![
+            "mov {t}, {head}"
+            "and {t}, [{at} + {DATA_MASK}]"
+            "mov rdi, {t}"
+            "and rdi, [{at} + {SUB_BUFFER_BITS}]"
+            "lea {t}, [{base} + {t} + {CONTROL}]"
+        ]
+    };
+    // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's begin.
+    (Age) => {
+        lines![
+            "mov rsi, [{base} + rdi + {CONTROL}]"
+            "cmp qword ptr [{request} + {R_HEADER}], {HEADER}"
+            "jne 20f"
+            "mov rdi, rdx"
+            "sub rdi, rsi"
+            "shr rdi, 32"
+            "mov {status:e}, {EXTEND}"
+            "jnz 9f"
+            "jmp 21f"
+            "20:"
+            "cmp rdx, rsi"
+            "cmovb rdx, rsi"
+            "21:"
+        ]
+    };
+    (Header) => {
+        lines![
+            "mov eax, edx"
+            "or rax, [{request} + {R_WORD}]"
+            "mov [{t}], rax"
+            "cmp qword ptr [{request} + {R_HEADER}], {HEADER}"
+            "je 22f"
+            "mov [{t} + {HEADER}], rdx"
+            "mov rsi, [{request} + {R_ID}]"
+            "mov [{t} + {HEADER} + 8], si"
+            "22:"
+            "add {t}, [{request} + {R_HEADER}]"
+        ]
+    };
+    (Thread) => {
+        lines![
+            "mov eax, [{request} + {R_TID}]"
+            "mov [{t}], eax"
+            "add {t}, 4"
+        ]
+    };
+    // The segments: words, and the rest by a last word that overlaps, or bit by bit of a short length.
+    (Payload) => {
+        lines![
+            "mov rdi, [{request} + {R_SEGMENTS}]"
+            "12:"
+            "cmp rdi, [{request} + {R_END}]"
+            "je 16f"
+            "mov rsi, [rdi + {S_START}]"
+            "mov rax, [rdi + {S_LEN}]"
+            "add rdi, {S_SIZE}"
+            "cmp rax, 8"
+            "jb 14f"
+            "13:"
+            "mov rdx, [rsi]"
+            "mov [{t}], rdx"
+            "add rsi, 8"
+            "add {t}, 8"
+            "sub rax, 8"
+            "cmp rax, 8"
+            "jae 13b"
+            "test rax, rax"
+            "jz 12b"
+            "mov rdx, [rsi + rax - 8]"
+            "mov [{t} + rax - 8], rdx"
+            "add {t}, rax"
+            "jmp 12b"
+            "14:"
+            "test al, 4"
+            "jz 15f"
+            "mov edx, [rsi]"
+            "mov [{t}], edx"
+            "add rsi, 4"
+            "add {t}, 4"
+            "15:"
+            "test al, 2"
+            "jz 17f"
+            "mov dx, [rsi]"
+            "mov [{t}], dx"
+            "add rsi, 2"
+            "add {t}, 2"
+            "17:"
+            "test al, 1"
+            "jz 12b"
+            "mov dl, [rsi]"
+            "mov [{t}], dl"
+            "inc {t}"
+            "jmp 12b"
+            "16:"
+        ]
+    };
+    (Advance) => {
+        lines![
+            "mov rdi, {head}"
+            "add rdi, [{request} + {R_LENGTH}]"
+        ]
+    };
+    (Armed) => {
+        lines![
+            "lea {t}, [rip + 3b]"
+            "cmp {t}, fs:[{rseq} + {RSEQ_CS}]"
+            "jne 6b"
+        ]
+    };
+    (Commit) => { lines!["mov [{base}], rdi"] };
+}
+
+/// Steps as instructions.
+macro_rules! instructions {
+    ($($step:ident)+) => { concat!($(instruction!($step)),+) };
+}
 
 /// Writes the event `id` whose payload is the concatenation of `segments`. The stamp is taken inside the sequence, as
 /// by [`super::fixed`].
@@ -70,112 +232,7 @@ pub unsafe fn gather<const ORDERED: bool>(
                 "lea {t}, [rip + 3b]",
                 "mov fs:[{rseq} + {RSEQ_CS}], {t}",
                 "4:",
-                "mov {t}, [{request} + {R_KEY}]",
-                "cmp {t}, [{at} + {KEY}]",
-                "mov {status:e}, {DETACHED}",
-                "jne 9f",
-                "mov ecx, fs:[{rseq} + {CPU_ID}]",
-                "cmp ecx, [{at} + {CPUS}]",
-                "jae 9f",
-                "mov {base}, rcx",
-                "imul {base}, [{at} + {STRIDE}]",
-                "add {base}, [{at} + {BASE}]",
-                "mov {head}, [{base}]",
-                ".if {ORDERED}",
-                "lfence",
-                ".endif",
-                "rdtsc",
-                "lea {t}, [{head} - 1]",
-                "and {t}, [{at} + {SUB_BUFFER_MASK}]",
-                "add {t}, [{request} + {R_LENGTH}]",
-                "inc {t}",
-                "mov {status:e}, {FULL}",
-                "cmp {t}, [{at} + {SUB_BUFFER_MASK}]",
-                "ja 9f",
-                "mov {t}, {head}",
-                "and {t}, [{at} + {DATA_MASK}]",
-                "mov rdi, {t}",
-                "and rdi, [{at} + {SUB_BUFFER_BITS}]",
-                "shl rdx, 32",
-                "or rdx, rax",
-                "add {t}, {base}",
-                "add {t}, {CONTROL}",
-                "mov rsi, [{base} + rdi + {CONTROL}]",
-                // A clock that stepped back (suspend, restore) never gives a stamp below the sub-buffer's begin.
-                "cmp qword ptr [{request} + {R_HEADER}], {HEADER}",
-                "jne 20f",
-                "mov rdi, rdx",
-                "sub rdi, rsi",
-                "shr rdi, 32",
-                "mov {status:e}, {EXTEND}",
-                "jnz 9f",
-                "jmp 21f",
-                "20:",
-                "cmp rdx, rsi",
-                "cmovb rdx, rsi",
-                "mov eax, edx",
-                "mov [{t} + {HEADER}], rdx",
-                "mov rsi, [{request} + {R_ID}]",
-                "mov [{t} + {HEADER} + 8], si",
-                "21:",
-                "or rax, [{request} + {R_WORD}]",
-                "mov [{t}], rax",
-                "add {t}, [{request} + {R_HEADER}]",
-                "mov eax, [{request} + {R_TID}]",
-                "mov [{t}], eax",
-                "add {t}, 4",
-                // The segments: words, and the rest by a last word that overlaps, or bit by bit of a short length.
-                "mov rdi, [{request} + {R_SEGMENTS}]",
-                "12:",
-                "cmp rdi, [{request} + {R_END}]",
-                "je 16f",
-                "mov rsi, [rdi + {S_START}]",
-                "mov rax, [rdi + {S_LEN}]",
-                "add rdi, {S_SIZE}",
-                "cmp rax, 8",
-                "jb 14f",
-                "13:",
-                "mov rdx, [rsi]",
-                "mov [{t}], rdx",
-                "add rsi, 8",
-                "add {t}, 8",
-                "sub rax, 8",
-                "cmp rax, 8",
-                "jae 13b",
-                "test rax, rax",
-                "jz 12b",
-                "mov rdx, [rsi + rax - 8]",
-                "mov [{t} + rax - 8], rdx",
-                "add {t}, rax",
-                "jmp 12b",
-                "14:",
-                "test al, 4",
-                "jz 15f",
-                "mov edx, [rsi]",
-                "mov [{t}], edx",
-                "add rsi, 4",
-                "add {t}, 4",
-                "15:",
-                "test al, 2",
-                "jz 17f",
-                "mov dx, [rsi]",
-                "mov [{t}], dx",
-                "add rsi, 2",
-                "add {t}, 2",
-                "17:",
-                "test al, 1",
-                "jz 12b",
-                "mov dl, [rsi]",
-                "mov [{t}], dl",
-                "inc {t}",
-                "jmp 12b",
-                "16:",
-                "mov rdi, {head}",
-                "add rdi, [{request} + {R_LENGTH}]",
-                "lea {t}, [rip + 3b]",
-                "cmp {t}, fs:[{rseq} + {RSEQ_CS}]",
-                "jne 6b",
-                "mov [{base}], rdi",
+                event_steps!(instructions),
                 "5:",
                 "mov {status:e}, {WRITTEN}",
                 "jmp 9f",

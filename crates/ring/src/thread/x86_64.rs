@@ -13,6 +13,7 @@ use core::mem::offset_of;
 
 use super::Mark;
 
+#[cfg(not(loom))]
 impl Mark {
     pub(crate) const KEY: usize = offset_of!(Mark, key);
     pub(crate) const TID: usize = offset_of!(Mark, tid);

@@ -1,0 +1,157 @@
+//! The region that the model checker runs: the same words, each an object of the checker's own.
+
+use std::sync::Arc;
+use std::vec::Vec;
+
+use tracewing_abi::region::{
+    Clock, CpuControl, Geometry, Protocol, SUB_BUFFER_HEADER, SubBufferHeader,
+};
+
+use crate::sync::Ordering::{self, *};
+use crate::sync::AtomicU32;
+
+/// Bytes of a cell: what stores of events are made of.
+const CELL: usize = 4;
+
+/// A handle on a region.
+#[derive(Clone, Debug)]
+pub struct Region {
+    geometry: Geometry,
+    protocol: Protocol,
+    origin: u64,
+    cpus: Arc<[Cpu]>,
+}
+
+impl Region {
+    /// A region with nothing in it.
+    pub fn new(geometry: Geometry, protocol: Protocol, origin: u64) -> Self {
+        let origin = geometry.later(origin, 0);
+        let cpus: Arc<[Cpu]> = (0..geometry.cpus()).map(|_| Cpu::new(geometry)).collect();
+        cpus.iter().for_each(|cpu| cpu.prepare(origin));
+        Self { geometry, protocol, origin, cpus }
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// Its writer protocol.
+    pub fn protocol(&self) -> Protocol {
+        self.protocol
+    }
+
+    /// The checker's own, which every look moves on.
+    pub fn clock(&self) -> Clock {
+        Clock::Monotonic
+    }
+
+    /// Number of every buffer's first sub-buffer.
+    pub fn origin(&self) -> u64 {
+        self.origin
+    }
+
+    /// The buffer of a CPU.
+    ///
+    /// # Panics
+    /// The region has no such CPU.
+    pub fn cpu(&self, cpu: usize) -> Cpu {
+        self.cpus[cpu].clone()
+    }
+
+    pub(crate) fn control_address(&self, _cpu: usize) -> *mut u8 {
+        core::ptr::null_mut() // the modelled sequences take the region itself
+    }
+}
+
+/// One CPU's buffer in a region.
+#[derive(Clone, Debug)]
+pub struct Cpu {
+    geometry: Geometry,
+    words: Arc<Words>,
+}
+
+struct Words {
+    control: CpuControl,
+    headers: Vec<SubBufferHeader>,
+    /// What lies behind the headers.
+    cells: Vec<Vec<AtomicU32>>,
+}
+
+impl core::fmt::Debug for Words {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("Words")
+    }
+}
+
+impl Cpu {
+    fn new(geometry: Geometry) -> Self {
+        let physical = geometry.physical_sub_buffers();
+        let cells = (geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER) / CELL;
+        let words = Words {
+            control: CpuControl::new(),
+            headers: (0..physical).map(|_| SubBufferHeader::new()).collect(),
+            cells: (0..physical).map(|_| (0..cells).map(|_| AtomicU32::new(0)).collect()).collect(),
+        };
+        Self { geometry, words: Arc::new(words) }
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The words that writers and the reader change.
+    pub fn control(&self) -> &CpuControl {
+        &self.words.control
+    }
+
+    /// The header of the data's sub-buffer with this index.
+    pub fn header(&self, physical: usize) -> &SubBufferHeader {
+        &self.words.headers[physical]
+    }
+
+    /// No address: a chunk's bytes are read by [`Cpu::word`].
+    pub fn data(&self, _physical: usize, _at: usize) -> *mut u8 {
+        core::ptr::null_mut()
+    }
+
+    /// Writes bytes of an event, cell by cell.
+    ///
+    /// # Safety
+    /// `len` bytes from `start` are readable.
+    pub(crate) unsafe fn write(&self, physical: usize, at: usize, start: *const u8, len: usize) {
+        // SAFETY: the caller's.
+        self.write_cells(physical, at, unsafe { core::slice::from_raw_parts(start, len) }, Relaxed);
+    }
+
+    /// As the mapped region's.
+    pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
+        self.write_cells(physical, at, bytes, Release);
+    }
+
+    fn write_cells(&self, physical: usize, at: usize, bytes: &[u8], ordering: Ordering) {
+        for (i, cell) in bytes.chunks(CELL).enumerate() {
+            let value = u32::from_le_bytes(cell.try_into().expect("whole cells"));
+            self.cell(physical, at + i * CELL).store(value, ordering);
+        }
+    }
+
+    /// Eight bytes of a sub-buffer.
+    pub fn word(&self, physical: usize, at: usize) -> u64 {
+        let half = |at| u64::from(self.cell(physical, at).load(Relaxed));
+        half(at) | half(at + CELL) << 32
+    }
+
+    pub(crate) fn copy(&self, from: usize, to: usize, stretch: core::ops::Range<usize>) {
+        for at in stretch.step_by(CELL) {
+            let value = self.cell(from, at).load(Relaxed);
+            self.cell(to, at).store(value, Relaxed);
+        }
+    }
+
+    fn cell(&self, physical: usize, at: usize) -> &AtomicU32 {
+        assert!(at % CELL == 0, "the checker's events consist of whole cells");
+        &self.words.cells[physical][(at - SUB_BUFFER_HEADER) / CELL]
+    }
+}

@@ -1,0 +1,122 @@
+//! Protocols `Smp` and `Local`: the writers that ship beside the reader that ships.
+
+use loom::thread;
+use tracewing_abi::region::Protocol;
+use tracewing_ring::lttng::{self, Access, Local, Smp, interrupts};
+use tracewing_ring::{Region, Segment};
+
+use crate::support::{self, Check, check, payload, region};
+
+/// Gives the number of events written.
+fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
+    let emit = |number| {
+        let bytes = payload(writer, number);
+        // SAFETY: the segment is alive; regions of models stay as long as somebody holds them; `Local` models nest.
+        unsafe { lttng::write::<A>(region, 0, writer as i32, 1, &[Segment::of(&bytes)]) }
+    };
+    (0..count).filter(|number| emit(*number).is_ok()).count() as u64
+}
+
+fn smp(overwriting: bool, origin: u64, counts: [u64; 2], looks: u32) {
+    let region = region(Protocol::Smp, overwriting, 1, origin);
+    let (first, second) = (region.clone(), region.clone());
+    let first = thread::spawn(move || emit_all::<Smp>(&first, 1, counts[0]));
+    let second = thread::spawn(move || emit_all::<Smp>(&second, 2, counts[1]));
+    let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+    for look in 0..looks {
+        check.one(&mut reader, look % 2 == 0);
+    }
+    let written = first.join().unwrap() + second.join().unwrap();
+    check.drain(&mut reader);
+    if overwriting {
+        // The writers' own count of bytes runs late where they close sub-buffers at the same time: never too high.
+        assert!(check.events + check.overwritten_events() <= written);
+        assert!(check.events + 2 * check.overwritten.sub_buffers >= written);
+    } else {
+        assert_eq!(check.events, written);
+        assert_eq!(region.cpu(0).lost_total() + written, counts[0] + counts[1]);
+    }
+}
+
+#[test]
+fn smp_discard() {
+    check(2, || smp(false, 0, [3, 2], 2));
+}
+
+#[test]
+fn smp_overwrite() {
+    check(2, || smp(true, 0, [4, 2], 2));
+}
+
+#[test]
+fn smp_below_the_wrap() {
+    check(2, || smp(false, u64::MAX, [3, 1], 1));
+    check(2, || smp(true, u64::MAX - 1, [4, 1], 1));
+}
+
+/// A handler interrupts the writer at each access, and emits.
+#[test]
+fn local() {
+    for (overwriting, at) in [false, true].into_iter().flat_map(|mode| (0..30).map(move |at| (mode, at))) {
+        check(3, move || {
+            let region = region(Protocol::Local, overwriting, 1, 0);
+            let writer = region.clone();
+            let writer = thread::spawn(move || {
+                let interrupted = writer.clone();
+                interrupts::interrupt(at, move || {
+                    emit_all::<Local>(&interrupted, 2, 2);
+                });
+                emit_all::<Local>(&writer, 1, 4);
+                // So late an access that it never came.
+                if interrupts::is_pending() { 4 } else { 6 }
+            });
+            let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+            check.one(&mut reader, true);
+            check.one(&mut reader, false);
+            let emitted = writer.join().unwrap();
+            check.drain(&mut reader);
+            let lost = region.cpu(0).lost_total();
+            if overwriting {
+                assert!(check.events + check.overwritten_events() + lost <= emitted);
+                assert!(check.events + 2 * check.overwritten.sub_buffers + lost >= emitted);
+            } else {
+                assert_eq!(check.events + lost, emitted);
+            }
+        });
+    }
+}
+
+/// A writer that has reserved and goes no further: what is in front of it can be read, the rest is counted.
+#[test]
+fn a_dead_writer() {
+    check(2, || {
+        let region = region(Protocol::Smp, false, 1, 0);
+        let writer = region.clone();
+        emit_all::<Smp>(&region, 1, 1);
+        let dead = region.clone();
+        let dead = thread::spawn(move || {
+            // SAFETY: as in `emit_all`.
+            let slot = unsafe { lttng::reserve::<Smp>(&dead, 0, 3, 1, support::PAYLOAD) };
+            let reserved = slot.is_ok();
+            std::mem::forget(slot);
+            u64::from(reserved)
+        });
+        let writer = thread::spawn(move || emit_all::<Smp>(&writer, 2, 2));
+        let unfinished = dead.join().unwrap();
+        let written = 1 + writer.join().unwrap();
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        check.drain(&mut reader);
+        let mut gaps = 0;
+        while let Some(left) = reader.finalise().unwrap() {
+            match left {
+                Ok(chunk) => {
+                    check.look(&reader, &chunk);
+                    reader.release(chunk);
+                }
+                Err(_) => gaps += 1,
+            }
+        }
+        assert!(check.events >= 1 && check.events <= written, "what came first is there");
+        assert!(gaps >= unfinished && (check.events == written || gaps > 0));
+    });
+}

@@ -1,0 +1,194 @@
+//! Protocol `Publish`: the sequences' steps, with an abort possible in front of each, beside the reader that ships.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use loom::thread;
+use tracewing_abi::region::Protocol;
+use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
+use tracewing_ring::publish::{Opened, Outcome};
+use tracewing_ring::{Attachment, Reader, Region};
+
+use crate::support::{self, Check, check, payload, region};
+
+const KEY: u64 = 7;
+/// Attempts of a writer, as the agent has them.
+const ATTEMPTS: u32 = 6;
+
+struct World {
+    region: Region,
+    processors: Vec<Processor>,
+    attachment: Attachment,
+}
+
+impl World {
+    fn new(overwriting: bool, cpus: usize, origin: u64) -> Arc<Self> {
+        let region = region(Protocol::Publish, overwriting, cpus, origin);
+        let attachment = Attachment::new();
+        attachment.attach(&region, KEY);
+        let processors = (0..cpus).map(|_| Processor::default()).collect();
+        Arc::new(Self { region, processors, attachment })
+    }
+
+    fn task<'a>(&'a self, tid: i32, fate: &'a dyn Fn() -> Fate) -> Task<'a> {
+        Task { processors: &self.processors, on: 0, attachment: &self.attachment, key: KEY, tid, fate }
+    }
+}
+
+/// Whether the event was written; `None` if the task was killed.
+fn emit(world: &World, task: &mut Task<'_>, number: u64) -> Option<bool> {
+    let payload = payload(task.tid as u64, number);
+    for _ in 0..ATTEMPTS {
+        match event(task, &world.region, 1, &payload, false)? {
+            Outcome::Written => return Some(true),
+            Outcome::Full { cpu, head } => match open(task, &world.region, cpu, head)? {
+                Opened::Retry => {}
+                Opened::Full => return Some(false),
+                Opened::Interrupted => break,
+            },
+            Outcome::Interrupted => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    Some(false)
+}
+
+fn go_on() -> Fate {
+    Fate::GoOn
+}
+
+/// Gives the number of events written.
+fn emit_all(world: &World, tid: i32, count: u64) -> u64 {
+    let mut task = world.task(tid, &go_on);
+    (0..count).filter(|number| emit(world, &mut task, *number).unwrap()).count() as u64
+}
+
+/// Two writers on one CPU and a reader on another; the reader looks `looks` times meanwhile, and at the end.
+fn writers_and_reader(world: Arc<World>, counts: [u64; 2], looks: u32) -> (Check, Reader, u64) {
+    let (first, second) = (world.clone(), world.clone());
+    let first = thread::spawn(move || emit_all(&first, 1, counts[0]));
+    let second = thread::spawn(move || emit_all(&second, 2, counts[1]));
+    let (mut reader, mut check) = (support::reader(&world.region, 0), Check::default());
+    for look in 0..looks {
+        check.one(&mut reader, look % 2 == 0);
+    }
+    let written = first.join().unwrap() + second.join().unwrap();
+    check.drain(&mut reader);
+    (check, reader, written)
+}
+
+#[test]
+fn discard() {
+    check(2, || {
+        let world = World::new(false, 1, 0);
+        let (check, _, written) = writers_and_reader(world, [3, 2], 2);
+        assert_eq!(check.events, written);
+    });
+}
+
+#[test]
+fn discard_below_the_wrap() {
+    check(2, || {
+        let world = World::new(false, 1, u64::MAX);
+        let (check, _, written) = writers_and_reader(world, [3, 2], 2);
+        assert_eq!(check.events, written);
+    });
+}
+
+#[test]
+fn overwrite() {
+    check(2, || {
+        let world = World::new(true, 1, 0);
+        let (check, reader, written) = writers_and_reader(world, [5, 2], 2);
+        assert_eq!(check.events + check.overwritten_events(), written);
+        assert_eq!(reader.overwritten().sub_buffers, check.overwritten.sub_buffers);
+    });
+}
+
+#[test]
+fn overwrite_below_the_wrap() {
+    check(2, || {
+        let world = World::new(true, 1, u64::MAX - 1);
+        let (check, _, written) = writers_and_reader(world, [5, 2], 1);
+        assert_eq!(check.events + check.overwritten_events(), written);
+    });
+}
+
+/// A snapshot while a writer goes on, and another at the end: each is a stretch without gaps up to the newest event.
+#[test]
+fn snapshots() {
+    check(3, || {
+        let world = World::new(true, 1, 0);
+        let writer = world.clone();
+        emit_all(&world, 1, 3);
+        let writer = thread::spawn(move || emit_all(&writer, 2, 4));
+        let mut reader = support::reader(&world.region, 0);
+        let mut snapshot = |reader: &mut Reader| {
+            let mut check = Check::default();
+            reader.rewind();
+            while let Some(chunk) = reader.next(true).unwrap() {
+                check.look(reader, &chunk);
+                reader.give_back(chunk);
+            }
+            check
+        };
+        snapshot(&mut reader);
+        let written = 3 + writer.join().unwrap();
+        for _ in 0..2 {
+            let last = snapshot(&mut reader);
+            assert_eq!(last.events + last.overwritten_events(), written);
+            assert!(last.events > 2, "both slots are still there");
+        }
+    });
+}
+
+/// A writer is moved to the other CPU, or killed, in front of each step.
+#[test]
+fn migration_and_death() {
+    for (overwriting, at) in [false, true].into_iter().flat_map(|mode| (0..26).map(move |at| (mode, at))) {
+        for fate in [Fate::Migrate(1), Fate::Die] {
+            check(1, move || {
+                let world = World::new(overwriting, 2, 0);
+                let (moving, other) = (world.clone(), world.clone());
+                let moving = thread::spawn(move || {
+                    let steps = Cell::new(0);
+                    let fates = || match steps.replace(steps.get() + 1) == at {
+                        true => fate,
+                        false => Fate::GoOn,
+                    };
+                    let mut task = moving.task(1, &fates);
+                    (0..3).map_while(|number| emit(&moving, &mut task, number)).filter(|done| *done).count()
+                });
+                let other = thread::spawn(move || emit_all(&other, 2, 2));
+                let mut readers = [0, 1].map(|cpu| (support::reader(&world.region, cpu), Check::default()));
+                readers.iter_mut().for_each(|(reader, check)| check.one(reader, true));
+                let written = moving.join().unwrap() as u64 + other.join().unwrap();
+                readers.iter_mut().for_each(|(reader, check)| check.drain(reader));
+                let seen: u64 = readers.iter().map(|(_, check)| check.events + check.overwritten_events()).sum();
+                assert_eq!(seen, written);
+            });
+        }
+    }
+}
+
+/// Detaching: behind the key's store and a `membarrier`, nobody writes to the old region.
+#[test]
+fn detach() {
+    check(3, || {
+        let world = World::new(false, 1, 0);
+        let writer = world.clone();
+        let writer = thread::spawn(move || {
+            let mut task = writer.task(1, &go_on);
+            matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
+                && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
+        });
+        world.attachment.detach();
+        world.processors.iter().for_each(Processor::interrupt);
+        let mut reader = support::reader(&world.region, 0);
+        let mut check = Check::default();
+        check.drain(&mut reader);
+        let written = writer.join().unwrap();
+        assert_eq!(check.events, u64::from(written), "what was written was written before");
+        assert!(reader.next(true).unwrap().is_none());
+    });
+}

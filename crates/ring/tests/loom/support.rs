@@ -1,0 +1,101 @@
+//! What all models share: the checker's settings, an event that proves itself, and the books.
+
+use std::collections::HashMap;
+
+use tracewing_abi::event::{CONTEXT, HEADER, split_header_word};
+use tracewing_abi::region::{Clock, Geometry, Protocol};
+use tracewing_ring::{Chunk, Overwritten, Reader, Region};
+
+/// Bytes of an event's payload: writer and number.
+pub const PAYLOAD: usize = 16;
+/// Bytes of an event.
+pub const EVENT: usize = HEADER + CONTEXT + PAYLOAD;
+
+/// Checks `model` in all interleavings with at most `preemptions` of them not forced.
+pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.max_branches = 100_000;
+    builder.preemption_bound.get_or_insert(preemptions);
+    builder.check(model);
+}
+
+/// A region with two slots of two events.
+pub fn region(protocol: Protocol, overwriting: bool, cpus: usize, origin: u64) -> Region {
+    let geometry = Geometry::new(cpus, 2, 128).unwrap();
+    let geometry = if overwriting { geometry.overwriting() } else { geometry };
+    let region = Region::new(geometry, protocol, origin);
+    assert_eq!(region.clock(), Clock::Monotonic);
+    region
+}
+
+/// The payload of a writer's event.
+pub fn payload(writer: u64, number: u64) -> [u8; PAYLOAD] {
+    let mut bytes = [0; PAYLOAD];
+    bytes[..8].copy_from_slice(&writer.to_le_bytes());
+    bytes[8..].copy_from_slice(&number.to_le_bytes());
+    bytes
+}
+
+/// What one reader has seen.
+#[derive(Default)]
+pub struct Check {
+    last: HashMap<u64, u64>,
+    stamp: u64,
+    /// Number of events.
+    pub events: u64,
+    /// As the last chunk said.
+    pub overwritten: Overwritten,
+}
+
+impl Check {
+    /// Looks at a chunk's events.
+    pub fn look(&mut self, reader: &Reader, chunk: &Chunk) {
+        assert!(chunk.begin >= self.stamp && chunk.end >= chunk.begin, "time stamps never go back");
+        assert_eq!(chunk.len % EVENT, 0, "whole events");
+        let mut stamp = self.stamp as u32;
+        for at in (0..chunk.len).step_by(EVENT) {
+            let (low, id, length) = split_header_word(reader.word(chunk, at));
+            assert_eq!((usize::from(length), id), (EVENT, 1), "an event's header is complete");
+            assert!(low >= stamp, "time stamps never go back");
+            stamp = low;
+            let tid = reader.word(chunk, at + HEADER) as u32;
+            let writer = reader.word(chunk, at + HEADER + CONTEXT);
+            let number = reader.word(chunk, at + HEADER + CONTEXT + 8);
+            assert_eq!(u64::from(tid), writer, "an event is one writer's");
+            let last = self.last.insert(writer, number);
+            assert!(last.is_none_or(|last| last < number), "{writer}: {last:?} before {number}");
+            self.events += 1;
+        }
+        self.stamp = chunk.end;
+        assert!(chunk.overwritten.sub_buffers >= self.overwritten.sub_buffers);
+        self.overwritten = chunk.overwritten;
+    }
+
+    /// Reads and releases what there is.
+    pub fn drain(&mut self, reader: &mut Reader) {
+        while let Some(chunk) = reader.next(true).unwrap() {
+            self.look(reader, &chunk);
+            reader.release(chunk);
+        }
+    }
+
+    /// Reads and releases one chunk, if there is one.
+    pub fn one(&mut self, reader: &mut Reader, partial: bool) {
+        if let Some(chunk) = reader.next(partial).unwrap() {
+            self.look(reader, &chunk);
+            reader.release(chunk);
+        }
+    }
+
+    /// Events that were overwritten unread, as their bytes tell.
+    pub fn overwritten_events(&self) -> u64 {
+        assert_eq!(self.overwritten.bytes % EVENT as u64, 0);
+        self.overwritten.bytes / EVENT as u64
+    }
+}
+
+/// The reader of a CPU.
+pub fn reader(region: &Region, cpu: usize) -> Reader {
+    // SAFETY: each model makes one reader at a time.
+    unsafe { region.reader(cpu) }
+}
