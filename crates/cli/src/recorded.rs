@@ -7,6 +7,9 @@ use serde_json::Value;
 use std::io::{Result, Write};
 use tracewing_trace::Zone;
 
+/// Ranges of what was overwritten that are listed one by one.
+const MAX_RANGES: usize = 10;
+
 /// Prints the facts that are there.
 pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(version) = text(note, "/version") {
@@ -33,7 +36,51 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
         writeln!(out, "programs  {} joined", processes.len())?;
     }
+    print_snapshot(out, note, zone)?;
+    print_overwritten(out, note, zone)?;
     print_calibration(out, note, zone)
+}
+
+/// Which snapshot of a flight recorder it is.
+fn print_snapshot(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let Some(number) = number(note, "/snapshot/number") else { return Ok(()) };
+    let reason = text(note, "/snapshot/reason").unwrap_or_default();
+    let taken = note.pointer("/snapshot/taken").and_then(|taken| real_time(note, taken));
+    let taken = taken.map(|ns| format!(", taken at {}", zone.format(ns))).unwrap_or_default();
+    writeln!(out, "snapshot  number {number} ({}){taken}", shown(reason))
+}
+
+/// What was overwritten before it was read, by stream: the sum, and between what times.
+fn print_overwritten(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let ranges = note.pointer("/overwritten").and_then(Value::as_array).into_iter().flatten();
+    for range in ranges.clone().take(MAX_RANGES) {
+        let stream = text(range, "/stream").unwrap_or_default();
+        let what = match (number(range, "/events"), number(range, "/sub_buffers"), number(range, "/bytes")) {
+            (Some(events), ..) => format!("{events} events"),
+            (_, Some(sub_buffers), Some(bytes)) => {
+                format!("{sub_buffers} sub-buffers overwritten, {bytes} bytes of events")
+            }
+            _ => continue,
+        };
+        let time =
+            |end: &str| range.get(end).and_then(|cycles| real_time(note, cycles)).map(|ns| zone.format(ns));
+        let when = time("begin").zip(time("end"));
+        let when = when.map(|(begin, end)| format!(" from {begin} to {end}")).unwrap_or_default();
+        writeln!(out, "not kept  {}: {what}{when}", shown(stream))?;
+    }
+    match ranges.count().saturating_sub(MAX_RANGES) {
+        0 => Ok(()),
+        more => writeln!(out, "          and {more} more; --format json has them"),
+    }
+}
+
+/// Real time of a stamp of the recording's clock, nanoseconds since 1970.
+fn real_time(note: &Value, cycles: &Value) -> Option<i64> {
+    let cycles = i128::from(cycles.as_u64()?);
+    let begin = number(note, "/clock/begin/cycles")?;
+    let frequency = number(note, "/clock/frequency").filter(|frequency| *frequency > 0)?;
+    let since = (cycles - begin) * 1_000_000_000 / frequency;
+    i64::try_from(number(note, "/clock/begin/realtime_ns")? + since).ok()
 }
 
 /// What the clock showed beside real time, at begin and end, and how far they went apart.

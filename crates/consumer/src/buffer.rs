@@ -283,7 +283,7 @@ impl Buffer {
             packets: stream.map_or(0, Stream::packets),
             bytes: stream.map_or(0, Stream::bytes),
             lost,
-            begin: stream.map_or(0, Stream::begin),
+            begin: stream.map(Stream::begin),
             overwritten: self.overwritten.into(),
         })
     }

@@ -67,8 +67,9 @@ pub struct StreamSummary {
     pub bytes: u64,
     /// Events lost.
     pub lost: u64,
-    /// Begin of the first packet, cycles; 0 without packets.
-    pub begin: u64,
+    /// Begin of the first packet, cycles, where it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub begin: Option<u64>,
     /// Overwritten before it was read.
     pub overwritten: OverwrittenTotal,
 }

@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use tracewing_abi::region::Protocol;
 use tracewing_ctf::model::Uuid;
-use tracewing_ring::{Chunk, Overwritten, Reader, Region};
+use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
 use crate::Error;
 use crate::buffer::whole_events;
@@ -25,8 +25,9 @@ use crate::folder::{Description, Folder, SnapshotDescription, State, create_empt
 use crate::memory::SharedMemory;
 use crate::stream::{Events, PacketTimes};
 
-/// How often, and how long each time, a snapshot waits for a thread to finish the event that it is at.
+/// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events they are at.
 const COMMIT_ATTEMPTS: usize = 20;
+const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
 /// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
@@ -109,7 +110,8 @@ impl Snapshot {
             }
         }
         for stream in &self.streams[before..] {
-            let of_stream = |range: &&LossRange| range.stream == stream.name && range.end >= stream.begin;
+            let of_stream =
+                |range: &&LossRange| range.stream == stream.name && Some(range.end) >= stream.begin;
             self.losses.extend(drain.losses().filter(of_stream).cloned());
         }
         Ok(())
@@ -140,7 +142,7 @@ impl Snapshot {
             packets: stream.packets(),
             bytes: stream.bytes(),
             lost: stream.lost(),
-            begin: first.begin,
+            begin: Some(first.begin),
             overwritten: first.overwritten.into(),
         });
         Ok(())
@@ -189,13 +191,14 @@ fn read(
     is_over: bool,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
-    let (mut partial, mut attempts) = (false, 0);
+    let mut partial = false;
     reader.rewind();
     // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile.
-    for _ in 0..2 * region.geometry().sub_buffers() + COMMIT_ATTEMPTS {
+    for _ in 0..2 * region.geometry().sub_buffers() {
         let next = match is_over {
             true => reader.finalise(),
-            false => reader.next(partial).map(|chunk| chunk.map(Ok)),
+            false if partial => newest(reader, region).map(|chunk| chunk.map(Ok)),
+            false => reader.next(false).map(|chunk| chunk.map(Ok)),
         };
         let chunk = match next {
             Ok(Some(Ok(chunk))) => chunk,
@@ -203,21 +206,11 @@ fn read(
                 found_lost += 1;
                 continue;
             }
-            Ok(None) if is_over => break,
-            Ok(None) if !partial => {
+            Ok(None) if is_over || partial => break,
+            Ok(None) => {
                 partial = true;
                 continue;
             }
-            // Some thread has not finished an event.
-            Ok(None) if reader.waiting() > 0 && region.protocol() != Protocol::Publish => {
-                attempts += 1;
-                if attempts > COMMIT_ATTEMPTS {
-                    break;
-                }
-                std::thread::sleep(COMMIT_WAIT);
-                continue;
-            }
-            Ok(None) => break,
             Err(damaged) => {
                 damages.push(damaged.to_string());
                 found_lost += 1;
@@ -239,4 +232,20 @@ fn read(
         }
     }
     (packets, damages)
+}
+
+/// What the writers' current sub-buffer holds. With `Smp` that can be read only while no thread is between reserving and
+/// committing, which is never for long, but often: waits for such a moment.
+fn newest(reader: &mut Reader, region: Region) -> Result<Option<Chunk>, Damaged> {
+    for _ in 0..COMMIT_ATTEMPTS {
+        for _ in 0..COMMIT_LOOKS {
+            let chunk = reader.next(true)?;
+            if chunk.is_some() || region.protocol() == Protocol::Publish || reader.waiting() == 0 {
+                return Ok(chunk);
+            }
+            std::hint::spin_loop();
+        }
+        std::thread::sleep(COMMIT_WAIT);
+    }
+    Ok(None)
 }

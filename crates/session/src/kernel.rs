@@ -255,7 +255,7 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
             packets: stream.packets,
             bytes: stream.bytes,
             lost: stream.losses.events,
-            begin: 0,
+            begin: None,
             overwritten: OverwrittenTotal::default(),
         });
     }
