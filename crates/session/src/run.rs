@@ -77,7 +77,7 @@ impl Recorder<'_> {
     fn look(&mut self) {
         let now = Instant::now();
         match self.join.regions.poll(self.options.flush, self.pace.longest()) {
-            Ok(found) => self.pace.looked(now, &found),
+            Ok(found) => self.pace.looked(now, Instant::now(), &found),
             Err(error) => self.cannot_write(&error),
         }
         let longest = self.pace.longest();

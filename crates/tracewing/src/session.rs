@@ -351,7 +351,7 @@ impl Recording {
         while !bell.wait(pace.remaining()).stop {
             let now = Instant::now();
             let found = self.drain.poll(trace, &self.clock, self.flush, pace.longest())?;
-            pace.looked(now, &found);
+            pace.looked(now, Instant::now(), &found);
         }
         Ok(())
     }
