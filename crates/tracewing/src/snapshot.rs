@@ -69,10 +69,7 @@ pub fn snapshot() -> Result<PathBuf, SnapshotError> {
 /// does not fill the disk. The recorder must not have been told otherwise (`--snapshot-on`).
 ///
 /// ```no_run
-/// fn main() {
-///     tracewing::snapshot_on_panic();
-///     // ...
-/// }
+/// tracewing::snapshot_on_panic(); // early in `main`
 /// ```
 ///
 /// # Panics
