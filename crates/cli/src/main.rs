@@ -9,6 +9,7 @@ mod output;
 mod record;
 mod record_summary;
 mod recorded;
+mod recover;
 mod snapshot;
 mod threads;
 
@@ -34,6 +35,8 @@ enum Command {
     List(list::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
+    /// Print the last events of a program out of its memory: of a core dump, or of a process
+    Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
     /// Print a completion script for a shell
@@ -52,6 +55,7 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.

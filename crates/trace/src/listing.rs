@@ -28,6 +28,9 @@ pub struct Listing {
     pub events: Vec<String>,
     /// How many events are printed at most.
     pub count: Option<u64>,
+    /// Of those that would be printed otherwise only the last so many are. They are counted first, so the recording is read
+    /// twice.
+    pub last: Option<u64>,
 }
 
 /// How events are printed.
@@ -112,6 +115,10 @@ impl Listing {
         let mut json = JsonPrinter::new();
         let mut selection = Selection::new(&self.events);
         let mut left = self.count.unwrap_or(u64::MAX);
+        let mut skipped = match self.last {
+            Some(last) => count(recording, range, &mut selection, left).saturating_sub(last),
+            None => 0,
+        };
         let mut merge = Merge::new(recording, range);
         let mut warning = Vec::new();
         while left > 0 {
@@ -121,6 +128,10 @@ impl Listing {
                         continue;
                     }
                     left -= 1;
+                    if skipped > 0 {
+                        skipped -= 1;
+                        continue;
+                    }
                     match self.format {
                         Format::Json => json.event(batch, &event),
                         Format::Text | Format::Pretty => text.event(batch, &event),
@@ -130,6 +141,7 @@ impl Listing {
                         batch.clear();
                     }
                 }
+                Some(Message::Lost(..)) if skipped > 0 => {}
                 Some(Message::Lost(lost, trace, stream)) => {
                     warning.clear();
                     text.lost(&mut warning, lost, trace, stream);
@@ -140,6 +152,18 @@ impl Listing {
         }
         Ok(())
     }
+}
+
+/// How many wanted events there are, `most` at most, in front of what is damaged.
+fn count(recording: &Recording, range: TimeRange, selection: &mut Selection, most: u64) -> u64 {
+    let mut merge = Merge::new(recording, range);
+    let mut count = 0;
+    while count < most
+        && let Ok(Some(message)) = merge.advance()
+    {
+        count += u64::from(matches!(message, Message::Event(event) if selection.wants(&event)));
+    }
+    count
 }
 
 /// When the recording begins: with its first packet, or where no packet says, with its first event.

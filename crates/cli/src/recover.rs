@@ -1,0 +1,128 @@
+//! `tracewing recover`: the last events that a program left in its buffers, as `list` prints events.
+
+use crate::output::{Output, raise_file_limit, shown};
+use clap::ValueEnum;
+use std::path::PathBuf;
+use std::process::ExitCode;
+use tracewing_recover::{CoreDump, Image, Process, Recovered, write_trace};
+use tracewing_trace::{ClockStyle, Listing, Recording, Sink, Style, Zone};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["core", "pid"]))]
+pub struct Args {
+    /// A core dump of the program
+    #[arg(long, value_name = "FILE")]
+    core: Option<PathBuf>,
+
+    /// The id of the program's process, which may be stopped
+    #[arg(long, value_name = "PID")]
+    pid: Option<u32>,
+
+    /// Print only the last N events
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    count: Option<u64>,
+
+    /// Print only events whose names match GLOB; may be given several times
+    #[arg(short = 'e', long = "event", value_name = "GLOB")]
+    events: Vec<String>,
+
+    /// How to print events
+    #[arg(long, value_enum, default_value_t)]
+    format: Format,
+
+    /// Print each event as its author meant it, with units
+    #[arg(long, conflicts_with = "format")]
+    pretty: bool,
+
+    /// Print times in UTC instead of the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// A line per event, as `tracewing list` prints it
+    #[default]
+    Text,
+    /// A JSON object per line and event
+    Json,
+}
+
+const HELP: &str = "\
+Examples:
+  tracewing recover --core core.4711                  all events that the buffers still held
+  tracewing recover --core core.4711 -n 20            the last 20
+  tracewing recover --pid 4711 -e 'app:*'             of a living process, those of one provider
+
+The program must have been recorded: by `tracewing record`, a flight recorder or not, or by itself. Its \
+buffers hold its last events whether a recorder has written them to its trace or not, and those of other programs \
+that share them. Kernel events are not in the memory of programs.
+
+Events of classes that the program does not know are named `?`, with the class's id and the bytes. A process is only \
+read; events that are overwritten meanwhile are left out. A core dump must have the program's shared memory (bit 1 of \
+/proc/PID/coredump_filter, which is set unless somebody cleared it).
+
+In gdb: contrib/gdb/tracewing.py adds a command that does this for the program or core dump at hand.";
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let image: Box<dyn Image> = match (&args.core, args.pid) {
+        (Some(core), _) => Box::new(CoreDump::open(core)?),
+        (None, Some(pid)) => Box::new(Process::open(pid)?),
+        (None, None) => anyhow::bail!("give a core dump or a process"),
+    };
+    let folder = tempfile::Builder::new().prefix("tracewing-recover-").tempdir()?;
+    let recovered = write_trace(&*image, folder.path())?;
+    let mut output = Output::new();
+    for warning in warnings(&recovered) {
+        output.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
+    }
+    let listing = Listing {
+        format: match args.format {
+            _ if args.pretty => tracewing_trace::Format::Pretty,
+            Format::Text => tracewing_trace::Format::Text,
+            Format::Json => tracewing_trace::Format::Json,
+        },
+        style: Style {
+            clock: ClockStyle {
+                zone: if args.clock_gmt { Zone::Utc } else { Zone::Local },
+                ..ClockStyle::default()
+            },
+            ..Style::default()
+        },
+        events: args.events.clone(),
+        last: args.count,
+        ..Listing::default()
+    };
+    raise_file_limit();
+    listing.print(&Recording::open(&[folder.path()])?, &mut output)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the events themselves do not tell.
+fn warnings(recovered: &Recovered) -> Vec<String> {
+    const MOST_DAMAGES: usize = 8;
+    const MOST_IDS: usize = 16;
+    let Recovered { events, unknown, damages } = recovered;
+    let mut warnings: Vec<_> = damages.iter().take(MOST_DAMAGES).cloned().collect();
+    if damages.len() > MOST_DAMAGES {
+        warnings.push(format!("{} more stretches could not be read", damages.len() - MOST_DAMAGES));
+    }
+    if !unknown.is_empty() {
+        let ids: Vec<_> = unknown.keys().take(MOST_IDS).map(u16::to_string).collect();
+        let more = if unknown.len() > MOST_IDS { ", …" } else { "" };
+        let of = plural(unknown.values().sum(), "event");
+        warnings.push(format!(
+            "{of} of classes that the program does not know, named ?: id {}{more}",
+            ids.join(", ")
+        ));
+    }
+    if *events == 0 {
+        warnings.push("the buffers hold no events".to_owned());
+    }
+    warnings
+}
+
+fn plural(count: u64, what: &str) -> String {
+    if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
+}

@@ -1,0 +1,318 @@
+//! One CPU's buffer in memory that somebody else wrote: which sub-buffers are there, and the events in them.
+//!
+//! Not the recorder's reader (`tracewing_ring::Reader`), which takes turns with living writers and changes the buffer. This
+//! one only looks, at everything that is still there, read by a recorder before or not, and believes nothing:
+//!
+//! - A sub-buffer is found by the number in its own header, wherever it lies; that number must be one that the ring can hold
+//!   now: at most a lap behind the write position.
+//! - A sub-buffer that the writers have left says how much of it is used; the current one's size is in the write position. With
+//!   protocols `Smp` and `Local` only what was committed without a gap counts.
+//! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its end,
+//!   and no sub-buffer older than the one before it. What follows the first that is not is damaged.
+//! - In memory that others may be writing to at this moment, a sub-buffer is copied first, then the write position is read
+//!   again: if that has come round meanwhile, or the header has changed, the copy is dropped. The sub-buffer that a
+//!   recorder has taken out of the ring, and may fill with a copy of the current one, is not looked at.
+//! - In a dump or a file nobody writes any more, so the recorder's sub-buffer is one like the others.
+
+use std::mem::{offset_of, size_of};
+
+use tracewing_abi::region::{
+    CONTROL, CpuControl, Geometry, Loss, Mode, Protocol, Reference, SUB_BUFFER_HEADER, SubBufferHeader,
+    TableEntry,
+};
+
+use crate::events::{Event, events};
+use crate::image::word;
+use crate::region::Region;
+
+/// The buffer of one CPU, as it was when this was made.
+pub struct Buffer<'a> {
+    region: Region<'a>,
+    cpu: usize,
+    head: u64,
+    lost: u64,
+    /// The oldest first.
+    found: Vec<Found>,
+}
+
+/// A sub-buffer that the ring can hold.
+#[derive(Debug, Clone, Copy)]
+struct Found {
+    sequence: u64,
+    physical: usize,
+    header: Header,
+    /// Otherwise it is the recorder's.
+    is_in_ring: bool,
+}
+
+/// A copy of a sub-buffer's header.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Header {
+    number: u64,
+    begin: u64,
+    end: u64,
+    used: u64,
+    lost: u64,
+    before: u64,
+}
+
+/// What one sub-buffer holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SubBuffer {
+    /// Its number; the next one's is higher by one unless some are missing between. Numbers wrap around
+    /// ([`Geometry::distance`]).
+    pub sequence: u64,
+    /// Stamp that no event is below.
+    pub begin: u64,
+    /// Stamp that no event is above.
+    pub end: u64,
+    /// Events that this CPU had lost when the sub-buffer was opened, cumulative.
+    pub lost: u64,
+    /// Bytes of events that the writers have put into all sub-buffers before it.
+    pub before: u64,
+    /// Whole events, as the `event` module of `tracewing-abi` lays them out.
+    pub bytes: Vec<u8>,
+    /// Why what follows them in the sub-buffer could not be read.
+    pub damage: Option<Damage>,
+}
+
+impl SubBuffer {
+    /// The events in [`SubBuffer::bytes`].
+    pub fn events(&self) -> impl Iterator<Item = Event> {
+        events(&self.bytes, self.begin, self.end)
+    }
+}
+
+/// Something that could not be read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("buffer of CPU {cpu}, sub-buffer {sequence}: {bytes} bytes skipped: {cause}")]
+pub struct Damage {
+    /// The CPU.
+    pub cpu: usize,
+    /// Number of the sub-buffer.
+    pub sequence: u64,
+    /// At most so many bytes of events could not be read.
+    pub bytes: usize,
+    /// Why.
+    pub cause: &'static str,
+}
+
+impl<'a> Region<'a> {
+    /// The buffer of a CPU. `None` where the memory does not hold its words.
+    ///
+    /// # Panics
+    /// The region has no such CPU.
+    pub fn buffer(&self, cpu: usize) -> Option<Buffer<'a>> {
+        assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
+        let control = self.control(cpu);
+        let head = word(self.memory, control + offset_of!(CpuControl, head) as u64)?;
+        let counters = control + offset_of!(CpuControl, lost) as u64;
+        let lost = (0..Loss::COUNT as u64)
+            .map(|reason| word(self.memory, counters + 8 * reason))
+            .try_fold(0_u64, |sum, count| Some(sum.wrapping_add(count?)))?;
+        let mut this = Buffer { region: *self, cpu, head, lost, found: Vec::new() };
+        this.find();
+        Some(this)
+    }
+}
+
+impl Buffer<'_> {
+    /// The CPU.
+    pub fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// The region's shape.
+    pub fn geometry(&self) -> Geometry {
+        self.region.geometry
+    }
+
+    /// Events lost on this CPU, cumulative.
+    pub fn lost(&self) -> u64 {
+        self.lost
+    }
+
+    /// The sub-buffers that hold events, the oldest first; or why one cannot be read.
+    pub fn sub_buffers(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
+        let mut last = 0;
+        self.found.iter().filter_map(move |found| {
+            let read = self.read(found, last).transpose()?;
+            // The recorder's may be an unfinished copy.
+            let is_whole = matches!(&read, Ok(sub_buffer) if sub_buffer.damage.is_none());
+            if !found.is_in_ring && !is_whole {
+                return None;
+            }
+            if let Ok(sub_buffer) = &read {
+                last = sub_buffer.end;
+            }
+            Some(read)
+        })
+    }
+
+    /// Looks for sub-buffers with a number of the ring's present lap.
+    fn find(&mut self) {
+        let geometry = self.region.geometry;
+        let newest = geometry.sequence(self.head);
+        let unused = newest == self.region.origin && geometry.at(self.head) == 0;
+        if unused {
+            return;
+        }
+        for physical in 0..geometry.physical_sub_buffers() {
+            let Some(header) = self.header(physical) else { continue };
+            // Never opened, or nonsense: a number of more bits than numbers have.
+            let Some(sequence) = header.number.checked_sub(1) else { continue };
+            let age = geometry.distance(sequence, newest);
+            let fits =
+                sequence == geometry.later(sequence, 0) && (0..=geometry.sub_buffers() as i64).contains(&age);
+            if !fits || !self.is_at_home(sequence, physical, age) {
+                continue;
+            }
+            let is_in_ring = match geometry.mode() {
+                Mode::Discard => true,
+                Mode::Overwrite => age == 0 || self.refers(sequence) == Some(physical),
+            };
+            let found = Found { sequence, physical, header, is_in_ring };
+            match self.found.iter_mut().find(|other| other.sequence == sequence) {
+                // Twice: the recorder's sub-buffer has a copy, or what is left of one.
+                Some(other) if is_in_ring => *other = found,
+                Some(_) => {}
+                None => self.found.push(found),
+            }
+        }
+        self.found.sort_by_key(|found| -geometry.distance(found.sequence, newest));
+    }
+
+    /// Whether sub-buffer number `sequence`, which is `age` numbers behind the newest, may lie in `physical`.
+    fn is_at_home(&self, sequence: u64, physical: usize, age: i64) -> bool {
+        let geometry = self.region.geometry;
+        if age == 0 {
+            return geometry.at(self.head) != 0 && physical == geometry.physical(self.head);
+        }
+        match geometry.mode() {
+            Mode::Discard => physical == geometry.entry(sequence) && age < geometry.sub_buffers() as i64,
+            Mode::Overwrite => !self.region.memory.is_live() || self.refers(sequence) == Some(physical),
+        }
+    }
+
+    /// Where the ring has sub-buffer number `sequence`, if it has it.
+    fn refers(&self, sequence: u64) -> Option<usize> {
+        let reference = Reference::unpack(self.entry(sequence, offset_of!(TableEntry, reference))?);
+        (reference.sequence == sequence).then_some(reference.physical)
+    }
+
+    fn read(&self, found: &Found, last: u64) -> Result<Option<SubBuffer>, Damage> {
+        let Found { sequence, physical, header, .. } = *found;
+        let geometry = self.region.geometry;
+        let damage = |bytes, cause| Damage { cpu: self.cpu, sequence, bytes, cause };
+        let is_current = sequence == geometry.sequence(self.head);
+        let size = geometry.sub_buffer_bytes();
+        let used =
+            if is_current { geometry.at(self.head) } else { header.used.min(size as u64 + 1) as usize };
+        if !(SUB_BUFFER_HEADER..=size).contains(&used) {
+            return Err(damage(size - SUB_BUFFER_HEADER, "an impossible size"));
+        }
+        let end = if is_current { u64::MAX } else { header.end };
+        if header.begin < last || end < header.begin {
+            return Err(damage(used - SUB_BUFFER_HEADER, "its time goes backwards"));
+        }
+        let committed = self.committed(sequence, used);
+        let start = self.address(physical) + SUB_BUFFER_HEADER as u64;
+        let Some(mut bytes) = self.region.memory.read(start, committed - SUB_BUFFER_HEADER) else {
+            return Err(damage(used - SUB_BUFFER_HEADER, "it is not in the memory that was kept"));
+        };
+        if self.region.memory.is_live() && self.is_overwritten(found) {
+            return Ok(None);
+        }
+        let (valid, youngest) = events(&bytes, header.begin, end)
+            .last()
+            .map_or((0, header.begin), |event| (event.at + event.len, event.stamp));
+        let skipped = used - SUB_BUFFER_HEADER - valid;
+        let cause = if valid < bytes.len() {
+            Some("no event follows the last one")
+        } else if committed < used {
+            Some("an event was begun and not finished")
+        } else {
+            None
+        };
+        bytes.truncate(valid);
+        if bytes.is_empty() {
+            return cause.map_or(Ok(None), |cause| Err(damage(skipped, cause)));
+        }
+        Ok(Some(SubBuffer {
+            sequence,
+            begin: header.begin,
+            end: if is_current || cause.is_some() { youngest } else { header.end },
+            lost: header.lost,
+            before: header.before,
+            bytes,
+            damage: cause.map(|cause| damage(skipped, cause)),
+        }))
+    }
+
+    /// How many of the first `used` bytes of a sub-buffer can hold finished events.
+    fn committed(&self, sequence: u64, used: usize) -> usize {
+        let geometry = self.region.geometry;
+        if self.region.protocol == Protocol::Publish {
+            return used;
+        }
+        // Counts of a slot that writers are a lap further in are above a sub-buffer's size; those of one that they have
+        // not come to, "rather 2^40" (see `Geometry::committed`).
+        let size = geometry.sub_buffer_bytes() as u64;
+        let count = |part| {
+            let count = self.entry(sequence, part).map_or(0, |count| geometry.committed(count, sequence));
+            if count <= 2 * size { count.min(size) as usize } else { 0 }
+        };
+        let all = count(offset_of!(TableEntry, committed));
+        let without_gap = count(offset_of!(TableEntry, commit_seq));
+        let is_current = sequence == geometry.sequence(self.head);
+        let is_complete = if is_current { all == used } else { all == size as usize };
+        if is_complete { used } else { without_gap.clamp(SUB_BUFFER_HEADER, used) }
+    }
+
+    /// Whether writers, or the recorder, may have touched a sub-buffer since it was found.
+    fn is_overwritten(&self, found: &Found) -> bool {
+        let geometry = self.region.geometry;
+        let Some(head) = word(self.region.memory, self.control(offset_of!(CpuControl, head))) else {
+            return true;
+        };
+        let age = geometry.distance(found.sequence, geometry.sequence(head));
+        let Some(header) = self.header(found.physical) else { return true };
+        let is_same = if found.sequence == geometry.sequence(self.head) {
+            // Closed meanwhile, perhaps.
+            Header { end: 0, used: 0, ..header } == Header { end: 0, used: 0, ..found.header }
+        } else {
+            header == found.header
+        };
+        let is_taken =
+            geometry.mode() == Mode::Overwrite && self.refers(found.sequence) != Some(found.physical);
+        !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same || is_taken
+    }
+
+    fn header(&self, physical: usize) -> Option<Header> {
+        let bytes = self.region.memory.read(self.address(physical), size_of::<SubBufferHeader>())?;
+        let word =
+            |at: usize| bytes[at..at + 8].iter().rev().fold(0, |word, &byte| word << 8 | u64::from(byte));
+        Some(Header {
+            number: word(offset_of!(SubBufferHeader, sequence)),
+            begin: word(offset_of!(SubBufferHeader, begin)),
+            end: word(offset_of!(SubBufferHeader, end)),
+            used: word(offset_of!(SubBufferHeader, used)),
+            lost: word(offset_of!(SubBufferHeader, lost)),
+            before: word(offset_of!(SubBufferHeader, before)),
+        })
+    }
+
+    /// A word of the table entry of a sub-buffer number.
+    fn entry(&self, sequence: u64, part: usize) -> Option<u64> {
+        let entry = self.region.geometry.entry(sequence) * size_of::<TableEntry>();
+        word(self.region.memory, self.control(offset_of!(CpuControl, table) + entry + part))
+    }
+
+    fn control(&self, offset: usize) -> u64 {
+        self.region.control(self.cpu) + offset as u64
+    }
+
+    fn address(&self, physical: usize) -> u64 {
+        self.control(CONTROL) + (physical * self.region.geometry.sub_buffer_bytes()) as u64
+    }
+}

@@ -1,0 +1,40 @@
+//! Finds tracewing's buffers in memory that a program left behind, and gets its last events out: from a core dump, a stopped
+//! or running process, or bytes.
+//!
+//! Source: Wisniewski and Rosenburg, *Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor Operating
+//! Systems* (004), where a call in the debugger prints the last events of a crashed kernel out of its trace buffers.
+//!
+//! | module | does |
+//! |---|---|
+//! | `image` | what is needed of somebody's memory |
+//! | `core_dump`, `process` | two kinds of it |
+//! | `region` | a buffer region in it |
+//! | `buffer` | one CPU's buffer: which sub-buffers are there, what of them is whole |
+//! | `events` | events in a sub-buffer |
+//! | `payload` | whether an event's payload is one of its class |
+//! | `classes` | what the program's memory says about its event classes |
+//! | `trace` | all of it as a CTF trace |
+//!
+//! Nothing found is trusted: any bytes give events, less of them, or an error; never a panic, and never more memory than the
+//! bytes take. What a recorder writes while programs live is `consumer`'s.
+
+mod buffer;
+mod classes;
+mod core_dump;
+mod error;
+mod events;
+mod image;
+mod payload;
+mod process;
+mod region;
+mod trace;
+
+pub use buffer::{Buffer, Damage, SubBuffer};
+pub use classes::Classes;
+pub use core_dump::CoreDump;
+pub use error::Error;
+pub use events::{Event, events};
+pub use image::{Image, Mapping, Memory};
+pub use process::Process;
+pub use region::{RealTime, Region};
+pub use trace::{Recovered, write_trace};

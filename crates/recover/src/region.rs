@@ -1,0 +1,109 @@
+//! A buffer region in memory that somebody else wrote: its header, checked as the writers and the recorder check it.
+
+use std::mem::offset_of;
+
+use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
+
+use crate::image::Memory;
+
+/// A region whose header makes sense.
+#[derive(Clone, Copy)]
+pub struct Region<'a> {
+    pub(crate) memory: &'a dyn Memory,
+    pub(crate) base: u64,
+    pub(crate) geometry: Geometry,
+    pub(crate) protocol: Protocol,
+    clock: Clock,
+    recording: [u8; 16],
+    pub(crate) origin: u64,
+    real_time: Option<RealTime>,
+}
+
+/// How a clock's values become real time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RealTime {
+    /// Hz, not 0.
+    pub frequency: u64,
+    /// Real time at which the clock would have shown 0: seconds since 1970
+    pub offset_seconds: i64,
+    /// and cycles.
+    pub offset_cycles: u64,
+}
+
+impl<'a> Region<'a> {
+    /// The region in the `size` bytes from `base` on.
+    ///
+    /// # Errors
+    /// What there is instead.
+    pub fn open(memory: &'a dyn Memory, base: u64, size: u64) -> Result<Self, &'static str> {
+        if base.checked_add(size).is_none() {
+            return Err("buffer region outside the memory");
+        }
+        let page = memory.read(base, PAGE).ok_or("buffer region smaller than a page")?;
+        let four = |at: usize| u32::from_le_bytes([page[at], page[at + 1], page[at + 2], page[at + 3]]);
+        let eight = |at: usize| u64::from(four(at)) | u64::from(four(at + 4)) << 32;
+        let mut recording = [0; 16];
+        let at = offset_of!(RegionHeader, recording);
+        recording.copy_from_slice(&page[at..at + 16]);
+        let header = RegionHeader {
+            magic: eight(offset_of!(RegionHeader, magic)),
+            version: four(offset_of!(RegionHeader, version)),
+            protocol: four(offset_of!(RegionHeader, protocol)),
+            cpus: four(offset_of!(RegionHeader, cpus)),
+            sub_buffers: four(offset_of!(RegionHeader, sub_buffers)),
+            sub_buffer_bytes: four(offset_of!(RegionHeader, sub_buffer_bytes)),
+            clock: four(offset_of!(RegionHeader, clock)),
+            stride: eight(offset_of!(RegionHeader, stride)),
+            size: eight(offset_of!(RegionHeader, size)),
+            recording,
+            origin: eight(offset_of!(RegionHeader, origin)),
+            mode: four(offset_of!(RegionHeader, mode)),
+            state: four(offset_of!(RegionHeader, state)).into(),
+            frequency: eight(offset_of!(RegionHeader, frequency)).into(),
+            offset_seconds: eight(offset_of!(RegionHeader, offset_seconds)).into(),
+            offset_cycles: eight(offset_of!(RegionHeader, offset_cycles)).into(),
+        };
+        let mapped = usize::try_from(size).map_err(|_| "buffer region outside the memory")?;
+        let geometry = Geometry::of_header(&header, mapped)?;
+        Ok(Self {
+            memory,
+            base,
+            geometry,
+            protocol: Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?,
+            clock: Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?,
+            recording,
+            origin: geometry.later(header.origin, 0),
+            real_time: Some(RealTime {
+                frequency: header.frequency.into_inner(),
+                offset_seconds: header.offset_seconds.into_inner() as i64,
+                offset_cycles: header.offset_cycles.into_inner(),
+            })
+            .filter(|time| time.frequency != 0),
+        })
+    }
+
+    /// Its shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+
+    /// The clock of its time stamps.
+    pub fn clock(&self) -> Clock {
+        self.clock
+    }
+
+    /// Identity of the recording.
+    pub fn recording(&self) -> [u8; 16] {
+        self.recording
+    }
+
+    /// What real time the stamps are, where the recorder has said it.
+    pub fn real_time(&self) -> Option<RealTime> {
+        self.real_time
+    }
+
+    /// Address of the words of a CPU's buffer.
+    pub(crate) fn control(&self, cpu: usize) -> u64 {
+        self.base + self.geometry.control_offset(cpu) as u64
+    }
+}

@@ -1,0 +1,255 @@
+//! What a process's memory holds, as CTF traces: for the printer of `tracewing list`, or any other reader.
+//!
+//! Events of classes that the program did not know (other processes write to the same buffers), and events whose payload is
+//! none of their class, become events named `?` with the class's id, the payload's length and its bytes in hexadecimal.
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::path::Path;
+
+use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
+use tracewing_abi::region::{self, Clock};
+use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
+use tracewing_consumer::classes::Classes as TraceClasses;
+use tracewing_consumer::glob::EventRules;
+use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_ctf::model::ClockClass;
+
+use crate::buffer::{Buffer, Damage, SubBuffer};
+use crate::classes::Classes;
+use crate::image::{Image, word};
+use crate::payload;
+use crate::region::Region;
+use crate::{Error, Event};
+
+/// Name of the memory that recorders make for buffers (`tracewing_consumer::memory`), in a process's mappings.
+const MEMORY_NAME: &str = "/memfd:tracewing ";
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Events in the trace.
+    pub events: u64,
+    /// How many of them are named `?`, by the id of their class.
+    pub unknown: BTreeMap<u16, u64>,
+    /// What could not be read, in words for a user.
+    pub damages: Vec<String>,
+}
+
+/// Writes all events that an image's buffers hold into traces below `folder`, one per recording. There is usually one; a
+/// program that was recorded several times may have the buffers of earlier recordings.
+///
+/// # Errors
+/// The image has no buffers ([`Error::NoRegion`], [`Error::NotDumped`]), or a file cannot be written.
+pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error> {
+    let mut recovered = Recovered::default();
+    let mut recordings: BTreeMap<[u8; 16], Vec<Region<'_>>> = BTreeMap::new();
+    let mut is_left_out = false;
+    for mapping in image.mappings() {
+        let Some(magic) = word(image, mapping.start) else {
+            let name = mapping.name.as_deref().unwrap_or_default();
+            is_left_out |= name.starts_with(MEMORY_NAME);
+            continue;
+        };
+        if magic != region::MAGIC {
+            continue;
+        }
+        match Region::open(image, mapping.start, mapping.size) {
+            Ok(region) => recordings.entry(region.recording()).or_default().push(region),
+            Err(reason) => recovered.damages.push(format!("at {:#x}: {reason}", mapping.start)),
+        }
+    }
+    match recordings.is_empty() {
+        true if is_left_out => return Err(Error::NotDumped),
+        true if recovered.damages.is_empty() => return Err(Error::NoRegion),
+        _ => {}
+    }
+    for (number, (recording, regions)) in recordings.iter().enumerate() {
+        let folder = folder.join(number.to_string());
+        let classes = Classes::find(image, *recording);
+        let mut trace = Trace::create(&folder, &regions[0], &classes, &mut recovered)?;
+        for cpu in
+            regions.iter().flat_map(|region| (0..region.geometry().cpus()).map(|cpu| region.buffer(cpu)))
+        {
+            match cpu {
+                Some(buffer) => trace.add(&buffer)?,
+                None => {
+                    trace.recovered.damages.push("a buffer is not in the memory that was kept".to_owned())
+                }
+            }
+        }
+    }
+    Ok(recovered)
+}
+
+/// A trace that is being written.
+struct Trace<'a> {
+    folder: &'a Path,
+    recording: [u8; 16],
+    /// By the program's id: the trace's id, and how the payload must look.
+    classes: HashMap<u16, (u16, ClassView<'a>)>,
+    /// The trace's id of the class `?`.
+    unknown: u16,
+    streams: u64,
+    recovered: &'a mut Recovered,
+}
+
+impl<'a> Trace<'a> {
+    fn create(
+        folder: &'a Path,
+        region: &Region<'_>,
+        known: &'a Classes,
+        recovered: &'a mut Recovered,
+    ) -> Result<Self, Error> {
+        let index = folder.join("index");
+        fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
+        let recording = region.recording();
+        let mut classes =
+            TraceClasses::new(&[folder], recording, clock_class(region), EventRules::default())?;
+        let unknown = unknown_class();
+        let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
+        let registered = classes.register(descriptions)?;
+        recovered.damages.extend(registered.refused);
+        let by_id = known.iter().zip(&registered.ids).filter_map(|((id, description), told)| {
+            let view = ClassView::decode(description).ok()?;
+            (*told != 0).then_some((id, (*told, view)))
+        });
+        Ok(Self {
+            folder,
+            recording,
+            classes: by_id.collect(),
+            unknown: registered.ids.last().copied().unwrap_or_default(),
+            streams: 0,
+            recovered,
+        })
+    }
+
+    /// Adds a CPU's buffer as a stream, if there is something in it.
+    fn add(&mut self, buffer: &Buffer<'_>) -> Result<(), Error> {
+        let (mut stream, mut first, mut packets) = (None, None, 0);
+        let (mut end, mut lost) = (0, 0);
+        for read in buffer.sub_buffers() {
+            let damage = match &read {
+                Ok(sub_buffer) => sub_buffer.damage,
+                Err(damage) => Some(*damage),
+            };
+            self.recovered.damages.extend(damage.as_ref().map(Damage::to_string));
+            let Ok(sub_buffer) = read else { continue };
+            let stream = match &mut stream {
+                Some(stream) => stream,
+                none => none.insert(self.stream(buffer.cpu())?),
+            };
+            let first = *first.get_or_insert(sub_buffer.sequence);
+            let before = buffer.geometry().distance(first, sub_buffer.sequence).unsigned_abs();
+            let events = self.translated(&sub_buffer);
+            let times = PacketTimes {
+                begin: sub_buffer.begin,
+                end: sub_buffer.end,
+                lost: sub_buffer.lost,
+                skipped: before.saturating_sub(packets),
+            };
+            // SAFETY: the bytes are a vector's, which lives until after the call.
+            unsafe { stream.write(Events { start: events.as_ptr(), len: events.len() }, times)? };
+            (packets, end, lost) = (packets + 1, sub_buffer.end, sub_buffer.lost);
+        }
+        if let Some(mut stream) = stream
+            && buffer.lost() > lost
+        {
+            stream.write_empty(PacketTimes { begin: end, end, lost: buffer.lost(), skipped: 0 })?;
+        }
+        Ok(())
+    }
+
+    fn stream(&mut self, cpu: usize) -> Result<Stream, Error> {
+        let name = format!("buffer{}_{cpu}", self.streams);
+        let stream = Stream::create(self.folder, &name, self.recording, self.streams, cpu as u32)?;
+        self.streams += 1;
+        Ok(stream)
+    }
+
+    /// The events of a sub-buffer with the trace's ids.
+    fn translated(&mut self, sub_buffer: &SubBuffer) -> Vec<u8> {
+        let mut out = Vec::with_capacity(sub_buffer.bytes.len());
+        for event in sub_buffer.events() {
+            let (start, payload) = (out.len(), &sub_buffer.bytes[event.payload()..event.at + event.len]);
+            let known = self.classes.get(&event.id).filter(|(_, class)| payload::fits(class, payload));
+            out.extend_from_slice(&sub_buffer.bytes[event.at..event.payload()]);
+            let id = match known {
+                Some((id, _)) => {
+                    out.extend_from_slice(payload);
+                    *id
+                }
+                None => {
+                    *self.recovered.unknown.entry(event.id).or_default() += 1;
+                    put_unknown(&mut out, &event, payload);
+                    let length = (out.len() - start) as u16; // `put_unknown` sees to it that it fits
+                    out[start + 6..start + 8].copy_from_slice(&length.to_le_bytes());
+                    self.unknown
+                }
+            };
+            let id_at = start + event.id_at() - event.at;
+            out[id_at..id_at + 2].copy_from_slice(&id.to_le_bytes());
+            self.recovered.events += 1;
+        }
+        out
+    }
+}
+
+/// The payload of a `?`, as [`unknown_class`] describes it, of at most as many bytes as leave the event's length in 16 bits.
+fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
+    let rest = usize::from(u16::MAX) - (event.payload() - event.at) - 4 - 1;
+    out.extend_from_slice(&event.id.to_le_bytes());
+    out.extend_from_slice(&(payload.len() as u16).to_le_bytes()); // part of an event, whose length has 16 bits
+    for byte in payload.iter().take(rest / 2) {
+        out.extend([byte >> 4, byte & 15].map(|digit| b"0123456789abcdef"[usize::from(digit)]));
+    }
+    out.push(0);
+}
+
+/// The description of the class `?`.
+fn unknown_class() -> Vec<u8> {
+    let field = |name, shape, scalar| Field {
+        name,
+        shape,
+        scalar,
+        length: 0,
+        base: Base::Decimal,
+        unit: "",
+        labels: &[],
+    };
+    let class = Class {
+        name: "?",
+        level: Level::Info,
+        description: "an event of a class that the program did not know",
+        print: "",
+        file: "",
+        line: 0,
+        fields: &[
+            field("id", Shape::One, Scalar::U16),
+            field("length", Shape::One, Scalar::U16),
+            field("bytes", Shape::Text, Scalar::U8),
+        ],
+    };
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let encoded = ClassesWriter::new(&mut buffer).and_then(|mut writer| {
+        writer.push(&class)?;
+        let description = decode_classes(writer.finish())?.next();
+        description.unwrap_or(Ok(&[])).map(<[u8]>::to_vec)
+    });
+    encoded.unwrap_or_default()
+}
+
+/// The clock of a region's stamps. One whose recorder has not said how fast it runs shows its cycles as nanoseconds.
+fn clock_class(region: &Region<'_>) -> ClockClass {
+    const NANOSECONDS: u64 = 1_000_000_000;
+    let name = match region.clock() {
+        Clock::Tsc => "tsc",
+        Clock::Monotonic => "monotonic",
+    };
+    let mut class = ClockClass::new(name, region.real_time().map_or(NANOSECONDS, |time| time.frequency));
+    if let Some(time) = region.real_time() {
+        (class.offset_seconds, class.offset_cycles) = (time.offset_seconds, time.offset_cycles);
+        class.absolute = true;
+    }
+    class
+}
