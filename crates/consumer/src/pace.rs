@@ -96,6 +96,7 @@ mod tests {
         }
         assert_eq!(looks, 19);
         assert!(now.duration_since(begin) < Duration::from_millis(250));
+        now += LONGEST_INTERVAL;
         pace.looked(now, now, &Found::default());
         assert_eq!(pace.interval, LONGEST_INTERVAL);
     }
