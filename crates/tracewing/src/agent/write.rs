@@ -7,8 +7,8 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Loss, Protocol};
-use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{Segment, publish, thread};
 
 use super::attach::{Joined, RSEQ_OFFSET, Visit, end, joined, process_key};

@@ -1,0 +1,54 @@
+//! `tracewing snapshot`: has a running flight recorder write what its buffers hold.
+
+use crate::output::shown;
+use clap::ValueEnum;
+use std::io::Write;
+use std::process::ExitCode;
+use tracewing_session::running::Running;
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing snapshot
+      of the flight recorder that is running, if it is the only one
+  tracewing snapshot server
+      of the one that records the command `server`
+  tracewing list -n 20 \"$(tracewing snapshot)\"
+      and shows its first events
+
+A flight recorder is started with `tracewing record --flight-recorder -- CMD`. It goes on recording; the next snapshot \
+has again what its buffers still hold of this one.";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The flight recorder: its process id, its command's process id, or its command's name [default: the only one]
+    #[arg(value_name = "PID|NAME")]
+    recorder: Option<String>,
+
+    /// How to print the snapshot's folder
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    /// The folder on one line
+    #[default]
+    Text,
+    /// One JSON object on one line
+    Json,
+}
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let recorder = Running::choose(Running::all(), args.recorder.as_deref())?;
+    let folder = recorder.snapshot()?;
+    let mut out = std::io::stdout().lock();
+    match args.format {
+        Format::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
+        Format::Json => {
+            let line = serde_json::json!({ "folder": folder, "recorder": recorder.pid, "command": recorder.command });
+            writeln!(out, "{line}")?;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
