@@ -156,12 +156,9 @@ pub struct CpuControl {
     /// Events lost, cumulative, never reset; a counter per [`Loss`].
     pub lost: [AtomicU64; Loss::COUNT],
     _pad2: [u64; 8 - Loss::COUNT],
-    /// `Smp`, `Local`: bytes of events in all sub-buffers that were closed.
-    pub written: AtomicU64,
-    _pad3: [u64; 7],
     /// The sub-buffer table; the first N entries are used.
     pub table: [TableEntry; MAX_SUB_BUFFERS],
-    _pad4: [u64; (CONTROL - 256 - 32 * MAX_SUB_BUFFERS) / 8],
+    _pad3: [u64; (CONTROL - 192 - 32 * MAX_SUB_BUFFERS) / 8],
 }
 
 /// One slot of the ring: an entry of the sub-buffer table.
@@ -200,10 +197,8 @@ mod modelled {
                 _pad1: [0; 7],
                 lost: core::array::from_fn(|_| zero()),
                 _pad2: [0; 8 - Loss::COUNT],
-                written: zero(),
-                _pad3: [0; 7],
                 table: core::array::from_fn(|_| entry()),
-                _pad4: [0; (CONTROL - 256 - 32 * MAX_SUB_BUFFERS) / 8],
+                _pad3: [0; (CONTROL - 192 - 32 * MAX_SUB_BUFFERS) / 8],
             }
         }
     }
@@ -300,8 +295,7 @@ const _: () = {
     assert!(offset_of!(CpuControl, head) == 0);
     assert!(offset_of!(CpuControl, consumed) == 64);
     assert!(offset_of!(CpuControl, lost) == 128);
-    assert!(offset_of!(CpuControl, written) == 192);
-    assert!(offset_of!(CpuControl, table) == 256);
+    assert!(offset_of!(CpuControl, table) == 192);
     assert!(size_of::<TableEntry>() == 32);
     assert!(size_of::<SubBufferHeader>() == SUB_BUFFER_HEADER);
     assert!(offset_of!(SubBufferHeader, begin) == 0);

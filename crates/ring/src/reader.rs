@@ -323,8 +323,11 @@ impl Reader {
         }
     }
 
-    /// Moves the reader to the next sub-buffer.
+    /// Moves the reader to the next sub-buffer. In discard mode nobody takes this one's size for that of a later lap.
     fn step(&mut self) {
+        if self.cpu.geometry().mode() == Mode::Discard {
+            self.cpu.header(self.cpu.geometry().entry(self.sequence)).used.store(0, Relaxed);
+        }
         self.sequence = self.cpu.geometry().later(self.sequence, 1);
         (self.at, self.is_entered) = (0, false);
     }

@@ -75,12 +75,11 @@ fn reserve_in_next<A: Access>(
     body: usize,
 ) -> Result<Option<Place>, Loss> {
     let geometry = buffer.geometry();
-    let (sequence, at) = (geometry.sequence(head), geometry.at(head));
-    let next = if at == 0 { sequence } else { geometry.later(sequence, 1) };
-    let physical = match claim(buffer, next) {
-        Claim::Granted(physical) => physical,
-        Claim::Full => return Err(Loss::Full),
-        Claim::Stale => return Ok(None),
+    let at = geometry.at(head);
+    let (next, physical) = match claim_next(buffer, head) {
+        (next, Claim::Granted(physical)) => (next, physical),
+        (_, Claim::Full) => return Err(Loss::Full),
+        (_, Claim::Stale) => return Ok(None),
     };
     let length = body + HEADER;
     let new_head = geometry.position(next, physical, SUB_BUFFER_HEADER + length);
@@ -88,10 +87,8 @@ fn reserve_in_next<A: Access>(
         return Ok(None);
     }
     fence(Release); // as in `try_reserve_slot`
-    if at != 0 {
-        switch_old_sub_buffer::<A>(buffer, sequence, geometry.physical(head), at, stamp);
-    }
-    switch_new_sub_buffer::<A>(buffer, next, physical, stamp);
+    let before = if at == 0 { 0 } else { switch_old_sub_buffer::<A>(buffer, head, stamp) };
+    switch_new_sub_buffer::<A>(buffer, next, physical, stamp, before);
     Ok(Some(Place { sequence: next, physical, at: SUB_BUFFER_HEADER, length, stamp, is_extended: false }))
 }
 
@@ -108,28 +105,33 @@ pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> boo
     let geometry = buffer.geometry();
     let head = buffer.control().head.load(Acquire); // as in `try_reserve_slot`
     let stamp = now_ordered(region.clock());
-    let (sequence, at) = (geometry.sequence(head), geometry.at(head));
-    if at <= SUB_BUFFER_HEADER {
+    if geometry.at(head) <= SUB_BUFFER_HEADER {
         return false;
     }
-    let next = geometry.later(sequence, 1);
-    let Claim::Granted(physical) = claim(&buffer, next) else { return false };
+    let (next, Claim::Granted(physical)) = claim_next(&buffer, head) else { return false };
     let new_head = geometry.position(next, physical, SUB_BUFFER_HEADER);
     if !A::replace(&buffer.control().head, head, new_head) {
         return false;
     }
     fence(Release); // as in `try_reserve_slot`
-    switch_old_sub_buffer::<A>(&buffer, sequence, geometry.physical(head), at, stamp);
-    switch_new_sub_buffer::<A>(&buffer, next, physical, stamp);
+    let before = switch_old_sub_buffer::<A>(&buffer, head, stamp);
+    switch_new_sub_buffer::<A>(&buffer, next, physical, stamp, before);
     true
 }
 
-/// PUSHREADER, and Equation 3 before it.
-fn claim(buffer: &Cpu, next: u64) -> Claim {
-    if buffer.geometry().mode() == Mode::Overwrite && !is_fully_committed(buffer, next) {
-        return Claim::Full;
+/// The sub-buffer behind that of `head`, and PUSHREADER for it. Full also means that a writer is in the way: one that has not
+/// committed what it reserved there a lap ago, or one that has reserved the current sub-buffer and not opened it.
+fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
+    let geometry = buffer.geometry();
+    let sequence = geometry.sequence(head);
+    if geometry.at(head) == 0 {
+        return (sequence, buffer.claim(sequence));
     }
-    buffer.claim(next)
+    let next = geometry.later(sequence, 1);
+    // Acquire, with `switch_new_sub_buffer`: what the header says is there.
+    let is_opened = buffer.header(geometry.physical(head)).sequence.load(Acquire) == sequence + 1;
+    let is_free = geometry.mode() == Mode::Discard || is_fully_committed(buffer, next);
+    (next, if is_opened && is_free { buffer.claim(next) } else { Claim::Full })
 }
 
 /// Fully Committed (Equation 3): nobody is still writing to what the slot of `next` held in the last lap.
@@ -141,25 +143,25 @@ fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
     committed <= buffer.geometry().sub_buffer_bytes() as u64
 }
 
-/// SWITCHOLDSUBBUF: ends a sub-buffer at offset `at` and commits its unused rest.
-fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, at: usize, stamp: u64) {
-    let bytes = buffer.geometry().sub_buffer_bytes();
-    let header = buffer.header(physical);
+/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives the bytes of events up to there.
+fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> u64 {
+    let geometry = buffer.geometry();
+    let (bytes, at) = (geometry.sub_buffer_bytes(), geometry.at(head));
+    let header = buffer.header(geometry.physical(head));
     header.end.store(stamp, Relaxed);
     header.used.store(at as u64, Relaxed);
-    A::add(&buffer.control().written, (at - SUB_BUFFER_HEADER) as u64);
-    commit_slot::<A>(buffer, sequence, bytes - at, bytes); // its release publishes the two
+    let before = header.before.load(Relaxed).wrapping_add((at - SUB_BUFFER_HEADER) as u64);
+    commit_slot::<A>(buffer, geometry.sequence(head), bytes - at, bytes); // its release publishes the two
+    before
 }
 
-/// SWITCHNEWSUBBUF: writes a new sub-buffer's header and commits it. What was written before it is as far as the writers of
-/// earlier sub-buffers have come: they may be interrupted in between, and then add theirs later.
-fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, stamp: u64) {
+/// SWITCHNEWSUBBUF: writes a new sub-buffer's header and commits it.
+fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize, stamp: u64, before: u64) {
     let header = buffer.header(physical);
     header.begin.store(stamp, Relaxed);
-    header.used.store(0, Relaxed); // until it is closed
     header.lost.store(buffer.lost_total(), Relaxed);
-    header.before.store(buffer.control().written.load(Relaxed), Relaxed);
-    // Release, with the acquire loads in `try_reserve_slot` and the reader: the others are there.
+    header.before.store(before, Relaxed);
+    // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are there.
     header.sequence.store(sequence + 1, Release);
     commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER, SUB_BUFFER_HEADER);
 }

@@ -8,12 +8,12 @@ use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER, SubBufferHeader};
 #[cfg(not(loom))]
 use super::Destination;
 use super::Opened;
-use crate::region::Claim;
-use crate::sync::AtomicU64;
-use crate::sync::Ordering::*;
 use crate::Cpu;
 #[cfg(not(loom))]
 use crate::Region;
+use crate::region::Claim;
+use crate::sync::AtomicU64;
+use crate::sync::Ordering::*;
 
 /// Inputs that the sequence reads from memory, for want of registers.
 #[repr(C)]

@@ -170,8 +170,10 @@ impl Reader {
                 return Ok(Some(Ok(chunk)));
             }
         }
-        // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
-        let is_rest_empty = is_opened && (self.at >= reserved || is_full && used == self.at as u64);
+        // The space behind the last event of a sub-buffer that was closed but not committed holds no event. In overwrite
+        // mode the size may be an earlier lap's.
+        let is_closed = is_full && geometry.mode() == Mode::Discard && used == self.at as u64;
+        let is_rest_empty = is_opened && (self.at >= reserved || is_closed);
         let bytes = reserved.saturating_sub(self.at) as u64;
         self.step();
         self.publish_position();

@@ -216,7 +216,8 @@ impl Cpu {
     pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             // SAFETY: inside the CPU's data, and aligned, being a byte.
-            unsafe { core::sync::atomic::AtomicU8::from_ptr(self.data(physical, at + i)) }.store(*byte, Release);
+            unsafe { core::sync::atomic::AtomicU8::from_ptr(self.data(physical, at + i)) }
+                .store(*byte, Release);
         }
     }
 

@@ -3,12 +3,10 @@
 use std::sync::Arc;
 use std::vec::Vec;
 
-use tracewing_abi::region::{
-    Clock, CpuControl, Geometry, Protocol, SUB_BUFFER_HEADER, SubBufferHeader,
-};
+use tracewing_abi::region::{Clock, CpuControl, Geometry, Protocol, SUB_BUFFER_HEADER, SubBufferHeader};
 
-use crate::sync::Ordering::{self, *};
 use crate::sync::AtomicU32;
+use crate::sync::Ordering::{self, *};
 
 /// Bytes of a cell: what stores of events are made of.
 const CELL: usize = 4;

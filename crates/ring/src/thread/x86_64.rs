@@ -9,6 +9,7 @@
 //! one process, each with a block of its own.
 
 use core::arch::{asm, global_asm};
+#[cfg(not(loom))]
 use core::mem::offset_of;
 
 use super::Mark;

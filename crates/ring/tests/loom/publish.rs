@@ -117,13 +117,13 @@ fn overwrite_below_the_wrap() {
 /// A snapshot while a writer goes on, and another at the end: each is a stretch without gaps up to the newest event.
 #[test]
 fn snapshots() {
-    check(3, || {
+    check(2, || {
         let world = World::new(true, 1, 0);
         let writer = world.clone();
         emit_all(&world, 1, 3);
         let writer = thread::spawn(move || emit_all(&writer, 2, 4));
         let mut reader = support::reader(&world.region, 0);
-        let mut snapshot = |reader: &mut Reader| {
+        let snapshot = |reader: &mut Reader| {
             let mut check = Check::default();
             reader.rewind();
             while let Some(chunk) = reader.next(true).unwrap() {
@@ -164,7 +164,8 @@ fn migration_and_death() {
                 readers.iter_mut().for_each(|(reader, check)| check.one(reader, true));
                 let written = moving.join().unwrap() as u64 + other.join().unwrap();
                 readers.iter_mut().for_each(|(reader, check)| check.drain(reader));
-                let seen: u64 = readers.iter().map(|(_, check)| check.events + check.overwritten_events()).sum();
+                let seen: u64 =
+                    readers.iter().map(|(_, check)| check.events + check.overwritten_events()).sum();
                 assert_eq!(seen, written);
             });
         }

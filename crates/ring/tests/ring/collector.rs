@@ -1,27 +1,49 @@
 //! Reads a region and checks what must hold whatever the writers did: whole events, stamps in order on each CPU, each
-//! writer's events in order on each CPU, nothing twice.
+//! writer's events in order on each CPU, nothing twice, and a gap only where the reader says so.
 
 use std::collections::HashMap;
 
-use tracewing_abi::region::SUB_BUFFER_HEADER;
-use tracewing_ring::{Chunk, Reader, Region};
+use tracewing_abi::region::{Mode, SUB_BUFFER_HEADER};
+use tracewing_ring::{Chunk, Overwritten, Reader, Region};
 
-use crate::events::{Event, decode};
+use crate::events::{Event, PINNED, decode};
 
 /// All readers of a region.
 pub struct Collector {
     region: Region,
     cpus: Vec<Cpu>,
     seen: HashMap<u32, Vec<u64>>,
+    gaps: Vec<Gap>,
+    restarts: u64,
     /// Events read.
     pub read: u64,
+}
+
+/// Events of a writer that stays on one CPU, missing there though nothing was overwritten.
+#[derive(Debug, Clone, Copy)]
+pub struct Gap {
+    /// The writer.
+    pub writer: u32,
+    /// The first one's number.
+    pub from: u32,
+    /// The number behind the last one.
+    pub to: u32,
 }
 
 struct Cpu {
     reader: Reader,
     stamp: u64,
     lost: u64,
-    last: HashMap<u32, u32>,
+    overwritten: Overwritten,
+    /// What readers before this one found overwritten.
+    before: Overwritten,
+    last: HashMap<u32, Last>,
+}
+
+/// The last event of a writer on a CPU, and how many sub-buffers had been overwritten then.
+struct Last {
+    counter: u32,
+    overwritten: u64,
 }
 
 impl Collector {
@@ -32,10 +54,17 @@ impl Collector {
             reader: unsafe { region.reader(cpu) },
             stamp: 0,
             lost: 0,
+            overwritten: Overwritten::default(),
+            before: Overwritten::default(),
             last: HashMap::new(),
         };
         let cpus = (0..region.geometry().cpus()).map(cpu).collect();
-        Self { region, cpus, seen: HashMap::new(), read: 0 }
+        Self { region, cpus, seen: HashMap::new(), gaps: Vec::new(), restarts: 0, read: 0 }
+    }
+
+    /// What a full buffer of the region loses.
+    pub fn mode(&self) -> Mode {
+        self.region.geometry().mode()
     }
 
     /// Reads what there is; gives the events in the order of CPUs.
@@ -52,20 +81,42 @@ impl Collector {
         events
     }
 
-    /// What a dead process left in a `Smp` buffer, and how many stretches were unfinished.
-    pub fn finalise(&mut self, cpu: usize) -> (Vec<Event>, usize) {
-        let (mut events, mut unfinished) = (Vec::new(), 0);
+    /// What a dead process left in a `Smp` or `Local` buffer, and the bytes of each stretch that was unfinished.
+    pub fn finalise(&mut self, cpu: usize) -> (Vec<Event>, Vec<u64>) {
+        let (mut events, mut unfinished) = (Vec::new(), Vec::new());
         while let Some(found) = self.cpus[cpu].reader.finalise().expect("undamaged") {
             match found {
                 Ok(chunk) => events.extend(self.take(cpu, chunk)),
                 Err(rest) => {
                     assert!(rest.bytes > 0);
                     assert!(rest.after >= self.cpus[cpu].stamp);
-                    unfinished += 1;
+                    unfinished.push(rest.bytes);
                 }
             }
         }
         (events, unfinished)
+    }
+
+    /// Replaces a CPU's reader by a new one, as a consumer does that died and was started again.
+    pub fn restart(&mut self, cpu: usize) {
+        let cpu_of_region = &mut self.cpus[cpu];
+        // The new one begins behind the last chunk that was released.
+        let overwritten = std::mem::take(&mut cpu_of_region.overwritten);
+        cpu_of_region.before.sub_buffers += overwritten.sub_buffers;
+        cpu_of_region.before.bytes += overwritten.bytes;
+        // The new one does not know what the old one knew of sub-buffers before its own.
+        cpu_of_region.lost = 0;
+        for last in cpu_of_region.last.values_mut() {
+            last.overwritten = 0;
+        }
+        // SAFETY: the earlier reader is not used any more.
+        cpu_of_region.reader = unsafe { self.region.reader(cpu) };
+        self.restarts += 1;
+    }
+
+    /// How often a reader was replaced.
+    pub fn restarts(&self) -> u64 {
+        self.restarts
     }
 
     /// Whether no event is left: nothing but headers of sub-buffers that somebody opened and then, migrated or killed,
@@ -79,6 +130,22 @@ impl Collector {
         (0..self.cpus.len()).map(|cpu| self.region.cpu(cpu).lost_total()).sum()
     }
 
+    /// What was overwritten unread, of all CPUs.
+    pub fn overwritten(&self) -> Overwritten {
+        let mut sum = Overwritten::default();
+        for cpu in &self.cpus {
+            let now = cpu.reader.overwritten();
+            sum.sub_buffers += cpu.before.sub_buffers + now.sub_buffers;
+            sum.bytes += cpu.before.bytes + now.bytes;
+        }
+        sum
+    }
+
+    /// Where events of [`PINNED`] writers are missing.
+    pub fn gaps(&self) -> impl Iterator<Item = Gap> {
+        self.gaps.iter().copied()
+    }
+
     /// Whether this event has been read.
     pub fn has(&self, writer: u32, counter: u32) -> bool {
         let words = self.seen.get(&writer).map_or(&[][..], Vec::as_slice);
@@ -89,11 +156,20 @@ impl Collector {
         let cpu = &mut self.cpus[index];
         assert!(chunk.begin >= cpu.stamp, "a chunk begins before the end of the one before");
         assert!(chunk.lost >= cpu.lost && chunk.lost <= self.region.cpu(index).lost_total());
-        (cpu.stamp, cpu.lost) = (chunk.end, chunk.lost);
+        let (before, after) = (cpu.overwritten, chunk.overwritten);
+        assert!(after.sub_buffers >= before.sub_buffers && after.bytes >= before.bytes, "{after:?}");
+        (cpu.stamp, cpu.lost, cpu.overwritten) = (chunk.end, chunk.lost, after);
         let events = decode(&chunk);
         for event in &events {
-            let last = cpu.last.insert(event.writer, event.counter);
-            assert!(last.is_none_or(|last| last < event.counter), "{last:?} before {event:?}");
+            let last = Last { counter: event.counter, overwritten: after.sub_buffers };
+            let (expected, is_explained) = match cpu.last.insert(event.writer, last) {
+                Some(last) => (last.counter + 1, last.overwritten < after.sub_buffers),
+                None => (0, after.sub_buffers + cpu.before.sub_buffers > 0),
+            };
+            assert!(expected <= event.counter, "{expected} was to come before {event:?}");
+            if expected < event.counter && event.writer & PINNED != 0 && !is_explained {
+                self.gaps.push(Gap { writer: event.writer, from: expected, to: event.counter });
+            }
             let words = self.seen.entry(event.writer).or_default();
             let (word, bit) = (event.counter as usize / 64, event.counter % 64);
             words.resize(words.len().max(word + 1), 0);

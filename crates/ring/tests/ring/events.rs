@@ -10,6 +10,45 @@ pub const SMALLEST: usize = 8;
 /// Largest payload that tests write.
 pub const LARGEST: usize = 4096;
 
+/// Largest payload of a [`Plan`]: the largest that suits every geometry.
+pub const MOST_PLANNED: usize = 106;
+
+/// Writers with this bit write large events only: two to a sub-buffer of 256 bytes.
+pub const LARGE: u32 = 1 << 30;
+/// Writers with this bit stay with one buffer.
+pub const PINNED: u32 = 1 << 29;
+
+/// What an event is to look like; follows from writer and counter.
+pub struct Plan {
+    /// Class id.
+    pub id: u16,
+    /// Bytes of payload.
+    pub len: usize,
+    /// For whatever else there is to decide.
+    pub random: Random,
+}
+
+/// The plan for number `counter` of `writer`.
+pub fn plan(writer: u32, counter: u32) -> Plan {
+    let mut random = Random(u64::from(counter) * 7 + u64::from(writer));
+    let is_large = writer & LARGE != 0;
+    let id = if is_large { 4 + random.below(5) } else { 1 + random.below(8) };
+    let smallest = if is_large { 80 } else { SMALLEST };
+    let len = match id {
+        1 => 8,
+        2 => 16,
+        3 => 31,
+        4 => 100,
+        _ => smallest + random.below(MOST_PLANNED + 1 - smallest),
+    };
+    Plan { id: id as u16, len, random }
+}
+
+/// Bytes of an event of the compact form.
+pub fn compact(payload: usize) -> usize {
+    HEADER + CONTEXT + payload
+}
+
 /// The `LEN` bytes that `writer` writes as number `counter`.
 pub fn payload<const LEN: usize>(writer: u32, counter: u32) -> [u8; LEN] {
     let mut bytes = [0; LEN];

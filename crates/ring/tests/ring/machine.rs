@@ -1,31 +1,49 @@
-//! Shared memory, CPUs and random numbers for the tests.
+//! Shared memory, CPUs, children and random numbers for the tests.
 
+use std::ops::Deref;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, Ordering::*};
 
+use rustix::mm::{MapFlags, ProtFlags, mmap, mmap_anonymous, munmap};
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::Region;
 
-/// A region in a new memfd, mapped shared, so that forked children write to the same one. Stays mapped.
-pub fn region(geometry: Geometry, protocol: Protocol, clock: Clock) -> Region {
-    region_from(geometry, protocol, clock, 0)
+/// A region in a new memfd, mapped shared, so that forked children write to the same one.
+pub struct Mapped {
+    /// The region, valid while this lives.
+    pub region: Region,
 }
 
-/// As [`region`], the first sub-buffers having number `origin`.
-pub fn region_from(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Region {
-    use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
-    use rustix::mm::{MapFlags, ProtFlags, mmap};
-    let memory = memfd_create("ring-test", MemfdFlags::CLOEXEC).unwrap();
-    ftruncate(&memory, geometry.size() as u64).unwrap();
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping wherever the kernel likes.
-    let base =
-        unsafe { mmap(std::ptr::null_mut(), geometry.size(), protection, MapFlags::SHARED, &memory, 0) };
-    // SAFETY: new zeroed memory of the region's size, used by nobody, and never unmapped.
-    unsafe {
+impl Mapped {
+    /// Its buffers' first sub-buffers have number `origin`.
+    pub fn new(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Self {
+        use rustix::fs::{MemfdFlags, ftruncate, memfd_create};
+        let memory = memfd_create("ring-test", MemfdFlags::CLOEXEC).unwrap();
+        ftruncate(&memory, geometry.size() as u64).unwrap();
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping wherever the kernel likes.
+        let base =
+            unsafe { mmap(std::ptr::null_mut(), geometry.size(), protection, MapFlags::SHARED, &memory, 0) };
         let base = NonNull::new(base.unwrap().cast()).unwrap();
-        Region::create(base, geometry, protocol, clock, [7; 16], origin)
+        // SAFETY: new zeroed memory of the region's size, used by nobody, and mapped while the handle is used.
+        let region = unsafe { Region::create(base, geometry, protocol, clock, [7; 16], origin) };
+        Self { region }
     }
+}
+
+impl Drop for Mapped {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `new`; its users borrow from `self` or end before it.
+        let _ = unsafe { munmap(self.region.base().as_ptr().cast(), self.region.geometry().size()) };
+    }
+}
+
+/// As [`Mapped::new`] from number 0; stays mapped.
+pub fn region(geometry: Geometry, protocol: Protocol, clock: Clock) -> Region {
+    let mapped = Mapped::new(geometry, protocol, clock, 0);
+    let region = mapped.region;
+    std::mem::forget(mapped);
+    region
 }
 
 /// CPUs that the machine may have.
@@ -40,33 +58,73 @@ pub fn usable_cpus() -> Vec<usize> {
     (0..possible_cpus()).filter(|cpu| set.is_set(*cpu)).collect()
 }
 
+/// The calling thread's CPU at the moment.
+pub fn current_cpu() -> usize {
+    // SAFETY: asks for a number.
+    unsafe { libc::sched_getcpu() as usize }
+}
+
 /// Binds the calling thread to some CPUs. No allocation: children call it.
 pub fn run_on(cpus: &[usize]) {
+    push(None, cpus).unwrap();
+}
+
+/// Binds a thread to some CPUs; the calling one for `None`. Fails where the thread has ended.
+pub fn push(thread: Option<rustix::thread::Pid>, cpus: &[usize]) -> rustix::io::Result<()> {
     let mut set = rustix::thread::CpuSet::new();
     for cpu in cpus {
         set.set(*cpu);
     }
-    rustix::thread::sched_setaffinity(None, &set).unwrap();
+    rustix::thread::sched_setaffinity(thread, &set)
 }
 
-/// Shared anonymous memory for counters that outlive a killed child. Stays mapped.
-pub fn shared<T: Default>() -> &'static T {
-    use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
-    let protection = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, large and aligned enough for `T` (a page's alignment), written before it is referred to.
-    unsafe {
+/// Shared anonymous memory for what outlives a killed child.
+pub struct Shared<T>(NonNull<T>);
+
+// SAFETY: gives references to `T` only.
+unsafe impl<T: Sync> Sync for Shared<T> {}
+// SAFETY: owns a mapping, which no thread has a tie to.
+unsafe impl<T: Send> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// All zero.
+    ///
+    /// # Safety
+    /// Zero bytes are a valid `T`.
+    pub unsafe fn zeroed() -> Self {
+        let protection = ProtFlags::READ | ProtFlags::WRITE;
+        // SAFETY: a new mapping, large and aligned enough for `T` (a page's alignment).
         let base =
-            mmap_anonymous(std::ptr::null_mut(), size_of::<T>(), protection, MapFlags::SHARED).unwrap();
-        base.cast::<T>().write(T::default());
-        &*base.cast::<T>()
+            unsafe { mmap_anonymous(std::ptr::null_mut(), size_of::<T>(), protection, MapFlags::SHARED) };
+        Self(NonNull::new(base.unwrap().cast()).unwrap())
     }
 }
 
-/// Runs `run` in a child and gives the child's id. `run` must do only what a signal handler may.
+impl<T> Deref for Shared<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: the mapping is valid while `self` lives, and holds a `T` (obligation of `zeroed`).
+        unsafe { self.0.as_ref() }
+    }
+}
+
+impl<T> Drop for Shared<T> {
+    fn drop(&mut self) {
+        // SAFETY: the mapping made in `zeroed`.
+        let _ = unsafe { munmap(self.0.as_ptr().cast(), size_of::<T>()) };
+    }
+}
+
+/// Runs `run` in a child and gives the child's id. What `run` does must work in a copy of a process of several threads:
+/// no locks but the C library's own.
 pub fn fork(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child calls nothing but `run` and `_exit`.
     match unsafe { libc::fork() } {
         0 => {
+            // A parent that fails, or is killed, takes its children with it.
+            // SAFETY: concerns only this process.
+            unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
             // A panic must not unwind into the harness, of which the child has a copy.
             let code = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run)).unwrap_or(101);
             // SAFETY: ends the child.
@@ -88,11 +146,17 @@ pub fn wait(pid: i32) -> i32 {
     status
 }
 
+/// Sends a child a signal.
+pub fn signal(pid: i32, signal: i32) {
+    // SAFETY: `pid` is an unreaped child of the caller.
+    unsafe { libc::kill(pid, signal) };
+}
+
 /// Kills a child for good, and waits for it.
 pub fn kill(pid: i32) {
-    // SAFETY: `pid` is an unreaped child of the caller.
-    unsafe { libc::kill(pid, libc::SIGKILL) };
-    assert!(libc::WIFSIGNALED(wait(pid)));
+    signal(pid, libc::SIGKILL);
+    let status = wait(pid);
+    assert!(libc::WIFSIGNALED(status), "ended before it was killed: {status:#x}");
 }
 
 /// Numbers that look random, the same in every run (SplitMix64).
@@ -111,6 +175,11 @@ impl Random {
     /// The next one below `bound`.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
+    }
+
+    /// Whether one in `bound` times.
+    pub fn one_in(&mut self, bound: usize) -> bool {
+        self.below(bound) == 0
     }
 }
 

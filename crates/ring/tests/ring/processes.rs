@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU32, Ordering::*};
 
 use crate::collector::Collector;
-use crate::machine::{self, Random};
+use crate::machine::{self, Random, Shared};
 use crate::publisher::Publisher;
 
 /// What a child says of itself: events begun, and events ended.
@@ -27,7 +27,8 @@ fn emit_until(publisher: &Publisher, writer: u32, count: u32, progress: &Progres
 fn processes_share_a_region() {
     let Some(publisher) = Publisher::new(4, 1024) else { return };
     let mut collector = Collector::new(publisher.region);
-    let progress: &[Progress; 4] = machine::shared();
+    // SAFETY: atomics, for which zero will do.
+    let progress: Shared<[Progress; 4]> = unsafe { Shared::zeroed() };
     const EACH: u32 = 20_000;
     let mut children: Vec<i32> =
         (0..4).map(|i| machine::fork(|| emit_until(&publisher, i as u32 + 1, EACH, &progress[i]))).collect();
@@ -48,7 +49,8 @@ fn killed_writers_leave_nothing_garbled() {
     let mut random = Random(11);
     let (mut at_least, mut at_most) = (0, 0);
     for round in 0..ROUNDS {
-        let progress: &[Progress; 2] = machine::shared();
+        // SAFETY: atomics, for which zero will do.
+        let progress: Shared<[Progress; 2]> = unsafe { Shared::zeroed() };
         let children: Vec<i32> = (0..2)
             .map(|i| {
                 let writer = 1 + 2 * round + i;
@@ -62,7 +64,7 @@ fn killed_writers_leave_nothing_garbled() {
         children.into_iter().for_each(machine::kill);
         collector.drain(true);
         assert!(collector.is_drained(), "what a dead process leaves can be read at once");
-        for child in progress {
+        for child in &*progress {
             at_least += u64::from(child.ended.load(Relaxed));
             at_most += u64::from(child.begun.load(Relaxed));
         }

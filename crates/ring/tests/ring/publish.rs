@@ -89,11 +89,9 @@ fn a_thread_that_migrates_while_it_emits() {
                     break;
                 }
                 for id in ids {
-                    let mut set = rustix::thread::CpuSet::new();
-                    set.set(cpus[round % cpus.len()]);
                     if let Some(id) = rustix::thread::Pid::from_raw(id.load(Relaxed) as i32) {
                         // The thread may have ended meanwhile.
-                        let _ = rustix::thread::sched_setaffinity(Some(id), &set);
+                        let _ = machine::push(Some(id), &[cpus[round % cpus.len()]]);
                     }
                 }
             }

@@ -7,11 +7,9 @@ use tracewing_abi::region::{Clock, Geometry, Loss, Protocol};
 use tracewing_ring::publish::{self, Destination, Opened, Outcome};
 use tracewing_ring::{Attachment, Region, Segment, thread};
 
-use crate::events::{self, fill, payload};
-use crate::machine::{self, Random};
+use crate::events::{self, Plan, fill, payload, plan};
+use crate::machine;
 
-/// The id that [`Publisher::emit_any`] gives to a kind of event.
-pub const KINDS: u16 = 8;
 /// Attempts before an event is counted lost: the agent's number.
 const ATTEMPTS: u32 = 32;
 
@@ -27,12 +25,16 @@ pub struct Publisher {
 impl Publisher {
     /// A new region with a buffer for every CPU, attached. `None`, with a line on stderr, where there is no rseq.
     pub fn new(sub_buffers: usize, sub_buffer_bytes: usize) -> Option<Self> {
+        let geometry = Geometry::new(machine::possible_cpus(), sub_buffers, sub_buffer_bytes).unwrap();
+        Self::of(machine::region(geometry, Protocol::Publish, Clock::Tsc))
+    }
+
+    /// Attached to a region, which stays mapped while this is used.
+    pub fn of(region: Region) -> Option<Self> {
         let Some(rseq_offset) = thread::rseq_of_libc() else {
             eprintln!("skipped: the C library has registered no rseq");
             return None;
         };
-        let geometry = Geometry::new(machine::possible_cpus(), sub_buffers, sub_buffer_bytes).unwrap();
-        let region = machine::region(geometry, Protocol::Publish, Clock::Tsc);
         let attachment = Box::new(Attachment::new());
         let key = attachment.attach(&region, thread::unique_key());
         Some(Self { region, attachment, key, rseq_offset })
@@ -118,16 +120,14 @@ impl Publisher {
 
     /// Number `counter` of `writer`, in a form and size that follow from the counter and suit every geometry.
     pub fn emit_any(&self, writer: u32, counter: u32) -> Result<(), Loss> {
-        let mut random = Random(u64::from(counter) * 7 + u64::from(writer));
-        let id = 1 + random.below(usize::from(KINDS)) as u16;
+        let Plan { id, len, mut random } = plan(writer, counter);
         match id {
             1 => self.emit_fixed::<8, false>(id, &payload(writer, counter)),
             2 => self.emit_fixed::<16, false>(id, &payload(writer, counter)),
             3 => self.emit_fixed::<31, false>(id, &payload(writer, counter)),
             4 => self.emit_fixed::<100, true>(id, &payload(writer, counter)),
             _ => {
-                let mut bytes = [0; 107];
-                let len = events::SMALLEST + random.below(bytes.len() - events::SMALLEST);
+                let mut bytes = [0; events::MOST_PLANNED];
                 fill(&mut bytes[..len], writer, counter);
                 let (head, rest) = bytes[..len].split_at(random.below(len + 1));
                 let (middle, tail) = rest.split_at(random.below(rest.len() + 1));
@@ -137,9 +137,7 @@ impl Publisher {
     }
 
     fn count(&self, loss: Loss) -> Result<(), Loss> {
-        // SAFETY: asks for a number.
-        let cpu = unsafe { libc::sched_getcpu() } as usize;
-        self.region.cpu(cpu).count_loss(loss);
+        self.region.cpu(machine::current_cpu()).count_loss(loss);
         Err(loss)
     }
 }

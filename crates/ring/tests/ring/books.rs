@@ -1,0 +1,198 @@
+//! What writers say of themselves, in memory that outlives them; and the accounts that must balance in the end.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
+
+use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
+use tracewing_abi::region::Mode;
+
+use crate::collector::Collector;
+use crate::emitter::Emitter;
+use crate::events::{compact, plan};
+use crate::machine::Shared;
+
+/// Most writers in a run.
+pub const WRITERS: usize = 48;
+/// Most events of a writer.
+pub const EVENTS: u32 = 1 << 16;
+
+/// A writer's own account. Only the writer changes it.
+pub struct Book {
+    /// Its id, 0 while it is not used.
+    pub writer: AtomicU32,
+    begun: AtomicU32,
+    ended: AtomicU32,
+    lost: [AtomicU64; EVENTS as usize / 64],
+}
+
+/// The accounts of a run.
+pub struct Books(Shared<[Book; WRITERS]>);
+
+/// What a run, or many, came to.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Totals {
+    /// Events that writers tried to emit.
+    pub emitted: u64,
+    /// Events read.
+    pub read: u64,
+    /// Events that the buffers counted lost.
+    pub lost: u64,
+    /// Sub-buffers overwritten unread.
+    pub sub_buffers: u64,
+    /// Events in them.
+    pub overwritten: u64,
+    /// Stretches that dead processes left unfinished.
+    pub unfinished: u64,
+    /// Processes killed.
+    pub kills: u64,
+    /// Processes stopped for a while.
+    pub stops: u64,
+    /// Readers replaced by new ones.
+    pub restarts: u64,
+    /// Snapshots taken.
+    pub snapshots: u64,
+}
+
+impl Totals {
+    /// The columns of a table of totals.
+    pub fn columns(&self) -> [(&'static str, u64); 10] {
+        [
+            ("emitted", self.emitted),
+            ("read", self.read),
+            ("lost", self.lost),
+            ("overwritten", self.overwritten),
+            ("sub-buffers", self.sub_buffers),
+            ("unfinished", self.unfinished),
+            ("kills", self.kills),
+            ("stops", self.stops),
+            ("restarts", self.restarts),
+            ("snapshots", self.snapshots),
+        ]
+    }
+}
+
+impl std::ops::AddAssign for Totals {
+    fn add_assign(&mut self, other: Self) {
+        self.emitted += other.emitted;
+        self.read += other.read;
+        self.lost += other.lost;
+        self.sub_buffers += other.sub_buffers;
+        self.overwritten += other.overwritten;
+        self.unfinished += other.unfinished;
+        self.kills += other.kills;
+        self.stops += other.stops;
+        self.restarts += other.restarts;
+        self.snapshots += other.snapshots;
+    }
+}
+
+impl Book {
+    /// Emits the writer's next event, unless it has emitted [`EVENTS`].
+    pub fn emit(&self, emitter: &Emitter, buffer: usize) -> bool {
+        let counter = self.begun.load(Relaxed);
+        if counter == EVENTS {
+            return false;
+        }
+        self.begun.store(counter + 1, Relaxed);
+        if emitter.emit(self.writer.load(Relaxed), counter, buffer).is_err() {
+            self.lost[counter as usize / 64].fetch_or(1 << (counter % 64), Relaxed);
+        }
+        self.ended.store(counter + 1, Relaxed);
+        true
+    }
+
+    /// Events that the writer has been done with.
+    pub fn ended(&self) -> u32 {
+        self.ended.load(Relaxed)
+    }
+
+    /// Whether the writer was told that this event is lost.
+    pub fn is_lost(&self, counter: u32) -> bool {
+        self.lost[counter as usize / 64].load(Relaxed) >> (counter % 64) & 1 == 1
+    }
+}
+
+/// Events that nobody has read.
+#[derive(Debug, Default)]
+struct Unread {
+    events: u64,
+    /// Bytes, had they all the compact form.
+    bytes: u64,
+}
+
+impl Books {
+    /// Empty ones.
+    pub fn new() -> Self {
+        // SAFETY: atomics, for which zero will do.
+        Self(unsafe { Shared::zeroed() })
+    }
+
+    /// The account number `index`, from now on that of `writer`.
+    pub fn open(&self, index: usize, writer: u32) -> &Book {
+        self.0[index].writer.store(writer, Relaxed);
+        &self.0[index]
+    }
+
+    /// The accounts in use.
+    pub fn all(&self) -> impl Iterator<Item = &Book> {
+        self.0.iter().filter(|book| book.writer.load(Relaxed) != 0)
+    }
+
+    /// The account of a writer.
+    pub fn of(&self, writer: u32) -> Option<&Book> {
+        self.all().find(|book| book.writer.load(Relaxed) == writer)
+    }
+
+    /// Compares what writers say with what `has` says was read and with what the buffers counted. `killed`: how many
+    /// writers were killed, each of which may have been about to count a loss or to note one. Whoever is
+    /// killed in protocols `Smp` and `Local` hides events behind its own: `hidden` bytes at most.
+    ///
+    /// # Panics
+    /// The account does not balance.
+    pub fn balance(&self, collector: &Collector, killed: u64, hidden: u64) -> Totals {
+        let (mut emitted, mut told, mut unread) = (0, 0, Unread::default());
+        for book in self.all() {
+            let writer = book.writer.load(Relaxed);
+            let (begun, ended) = (book.begun.load(Relaxed), book.ended());
+            emitted += u64::from(begun);
+            for counter in 0..begun {
+                let (was_read, was_lost) = (collector.has(writer, counter), book.is_lost(counter));
+                assert!(!(was_read && was_lost), "event {counter} of writer {writer:#x} was read and lost");
+                told += u64::from(was_lost);
+                if !was_read && !was_lost && counter < ended {
+                    unread.events += 1;
+                    unread.bytes += compact(plan(writer, counter).len) as u64;
+                } else if counter >= ended {
+                    assert!(killed > 0, "writer {writer:#x} has not come to an end");
+                }
+            }
+        }
+        let lost = collector.lost();
+        assert!((told..=told + killed).contains(&lost), "{lost} counted lost, writers were told of {told}");
+        collector.gaps().for_each(|gap| {
+            let book = self.of(gap.writer).expect("who writes has an account");
+            let unexplained = (gap.from..gap.to).find(|counter| !book.is_lost(*counter));
+            assert!(unexplained.is_none() || hidden > 0, "neither read nor lost nor overwritten: {gap:?}");
+        });
+        let overwritten = collector.overwritten();
+        if collector.mode() == Mode::Discard {
+            assert!(unread.bytes <= hidden, "{unread:?} of {emitted} vanished, {hidden} bytes unfinished");
+        } else {
+            // Which of them had the extended form nobody knows.
+            let most = unread.bytes + unread.events * (EXTENDED_HEADER - HEADER) as u64;
+            let found = overwritten.bytes + hidden;
+            assert!(found >= unread.bytes, "{overwritten:?}, {hidden} hidden, but {unread:?}");
+            let is_exact = collector.restarts() == 0;
+            assert!(!is_exact || overwritten.bytes <= most, "{overwritten:?}, but {unread:?}");
+            assert!(unread.events <= hidden || overwritten.sub_buffers > 0);
+        }
+        Totals {
+            emitted,
+            read: collector.read,
+            lost,
+            sub_buffers: overwritten.sub_buffers,
+            overwritten: unread.events,
+            restarts: collector.restarts(),
+            ..Totals::default()
+        }
+    }
+}
