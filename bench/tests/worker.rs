@@ -48,7 +48,7 @@ fn every_variant_is_known() {
 
 #[test]
 fn threads_and_floods() {
-    let (answers, well) = answers("threads 1000 3 buffer-k42\nthreads 1000 2 rdtsc\nflood 1\n");
+    let (answers, well) = answers("threads 1000 3 buffer-k42\nthreads 1000 3 shared-mutex\nflood 1\n");
     assert!(well);
     let flood: Vec<u64> = answers[2].split(' ').map(|number| number.parse().expect("a number")).collect();
     assert!(flood[0] > 0 && flood[1] >= 1_000_000, "{answers:?}");

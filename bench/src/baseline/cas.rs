@@ -6,6 +6,7 @@ use crate::Scheme;
 use crate::event::{Event, LENGTH, now};
 use crate::geometry::Geometry;
 use crate::memory::{Bytes, Memory};
+use crate::padded::Padded;
 use core::marker::PhantomData;
 use core::sync::atomic::{AtomicU64, Ordering};
 
@@ -73,7 +74,7 @@ pub struct CasBuffer<O> {
     memory: Bytes,
     geometry: Geometry,
     write: AtomicU64,
-    commits: Box<[AtomicU64]>,
+    commits: Box<[Padded<AtomicU64>]>,
     operations: PhantomData<O>,
 }
 
@@ -84,7 +85,7 @@ impl<O: Operations> CasBuffer<O> {
             memory: Bytes::new(geometry),
             geometry,
             write: AtomicU64::new(0),
-            commits: (0..geometry.count()).map(|_| AtomicU64::new(0)).collect(),
+            commits: (0..geometry.count()).map(|_| Padded(AtomicU64::new(0))).collect(),
             operations: PhantomData,
         }
     }
@@ -111,17 +112,17 @@ impl<O: Operations> CasBuffer<O> {
         if at != old {
             // SAFETY: reserved; multiples of 4 that differ are 4 apart.
             unsafe { self.memory.fill(self.geometry.offset(old)) }
-            O::add(&self.commits[self.geometry.index(old)], at - old);
+            O::add(&self.commits[self.geometry.index(old)].0, at - old);
         }
         // SAFETY: reserved.
         unsafe { self.memory.put(self.geometry.offset(at), Event::at(stamp, tid, values)) }
-        O::add(&self.commits[self.geometry.index(at)], LENGTH as u64);
+        O::add(&self.commits[self.geometry.index(at)].0, LENGTH as u64);
     }
 
     /// The events that it holds, if it has not wrapped; `None` if some reserved byte was never committed.
     pub fn into_events(mut self) -> Option<Vec<Event>> {
         let end = self.write.into_inner();
-        let committed: u64 = self.commits.iter_mut().map(|count| *count.get_mut()).sum();
+        let committed: u64 = self.commits.iter_mut().map(|count| *count.0.get_mut()).sum();
         (committed == end).then(|| self.memory.events(self.geometry, 0, end))
     }
 }

@@ -18,6 +18,7 @@ use crate::atomic::{AtomicU64, Ordering};
 use crate::event::{Event, LENGTH, now};
 use crate::geometry::Geometry;
 use crate::memory::{Bytes, Memory};
+use crate::padded::Padded;
 
 /// One CPU's buffers.
 pub struct K42<M> {
@@ -26,7 +27,7 @@ pub struct K42<M> {
     index: AtomicU64,
     buffers_produced: AtomicU64,
     buffers_consumed: AtomicU64,
-    buffer_counts: Box<[AtomicU64]>,
+    buffer_counts: Box<[Padded<AtomicU64>]>,
 }
 
 impl<M: Memory> K42<M> {
@@ -38,7 +39,7 @@ impl<M: Memory> K42<M> {
             index: AtomicU64::new(0),
             buffers_produced: AtomicU64::new(0),
             buffers_consumed: AtomicU64::new(0),
-            buffer_counts: (0..geometry.count()).map(|_| AtomicU64::new(0)).collect(),
+            buffer_counts: (0..geometry.count()).map(|_| Padded(AtomicU64::new(0))).collect(),
         }
     }
 
@@ -94,7 +95,7 @@ impl<M: Memory> K42<M> {
     }
 
     fn start_new_buffer(&self, at: u64) {
-        self.buffer_counts[self.geometry.index(at)].store(0, Ordering::Relaxed);
+        self.buffer_counts[self.geometry.index(at)].0.store(0, Ordering::Relaxed);
         // Release: pairs with the load in `completed`.
         self.buffers_produced.fetch_add(1, Ordering::Release);
     }
@@ -108,7 +109,7 @@ impl<M: Memory> K42<M> {
     #[inline(always)]
     fn commit(&self, index: u64, length: u64) {
         // Release: pairs with the load in `completed`, for which the bytes are there then.
-        self.buffer_counts[self.geometry.index(index)].fetch_add(length, Ordering::Release);
+        self.buffer_counts[self.geometry.index(index)].0.fetch_add(length, Ordering::Release);
     }
 
     /// The consumer: the number of the next buffer to read, if the counters say that it is complete.
@@ -119,7 +120,7 @@ impl<M: Memory> K42<M> {
             return None;
         }
         // Acquire: pairs with `commit`.
-        let count = self.buffer_counts[(consumed % self.geometry.count()) as usize].load(Ordering::Acquire);
+        let count = self.buffer_counts[(consumed % self.geometry.count()) as usize].0.load(Ordering::Acquire);
         count.is_multiple_of(self.geometry.sub_buffer()).then_some(consumed)
     }
 
@@ -138,7 +139,7 @@ impl K42<Bytes> {
     /// The events that it holds, if it has not wrapped; `None` if the count of a buffer is not what it should be.
     pub fn into_events(mut self) -> Option<Vec<Event>> {
         let end = self.reserved();
-        let committed: u64 = self.buffer_counts.iter().map(|count| count.load(Ordering::Relaxed)).sum();
+        let committed: u64 = self.buffer_counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum();
         (committed == end).then(|| self.memory.events(self.geometry, 0, end))
     }
 }

@@ -18,6 +18,7 @@ pub mod geometry;
 pub mod k42;
 pub mod memory;
 pub mod mutex;
+pub mod padded;
 pub mod seqlock;
 
 /// A buffer that takes the benchmark's event.

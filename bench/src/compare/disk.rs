@@ -2,8 +2,8 @@
 //! file system, in turn.
 //!
 //! Each side begins with a page cache that is as empty as this program can make it (the files of the side before are
-//! removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. The time of a recording ends
-//! when its recorder has: everything that is kept is in the file then.
+//! removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. What is still in a recorder's
+//! buffer at the end of that time is written later; so the size of a buffer is taken off what it has kept.
 
 use crate::compare::figures::Rounds;
 use crate::compare::lttng::{self, Lttng};
@@ -15,6 +15,9 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
 use std::time::{Duration, Instant};
+
+/// A CPU's buffer: what may be written after the end.
+const BUFFER_BYTES: u64 = 4 << 20;
 
 /// What one side kept of what it was given.
 #[derive(Default)]
@@ -67,18 +70,17 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Disk> {
 fn own_round(setting: &Setting, folder: &Path, side: &mut Side) -> Result<()> {
     let how = How { to_disk: true, cpu: Some(setting.cpu), smp: false };
     let mut recording = Recording::start(&setting.tracewing, folder, how)?;
-    let begin = Instant::now();
-    let emitted = flood(recording.worker(), setting)?;
+    let flood = flood(recording.worker(), setting)?;
     let folder = recording.finish()?;
-    let time = begin.elapsed();
     let contents = own::contents(&setting.tracewing, &folder, own::CLASS)?;
     // The thread introduces itself with one event more, which may have been lost like any other.
     let all = contents.all_events + contents.lost;
     ensure!(
-        all == emitted + 1,
-        "{emitted} events and the thread's introduction were emitted; recorded and lost are {all}: {contents:?}"
+        all == flood[0] + 1,
+        "{} events and the thread's introduction were emitted; recorded and lost are {all}: {contents:?}",
+        flood[0]
     );
-    side.add(emitted, contents, time);
+    side.add(flood, contents);
     fs::remove_dir_all(folder)?;
     Ok(())
 }
@@ -86,21 +88,19 @@ fn own_round(setting: &Setting, folder: &Path, side: &mut Side) -> Result<()> {
 fn lttng_round(setting: &Setting, lttng: &Lttng, folder: &Path, side: &mut Side) -> Result<()> {
     let session = lttng.session(Some(folder))?;
     let mut worker = session.worker(Some(setting.cpu))?;
-    let begin = Instant::now();
-    let emitted = flood(&mut worker, setting)?;
+    let flood = flood(&mut worker, setting)?;
     worker.finish_well()?;
-    let stopped = session.stop()?;
-    let time = begin.elapsed();
-    let contents = own::contents(&setting.tracewing, stopped, lttng::CLASS)?;
-    side.add(emitted, contents, time);
+    let contents = own::contents(&setting.tracewing, session.stop()?, lttng::CLASS)?;
+    side.add(flood, contents);
     drop(session);
     fs::remove_dir_all(folder)?;
     Ok(())
 }
 
 impl Side {
-    fn add(&mut self, emitted: u64, contents: Contents, time: Duration) {
-        self.kept.0.push(contents.bytes as f64 / time.as_secs_f64());
+    /// `flood`: the events that were emitted, and the nanoseconds that it took.
+    fn add(&mut self, [emitted, time]: [u64; 2], contents: Contents) {
+        self.kept.0.push(contents.bytes.saturating_sub(BUFFER_BYTES) as f64 / (time as f64 * 1e-9));
         self.share.0.push(contents.events as f64 / emitted as f64);
         self.event_bytes.0.push(contents.bytes as f64 / contents.all_events as f64);
         self.emitted += emitted;
@@ -109,9 +109,8 @@ impl Side {
     }
 }
 
-fn flood(worker: &mut Worker, setting: &Setting) -> Result<u64> {
-    let [emitted, _]: [u64; 2] = worker.order(&format!("flood {}", setting.flood_ms))?;
-    Ok(emitted)
+fn flood(worker: &mut Worker, setting: &Setting) -> Result<[u64; 2]> {
+    worker.order(&format!("flood {}", setting.flood_ms))
 }
 
 /// Writes for some time; gives bytes in a second.

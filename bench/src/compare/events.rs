@@ -7,7 +7,7 @@
 
 use crate::compare::figures::{Rounds, median};
 use crate::compare::lttng::Lttng;
-use crate::compare::own::{self, How, Recording};
+use crate::compare::own::{self, Contents, How, Recording};
 use crate::compare::peers::PEERS;
 use crate::compare::process::Worker;
 use crate::compare::record::Setting;
@@ -17,9 +17,6 @@ use std::time::Duration;
 
 /// Bytes that a burst of events takes in the buffer: one of its 4 sub-buffers.
 const BURST_BYTES: u64 = 1 << 20;
-
-/// The compared event's length, which is also what the other operations are counted by: all have bursts of one length.
-const EVENT_BYTES: u64 = 28;
 
 /// What is not compared with a bound is measured in every sixth burst.
 const SPARSE: u32 = 6;
@@ -50,6 +47,8 @@ pub struct Row {
     variant: &'static str,
     /// How many in a burst.
     count: u64,
+    /// Length of an event in tracewing's buffers, by which the burst's length was chosen.
+    bytes: u64,
     /// Measured in every burst.
     dense: bool,
 }
@@ -69,6 +68,7 @@ fn rows(peers: &[bool]) -> Vec<Row> {
         who,
         variant,
         count: BURST_BYTES / bytes,
+        bytes,
         dense,
     };
     #[rustfmt::skip]
@@ -180,10 +180,14 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
             }
         }
     }
-    for (name, recording) in [("tracewing", own), ("tracewing with Smp", smp)] {
-        let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
-        ensure!(contents.events * EVENT_BYTES > BURST_BYTES, "{name} has recorded nothing: {contents:?}");
-        ensure!(contents.lost == 0, "{name} has lost {} events in flight recorder mode", contents.lost);
+    for (who, recording) in [(Who::Own, own), (Who::Smp, smp)] {
+        let bursts = |row: &Row| {
+            let in_round = if row.dense { setting.bursts } else { setting.bursts.div_ceil(SPARSE) };
+            u64::from(in_round) * u64::from(setting.rounds + 1)
+        };
+        let emitted =
+            rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
+        account(own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?, emitted)?;
     }
     if let Some(session) = &session {
         session.check(&setting.scratch.join("events-lttng"))?;
@@ -192,4 +196,16 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
         worker.finish_well()?;
     }
     Ok(Events { rows, bursts: setting.bursts, cpu })
+}
+
+/// Makes sure that every byte that was emitted is in the snapshot, or has been overwritten and counted. The thread's
+/// introduction and the headers of packets come on top: less than a hundred bytes to a sub-buffer.
+fn account(contents: Contents, emitted: u64) -> Result<()> {
+    let known = contents.bytes + contents.overwritten;
+    let most = emitted + 100 * (emitted / BURST_BYTES + 8);
+    ensure!(
+        contents.lost == 0 && (emitted..=most).contains(&known),
+        "{emitted} bytes of events were emitted, and the flight recorder knows of {known}: {contents:?}"
+    );
+    Ok(())
 }

@@ -4,6 +4,7 @@
 use crate::compare::process::Worker;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -25,6 +26,8 @@ pub struct How {
 pub struct Recording {
     worker: Worker,
     folder: PathBuf,
+    /// What recorder and worker say; losses to disk are what some measurements are about, and no news.
+    messages: PathBuf,
 }
 
 impl Recording {
@@ -43,8 +46,12 @@ impl Recording {
             command.args(["taskset", "--cpu-list", &cpu.to_string()]);
         }
         command.arg(std::env::current_exe().context("cannot tell this program's path")?).arg("worker");
+        let messages = folder.with_extension("messages");
+        let file =
+            File::create(&messages).with_context(|| format!("cannot create {}", messages.display()))?;
+        command.stderr(file);
         let name = if how.smp { "tracewing, Smp" } else { "tracewing" };
-        Ok(Self { worker: Worker::start(name, &mut command)?, folder: folder.to_owned() })
+        Ok(Self { worker: Worker::start(name, &mut command)?, folder: folder.to_owned(), messages })
     }
 
     /// Whom to give orders.
@@ -54,7 +61,9 @@ impl Recording {
 
     /// Ends the worker and the recording; gives the trace's folder.
     pub fn finish(self) -> Result<PathBuf> {
-        self.worker.finish_well()?;
+        self.worker.finish_well().with_context(|| {
+            format!("tracewing said: {}", fs::read_to_string(&self.messages).unwrap_or_default().trim())
+        })?;
         Ok(self.folder)
     }
 }
@@ -70,6 +79,8 @@ pub struct Contents {
     pub lost: u64,
     /// Bytes of all packets' contents.
     pub bytes: u64,
+    /// Bytes of events that were overwritten before a snapshot.
+    pub overwritten: u64,
 }
 
 /// Reads a trace, whoever made it.
@@ -90,7 +101,10 @@ pub fn contents(tracewing: &Path, folder: &Path, class: &str) -> Result<Contents
     let traces = info["traces"].as_array().context("`tracewing info` lists no traces")?;
     ensure!(!traces.is_empty(), "{} holds no trace", folder.display());
     let mut contents = Contents::default();
-    let list = |trace: &Value, key: &str| trace[key].as_array().cloned().unwrap_or_default();
+    let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
+    for stream in list(&info, "recordings").iter().flat_map(|recording| list(recording, "user_streams")) {
+        contents.overwritten += stream["overwritten"]["bytes"].as_u64().unwrap_or(0);
+    }
     for trace in traces {
         for stream in list(trace, "streams") {
             contents.all_events += stream["events"].as_u64().unwrap_or(0);

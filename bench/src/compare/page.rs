@@ -68,7 +68,8 @@ fn events(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
         Every recorder keeps a flight recorder of 4 sub-buffers of 1 MiB for each CPU, and every event carries a time \
         stamp, the thread id and two `u64`, unless its row says otherwise. All run on CPU {}, in bursts of as many events \
         as fit into a sub-buffer, one side after the other, {} bursts a round; rows that no bound looks at are in \
-        every sixth. The schemes are those that the papers compare with, written for this purpose \
+        every sixth. Counted is the emitting thread alone, not what a tracer does in threads and processes of its own \
+        (tracing-chrome formats its text in one). The schemes are those that the papers compare with, written for this purpose \
         (`bench/src/baseline`); they record into memory of one process and leave out losses, readers and nesting.\n\n\
         ![ns for one event](performance/events.svg)\n\n| | ns | spread |\n|---|--:|--:|",
         events.cpu, events.bursts
@@ -119,7 +120,7 @@ fn disk(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
         "\n## To disk\n\n\
         One thread emits as fast as it can; what the recorder cannot keep up with is lost, and counted. Beside it, in \
         turn, a plain loop of 1 MiB writes to a file in the same folder. Before each run the page cache was {cache}. \
-        A recording's time ends when everything that is kept is in its files.\n\n\
+        Of what a recording has kept, 4 MiB are not counted, since its buffer may have been written out after the end.\n\n\
         ![bytes kept per second](performance/disk.svg)\n\n| | median | spread |\n|---|--:|--:|\n\
         | plain loop, MB/s | {} |",
         cells(&disk.plain.times(1e-6))

@@ -9,15 +9,13 @@ use plotters::coord::ranged1d::ValueFormatter;
 use plotters::prelude::*;
 use std::path::Path;
 
-/// Distinct also for those who see colours differently (after Okabe and Ito).
-const COLOURS: [RGBColor; 6] = [
-    RGBColor(0, 114, 178),
-    RGBColor(213, 94, 0),
-    RGBColor(0, 158, 115),
-    RGBColor(204, 121, 167),
-    RGBColor(86, 180, 233),
-    RGBColor(120, 120, 120),
-];
+// Distinct also for those who see colours differently (after Okabe and Ito). tracewing is orange, LTTng blue.
+const BLUE: RGBColor = RGBColor(0, 114, 178);
+const ORANGE: RGBColor = RGBColor(213, 94, 0);
+const GREEN: RGBColor = RGBColor(0, 158, 115);
+const PINK: RGBColor = RGBColor(204, 121, 167);
+const SKY: RGBColor = RGBColor(86, 180, 233);
+const GREY: RGBColor = RGBColor(120, 120, 120);
 const TEXT: (&str, u32) = ("sans-serif", 13);
 const WIDTH: u32 = 760;
 
@@ -45,7 +43,7 @@ pub fn events(events: &Events, path: &Path) -> Result<()> {
     for (i, row) in rows.iter().enumerate() {
         let y = (rows.len() - 1 - i) as f64;
         let own = row.group == "tracewing";
-        let colour = if own { COLOURS[1] } else { COLOURS[0] };
+        let colour = if own { ORANGE } else { BLUE };
         let (least, most) = row.rounds.range();
         let median = row.rounds.median();
         let line = PathElement::new(vec![(least, y), (most, y)], colour.stroke_width(2));
@@ -69,17 +67,20 @@ pub fn threads(threads: &Threads, path: &Path) -> Result<()> {
         .margin(12)
         .x_label_area_size(40)
         .y_label_area_size(50)
-        .build_cartesian_2d((0.9..last * 1.1).log_scale().base(2.0), 0.0..most * 1.25)
+        .build_cartesian_2d((0.9..last * 1.1).log_scale().base(2.0), (0.8..most * 3.0).log_scale())
         .map_err(failed)?;
     chart
         .configure_mesh()
         .x_desc("threads, on all CPUs")
-        .y_desc("CPU time for an event, in rdtsc on as many threads")
+        .y_desc("CPU time for an event, in rdtsc (logarithmic)")
+        .light_line_style(TRANSPARENT)
         .label_style(TEXT)
         .x_label_formatter(&|threads| format!("{threads:.0}"))
+        .y_label_formatter(&|units| format!("{units:.0}"))
         .draw()
         .map_err(failed)?;
-    for ((series, units), colour) in series.iter().zip(COLOURS) {
+    let colours = [GREY, ORANGE, GREEN, PINK, SKY, BLUE];
+    for ((series, units), colour) in series.iter().zip(colours) {
         let points: Vec<(f64, f64)> =
             THREADS.iter().zip(units).map(|(threads, units)| (*threads as f64, units.median())).collect();
         let spreads = THREADS.iter().zip(units).map(|(threads, units)| {
@@ -113,14 +114,16 @@ pub fn disk(disk: &Disk, path: &Path) -> Result<()> {
     chart
         .configure_mesh()
         .disable_x_mesh()
+        .light_line_style(TRANSPARENT)
         .x_desc("round")
         .y_desc("MB kept per second")
         .label_style(TEXT)
         .x_labels(rounds as usize)
         .x_label_formatter(&|round| format!("{round:.0}"))
+        .y_label_formatter(&|rate| format!("{rate:.0}"))
         .draw()
         .map_err(failed)?;
-    for ((title, rates), colour) in series.iter().zip([COLOURS[5], COLOURS[1], COLOURS[0]]) {
+    for ((title, rates), colour) in series.iter().zip([GREY, ORANGE, BLUE]) {
         let points = rates.0.iter().enumerate().map(|(i, rate)| (i as f64 + 1.0, rate * 1e-6));
         chart
             .draw_series(LineSeries::new(points, colour.stroke_width(2)).point_size(4))
@@ -149,6 +152,7 @@ pub fn latency(latency: &Latency, frequency: f64, path: &Path) -> Result<()> {
         .map_err(failed)?;
     chart
         .configure_mesh()
+        .light_line_style(TRANSPARENT)
         .x_desc("ns for one event, timing included (logarithmic)")
         .y_desc("share of events in a bin (logarithmic)")
         .label_style(TEXT)
@@ -156,7 +160,7 @@ pub fn latency(latency: &Latency, frequency: f64, path: &Path) -> Result<()> {
         .y_label_formatter(&|share| format!("{share:.0e}"))
         .draw()
         .map_err(failed)?;
-    let colours = [COLOURS[5], COLOURS[1], COLOURS[3], COLOURS[2], COLOURS[0]];
+    let colours = [GREY, ORANGE, PINK, GREEN, BLUE];
     for ((title, bins), colour) in histograms.into_iter().zip(colours) {
         chart
             .draw_series(LineSeries::new(bins, colour.stroke_width(2)))

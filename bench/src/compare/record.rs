@@ -17,7 +17,7 @@ use std::process::Command;
 #[derive(clap::Args)]
 pub struct Options {
     /// How often the price of an event is measured; the other parts are repeated less often
-    #[arg(long, default_value_t = 15)]
+    #[arg(long, default_value_t = 25)]
     rounds: u32,
     /// A short run, to see that everything works: its figures mean little
     #[arg(long)]

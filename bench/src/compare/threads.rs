@@ -19,6 +19,7 @@ const VARIANTS: &[(&str, &str, u64)] = &[
     ("two_u64", "tracewing", 1),
     ("buffer-k42", "K42, a buffer per CPU", 4),
     ("buffer-mutex", "mutex, a buffer per CPU", 4),
+    ("shared-mutex", "mutex, one buffer for all", 4),
 ];
 
 /// LTTng's, likewise.

@@ -1,5 +1,6 @@
 //! Several threads at once: each runs the loop as often, and the CPU time of all of them is added up. Schemes that are not
-//! tracewing's have a buffer for each CPU, chosen by the number of the CPU that the thread runs on at that moment.
+//! tracewing's have a buffer for each CPU, chosen by the number of the CPU that the thread runs on at that moment, or one
+//! for all threads.
 
 use super::cpu_time;
 use super::events::{GEOMETRY, TwoU64};
@@ -9,6 +10,7 @@ use baseline::event::now;
 use baseline::k42::K42;
 use baseline::memory::Bytes;
 use baseline::mutex::MutexBuffer;
+use baseline::padded::Padded;
 use rustix::thread::sched_getcpu;
 use std::hint::black_box;
 use std::sync::Barrier;
@@ -25,6 +27,10 @@ pub fn run(count: u64, rest: &str) -> Result<u64> {
         }),
         "two_u64" => together(threads, count, |_, i| emit!(TwoU64 { first: i, second: i ^ count })),
         "buffer-mutex" => per_cpu(threads, count, || MutexBuffer::new(GEOMETRY)),
+        "shared-mutex" => {
+            let buffer = MutexBuffer::new(GEOMETRY);
+            together(threads, count, |tid, i| buffer.log(tid, [i, i ^ count]))
+        }
         "buffer-k42" => per_cpu(threads, count, || K42::new(GEOMETRY, Bytes::new(GEOMETRY))),
         other => bail!("unknown event `{other}`"),
     })
@@ -32,8 +38,8 @@ pub fn run(count: u64, rest: &str) -> Result<u64> {
 
 fn per_cpu<S: Scheme>(threads: usize, count: u64, new: impl Fn() -> S) -> u64 {
     let cpus = std::thread::available_parallelism().map_or(1, usize::from);
-    let buffers: Vec<S> = (0..cpus).map(|_| new()).collect();
-    together(threads, count, |tid, i| buffers[sched_getcpu() % cpus].log(tid, [i, i ^ count]))
+    let buffers: Vec<Padded<S>> = (0..cpus).map(|_| Padded(new())).collect();
+    together(threads, count, |tid, i| buffers[sched_getcpu() % cpus].0.log(tid, [i, i ^ count]))
 }
 
 fn together(threads: usize, count: u64, step: impl Fn(u32, u64) + Sync) -> u64 {
