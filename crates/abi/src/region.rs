@@ -145,7 +145,7 @@ pub struct RegionHeader {
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.
-#[cfg_attr(not(loom), repr(C, align(4096)))]
+#[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct CpuControl {
     /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write count.
     pub head: AtomicU64,

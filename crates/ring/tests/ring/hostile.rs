@@ -63,7 +63,7 @@ fn scribble(region: &Region, random: &mut Random) {
         12 => entry.commit_seq.store(nasty(random, near(&entry.committed)), Relaxed),
         13 => entry.reference.store(Reference { sequence, physical }.pack(), Relaxed),
         14 => entry.reference.store(nasty(random, near(&entry.reference)), Relaxed),
-        15 => header.before.store(nasty(random, near(&control.written)), Relaxed),
+        15 => header.before.store(nasty(random, near(&header.before)), Relaxed),
         3 => header.begin.store(nasty(random, near(&header.begin)), Relaxed),
         4 => header.end.store(nasty(random, near(&header.begin)), Relaxed),
         5 | 6 => header.sequence.store(sequence.wrapping_add(1), Relaxed),

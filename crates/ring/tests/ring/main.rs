@@ -4,7 +4,9 @@
 
 #[cfg(target_arch = "x86_64")]
 mod assembly;
+mod books;
 mod collector;
+mod emitter;
 mod events;
 mod hostile;
 mod machine;
@@ -17,7 +19,11 @@ mod publisher;
 #[cfg(target_arch = "x86_64")]
 mod sizes;
 mod smp;
+mod snapshots;
 #[cfg(target_arch = "x86_64")]
 mod stepping;
+#[cfg(target_arch = "x86_64")]
+mod steps;
+mod stress;
 #[cfg(target_arch = "x86_64")]
 mod tracer;
