@@ -47,9 +47,27 @@ impl<'a> Writer<'a> {
     /// # Errors
     /// It does not fit; what is there stays.
     pub fn push(&mut self, id: u16, class: &Class<'_>) -> Result<(), WireError> {
+        self.add(|out| out.u16(id).and_then(|()| class.encode_to(out)))
+    }
+
+    /// As [`Writer::push`], for a description as it comes in a message ([`crate::message::decode_classes`]).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn push_encoded(&mut self, id: u16, description: &[u8]) -> Result<(), WireError> {
+        let length = u16::try_from(description.len()).map_err(|_| WireError::TooLarge)?;
+        self.add(|out| {
+            out.u16(id)?;
+            out.u16(length)?;
+            out.put(description)
+        })
+    }
+
+    fn add(&mut self, write: impl FnOnce(&mut Output<'a>) -> Result<(), WireError>) -> Result<(), WireError> {
         let before = self.out.len;
-        let pushed = self.out.u16(id).and_then(|()| class.encode_to(&mut self.out));
-        match pushed.and_then(|()| u32::try_from(self.out.len - HEADER).map_err(|_| WireError::TooLarge)) {
+        match write(&mut self.out)
+            .and_then(|()| u32::try_from(self.out.len - HEADER).map_err(|_| WireError::TooLarge))
+        {
             Ok(bytes) => self.out.bytes[12..16].copy_from_slice(&bytes.to_le_bytes()),
             Err(error) => {
                 self.out.len = before;
@@ -111,7 +129,11 @@ mod tests {
         let mut memory = [0; 100];
         let mut writer = Writer::new(&mut memory, &[7; 16]).unwrap();
         writer.push(1, &class("a:b")).unwrap();
-        writer.push(513, &class("a:cd")).unwrap();
+        let mut encoded = [0; 100];
+        let mut message = crate::message::ClassesWriter::new(&mut encoded).unwrap();
+        message.push(&class("a:cd")).unwrap();
+        let encoded = crate::message::decode_classes(message.finish()).unwrap().next().unwrap().unwrap();
+        writer.push_encoded(513, encoded).unwrap();
         assert_eq!(writer.push(514, &class("a:efghijklmnopqrstuvwxyz")), Err(WireError::TooLarge));
         let header = Header::decode(&memory[..HEADER]).unwrap();
         assert_eq!(header.recording, [7; 16]);

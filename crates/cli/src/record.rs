@@ -48,6 +48,8 @@ A flight recorder writes nothing until a snapshot is asked for: by `tracewing sn
 
 With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. Nobody knows how many events were in it; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
 
+With --buffers-in DIR the buffers of programs survive whatever becomes of tracewing and CMD, kill -9 included; on a disk, a crash of the machine leaves what had reached the disk. Their full size is taken from the disk at the start. DIR is emptied when the recording ends well. The kernel's buffers are not in it.
+
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
 
@@ -103,6 +105,11 @@ pub struct Args {
     /// Who shares buffers: all processes of a user, or nobody
     #[arg(long, value_enum, value_name = "WHO", default_value_t)]
     buffers: Buffers,
+
+    /// Keep the buffers of programs as files in DIR, from which `tracewing recover` gets the events if program and
+    /// recorder are killed; must not exist, or be empty
+    #[arg(long, value_name = "DIR")]
+    buffers_in: Option<PathBuf>,
 
     /// Clock of the recording: the time stamp counter where it is reliable, else CLOCK_MONOTONIC; or one of them
     #[arg(long, value_enum, value_name = "CLOCK", default_value_t)]
@@ -227,6 +234,7 @@ fn options(args: &Args) -> Result<Options> {
             OnFull::Discard => geometry,
             OnFull::Overwrite => geometry.overwriting(),
         },
+        buffers_in: args.buffers_in.clone(),
         flight_recorder: args.flight_recorder.then(|| {
             let on = |what| args.snapshot_on.is_empty() || args.snapshot_on.contains(&what);
             tracewing_session::options::SnapshotOn {

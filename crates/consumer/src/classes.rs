@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use tracewing_abi::class_table;
 use tracewing_abi::event::MAX_ID;
 use tracewing_abi::schema::ClassView;
 use tracewing_ctf::model::{
@@ -36,6 +37,8 @@ pub struct Classes {
     trace: TraceClass,
     /// The metadata files that are kept up to date.
     metadata: Vec<PathBuf>,
+    /// The table of classes that is kept up to date, for buffers in files.
+    table: Option<PathBuf>,
     refused: u64,
 }
 
@@ -71,7 +74,7 @@ impl Classes {
         trace.packet_header = Some(write::packet_header_class());
         trace.data_stream_classes.push(stream);
         let metadata = folders.iter().map(|folder| folder.join(METADATA)).collect();
-        let this = Self { rules, ids: HashMap::new(), described: 0, trace, metadata, refused: 0 };
+        let this = Self { rules, ids: HashMap::new(), described: 0, trace, metadata, table: None, refused: 0 };
         this.write_metadata()?;
         Ok(this)
     }
@@ -157,7 +160,30 @@ impl Classes {
 
     fn write_metadata(&self) -> Result<(), Error> {
         let text = tsdl::print(&self.trace);
-        self.metadata.iter().try_for_each(|path| replace(path, text.as_bytes()))
+        self.metadata.iter().try_for_each(|path| replace(path, text.as_bytes()))?;
+        self.table.iter().try_for_each(|path| replace(path, &self.table_of_classes()))
+    }
+
+    /// Writes ids and descriptions into a file (`tracewing_abi::class_table`), now and whenever a class comes.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn keep_table(&mut self, path: PathBuf) -> Result<(), Error> {
+        replace(&path, &self.table_of_classes())?;
+        self.table = Some(path);
+        Ok(())
+    }
+
+    fn table_of_classes(&self) -> Vec<u8> {
+        let mut classes: Vec<(u16, &[u8])> = self.ids.iter().map(|(class, id)| (*id, &**class)).collect();
+        classes.sort_unstable();
+        let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
+        let mut table = vec![0; class_table::HEADER + size];
+        let recording = self.trace.uuid.unwrap_or_default();
+        let written = class_table::Writer::new(&mut table, &recording)
+            .and_then(|mut writer| classes.iter().try_for_each(|(id, class)| writer.push_encoded(*id, class)));
+        debug_assert!(written.is_ok(), "as large as all entries together");
+        table
     }
 
     /// Writes the metadata of another trace with the classes so far, once.

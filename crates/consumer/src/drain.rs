@@ -23,6 +23,8 @@ use crate::memory::SharedMemory;
 use crate::stream::Stream;
 
 /// The user trace that streams are added to.
+use crate::survival::BufferFolder;
+use crate::writer::Writer;
 pub struct UserTrace {
     folder: PathBuf,
     recording: Uuid,
@@ -172,7 +174,7 @@ impl Drain {
             // SAFETY: the region is new, so these are its first readers, and it gets no others.
             .map(|cpu| Buffer::new(cpu, unsafe { region.reader(cpu) }, polled, origin))
             .collect();
-        Ok(Self { name, buffers, region, polled, origin, stamp: origin, memory })
+        Self { name, buffers, region, polled, origin, stamp: origin, memory }
     }
 
     /// Says in the region what real time its stamps are by the calibration at the recording's begin, for whoever finds it in
@@ -202,6 +204,33 @@ impl Drain {
     ///
     /// # Errors
     /// A file could not be written; what was not written stays in the buffers.
+        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
+    }
+
+    /// As [`Drain::new`], with the buffers in a file.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn in_folder(
+        folder: &BufferFolder,
+        name: String,
+        geometry: Geometry,
+        protocol: Protocol,
+        clock: &TraceClock,
+        recording: Uuid,
+    ) -> Result<Self, Error> {
+        let memory = folder.memory(&name, geometry)?;
+        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
+    }
+
+    fn with_memory(
+        memory: SharedMemory,
+        name: String,
+        geometry: Geometry,
+        protocol: Protocol,
+        clock: &TraceClock,
+        recording: Uuid,
+    ) -> Self {
     pub fn poll(
         &mut self,
         trace: &mut UserTrace,

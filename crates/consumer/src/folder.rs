@@ -76,9 +76,7 @@ impl Folder {
     /// It cannot be written.
     pub fn describe(&self, description: &Description) -> Result<(), Error> {
         let path = self.path.join(DESCRIPTION);
-        let mut text = serde_json::to_vec_pretty(description)
-            .map_err(|error| Error::file("write", &path)(error.into()))?;
-        text.push(b'\n');
+        let text = description.to_json(&path)?;
         match replace(&path, &text) {
             Err(error) if error.is_disk_full() => {
                 let reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -154,6 +152,9 @@ pub struct Description {
     pub overwritten: Vec<OverwrittenRange>,
     /// What the user was told besides.
     pub notes: Vec<String>,
+    /// Set beside buffers in files: the folder that the recording wrote its trace to, if it did.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trace_folder: Option<String>,
     /// Set in a snapshot of a flight recorder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotDescription>,
@@ -171,6 +172,14 @@ pub struct SnapshotDescription {
 }
 
 impl Description {
+    /// The file's content.
+    pub(crate) fn to_json(&self, path: &Path) -> Result<Vec<u8>, Error> {
+        let mut text =
+            serde_json::to_vec_pretty(self).map_err(|error| Error::file("write", path)(error.into()))?;
+        text.push(b'\n');
+        Ok(text)
+    }
+
     /// What can be said when a recording begins.
     pub fn new(clock: &TraceClock, begin: Calibration, buffers: BufferDescription) -> Self {
         Self {
@@ -188,6 +197,7 @@ impl Description {
             losses: Vec::new(),
             overwritten: Vec::new(),
             notes: Vec::new(),
+            trace_folder: None,
             snapshot: None,
         }
     }

@@ -16,6 +16,7 @@
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
 //! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
+//! | [`survival`] | buffers in files, for the case that program and recorder die |
 //!
 //! It knows no payloads, no sockets and no other processes, and starts no thread.
 
@@ -34,3 +35,5 @@ pub mod snapshot;
 pub mod stream;
 
 pub use error::Error;
+pub mod survival;
+mod writer;

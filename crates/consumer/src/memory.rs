@@ -1,14 +1,19 @@
-//! The memory of a buffer region: a memfd that nobody can resize any more, mapped shared.
+//! The memory of a buffer region: a memfd that nobody can resize any more, or a file, mapped shared.
 //!
-//! What lies in it is the `ring` crate's. The seals matter because other processes hold the same file: without them
+//! What lies in it is the `ring` crate's. A memfd's seals matter because other processes hold the same file: without them
 //! one could truncate it, and reading the mapping would then kill the reader with SIGBUS.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::ptr::NonNull;
 
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, ftruncate, memfd_create};
+use rustix::fs::{
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create, open,
+};
 use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
+
+use tracewing_abi::region::{CONTROL, Geometry};
 
 use crate::Error;
 
@@ -46,6 +51,36 @@ impl SharedMemory {
         .map_err(failed)?;
         ftruncate(&file, size as u64).map_err(failed)?;
         fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
+        Self::map(file, size)
+    }
+
+    /// Zeroed bytes for a region, in a new file that takes the disk space of all that is ever touched at once.
+    ///
+    /// # Errors
+    /// The file is there, or cannot be made, allocated or mapped; then none is left.
+    pub(crate) fn in_file(path: &Path, geometry: Geometry) -> Result<Self, Error> {
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
+        let file = open(path, flags, Mode::RUSR | Mode::WUSR)
+            .map_err(|errno| Error::file("create", path)(errno.into()))?;
+        let allocate = || {
+            ftruncate(&file, geometry.size() as u64)?;
+            fallocate(&file, FallocateFlags::empty(), 0, geometry.control_offset(0) as u64)?;
+            let touched = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
+            (0..geometry.cpus()).try_for_each(|cpu| {
+                let offset = geometry.control_offset(cpu) as u64;
+                fallocate(&file, FallocateFlags::empty(), offset, touched as u64)
+            })
+        };
+        let allocated = allocate().map_err(|errno| Error::file("allocate", path)(errno.into()));
+        let mapped = allocated.and_then(|()| Self::map(file, geometry.size()));
+        if mapped.is_err() {
+            let _ = std::fs::remove_file(path);
+        }
+        mapped
+    }
+
+    fn map(file: OwnedFd, size: usize) -> Result<Self, Error> {
+        let failed = |errno: Errno| Error::Memory { size, source: errno.into() };
         // SAFETY: a new mapping at an address that the kernel chooses; nothing existing is touched.
         let base = unsafe {
             mmap(
@@ -77,21 +112,31 @@ impl SharedMemory {
     /// # Panics
     /// The bytes do not lie in the mapping.
     pub(crate) fn copy(&self, start: *const u8, len: usize) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        self.copy_into(&mut bytes, start, len);
+        bytes
+    }
+
+    /// As [`SharedMemory::copy`], in place of what is in `bytes`.
+    pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>, start: *const u8, len: usize) {
         let offset = start.addr().checked_sub(self.base.addr().get());
         let offset = offset.filter(|offset| offset.checked_add(len).is_some_and(|end| end <= self.size));
         let Some(offset) = offset else { panic!("{start:?} and {len} bytes lie outside the region") };
-        let mut bytes = vec![0; len];
-        let mut done = 0;
-        while done < len {
-            match pread(&self.file, &mut bytes[done..], (offset + done) as u64) {
-                Ok(read @ 1..) => done += read,
+        bytes.clear();
+        bytes.reserve(len);
+        while bytes.len() < len {
+            let (done, left) = (bytes.len(), len - bytes.len());
+            match pread(&self.file, &mut bytes.spare_capacity_mut()[..left], (offset + done) as u64) {
+                Ok((read, _)) if !read.is_empty() => {
+                    let done = done + read.len();
+                    // SAFETY: the kernel has filled that many bytes, behind those that were there.
+                    unsafe { bytes.set_len(done) };
+                }
                 Err(Errno::INTR) => {}
                 // Nobody can shorten a memfd; of a shortened file the rest is gone.
                 Ok(_) | Err(_) => break,
             }
         }
-        bytes.truncate(done);
-        bytes
     }
 }
 
@@ -103,7 +148,7 @@ impl AsFd for SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
-        // SAFETY: the mapping made in `new`, unmapped once; `Drain`, its only user, drops its readers first.
+        // SAFETY: the mapping made in `map`, unmapped once; `Drain`, its only user, drops its readers first.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.size) };
     }
 }

@@ -111,15 +111,13 @@ impl Recorder<'_> {
         }
     }
 
-    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted.
-    pub(crate) fn last_snapshot(&mut self) {
-        let Some(flight) = &self.flight else { return };
+    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if it could not.
+    pub(crate) fn last_snapshot(&mut self) -> bool {
+        let Some(flight) = &self.flight else { return true };
         let is_wanted = flight.on.exit;
         self.join.regions.close();
         self.kernel.stop(&mut |line| self.join.note(line));
-        if is_wanted {
-            let _ = self.snapshot(Reason::Exit);
-        }
+        !is_wanted || self.snapshot(Reason::Exit).is_ok()
     }
 
     fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {

@@ -61,6 +61,9 @@ pub struct Options {
     pub clock: ClockChoice,
     /// A flight recorder: nothing is written before a snapshot.
     pub flight_recorder: Option<SnapshotOn>,
+    /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive the
+    /// recorder.
+    pub buffers_in: Option<PathBuf>,
 }
 
 impl Options {
@@ -77,6 +80,7 @@ impl Options {
             sharing: Sharing::default(),
             clock: ClockChoice::default(),
             flight_recorder: None,
+            buffers_in: None,
         }
     }
 }

@@ -21,6 +21,7 @@ use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, 
 use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::pace::Pace;
+use tracewing_consumer::survival::BufferFolder;
 
 use crate::child::{Child, Command, Inheritance};
 use crate::client::Client;
@@ -82,15 +83,26 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     let command = Command::find(&options.command)?;
     let clock = TraceClock::new(options.clock)?;
     let output = Output::create(options)?;
-    let mut recorder = match Recorder::start(options, observer, &command, clock, &output) {
+    let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
+    let files = files.inspect_err(|_| output.discard())?;
+    let mut recorder = match Recorder::start(options, observer, &command, clock, &output, files.clone()) {
         Ok(recorder) => recorder,
         Err(error) => {
             output.discard();
+            files.iter().for_each(BufferFolder::discard);
             return Err(error);
         }
     };
     recorder.run();
-    let summary = recorder.finish(&output);
+    let (summary, is_all_written) = recorder.finish(&output);
+    match files {
+        Some(folder) if is_all_written => folder.discard(),
+        Some(folder) => recorder.observer.note(&format!(
+            "the buffers, with what could not be written, stay in {0}: tracewing recover --all -o DIR {0}",
+            folder.path().display()
+        )),
+        None => {}
+    }
     let exit_status = recorder.wait_for_child();
     Ok(Outcome { exit_status, summary })
 }
@@ -111,9 +123,9 @@ impl Output {
         Ok(Self::Snapshots(absolute(&options.output)))
     }
 
-    fn discard(self) {
+    fn discard(&self) {
         match self {
-            Self::Trace(folder) => folder.discard(),
+            Self::Trace(folder) => folder.clone().discard(),
             Self::Snapshots(path) => drop(fs::remove_dir(path)),
         }
     }
@@ -178,6 +190,7 @@ impl<'a> Recorder<'a> {
         command: &Command,
         clock: TraceClock,
         output: &Output,
+        files: Option<BufferFolder>,
     ) -> Result<Self, Error> {
         let identity = || random_uuid().map_err(Error::system("getrandom"));
         let signals = Signals::block(options.flight_recorder.is_some_and(|on| on.signal))?;
@@ -201,6 +214,12 @@ impl<'a> Recorder<'a> {
         }
         let mut join = Join { clock, regions, classes, description, error: None, watches: Vec::new() };
 
+        if let Some(files) = &files {
+            classes.keep_table(files.classes())?;
+            let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
+            files.describe(&Description { trace_folder, ..description.clone() })?;
+        }
+        let regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace, files);
         let inheritance = Inheritance {
             mask: signals.mask_before(),
             file_size_signal: signals.file_size_before(),
@@ -256,7 +275,7 @@ impl<'a> Recorder<'a> {
         self.listener = None;
         self.clients.clear();
         self.watched.clear();
-        self.last_snapshot();
+        let is_snapshot_written = self.last_snapshot();
         let (user, written) = self.join.regions.finish(self.stop != Stop::CannotWrite);
         if let Err(error) = written {
             self.cannot_write(&error);
@@ -290,7 +309,8 @@ impl<'a> Recorder<'a> {
         let streams = || description.user_streams.iter().chain(&description.kernel_streams);
         let snapshots = self.flight.take().map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
-        Summary {
+        let is_all_written = is_snapshot_written && description.state == State::Complete;
+        let summary = Summary {
             folder: path.to_owned(),
             state: description.state,
             seconds,
@@ -306,7 +326,8 @@ impl<'a> Recorder<'a> {
             overwritten: description.overwritten.clone(),
             snapshots,
             notes: description.notes.clone(),
-        }
+        };
+        (summary, is_all_written)
     }
 }
 

@@ -16,6 +16,7 @@ use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::{Drain, Found, LossRange, OverwrittenRange, StreamSummary, UserTrace};
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_consumer::survival::BufferFolder;
 use tracewing_ctf::model::Uuid;
 
 use crate::options::Sharing;
@@ -26,11 +27,9 @@ const MOST_KEPT: usize = 32;
 
 /// All regions.
 pub(crate) struct Regions {
-    geometry: Geometry,
     clock: TraceClock,
-    begin: Calibration,
+    place: Place,
     sharing: Sharing,
-    recording: Uuid,
     /// Where events are written; nowhere in a flight recorder.
     trace: Option<UserTrace>,
     users: BTreeMap<u32, Drain>,
@@ -44,6 +43,36 @@ pub(crate) struct Regions {
     /// Buffers of processes that ended earlier and are no longer kept.
     dropped: u64,
     ended: Ended,
+}
+
+/// Where and how new regions are made.
+struct Place {
+    geometry: Geometry,
+    clock: TraceClock,
+    begin: Calibration,
+    recording: Uuid,
+    /// Set where buffers are to be files.
+    files: Option<BufferFolder>,
+}
+
+impl Place {
+    fn drain(&self, name: String, protocol: Protocol) -> Result<Drain, String> {
+        let Self { geometry, clock, recording, .. } = *self;
+        let drain = match &self.files {
+            Some(folder) => Drain::in_folder(folder, name, geometry, protocol, &clock, recording),
+            None => Drain::new(name, geometry, protocol, &clock, recording),
+        };
+        let drain = drain.map_err(|error| error.to_string())?;
+        drain.tell_real_time(&clock, &self.begin);
+        Ok(drain)
+    }
+
+    /// A region is done with: all of it was written, or is given up.
+    fn let_go(&self, drain: &Drain) {
+        if let Some(folder) = &self.files {
+            folder.remove(drain.name());
+        }
+    }
 }
 
 /// A region that belongs to one process.
@@ -97,13 +126,12 @@ impl Regions {
         sharing: Sharing,
         recording: Uuid,
         trace: Option<UserTrace>,
+        files: Option<BufferFolder>,
     ) -> Self {
         Self {
-            geometry,
             clock,
-            begin,
+            place: Place { geometry, clock, begin, recording, files },
             sharing,
-            recording,
             trace,
             users: BTreeMap::new(),
             processes: BTreeMap::new(),
@@ -127,10 +155,7 @@ impl Regions {
                 Entry::Occupied(entry) => entry.into_mut(),
                 Entry::Vacant(entry) => {
                     let name = format!("uid{}", peer.uid);
-                    let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
-                        .map_err(|error| error.to_string())?;
-                    drain.tell_real_time(&self.clock, &self.begin);
-                    entry.insert(drain)
+                    entry.insert(self.place.drain(name, protocol)?)
                 }
             };
             let memory = drain.memory();
@@ -174,9 +199,7 @@ impl Regions {
         let count = self.regions_of.entry(pid.get()).or_insert(0);
         *count += 1;
         let name = if *count == 1 { format!("pid{pid}") } else { format!("pid{pid}-{count}") };
-        let drain = Drain::new(name, self.geometry, protocol, &self.clock, self.recording)
-            .map_err(|error| error.to_string())?;
-        drain.tell_real_time(&self.clock, &self.begin);
+        let drain = self.place.drain(name, protocol)?;
         self.processes.insert(number, Process { pid: peer.pid, pidfd, drain });
         self.next += 1;
         Ok(number)
@@ -219,11 +242,15 @@ impl Regions {
                 && let Some(oldest) = self.kept.pop_front()
             {
                 self.dropped += 1;
+                self.place.let_go(&oldest);
                 self.ended.take(&oldest);
             }
             return Ok(());
         };
         let result = process.drain.finish(trace, &self.clock);
+        if result.is_ok() {
+            self.place.let_go(&process.drain);
+        }
         self.ended.take(&process.drain);
         result
     }
