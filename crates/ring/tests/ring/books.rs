@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::Mode;
 
-use crate::collector::Collector;
+use crate::collector::{Collector, Gap};
 use crate::emitter::Emitter;
 use crate::events::{compact, plan};
 use crate::machine::Shared;
@@ -142,6 +142,18 @@ impl Books {
         self.all().find(|book| book.writer.load(Relaxed) == writer)
     }
 
+    /// Checks that what is missing was lost.
+    ///
+    /// # Panics
+    /// It was not.
+    pub fn explain(&self, gaps: impl Iterator<Item = Gap>) {
+        for gap in gaps {
+            let book = self.of(gap.writer).expect("who writes has an account");
+            let is_explained = (gap.from..gap.to).all(|counter| book.is_lost(counter));
+            assert!(is_explained, "neither read nor lost nor overwritten: {gap:?}");
+        }
+    }
+
     /// Compares what writers say with what `has` says was read and with what the buffers counted. `killed`: how many
     /// writers were killed, each of which may have been about to count a loss or to note one. Whoever is
     /// killed in protocols `Smp` and `Local` hides events behind its own: `hidden` bytes at most.
@@ -168,11 +180,9 @@ impl Books {
         }
         let lost = collector.lost();
         assert!((told..=told + killed).contains(&lost), "{lost} counted lost, writers were told of {told}");
-        collector.gaps().for_each(|gap| {
-            let book = self.of(gap.writer).expect("who writes has an account");
-            let unexplained = (gap.from..gap.to).find(|counter| !book.is_lost(*counter));
-            assert!(unexplained.is_none() || hidden > 0, "neither read nor lost nor overwritten: {gap:?}");
-        });
+        if hidden == 0 {
+            self.explain(collector.gaps());
+        }
         let overwritten = collector.overwritten();
         if collector.mode() == Mode::Discard {
             assert!(unread.bytes <= hidden, "{unread:?} of {emitted} vanished, {hidden} bytes unfinished");

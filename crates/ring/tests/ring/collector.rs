@@ -20,7 +20,7 @@ pub struct Collector {
 }
 
 /// Events of a writer that stays on one CPU, missing there though nothing was overwritten.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Gap {
     /// The writer.
     pub writer: u32,
@@ -62,6 +62,13 @@ impl Collector {
         Self { region, cpus, seen: HashMap::new(), gaps: Vec::new(), restarts: 0, read: 0 }
     }
 
+    /// The same, in overwrite mode, from the oldest sub-buffer that is still there, whatever was read already.
+    pub fn rewound(region: Region) -> Self {
+        let mut this = Self::new(region);
+        this.cpus.iter_mut().for_each(|cpu| cpu.reader.rewind());
+        this
+    }
+
     /// What a full buffer of the region loses.
     pub fn mode(&self) -> Mode {
         self.region.geometry().mode()
@@ -75,10 +82,16 @@ impl Collector {
     /// As [`Collector::drain`], one CPU.
     pub fn drain_cpu(&mut self, cpu: usize, partial: bool) -> Vec<Event> {
         let mut events = Vec::new();
-        while let Some(chunk) = self.cpus[cpu].reader.next(partial).expect("undamaged") {
-            events.extend(self.take(cpu, chunk));
-        }
+        self.drain_with(cpu, partial, |chunk, _| events.extend_from_slice(chunk));
         events
+    }
+
+    /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before that is released, and with what was
+    /// overwritten in front of it.
+    pub fn drain_with(&mut self, cpu: usize, partial: bool, mut before: impl FnMut(&[Event], Overwritten)) {
+        while let Some(chunk) = self.cpus[cpu].reader.next(partial).expect("undamaged") {
+            self.take(cpu, chunk, &mut before);
+        }
     }
 
     /// What a dead process left in a `Smp` or `Local` buffer, and the bytes of each stretch that was unfinished.
@@ -86,7 +99,7 @@ impl Collector {
         let (mut events, mut unfinished) = (Vec::new(), Vec::new());
         while let Some(found) = self.cpus[cpu].reader.finalise().expect("undamaged") {
             match found {
-                Ok(chunk) => events.extend(self.take(cpu, chunk)),
+                Ok(chunk) => self.take(cpu, chunk, |chunk, _| events.extend_from_slice(chunk)),
                 Err(rest) => {
                     assert!(rest.bytes > 0);
                     assert!(rest.after >= self.cpus[cpu].stamp);
@@ -106,9 +119,6 @@ impl Collector {
         cpu_of_region.before.bytes += overwritten.bytes;
         // The new one does not know what the old one knew of sub-buffers before its own.
         cpu_of_region.lost = 0;
-        for last in cpu_of_region.last.values_mut() {
-            last.overwritten = 0;
-        }
         // SAFETY: the earlier reader is not used any more.
         cpu_of_region.reader = unsafe { self.region.reader(cpu) };
         self.restarts += 1;
@@ -152,7 +162,7 @@ impl Collector {
         words.get(counter as usize / 64).is_some_and(|word| word >> (counter % 64) & 1 == 1)
     }
 
-    fn take(&mut self, index: usize, chunk: Chunk) -> Vec<Event> {
+    fn take(&mut self, index: usize, chunk: Chunk, before_release: impl FnOnce(&[Event], Overwritten)) {
         let cpu = &mut self.cpus[index];
         assert!(chunk.begin >= cpu.stamp, "a chunk begins before the end of the one before");
         assert!(chunk.lost >= cpu.lost && chunk.lost <= self.region.cpu(index).lost_total());
@@ -160,11 +170,12 @@ impl Collector {
         assert!(after.sub_buffers >= before.sub_buffers && after.bytes >= before.bytes, "{after:?}");
         (cpu.stamp, cpu.lost, cpu.overwritten) = (chunk.end, chunk.lost, after);
         let events = decode(&chunk);
+        let overwritten = cpu.before.sub_buffers + after.sub_buffers;
         for event in &events {
-            let last = Last { counter: event.counter, overwritten: after.sub_buffers };
+            let last = Last { counter: event.counter, overwritten };
             let (expected, is_explained) = match cpu.last.insert(event.writer, last) {
-                Some(last) => (last.counter + 1, last.overwritten < after.sub_buffers),
-                None => (0, after.sub_buffers + cpu.before.sub_buffers > 0),
+                Some(last) => (last.counter + 1, last.overwritten < overwritten),
+                None => (0, overwritten > 0),
             };
             assert!(expected <= event.counter, "{expected} was to come before {event:?}");
             if expected < event.counter && event.writer & PINNED != 0 && !is_explained {
@@ -177,7 +188,7 @@ impl Collector {
             words[word] |= 1 << bit;
         }
         self.read += events.len() as u64;
+        before_release(&events, after);
         cpu.reader.release(chunk);
-        events
     }
 }

@@ -7,7 +7,7 @@ use std::thread;
 use tracewing_abi::region::{Mode, Protocol};
 
 use crate::books::{Book, Books, EVENTS, Totals};
-use crate::collector::Collector;
+use crate::collector::{Collector, Gap};
 use crate::emitter::{Emitter, Shape};
 use crate::events::{LARGE, PINNED};
 use crate::machine::{self, Random, StopAtEnd};
@@ -93,14 +93,15 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
             let stays = !load.is_pushed && (shape.protocol == Protocol::Local || index % 2 == 0);
             let cpu = cpus[index % cpus.len()];
             let style = if load.is_large { LARGE } else { 0 } | if stays { PINNED } else { 0 };
-            let book = |level| books.open(index * LEVELS + level, style | (1 + index * LEVELS + level) as u32);
+            let book =
+                |level| books.open(index * LEVELS + level, style | (1 + index * LEVELS + level) as u32);
             let emitter = &emitter;
             (Part { emitter, books: std::array::from_fn(book), buffer: stays.then_some(cpu) }, stays, cpu)
         })
         .collect();
     let done = AtomicBool::new(false);
     let ids: Vec<AtomicI32> = parts.iter().map(|_| AtomicI32::new(0)).collect();
-    let (mut collector, snapshots) = thread::scope(|scope| {
+    let (mut collector, snapshots, gaps) = thread::scope(|scope| {
         let reader = scope.spawn(|| read(&emitter, load, &done));
         if load.is_pushed {
             scope.spawn(|| push_around(&ids, &cpus, &done));
@@ -109,7 +110,9 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
         let writers: Vec<_> = parts
             .iter()
             .zip(&ids)
-            .map(|((part, stays, cpu), id)| scope.spawn(move || write(*part, load, stays.then_some(*cpu), id)))
+            .map(|((part, stays, cpu), id)| {
+                scope.spawn(move || write(*part, load, stays.then_some(*cpu), id))
+            })
             .collect();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
         drop(stop);
@@ -119,10 +122,11 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
     assert!(collector.is_drained());
     assert!(collector.read > 0);
     let totals = books.balance(&collector, 0, 0);
+    books.explain(gaps.into_iter());
     Some(Totals { snapshots, ..totals })
 }
 
-fn read(emitter: &Emitter, load: Load, done: &AtomicBool) -> (Collector, u64) {
+fn read(emitter: &Emitter, load: Load, done: &AtomicBool) -> (Collector, u64, Vec<Gap>) {
     let mut random = Random(load.seed ^ 1);
     let region = emitter.region();
     if load.reading == Reading::Snapshots {
@@ -132,8 +136,7 @@ fn read(emitter: &Emitter, load: Load, done: &AtomicBool) -> (Collector, u64) {
             thread::yield_now();
         }
         snapshots.finish();
-        // Nothing was released: a reader from the beginning finds what the last snapshot found.
-        return (Collector::new(region), snapshots.taken());
+        return (Collector::rewound(region), snapshots.taken(), snapshots.gaps().collect());
     }
     let mut collector = Collector::new(region);
     while !done.load(Acquire) {
@@ -146,7 +149,7 @@ fn read(emitter: &Emitter, load: Load, done: &AtomicBool) -> (Collector, u64) {
             thread::yield_now();
         }
     }
-    (collector, 0)
+    (collector, 0, Vec::new())
 }
 
 fn push_around(ids: &[AtomicI32], cpus: &[usize], done: &AtomicBool) {
@@ -200,7 +203,8 @@ pub struct Signals {
 impl Signals {
     fn start(part: Part<'_>) -> Self {
         // SAFETY: the handlers see it only while `Signals` lives, which ends before what the part refers to.
-        let part: Box<Part<'static>> = Box::new(unsafe { std::mem::transmute::<Part<'_>, Part<'static>>(part) });
+        let part: Box<Part<'static>> =
+            Box::new(unsafe { std::mem::transmute::<Part<'_>, Part<'static>>(part) });
         INTERRUPTED.set(&*part);
         let timers = (0..LEVELS as i32 - 1).map(|level| start_timer(libc::SIGRTMIN() + level)).collect();
         Self { timers, _part: part }
