@@ -21,10 +21,9 @@ use crate::buffer::Buffer;
 use crate::clock::{Calibration, TraceClock};
 use crate::memory::SharedMemory;
 use crate::stream::Stream;
+use crate::survival::BufferFolder;
 
 /// The user trace that streams are added to.
-use crate::survival::BufferFolder;
-use crate::writer::Writer;
 pub struct UserTrace {
     folder: PathBuf,
     recording: Uuid,
@@ -166,6 +165,33 @@ impl Drain {
         recording: Uuid,
     ) -> Result<Self, Error> {
         let memory = SharedMemory::new(geometry.size())?;
+        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
+    }
+
+    /// As [`Drain::new`], with the buffers in a file.
+    ///
+    /// # Errors
+    /// There is no room for it.
+    pub fn in_folder(
+        folder: &BufferFolder,
+        name: String,
+        geometry: Geometry,
+        protocol: Protocol,
+        clock: &TraceClock,
+        recording: Uuid,
+    ) -> Result<Self, Error> {
+        let memory = folder.memory(&name, geometry)?;
+        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
+    }
+
+    fn with_memory(
+        memory: SharedMemory,
+        name: String,
+        geometry: Geometry,
+        protocol: Protocol,
+        clock: &TraceClock,
+        recording: Uuid,
+    ) -> Self {
         // SAFETY: the memory is new, zeroed, mapped at a page and as large as the geometry says; `Drain` keeps it mapped
         // while it has the region and its readers.
         let region = unsafe { Region::create(memory.base(), geometry, protocol, clock.kind(), recording, 0) };
@@ -204,33 +230,6 @@ impl Drain {
     ///
     /// # Errors
     /// A file could not be written; what was not written stays in the buffers.
-        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
-    }
-
-    /// As [`Drain::new`], with the buffers in a file.
-    ///
-    /// # Errors
-    /// There is no room for it.
-    pub fn in_folder(
-        folder: &BufferFolder,
-        name: String,
-        geometry: Geometry,
-        protocol: Protocol,
-        clock: &TraceClock,
-        recording: Uuid,
-    ) -> Result<Self, Error> {
-        let memory = folder.memory(&name, geometry)?;
-        Ok(Self::with_memory(memory, name, geometry, protocol, clock, recording))
-    }
-
-    fn with_memory(
-        memory: SharedMemory,
-        name: String,
-        geometry: Geometry,
-        protocol: Protocol,
-        clock: &TraceClock,
-        recording: Uuid,
-    ) -> Self {
     pub fn poll(
         &mut self,
         trace: &mut UserTrace,

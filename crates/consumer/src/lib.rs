@@ -15,8 +15,8 @@
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
-//! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
 //! | [`survival`] | buffers in files, for the case that program and recorder die |
+//! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
 //!
 //! It knows no payloads, no sockets and no other processes, and starts no thread.
 
@@ -33,7 +33,6 @@ pub mod memory;
 pub mod pace;
 pub mod snapshot;
 pub mod stream;
+pub mod survival;
 
 pub use error::Error;
-pub mod survival;
-mod writer;

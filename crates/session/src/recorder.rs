@@ -202,24 +202,23 @@ impl<'a> Recorder<'a> {
         let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
         let rules = EventRules::new(options.events.iter().cloned());
         let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
-        let classes = Classes::new(&user, recording, class.clone(), rules)?;
+        let mut classes = Classes::new(&user, recording, class.clone(), rules)?;
         let geometry = match output {
             Output::Trace(_) => options.geometry,
             Output::Snapshots(_) => options.geometry.overwriting(),
         };
-        let regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace);
         let description = describe(options, geometry, &clock, begin);
-        if let Some(folder) = output.folder() {
-            folder.describe(&description)?;
-        }
-        let mut join = Join { clock, regions, classes, description, error: None, watches: Vec::new() };
-
         if let Some(files) = &files {
             classes.keep_table(files.classes())?;
             let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
             files.describe(&Description { trace_folder, ..description.clone() })?;
         }
         let regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace, files);
+        if let Some(folder) = output.folder() {
+            folder.describe(&description)?;
+        }
+        let mut join = Join { clock, regions, classes, description, error: None, watches: Vec::new() };
+
         let inheritance = Inheritance {
             mask: signals.mask_before(),
             file_size_signal: signals.file_size_before(),
@@ -269,8 +268,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Closes the buffers, writes what is left, and says what it all amounts to.
-    fn finish(&mut self, output: &Output) -> Summary {
+    /// Closes the buffers, writes what is left, and says what it all amounts to; and whether all of it was written.
+    fn finish(&mut self, output: &Output) -> (Summary, bool) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.listener = None;
         self.clients.clear();
