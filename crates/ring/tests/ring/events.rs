@@ -32,14 +32,16 @@ pub struct Plan {
 pub fn plan(writer: u32, counter: u32) -> Plan {
     let mut random = Random(u64::from(counter) * 7 + u64::from(writer));
     let is_large = writer & LARGE != 0;
-    let id = if is_large { 4 + random.below(5) } else { 1 + random.below(8) };
-    let smallest = if is_large { 80 } else { SMALLEST };
+    let id = if is_large { 5 + random.below(5) } else { 1 + random.below(8) };
     let len = match id {
         1 => 8,
         2 => 16,
         3 => 31,
         4 => 100,
-        _ => smallest + random.below(MOST_PLANNED + 1 - smallest),
+        9 => 64,
+        // Not three to a sub-buffer of 256 bytes; two even of the extended form.
+        _ if is_large => 53 + random.below(28),
+        _ => SMALLEST + random.below(MOST_PLANNED + 1 - SMALLEST),
     };
     Plan { id: id as u16, len, random }
 }

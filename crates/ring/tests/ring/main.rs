@@ -10,6 +10,7 @@ mod emitter;
 mod events;
 mod hostile;
 mod machine;
+mod plain;
 #[cfg(target_arch = "x86_64")]
 mod processes;
 #[cfg(target_arch = "x86_64")]
@@ -27,3 +28,4 @@ mod steps;
 mod stress;
 #[cfg(target_arch = "x86_64")]
 mod tracer;
+mod two_phase;

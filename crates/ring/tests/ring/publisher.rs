@@ -126,6 +126,7 @@ impl Publisher {
             2 => self.emit_fixed::<16, false>(id, &payload(writer, counter)),
             3 => self.emit_fixed::<31, false>(id, &payload(writer, counter)),
             4 => self.emit_fixed::<100, true>(id, &payload(writer, counter)),
+            9 => self.emit_fixed::<64, false>(id, &payload(writer, counter)),
             _ => {
                 let mut bytes = [0; events::MOST_PLANNED];
                 fill(&mut bytes[..len], writer, counter);
