@@ -35,7 +35,7 @@ enum Command {
     List(list::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
-    /// Print the last events of a program out of its memory: of a core dump, or of a process
+    /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
     Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),

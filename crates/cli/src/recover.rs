@@ -1,16 +1,29 @@
-//! `tracewing recover`: the last events that a program left in its buffers, as `list` prints events.
+//! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list` prints events, or
+//! out of buffers in files into a trace folder.
 
 use crate::output::{Output, raise_file_limit, shown};
 use clap::ValueEnum;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_recover::{CoreDump, Image, Process, Recovered, write_trace};
+use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
 use tracewing_trace::{ClockStyle, Listing, Recording, Sink, Style, Zone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
-#[command(group = clap::ArgGroup::new("source").required(true).args(["core", "pid"]))]
+#[command(group = clap::ArgGroup::new("source").required(true).args(["folder", "core", "pid"]))]
 pub struct Args {
+    /// The folder of a recording's buffers (`tracewing record --buffers-in DIR`): writes what is in them as a trace
+    #[arg(value_name = "DIR", conflicts_with_all = ["count", "events", "format", "pretty", "clock_gmt"])]
+    folder: Option<PathBuf>,
+
+    /// Trace folder to write; must not exist, or be empty [default: DIR-recovered]
+    #[arg(short, long, value_name = "TRACE", requires = "folder")]
+    output: Option<PathBuf>,
+
+    /// Also what the recording's own trace folder has already, as far as it still lies in the buffers
+    #[arg(long, requires = "folder")]
+    all: bool,
+
     /// A core dump of the program
     #[arg(long, value_name = "FILE")]
     core: Option<PathBuf>,
@@ -54,6 +67,8 @@ Examples:
   tracewing recover --core core.4711                  all events that the buffers still held
   tracewing recover --core core.4711 -n 20            the last 20
   tracewing recover --pid 4711 -e 'app:*'             of a living process, those of one provider
+  tracewing recover -o T buffers                      after the death of program and recorder: what their
+                                                      files hold, as a trace in the folder T
 
 The program must have been recorded: by `tracewing record`, a flight recorder or not, or by itself. Its \
 buffers hold its last events whether a recorder has written them to its trace or not, and those of other programs \
@@ -63,9 +78,17 @@ Events of classes that the program does not know are named `?`, with the class's
 read; events that are overwritten meanwhile are left out. A core dump must have the program's shared memory (bit 1 of \
 /proc/PID/coredump_filter, which is set unless somebody cleared it).
 
+A recording with --buffers-in that has written a trace has the older events there; recover adds those that had not \
+been written (the last packet of a CPU may be in both), --all gives what lies in the buffers, written or not. A flight \
+recorder had written nothing. After a crash of the machine, what had not reached the disk is missing, and what does not \
+make sense is left out with a warning. The files are not changed; remove them when you have what you want.
+
 In gdb: contrib/gdb/tracewing.py adds a command that does this for the program or core dump at hand.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if let Some(folder) = &args.folder {
+        return recover_folder(folder, args);
+    }
     let image: Box<dyn Image> = match (&args.core, args.pid) {
         (Some(core), _) => Box::new(CoreDump::open(core)?),
         (None, Some(pid)) => Box::new(Process::open(pid)?),
@@ -97,6 +120,33 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     raise_file_limit();
     listing.print(&Recording::open(&[folder.path()])?, &mut output)?;
     Ok(ExitCode::SUCCESS)
+}
+
+fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
+    let folder = BufferFolder::open(path)?;
+    let output = args.output.clone().unwrap_or_else(|| beside(path));
+    let recovered = folder.write_trace(&output, if args.all { Wanted::All } else { Wanted::Unwritten })?;
+    let mut sink = Output::new();
+    if folder.is_live() {
+        sink.warning(b"WARNING: a program, or the recorder, still writes to these buffers\n")?;
+    }
+    for warning in warnings(&recovered) {
+        sink.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
+    }
+    let events = plural(recovered.events, "event");
+    eprintln!("{events} recovered into {}", shown(&output.to_string_lossy()));
+    if let Some(trace) = folder.trace_folder().filter(|_| !args.all) {
+        eprintln!("The events before them are in {}", shown(&trace.to_string_lossy()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// `DIR-recovered`.
+fn beside(folder: &Path) -> PathBuf {
+    let absolute = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+    let mut name = absolute.file_name().unwrap_or_default().to_owned();
+    name.push("-recovered");
+    absolute.with_file_name(name)
 }
 
 /// What the events themselves do not tell.

@@ -12,7 +12,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tracewing_abi::region::Protocol;
 use tracewing_ctf::model::Uuid;
 use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
@@ -25,6 +24,8 @@ use crate::folder::{Description, Folder, SnapshotDescription, State, create_empt
 use crate::memory::SharedMemory;
 use crate::stream::{Events, PacketTimes};
 
+/// How often a snapshot follows the writers round the ring.
+const ROUNDS: usize = 4;
 /// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events they are at.
 const COMMIT_ATTEMPTS: usize = 20;
 const COMMIT_LOOKS: usize = 1000;
@@ -193,11 +194,11 @@ fn read(
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
     let mut partial = false;
     reader.rewind();
-    // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile.
-    for _ in 0..2 * region.geometry().sub_buffers() {
+    // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile, also round the reader.
+    for _ in 0..ROUNDS * region.geometry().sub_buffers() {
         let next = match is_over {
             true => reader.finalise(),
-            false if partial => newest(reader, region).map(|chunk| chunk.map(Ok)),
+            false if partial => newest(reader).map(|chunk| chunk.map(Ok)),
             false => reader.next(false).map(|chunk| chunk.map(Ok)),
         };
         let chunk = match next {
@@ -208,7 +209,8 @@ fn read(
             }
             Ok(None) if is_over || partial => break,
             Ok(None) => {
-                partial = true;
+                // More than the current one, and nothing to read: the writers went round while the reader looked.
+                partial = reader.waiting() < region.geometry().sub_buffer_bytes();
                 continue;
             }
             Err(damaged) => {
@@ -234,13 +236,13 @@ fn read(
     (packets, damages)
 }
 
-/// What the writers' current sub-buffer holds. With `Smp` that can be read only while no thread is between reserving and
-/// committing, which is never for long, but often: waits for such a moment.
-fn newest(reader: &mut Reader, region: Region) -> Result<Option<Chunk>, Damaged> {
+/// What the writers' current sub-buffer holds. It cannot be read while they are about to overwrite it; with `Smp`, only
+/// while no thread is between reserving and committing, which is never for long, but often. Waits for such a moment.
+fn newest(reader: &mut Reader) -> Result<Option<Chunk>, Damaged> {
     for _ in 0..COMMIT_ATTEMPTS {
         for _ in 0..COMMIT_LOOKS {
             let chunk = reader.next(true)?;
-            if chunk.is_some() || region.protocol() == Protocol::Publish || reader.waiting() == 0 {
+            if chunk.is_some() || reader.waiting() == 0 {
                 return Ok(chunk);
             }
             std::hint::spin_loop();

@@ -1,5 +1,5 @@
 //! Finds tracewing's buffers in memory that a program left behind, and gets its last events out: from a core dump, a stopped
-//! or running process, or bytes.
+//! or running process, files, or bytes.
 //!
 //! Source: Wisniewski and Rosenburg, *Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor Operating
 //! Systems* (004), where a call in the debugger prints the last events of a crashed kernel out of its trace buffers.
@@ -7,7 +7,7 @@
 //! | module | does |
 //! |---|---|
 //! | `image` | what is needed of somebody's memory |
-//! | `core_dump`, `process` | two kinds of it |
+//! | `core_dump`, `process`, `folder` | three kinds of it |
 //! | `region` | a buffer region in it |
 //! | `buffer` | one CPU's buffer: which sub-buffers are there, what of them is whole |
 //! | `events` | events in a sub-buffer |
@@ -23,6 +23,7 @@ mod classes;
 mod core_dump;
 mod error;
 mod events;
+mod folder;
 mod image;
 mod payload;
 mod process;
@@ -34,6 +35,7 @@ pub use classes::Classes;
 pub use core_dump::CoreDump;
 pub use error::Error;
 pub use events::{Event, events};
+pub use folder::{BufferFolder, Wanted};
 pub use image::{Image, Mapping, Memory};
 pub use process::Process;
 pub use region::{RealTime, Region};

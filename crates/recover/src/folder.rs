@@ -1,0 +1,236 @@
+//! The folder that a recording with buffers in files has left (`tracewing record --buffers-in`): its files as memory, and
+//! what they hold as a trace folder.
+
+use std::cell::Cell;
+use std::fs::{self, File};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+use serde_json::{Value, json};
+use tracewing_consumer::folder::{DESCRIPTION, Folder};
+use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::survival::{CLASSES, SUFFIX};
+
+use crate::image::{Image, Mapping, Memory};
+use crate::region::Region;
+use crate::trace::{Part, Trace};
+use crate::{Classes, Error, Recovered};
+
+/// Largest description that is taken over, bytes.
+const LARGEST_DESCRIPTION: u64 = 64 << 20;
+/// Distance of two files in the addresses that they are given; larger than any region.
+const DISTANCE: u64 = 1 << 56;
+
+/// What a recording has left. Its files are its memory.
+pub struct BufferFolder {
+    path: PathBuf,
+    files: Vec<(File, u64)>,
+    mappings: Vec<Mapping>,
+    names: Vec<String>,
+    is_live: bool,
+    /// A file could not be read where it should be.
+    failed: Cell<bool>,
+}
+
+/// What of a recording is to be recovered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Wanted {
+    /// What its trace folder does not have already. All that is left, for a flight recorder.
+    #[default]
+    Unwritten,
+    /// All that still lies in its buffers.
+    All,
+}
+
+impl BufferFolder {
+    /// Opens the buffers in a folder.
+    ///
+    /// # Errors
+    /// There are none ([`Error::NoBuffers`]), or they cannot be opened.
+    pub fn open(path: &Path) -> Result<Self, Error> {
+        let mut this = Self {
+            path: path.to_owned(),
+            files: Vec::new(),
+            mappings: Vec::new(),
+            names: Vec::new(),
+            is_live: false,
+            failed: Cell::new(false),
+        };
+        let mut paths = Vec::new();
+        for entry in fs::read_dir(path).map_err(Error::file("read", path))? {
+            paths.push(entry.map_err(Error::file("read", path))?.path());
+        }
+        paths.sort();
+        for path in &paths {
+            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+            if let Some(name) = name.strip_suffix(SUFFIX) {
+                this.add(path, name)?;
+            }
+        }
+        if this.names.is_empty() {
+            return Err(Error::NoBuffers(path.to_owned()));
+        }
+        let classes = path.join(CLASSES);
+        if classes.is_file() {
+            this.add(&classes, CLASSES)?;
+        }
+        Ok(this)
+    }
+
+    fn add(&mut self, path: &Path, name: &str) -> Result<(), Error> {
+        let file = File::open(path).map_err(Error::file("open", path))?;
+        let size = file.metadata().map_err(Error::file("read", path))?.len();
+        // Addresses of one file must not run into the next one's.
+        if size >= DISTANCE || self.files.len() >= 255 {
+            return Ok(());
+        }
+        if name != CLASSES {
+            self.names.push(name.to_owned());
+            self.is_live |= has_writers(&file);
+        }
+        let start = self.files.len() as u64 * DISTANCE;
+        self.mappings.push(Mapping { start, size, name: Some(path.display().to_string()) });
+        self.files.push((file, size));
+        Ok(())
+    }
+
+    /// Whether some process still has a buffer mapped, and may write to it.
+    pub fn is_live(&self) -> bool {
+        self.is_live
+    }
+
+    /// Writes what is wanted as a complete trace folder. `folder` must not exist, or be empty.
+    ///
+    /// # Errors
+    /// The folder cannot be written, or none of the buffers is one.
+    pub fn write_trace(&self, folder: &Path, wanted: Wanted) -> Result<Recovered, Error> {
+        let mut recovered = Recovered::default();
+        let mut regions = Vec::new();
+        for (mapping, name) in self.mappings.iter().zip(&self.names) {
+            match Region::open(self, mapping.start, mapping.size) {
+                Ok(region) => regions.push((name, region)),
+                Err(reason) => recovered.damages.push(format!("{name}{SUFFIX}: {reason}")),
+            }
+        }
+        let Some((_, first)) = regions.first() else {
+            return Err(Error::NoRegionIn { path: self.path.clone(), reason: recovered.damages.join("; ") });
+        };
+        let description = self.description();
+        // A flight recorder has written nothing.
+        let is_flight = description.get("trace_folder").is_none();
+        let wanted = if is_flight { Wanted::All } else { wanted };
+        // One with the UUID of the recording would be taken for a part of its trace.
+        let uuid = random_uuid().map_err(Error::file("read", Path::new("/dev/urandom")))?;
+        let output = Folder::create(folder)?;
+        let classes = Classes::find(self, first.recording());
+        let mut streams = Vec::new();
+        {
+            let mut trace = Trace::create(output.user(), uuid, first, &classes, &mut recovered)?;
+            for (name, region) in &regions {
+                if region.recording() != first.recording() {
+                    trace.damaged(format!("{name}{SUFFIX}: of another recording"));
+                    continue;
+                }
+                for cpu in 0..region.geometry().cpus() {
+                    let stream = format!("{name}_{cpu}");
+                    match region.buffer(cpu) {
+                        None => trace.damaged(format!("{stream}: the file ends before it")),
+                        Some(buffer) => {
+                            let part = if wanted == Wanted::All { Part::All } else { Part::Unreleased };
+                            streams.extend(trace.add(&buffer, stream, part)?);
+                        }
+                    }
+                }
+            }
+        }
+        if self.failed.get() {
+            recovered.damages.push("a part of the files could not be read".to_owned());
+        }
+        self.describe(&output, description, &streams, &recovered)?;
+        Ok(recovered)
+    }
+
+    /// The recording's description, as far as there is one.
+    fn description(&self) -> Value {
+        let path = self.path.join(DESCRIPTION);
+        let is_small = fs::metadata(&path).is_ok_and(|data| data.len() <= LARGEST_DESCRIPTION);
+        let text = is_small.then(|| fs::read(&path).ok()).flatten();
+        let value = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        value.filter(Value::is_object).unwrap_or_else(|| json!({}))
+    }
+
+    fn describe(
+        &self,
+        output: &Folder,
+        mut description: Value,
+        streams: &[crate::trace::Written],
+        recovered: &Recovered,
+    ) -> Result<(), Error> {
+        description["state"] = "recovered".into();
+        description["user_streams"] = streams
+            .iter()
+            .map(|stream| {
+                json!({
+                    "name": stream.name,
+                    "cpu": stream.cpu,
+                    "events": stream.events,
+                    "packets": stream.packets,
+                    "bytes": stream.bytes,
+                    "lost": stream.lost,
+                })
+            })
+            .collect();
+        description["notes"] = recovered.damages.iter().map(String::as_str).collect();
+        let path = output.path().join(DESCRIPTION);
+        let text = serde_json::to_vec_pretty(&description).map_err(std::io::Error::from);
+        text.and_then(|text| fs::write(&path, text)).map_err(Error::file("write", &path))
+    }
+
+    /// The folder that the recording wrote its trace to, as its description says.
+    pub fn trace_folder(&self) -> Option<PathBuf> {
+        Some(self.description().get("trace_folder")?.as_str()?.into())
+    }
+}
+
+impl Memory for BufferFolder {
+    fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
+        let (file, size) = self.files.get(usize::try_from(address / DISTANCE).ok()?)?;
+        let offset = address % DISTANCE;
+        if offset.checked_add(len as u64)? > *size {
+            return None;
+        }
+        let mut bytes = vec![0; len];
+        match file.read_exact_at(&mut bytes, offset) {
+            Ok(()) => Some(bytes),
+            Err(_) => {
+                self.failed.set(true);
+                None
+            }
+        }
+    }
+
+    fn is_live(&self) -> bool {
+        self.is_live
+    }
+}
+
+impl Image for BufferFolder {
+    fn mappings(&self) -> &[Mapping] {
+        &self.mappings
+    }
+}
+
+/// Whether some process has the file open for writing, or mapped so: the kernel refuses a lease then (fcntl(2),
+/// `F_SETLEASE`). Where it cannot tell, nobody has.
+fn has_writers(file: &File) -> bool {
+    let set = |lease: libc::c_int| {
+        // SAFETY: a descriptor of ours and an integer.
+        unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETLEASE, lease) }
+    };
+    if set(libc::F_RDLCK) == 0 {
+        set(libc::F_UNLCK);
+        return false;
+    }
+    std::io::Error::last_os_error().raw_os_error() == Some(libc::EAGAIN)
+}
