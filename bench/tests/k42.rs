@@ -20,11 +20,13 @@ const UNWRITTEN: &str = "the consumer reads a buffer in which nobody has written
 struct Values([AtomicU64; 2]);
 
 impl Memory for Values {
+    // SAFETY: asks no more than the trait does, and needs less: these are atomics.
     unsafe fn put(&self, offset: usize, event: Event) {
         // Relaxed: the scheme's counters must publish it.
         self.0[offset / 32].store(event.values[0], Relaxed);
     }
 
+    // SAFETY: likewise.
     unsafe fn fill(&self, _: usize) {}
 }
 

@@ -187,7 +187,12 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
         };
         let emitted =
             rows.iter().filter(|row| row.who == who).map(|row| bursts(row) * row.count * row.bytes).sum();
-        account(own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?, emitted)?;
+        let contents = own::contents(&setting.tracewing, &recording.finish()?, own::CLASS)?;
+        ensure!(
+            (contents.private_buffers > 0) == (who == Who::Smp),
+            "the worker without restartable sequences must use Smp, the other one Publish: {contents:?}"
+        );
+        account(contents, emitted)?;
     }
     if let Some(session) = &session {
         session.check(&setting.scratch.join("events-lttng"))?;

@@ -81,6 +81,8 @@ pub struct Contents {
     pub bytes: u64,
     /// Bytes of events that were overwritten before a snapshot.
     pub overwritten: u64,
+    /// Buffers that one process had to itself, as `Smp` wants it.
+    pub private_buffers: usize,
 }
 
 /// Reads a trace, whoever made it.
@@ -104,6 +106,8 @@ pub fn contents(tracewing: &Path, folder: &Path, class: &str) -> Result<Contents
     let list = |value: &Value, key: &str| value[key].as_array().cloned().unwrap_or_default();
     for stream in list(&info, "recordings").iter().flat_map(|recording| list(recording, "user_streams")) {
         contents.overwritten += stream["overwritten"]["bytes"].as_u64().unwrap_or(0);
+        let private = stream["name"].as_str().is_some_and(|name| name.starts_with("pid"));
+        contents.private_buffers += usize::from(private);
     }
     for trace in traces {
         for stream in list(trace, "streams") {

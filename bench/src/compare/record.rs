@@ -90,7 +90,7 @@ impl Setting {
             cpu: measuring_cpu()?,
             rounds: options.rounds,
             bursts: 48,
-            thread_rounds: 9,
+            thread_rounds: 15,
             thread_events: 8 << 20,
             disk_rounds: 7,
             flood_ms: 1000,
