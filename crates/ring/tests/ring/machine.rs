@@ -159,6 +159,60 @@ pub fn kill(pid: i32) {
     assert!(libc::WIFSIGNALED(status), "ended before it was killed: {status:#x}");
 }
 
+/// A child that does not outlive its owner.
+pub struct Child {
+    pid: i32,
+    is_reaped: bool,
+}
+
+impl Child {
+    /// As [`fork`].
+    pub fn new(run: impl FnOnce() -> i32) -> Self {
+        Self { pid: fork(run), is_reaped: false }
+    }
+
+    /// Stops it for as long as `meanwhile` takes.
+    pub fn stop_while(&self, meanwhile: impl FnOnce()) {
+        signal(self.pid, libc::SIGSTOP);
+        meanwhile();
+        signal(self.pid, libc::SIGCONT);
+    }
+
+    /// Whether it has ended by itself.
+    pub fn has_ended(&self) -> bool {
+        // SAFETY: fills in plain data about an unreaped child of the caller, and leaves the child unreaped.
+        unsafe {
+            let mut info: libc::siginfo_t = std::mem::zeroed();
+            let options = libc::WEXITED | libc::WNOHANG | libc::WNOWAIT;
+            assert_eq!(libc::waitid(libc::P_PID, self.pid as u32, &mut info, options), 0);
+            info.si_pid() != 0
+        }
+    }
+
+    /// Kills it at whatever it is about.
+    pub fn kill(mut self) {
+        self.is_reaped = true;
+        kill(self.pid);
+    }
+
+    /// Waits for its end, and gives its exit code.
+    pub fn code(mut self) -> i32 {
+        self.is_reaped = true;
+        let status = wait(self.pid);
+        assert!(libc::WIFEXITED(status), "{status:#x}");
+        libc::WEXITSTATUS(status)
+    }
+}
+
+impl Drop for Child {
+    fn drop(&mut self) {
+        if !self.is_reaped {
+            signal(self.pid, libc::SIGKILL);
+            wait(self.pid);
+        }
+    }
+}
+
 /// Numbers that look random, the same in every run (SplitMix64).
 pub struct Random(pub u64);
 

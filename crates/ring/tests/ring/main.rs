@@ -21,6 +21,7 @@ mod publisher;
 mod sizes;
 mod smp;
 mod snapshots;
+mod soak;
 #[cfg(target_arch = "x86_64")]
 mod stepping;
 #[cfg(target_arch = "x86_64")]

@@ -2,7 +2,6 @@
 //! instructions store what the steps store, in the order of the steps.
 
 use std::cell::RefCell;
-use std::ops::Range;
 use std::sync::atomic::Ordering::*;
 
 use tracewing_abi::event::HEADER;
@@ -36,20 +35,20 @@ const ALL: [Sequence; 5] =
 struct Watched {
     region: Region,
     cpu: usize,
-    times: Vec<Range<usize>>,
+    times: Vec<(usize, usize)>,
 }
 
 impl Watched {
     /// The part's bytes; of a time only whether there is one.
     fn image(&self) -> Vec<u8> {
         let geometry = self.region.geometry();
-        let (start, len) = (geometry.control_offset(self.cpu), geometry.stride());
+        let (part, len) = (geometry.control_offset(self.cpu), geometry.stride());
         // SAFETY: the CPU's part of the mapping; the child that writes to it is stopped.
         let mut bytes =
-            unsafe { std::slice::from_raw_parts(self.region.base().as_ptr().add(start), len) }.to_vec();
-        for time in &self.times {
-            let is_there = bytes[time.clone()].iter().any(|byte| *byte != 0);
-            bytes[time.clone()].fill(u8::from(is_there));
+            unsafe { std::slice::from_raw_parts(self.region.base().as_ptr().add(part), len) }.to_vec();
+        for (start, end) in &self.times {
+            let is_there = bytes[*start..*end].iter().any(|byte| *byte != 0);
+            bytes[*start..*end].fill(u8::from(is_there));
         }
         bytes
     }
@@ -60,11 +59,11 @@ impl Watched {
         let header = |physical: usize| CONTROL + physical * geometry.sub_buffer_bytes();
         let event = header(geometry.physical(head)) + geometry.at(head);
         self.times = match sequence {
-            Sequence::Fixed | Sequence::Gather => vec![event..event + 4],
-            Sequence::Extended => vec![event..event + 4, event + HEADER..event + HEADER + 8],
+            Sequence::Fixed | Sequence::Gather => vec![(event, event + 4)],
+            Sequence::Extended => vec![(event, event + 4), (event + HEADER, event + HEADER + 8)],
             // End of the old, begin of the new.
-            Sequence::Open => vec![header(0) + 8..header(0) + 16, header(1)..header(1) + 8],
-            Sequence::FirstOpen => vec![header(0)..header(0) + 16],
+            Sequence::Open => vec![(header(0) + 8, header(0) + 16), (header(1), header(1) + 8)],
+            Sequence::FirstOpen => vec![(header(0), header(0) + 16)],
         };
         self
     }

@@ -5,7 +5,9 @@
 //! - [`threads`]: one process; threads that stay, roam or are pushed around, signal handlers that nest, a reader that is
 //!   replaced, snapshots.
 //! - [`processes`]: writers and readers that are stopped and killed.
+//! - [`hotplug`]: CPUs that come and go.
 
+pub mod hotplug;
 pub mod processes;
 pub mod threads;
 
@@ -59,6 +61,7 @@ mod tests {
                     is_large: true,
                     has_signals: true,
                     is_pushed: false,
+                    has_hotplug: false,
                     reading,
                 };
                 told("large", shape, threads::run(shape, load));

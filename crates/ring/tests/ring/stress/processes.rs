@@ -11,18 +11,18 @@ use crate::books::{Books, EVENTS, Totals, WRITERS};
 use crate::collector::Collector;
 use crate::emitter::{Emitter, Shape};
 use crate::events::{PINNED, SMALLEST};
-use crate::machine::{self, Random, Shared};
+use crate::machine::{self, Child, Random, Shared};
 
 /// Threads of a process that writes with `Smp`.
 const THREADS: usize = 3;
 
 /// A process that writes until it is killed, or has written `each` events per thread: with `Publish` and `Local` by one
 /// thread, with `Smp` by several.
-fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> i32 {
+fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
     let protocol = emitter.shape().protocol;
     let cpus = machine::usable_cpus();
     let threads = if protocol == Protocol::Smp { THREADS } else { 1 };
-    machine::fork(|| {
+    Child::new(|| {
         let write = |index: usize| {
             let cpu = cpus[index % cpus.len()];
             if protocol == Protocol::Local {
@@ -70,7 +70,7 @@ pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<T
         let mut collector = Collector::new(emitter.region());
         let (mut killed, mut stops) = (0, 0);
         for round in 0..rounds_each.min(rounds - round) {
-            let children: Vec<i32> = (0..together)
+            let children: Vec<Child> = (0..together)
                 .map(|child| writer(&emitter, &books, round * together + child, u32::MAX))
                 .collect();
             let mine = |index: usize| {
@@ -83,15 +83,16 @@ pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<T
             let enough = 1 + random.below(2000) as u32;
             let first = round * together;
             while mine(first).count() < together || mine(first).any(|book| book.ended() < enough) {
+                assert!(!children.iter().any(Child::has_ended), "a writer found something wrong");
                 collector.drain(random.one_in(2));
                 if random.one_in(64) {
-                    machine::signal(children[0], libc::SIGSTOP);
-                    collector.drain(true);
-                    machine::signal(children[0], libc::SIGCONT);
+                    children[0].stop_while(|| {
+                        collector.drain(true);
+                    });
                     stops += 1;
                 }
             }
-            children.into_iter().for_each(machine::kill);
+            children.into_iter().for_each(Child::kill);
             killed += if shape.protocol == Protocol::Smp { THREADS } else { together } as u64;
             totals.kills += together as u64;
         }
@@ -121,8 +122,8 @@ struct Readings {
     is_over: AtomicBool,
 }
 
-fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> i32 {
-    machine::fork(|| {
+fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
+    Child::new(|| {
         let region = emitter.region();
         let mut collector = Collector::new(region);
         let (bytes, sub_buffers) = (readings.bytes.load(Relaxed), readings.sub_buffers.load(Relaxed));
@@ -158,21 +159,20 @@ pub fn kill_readers(shape: Shape, random: &mut Random, kills: usize, each: u32) 
     let (mut killed, mut stops) = (0, 0);
     for _ in 0..kills {
         thread::sleep(Duration::from_micros(random.below(3000) as u64));
-        for child in [first, reading] {
+        for child in [&first, &reading] {
             if random.one_in(2) {
-                machine::signal(child, libc::SIGSTOP);
-                thread::sleep(Duration::from_micros(random.below(1000) as u64));
-                machine::signal(child, libc::SIGCONT);
+                child.stop_while(|| thread::sleep(Duration::from_micros(random.below(1000) as u64)));
                 stops += 1;
             }
         }
-        machine::kill(reading);
+        assert!(!reading.has_ended(), "a reader found something wrong");
+        reading.kill();
         killed += 1;
         reading = reader(&emitter, &readings, random.next());
     }
-    assert_eq!(machine::wait(first), 0);
+    assert_eq!(first.code(), 0);
     readings.is_over.store(true, Release);
-    assert_eq!(machine::wait(reading), 0, "the last reader found something wrong");
+    assert_eq!(reading.code(), 0, "the last reader found something wrong");
     let most = (shape.bytes / (HEADER + CONTEXT + SMALLEST)) as u64;
     let (mut totals, mut twice) = (Totals { kills: killed, stops, restarts: killed, ..Totals::default() }, 0);
     for book in books.all() {

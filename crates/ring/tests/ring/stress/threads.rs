@@ -31,6 +31,8 @@ pub struct Load {
     pub has_signals: bool,
     /// Whether all threads are pushed from CPU to CPU all the time; else every other one stays on one.
     pub is_pushed: bool,
+    /// Whether CPUs come and go meanwhile: nobody stays anywhere.
+    pub has_hotplug: bool,
     /// What reads.
     pub reading: Reading,
 }
@@ -61,6 +63,7 @@ impl Load {
             is_large: random.one_in(3),
             has_signals: random.one_in(2),
             is_pushed: shape.protocol != Protocol::Local && random.one_in(3),
+            has_hotplug: false,
             reading,
         }
     }
@@ -90,7 +93,9 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
     let threads = if shape.protocol == Protocol::Local { load.threads.min(cpus.len()) } else { load.threads };
     let parts: Vec<_> = (0..threads)
         .map(|index| {
-            let stays = !load.is_pushed && (shape.protocol == Protocol::Local || index % 2 == 0);
+            // With `Publish` the CPU decides about the buffer; with the others an event goes where it is told to.
+            let roams = load.is_pushed || load.has_hotplug && shape.protocol == Protocol::Publish;
+            let stays = shape.protocol == Protocol::Local || !roams && index % 2 == 0;
             let cpu = cpus[index % cpus.len()];
             let style = if load.is_large { LARGE } else { 0 } | if stays { PINNED } else { 0 };
             let book =
@@ -168,7 +173,7 @@ fn push_around(ids: &[AtomicI32], cpus: &[usize], done: &AtomicBool) {
 fn write(part: Part<'_>, load: Load, stays_on: Option<usize>, id: &AtomicI32) {
     part.emitter.enter(part.books[0].writer.load(Relaxed));
     if let Some(cpu) = stays_on {
-        machine::run_on(&[cpu]);
+        let _ = machine::push(None, &[cpu]); // it may be gone
     }
     id.store(rustix::thread::gettid().as_raw_nonzero().get(), Relaxed);
     let signals = load.has_signals.then(|| Signals::start(part));
