@@ -1,4 +1,5 @@
 /* What the models of the ring share. */
+#include "check.h"
 
 /* Sequence numbers of sub-buffers, modulo 128, starting just below the wrap. 128 laps' worth of commit counts of
  * S = 4 units over N = 2 slots is 256, where a byte wraps: both wrap at the same moment, as in the ring. */
@@ -32,7 +33,3 @@ typedef Slot { byte seq; byte physical }
 #define EVENT(stamp, len) ((stamp) * 2 + (len))
 #define LENGTH(unit) ((((unit) - 1) & 1) + 1)
 #define STAMP(unit) (((unit) - 1) / 2)
-
-/* A property with its name, so that the replay of a trail says which one was violated. No comma in the name. */
-#define TEXT(words) #words
-#define CHECK(condition, property) if :: (condition) :: else -> printf(TEXT(violated: property\n)); assert(false) fi

@@ -37,6 +37,9 @@
 #ifndef EMITS
 #define EMITS 3                         /* events of each thread */
 #endif
+#ifndef FEWER
+#define FEWER 0                         /* the second thread emits so many less */
+#endif
 #ifndef DEATHS
 #define DEATHS 0
 #endif
@@ -99,7 +102,7 @@ chan restart[THREADS] = [0] of { bit };
 #define PLAIN(...) atomic { if :: __VA_ARGS__ :: DIE fi }
 
 proctype Writer(byte me) {
-    byte left = EMITS;
+    byte left = (me == 0 -> EMITS : EMITS - FEWER);
     byte c, on;                         /* whose buffer is written, whose sequence it is */
     byte s, p, at;                      /* the head that was found */
     byte next, old, new;                /* the sub-buffer to open; the word of its slot */
@@ -153,7 +156,7 @@ claim:
 #endif
           fi)
 #if defined(FAULT_CLAIM)
-    PLAIN(true -> skip)
+    /* The number is stored with the header. */
 #elif defined(FAULT_BLIND_CLAIM)
     PLAIN(true -> TABLE(c, next).seq = next; TABLE(c, next).physical = new)
 #else
@@ -181,6 +184,9 @@ sequence:
 #endif
     STEP(if :: at != 0 -> APART(c, p, at); SUB(c, p).used = at :: else fi)
     STEP(APART(c, new, 0);
+#ifdef FAULT_CLAIM
+         TABLE(c, next).seq = next;
+#endif
          SUB(c, new).seq = SEQ(next) + 1; SUB(c, new).begin = made[c];
          SUB(c, new).total = (at == 0 -> 0 : SUB(c, p).total + at - 1))
     STEP(CHECK(SUB(c, new).total == units[c], a sub-buffer says how much was written before it);
@@ -221,7 +227,7 @@ Tail tail[CPUS];
     at = at + LENGTH(first); \
     tail[c].got++
 
-active proctype Reader() {
+proctype Reader() {
     byte c, q, p, end, at;
     bit whole;
 #ifdef OVERWRITE
@@ -404,5 +410,6 @@ init {
 #endif
         }
         for (i : 0 .. THREADS - 1) { run Writer(i) }
+        run Reader()
     }
 }

@@ -92,6 +92,7 @@ fn line(run: &Run, outcome: &Outcome) -> String {
     let result = match (&outcome.failure, run.expected) {
         (Some(failure), _) => format!("NOT AS EXPECTED: {failure}"),
         (None, Expected::Proof | Expected::Ends) => "proved".to_owned(),
+        (None, Expected::Endless) => "found: a run that does not end".to_owned(),
         (None, Expected::Fault(property) | Expected::Race(property)) => format!("found: {property}"),
     };
     let mut text = format!(
