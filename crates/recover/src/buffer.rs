@@ -30,8 +30,6 @@ pub struct Buffer<'a> {
     region: Region<'a>,
     cpu: usize,
     head: u64,
-    /// Position up to which the reader has released.
-    consumed: u64,
     lost: u64,
     /// The oldest first.
     found: Vec<Found>,
@@ -108,12 +106,11 @@ impl<'a> Region<'a> {
         assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
         let control = self.control(cpu);
         let head = word(self.memory, control + offset_of!(CpuControl, head) as u64)?;
-        let consumed = word(self.memory, control + offset_of!(CpuControl, consumed) as u64)?;
         let counters = control + offset_of!(CpuControl, lost) as u64;
         let lost = (0..Loss::COUNT as u64)
             .map(|reason| word(self.memory, counters + 8 * reason))
             .try_fold(0_u64, |sum, count| Some(sum.wrapping_add(count?)))?;
-        let mut this = Buffer { region: *self, cpu, head, consumed, lost, found: Vec::new() };
+        let mut this = Buffer { region: *self, cpu, head, lost, found: Vec::new() };
         this.find();
         Some(this)
     }
@@ -135,31 +132,15 @@ impl Buffer<'_> {
         self.lost
     }
 
-    /// Takes out of a sub-buffer the events that the reader has released, which is the recorder's word for having written
-    /// them.
-    pub fn drop_released(&self, sub_buffer: &mut SubBuffer) {
-        let geometry = self.region.geometry;
-        let ahead = geometry.distance(sub_buffer.sequence, geometry.sequence(self.consumed));
-        let released = geometry.at(self.consumed).saturating_sub(SUB_BUFFER_HEADER);
-        match ahead {
-            ..0 => {}
-            0 => {
-                let is_boundary = |event: Event| event.at == released;
-                if released >= sub_buffer.bytes.len() {
-                    sub_buffer.bytes.clear();
-                } else if sub_buffer.events().any(is_boundary) {
-                    sub_buffer.bytes.drain(..released);
-                }
-            }
-            1.. => sub_buffer.bytes.clear(),
-        }
-    }
-
     /// The sub-buffers that hold events, the oldest first; or why one cannot be read.
     pub fn sub_buffers(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
         let mut last = 0;
         self.found.iter().filter_map(move |found| {
-            let read = self.read(found, last).transpose()?;
+            let read = self.read(found, last);
+            if self.region.memory.is_live() && self.is_overwritten(found) {
+                return None;
+            }
+            let read = read.transpose()?;
             // The recorder's may be an unfinished copy.
             let is_whole = matches!(&read, Ok(sub_buffer) if sub_buffer.damage.is_none());
             if !found.is_in_ring && !is_whole {
@@ -243,9 +224,6 @@ impl Buffer<'_> {
         let Some(mut bytes) = self.region.memory.read(start, committed - SUB_BUFFER_HEADER) else {
             return Err(damage(used - SUB_BUFFER_HEADER, "it is not in the memory that was kept"));
         };
-        if self.region.memory.is_live() && self.is_overwritten(found) {
-            return Ok(None);
-        }
         let (valid, youngest) = events(&bytes, header.begin, end)
             .last()
             .map_or((0, header.begin), |event| (event.at + event.len, event.stamp));

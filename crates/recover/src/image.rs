@@ -28,7 +28,7 @@ pub struct Mapping {
 }
 
 /// Bytes are memory from address 0 on.
-impl Memory for [u8] {
+impl Memory for &[u8] {
     fn read(&self, address: u64, len: usize) -> Option<Vec<u8>> {
         let start = usize::try_from(address).ok()?;
         Some(self.get(start..start.checked_add(len)?)?.to_vec())

@@ -19,15 +19,23 @@ pub struct Region<'a> {
     real_time: Option<RealTime>,
 }
 
-/// How a clock's values become real time.
+/// How a clock's values become real time: numbers that a clock can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RealTime {
-    /// Hz, not 0.
+    /// Hz.
     pub frequency: u64,
     /// Real time at which the clock would have shown 0: seconds since 1970
     pub offset_seconds: i64,
     /// and cycles.
     pub offset_cycles: u64,
+}
+
+impl RealTime {
+    fn makes_sense(&self) -> bool {
+        (1_000..=1_000_000_000_000).contains(&self.frequency)
+            && self.offset_seconds.unsigned_abs() < 1 << 33 // until the year 2242
+            && self.offset_cycles < self.frequency
+    }
 }
 
 impl<'a> Region<'a> {
@@ -78,7 +86,7 @@ impl<'a> Region<'a> {
                 offset_seconds: header.offset_seconds.into_inner() as i64,
                 offset_cycles: header.offset_cycles.into_inner(),
             })
-            .filter(|time| time.frequency != 0),
+            .filter(RealTime::makes_sense),
         })
     }
 

@@ -3,9 +3,9 @@
 //! Events of classes that the program did not know (other processes write to the same buffers), and events whose payload is
 //! none of their class, become events named `?` with the class's id, the payload's length and its bytes in hexadecimal.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
@@ -40,7 +40,7 @@ pub struct Recovered {
 /// program that was recorded several times may have the buffers of earlier recordings.
 ///
 /// # Errors
-/// The image has no buffers ([`Error::NoRegion`], [`Error::NotDumped`]), or a file cannot be written.
+/// The image has no buffers ([`Error::NoRegion`], [`Error::NoReadableRegion`], [`Error::NotDumped`]), or a file cannot be written.
 pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let mut recordings: BTreeMap<[u8; 16], Vec<Region<'_>>> = BTreeMap::new();
@@ -59,72 +59,58 @@ pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error>
             Err(reason) => recovered.damages.push(format!("at {:#x}: {reason}", mapping.start)),
         }
     }
-    match recordings.is_empty() {
-        true if is_left_out => return Err(Error::NotDumped),
-        true if recovered.damages.is_empty() => return Err(Error::NoRegion),
-        _ => {}
+    if recordings.is_empty() {
+        return Err(match recovered.damages.pop() {
+            Some(reason) => Error::NoReadableRegion(reason),
+            None if is_left_out => Error::NotDumped,
+            None => Error::NoRegion,
+        });
     }
     for (number, (recording, regions)) in recordings.iter().enumerate() {
         let folder = folder.join(number.to_string());
         let classes = Classes::find(image, *recording);
-        let mut trace = Trace::create(folder, *recording, &regions[0], &classes, &mut recovered)?;
+        let mut trace = Trace::create(&folder, &regions[0], &classes, &mut recovered)?;
         for cpu in
             regions.iter().flat_map(|region| (0..region.geometry().cpus()).map(|cpu| region.buffer(cpu)))
         {
             match cpu {
-                Some(buffer) => {
-                    let name = format!("buffer{}_{}", trace.streams, buffer.cpu());
-                    trace.add(&buffer, name, Part::All)?;
+                Some(buffer) => trace.add(&buffer)?,
+                None => {
+                    trace.recovered.damages.push("a buffer is not in the memory that was kept".to_owned())
                 }
-                None => trace.damaged("a buffer is not in the memory that was kept".to_owned()),
             }
         }
     }
     Ok(recovered)
 }
 
-/// Which part of a buffer is wanted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Part {
-    All,
-    /// What its reader has not released.
-    Unreleased,
-}
-
-/// A stream that was written.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Written {
-    pub name: String,
-    pub cpu: usize,
-    pub events: u64,
-    pub packets: u64,
-    pub bytes: u64,
-    pub lost: u64,
-}
-
 /// A trace that is being written.
-pub(crate) struct Trace<'a> {
-    folder: PathBuf,
-    uuid: [u8; 16],
+struct Trace<'a> {
+    folder: &'a Path,
+    recording: [u8; 16],
+    clock: ClockClass,
     /// By the program's id: the trace's id, and how the payload must look.
     classes: HashMap<u16, (u16, ClassView<'a>)>,
     /// The trace's id of the class `?`.
     unknown: u16,
     streams: u64,
+    /// CPU, number and begin of each sub-buffer so far. A program that records itself has its region mapped twice.
+    seen: HashSet<(usize, u64, u64)>,
     recovered: &'a mut Recovered,
 }
 
 impl<'a> Trace<'a> {
-    pub(crate) fn create(
-        folder: PathBuf,
-        uuid: [u8; 16],
+    fn create(
+        folder: &'a Path,
         region: &Region<'_>,
         known: &'a Classes,
         recovered: &'a mut Recovered,
     ) -> Result<Self, Error> {
         let index = folder.join("index");
         fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
-        let mut classes = TraceClasses::new(&[&folder], uuid, clock_class(region), EventRules::default())?;
+        let recording = region.recording();
+        let clock = clock_class(region);
+        let mut classes = TraceClasses::new(&[folder], recording, clock.clone(), EventRules::default())?;
         let unknown = unknown_class();
         let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
         let registered = classes.register(descriptions)?;
@@ -135,45 +121,40 @@ impl<'a> Trace<'a> {
         });
         Ok(Self {
             folder,
-            uuid,
+            recording,
+            clock,
             classes: by_id.collect(),
             unknown: registered.ids.last().copied().unwrap_or_default(),
             streams: 0,
+            seen: HashSet::new(),
             recovered,
         })
     }
 
-    /// Notes what could not be read.
-    pub(crate) fn damaged(&mut self, what: String) {
-        self.recovered.damages.push(what);
-    }
-
     /// Adds a CPU's buffer as a stream, if there is something in it.
-    pub(crate) fn add(
-        &mut self,
-        buffer: &Buffer<'_>,
-        name: String,
-        part: Part,
-    ) -> Result<Option<Written>, Error> {
+    fn add(&mut self, buffer: &Buffer<'_>) -> Result<(), Error> {
         let (mut stream, mut first, mut packets) = (None, None, 0);
         let (mut end, mut lost) = (0, 0);
-        let events_before = self.recovered.events;
         for read in buffer.sub_buffers() {
-            let damage = match &read {
-                Ok(sub_buffer) => sub_buffer.damage,
-                Err(damage) => Some(*damage),
+            let (sequence, begin, damage) = match &read {
+                Ok(sub_buffer) => (sub_buffer.sequence, sub_buffer.begin, sub_buffer.damage),
+                Err(damage) => (damage.sequence, u64::MAX, Some(*damage)),
             };
-            self.recovered.damages.extend(damage.as_ref().map(Damage::to_string));
-            let Ok(mut sub_buffer) = read else { continue };
-            if part == Part::Unreleased {
-                buffer.drop_released(&mut sub_buffer);
+            if !self.seen.insert((buffer.cpu(), sequence, begin)) {
+                continue;
             }
-            if sub_buffer.bytes.is_empty() {
+            self.recovered.damages.extend(damage.as_ref().map(Damage::to_string));
+            let Ok(sub_buffer) = read else { continue };
+            if self.clock.nanoseconds(sub_buffer.end).is_none() {
+                let (cpu, bytes) = (buffer.cpu(), sub_buffer.bytes.len());
+                let cause = "its time lies beyond what a trace can say";
+                let damage = Damage { cpu, sequence: sub_buffer.sequence, bytes, cause };
+                self.recovered.damages.push(damage.to_string());
                 continue;
             }
             let stream = match &mut stream {
                 Some(stream) => stream,
-                none => none.insert(self.stream(&name, buffer.cpu())?),
+                none => none.insert(self.stream(buffer.cpu())?),
             };
             let first = *first.get_or_insert(sub_buffer.sequence);
             let before = buffer.geometry().distance(first, sub_buffer.sequence).unsigned_abs();
@@ -188,22 +169,17 @@ impl<'a> Trace<'a> {
             unsafe { stream.write(Events { start: events.as_ptr(), len: events.len() }, times)? };
             (packets, end, lost) = (packets + 1, sub_buffer.end, sub_buffer.lost);
         }
-        let Some(mut stream) = stream else { return Ok(None) };
-        if buffer.lost() > lost {
+        if let Some(mut stream) = stream
+            && buffer.lost() > lost
+        {
             stream.write_empty(PacketTimes { begin: end, end, lost: buffer.lost(), skipped: 0 })?;
         }
-        Ok(Some(Written {
-            name,
-            cpu: buffer.cpu(),
-            events: self.recovered.events - events_before,
-            packets: stream.packets(),
-            bytes: stream.bytes(),
-            lost: stream.lost(),
-        }))
+        Ok(())
     }
 
-    fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
-        let stream = Stream::create(&self.folder, name, self.uuid, self.streams, cpu as u32)?;
+    fn stream(&mut self, cpu: usize) -> Result<Stream, Error> {
+        let name = format!("buffer{}_{cpu}", self.streams);
+        let stream = Stream::create(self.folder, &name, self.recording, self.streams, cpu as u32)?;
         self.streams += 1;
         Ok(stream)
     }

@@ -1,6 +1,6 @@
 //! Emits numbered events from two threads, and then dies, or waits to be looked at.
 //!
-//! `last_words abort|wait COUNT`. Before it waits it prints `ready`.
+//! `last_words abort|wait COUNT`. Before it waits it prints its process id.
 
 use std::io::Write;
 use std::thread;
@@ -45,7 +45,7 @@ fn main() {
     if end == "abort" {
         std::process::abort();
     }
-    println!("ready");
+    println!("{}", std::process::id());
     std::io::stdout().flush().expect("standard output");
     thread::sleep(Duration::from_secs(60));
 }

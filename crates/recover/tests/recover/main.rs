@@ -1,0 +1,90 @@
+//! Buffers written by the writers that ship, looked at as whoever finds them does: whole, damaged, and while they change.
+
+mod cores;
+mod garbage;
+mod living;
+mod written;
+
+use std::alloc::{Layout, alloc_zeroed, dealloc};
+use std::ptr::NonNull;
+
+use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol};
+use tracewing_recover::{Damage, Region as Found};
+use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::{Region, Segment};
+
+/// Events carry their number and bytes that follow from it.
+pub(crate) fn payload(number: u64) -> Vec<u8> {
+    let filler = (0..number * 7 % 50).map(|at| (number + at) as u8);
+    number.to_le_bytes().into_iter().chain(filler).collect()
+}
+
+/// Writes event `number`; whether there was room.
+pub(crate) fn emit(region: &Region, cpu: usize, number: u64) -> bool {
+    // SAFETY: living segments; the region's memory outlives its users in all tests.
+    unsafe { lttng::write::<Smp>(region, cpu, 7, 3, &[Segment::of(&payload(number))]) }.is_ok()
+}
+
+/// A region in private memory.
+pub(crate) struct Written {
+    pub(crate) region: Region,
+    layout: Layout,
+}
+
+impl Written {
+    pub(crate) fn new(geometry: Geometry, protocol: Protocol, origin: u64) -> Self {
+        let layout = Layout::from_size_align(geometry.size(), PAGE).unwrap();
+        // SAFETY: a region is never empty.
+        let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
+        // SAFETY: zeroed, aligned to a page, as large as the region, used by nobody else, and freed with `self`.
+        let region = unsafe { Region::create(base, geometry, protocol, Clock::Monotonic, [9; 16], origin) };
+        Self { region, layout }
+    }
+
+    /// Its memory at this moment.
+    pub(crate) fn bytes(&self) -> Vec<u8> {
+        // SAFETY: the memory that `new` took; nobody writes during the call.
+        unsafe { std::slice::from_raw_parts(self.region.base().as_ptr(), self.layout.size()) }.to_vec()
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        // SAFETY: taken in `new` with this layout.
+        unsafe { dealloc(self.region.base().as_ptr(), self.layout) };
+    }
+}
+
+/// What is found in one CPU's buffer.
+pub(crate) struct Recovered {
+    pub(crate) numbers: Vec<u64>,
+    pub(crate) damages: Vec<Damage>,
+    pub(crate) lost: u64,
+}
+
+/// Reads a buffer and checks that its events are what they say: whole, in the order of numbers and time.
+pub(crate) fn recover(region: &Found<'_>, cpu: usize) -> Recovered {
+    let buffer = region.buffer(cpu).expect("all of the region is there");
+    let mut recovered = Recovered { numbers: Vec::new(), damages: Vec::new(), lost: buffer.lost() };
+    let mut last = 0;
+    for read in buffer.sub_buffers() {
+        let sub_buffer = match read {
+            Ok(sub_buffer) => sub_buffer,
+            Err(damage) => {
+                recovered.damages.push(damage);
+                continue;
+            }
+        };
+        recovered.damages.extend(sub_buffer.damage);
+        for event in sub_buffer.events() {
+            assert!((last..=sub_buffer.end).contains(&event.stamp));
+            last = event.stamp;
+            let bytes = &sub_buffer.bytes[event.payload()..event.at + event.len];
+            let number = u64::from_le_bytes(bytes[..8].try_into().unwrap());
+            assert_eq!(bytes, payload(number), "event {number}");
+            recovered.numbers.push(number);
+        }
+    }
+    assert!(recovered.numbers.is_sorted_by(|a, b| a < b), "{:?}", recovered.numbers);
+    recovered
+}
