@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask demo`, `test`, `models`, `bench` and `tidy`.
+//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `bench` and `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
@@ -6,6 +6,7 @@
 mod bench;
 mod demo;
 mod models;
+mod mutants;
 mod packages;
 mod steps;
 mod test;
@@ -27,6 +28,7 @@ use std::process::ExitCode;
         cargo xtask test                     what continuous integration runs; installs what it needs\n  \
         cargo xtask test --filter decode     only the tests whose names contain `decode`\n  \
         cargo xtask models                   search the ring's interleavings with Spin\n  \
+        cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc"
 )]
@@ -43,6 +45,8 @@ enum Chore {
     Test(test::Options),
     /// Search every interleaving of the ring's protocols, and find the seeded faults
     Models(models::Options),
+    /// Put known faults into the ring one by one, and see that tests find them
+    Mutants(mutants::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
     Tidy,
     /// Compare with other tracers on this machine
@@ -55,6 +59,7 @@ fn main() -> ExitCode {
         Chore::Demo(options) => demo::run(&options),
         Chore::Test(options) => test::run(&options),
         Chore::Models(options) => models::run(&options),
+        Chore::Mutants(options) => mutants::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Bench(comparison) => bench::run(&comparison),
     };
