@@ -45,6 +45,9 @@ static JOINED: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
 /// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
 static SPARE: AtomicPtr<Own> = AtomicPtr::new(core::ptr::null_mut());
 
+/// Looks at [`JOINED`] before it counts as changing for ever.
+const ATTEMPTS: u32 = 64;
+
 /// The region in use, held as long as the value.
 pub(super) struct Visit {
     joined: &'static Joined,
@@ -67,9 +70,10 @@ impl Visit {
     }
 }
 
-/// The region in use, if there is one.
+/// The region in use, if there is one. None either after [`ATTEMPTS`] sessions have begun or ended between two looks: an
+/// event then belongs to no recording that is known to live.
 pub(super) fn joined() -> Option<Visit> {
-    loop {
+    for _ in 0..ATTEMPTS {
         let joined = JOINED.load(Acquire); // with the release in `begin`
         if joined.is_null() {
             return None;
@@ -86,6 +90,7 @@ pub(super) fn joined() -> Option<Visit> {
             });
         }
     }
+    None
 }
 
 /// Whether protocol `Publish` can be used: on x86-64, where the C library has registered restartable sequences for its

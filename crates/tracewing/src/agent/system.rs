@@ -211,31 +211,31 @@ pub(super) fn connect(path: &[u8], seconds: i64) -> Option<Fd> {
         unsafe { libc::setsockopt(socket.0, libc::SOL_SOCKET, option, (&raw const limit).cast(), size) };
     }
     let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    loop {
-        // SAFETY: `address` is a sockaddr_un of that size.
-        let connected = unsafe { libc::connect(socket.0, (&raw const address).cast(), size) };
-        if connected == 0 {
-            return Some(socket);
-        }
-        if errno() != libc::EINTR {
-            return None;
+    // SAFETY: `address` is a sockaddr_un of that size.
+    let connected =
+        uninterrupted(|| unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize });
+    (connected == 0).then_some(socket)
+}
+
+/// Repeats a system call that signals interrupt, but not for ever.
+fn uninterrupted(mut call: impl FnMut() -> isize) -> isize {
+    const ATTEMPTS: u32 = 1000;
+    let mut result = -1;
+    for _ in 0..ATTEMPTS {
+        result = call();
+        if result >= 0 || errno() != libc::EINTR {
+            break;
         }
     }
+    result
 }
 
 /// Sends one packet.
 pub(super) fn send(socket: &Fd, message: &[u8]) -> Option<()> {
-    loop {
-        // SAFETY: the slice is readable.
-        let sent =
-            unsafe { libc::send(socket.0, message.as_ptr().cast(), message.len(), libc::MSG_NOSIGNAL) };
-        if sent == message.len() as isize {
-            return Some(());
-        }
-        if sent >= 0 || errno() != libc::EINTR {
-            return None;
-        }
-    }
+    let (start, len) = (message.as_ptr().cast(), message.len());
+    // SAFETY: the slice is readable.
+    let sent = uninterrupted(|| unsafe { libc::send(socket.0, start, len, libc::MSG_NOSIGNAL) });
+    (sent == len as isize).then_some(())
 }
 
 /// Room for one descriptor in a packet's control data, aligned as that wants.
@@ -252,13 +252,8 @@ pub(super) fn receive<'a>(socket: &Fd, buffer: &'a mut [u8]) -> Option<(&'a [u8]
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
     header.msg_controllen = control.0.len();
-    let len = loop {
-        // SAFETY: the header describes buffers of ours.
-        let len = unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) };
-        if len >= 0 || errno() != libc::EINTR {
-            break len;
-        }
-    };
+    // SAFETY: the header describes buffers of ours.
+    let len = uninterrupted(|| unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) });
     let file = received_descriptor(&header);
     let len = usize::try_from(len).ok().filter(|len| *len > 0)?;
     if header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
