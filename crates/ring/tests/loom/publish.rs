@@ -121,7 +121,7 @@ fn snapshots() {
         let world = World::new(true, 1, 0);
         let writer = world.clone();
         emit_all(&world, 1, 3);
-        let writer = thread::spawn(move || emit_all(&writer, 2, 4));
+        let writer = thread::spawn(move || emit_all(&writer, 2, 2));
         let mut reader = support::reader(&world.region, 0);
         let snapshot = |reader: &mut Reader| {
             let mut check = Check::default();
@@ -134,11 +134,9 @@ fn snapshots() {
         };
         snapshot(&mut reader);
         let written = 3 + writer.join().unwrap();
-        for _ in 0..2 {
-            let last = snapshot(&mut reader);
-            assert_eq!(last.events + last.overwritten_events(), written);
-            assert!(last.events > 2, "both slots are still there");
-        }
+        let last = snapshot(&mut reader);
+        assert_eq!(last.events + last.overwritten_events(), written);
+        assert!(last.events > 2, "both slots are still there");
     });
 }
 
