@@ -54,7 +54,7 @@
 //!
 //! # What the loom tests catch
 //!
-//! Each of these faults was put in and found by the tests of `tests/slot_fifo_loom.rs` named beside it:
+//! Each of these faults was put in and found by the tests of `tests/loom/slot_fifo.rs` named beside it:
 //!
 //! | fault | found by |
 //! |---|---|

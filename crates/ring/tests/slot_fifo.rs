@@ -1,5 +1,5 @@
 //! The slot FIFO as its users see it: against a plain queue, under threads, and with signal handlers as writers.
-//! Orders of memory accesses are `slot_fifo_loom.rs`'s.
+//! Orders of memory accesses are `loom/slot_fifo.rs`'s.
 
 use std::collections::VecDeque;
 use std::sync::Arc;

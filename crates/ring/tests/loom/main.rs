@@ -9,4 +9,5 @@
 
 mod lttng;
 mod publish;
+mod slot_fifo;
 mod support;

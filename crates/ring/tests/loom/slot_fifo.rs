@@ -1,10 +1,8 @@
-//! The slot FIFO under every interleaving and every order of accesses that the memory model allows:
-//! `RUSTFLAGS="--cfg loom" cargo test -p tracewing-ring --test slot_fifo_loom`.
+//! The slot FIFO under every interleaving and every order of accesses that the memory model allows.
 //!
 //! Loom's cells report two accesses to a slot that nothing orders; the rest is asserted: nothing twice, nothing lost
 //! uncounted, each writer's order kept, every value dropped once. A killed writer is one that stops between two steps,
 //! which these models contain: the reader looks at every moment.
-#![cfg(loom)]
 
 use loom::sync::Arc;
 use loom::thread;
