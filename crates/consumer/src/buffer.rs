@@ -5,13 +5,16 @@
 use std::time::{Duration, Instant};
 
 use tracewing_abi::event;
-use tracewing_abi::region::{Geometry, Loss, Protocol};
+use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
 use crate::Error;
 use crate::clock::TraceClock;
 use crate::drain::{LossRange, OverwrittenRange, StreamSummary, UserTrace};
-use crate::stream::{Events, PacketTimes, Stream};
+use crate::memory::SharedMemory;
+use crate::output::Output;
+use crate::stream::PacketTimes;
+use crate::writer::Tally;
 
 /// Why events are lost besides what [`Loss`] says.
 const DAMAGED: &str = "buffer damaged";
@@ -23,14 +26,22 @@ const COMMIT_WAIT: Duration = Duration::from_millis(1);
 /// Loss ranges kept apart per buffer; from then on the last one grows.
 const MOST_LOSS_RANGES: usize = 256;
 
+/// Where a buffer's events lie and where they go.
+pub(crate) struct Target<'a> {
+    pub(crate) trace: &'a mut UserTrace,
+    /// Of the stream, without `_CPU`.
+    pub(crate) name: &'a str,
+    pub(crate) region: Region,
+    pub(crate) memory: &'a SharedMemory,
+}
+
 /// A buffer's only reader and what it has come to.
 pub(crate) struct Buffer {
     pub(crate) cpu: usize,
     pub(crate) reader: Reader,
-    stream: Option<Stream>,
+    stream: Option<Output>,
     /// No event that waits was emitted before.
     pub(crate) waiting_since: Instant,
-    events: u64,
     /// The writers' counters as they were last seen.
     lost: [u64; Loss::COUNT],
     /// Losses that the reader found itself; each at least one event.
@@ -56,7 +67,6 @@ impl Buffer {
             reader,
             stream: None,
             waiting_since: now,
-            events: 0,
             lost: [0; Loss::COUNT],
             found_lost: 0,
             ranges: Vec::new(),
@@ -69,31 +79,45 @@ impl Buffer {
         }
     }
 
-    /// Writes what is full, or with `partial` everything up to now; gives the bytes written.
-    pub(crate) fn write(
-        &mut self,
-        trace: &mut UserTrace,
-        name: &str,
-        geometry: Geometry,
-        partial: bool,
-    ) -> Result<u64, Error> {
+    /// # Errors
+    /// A packet could not be written, as is known only now.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        self.stream.as_ref().map_or(Ok(()), Output::check)
+    }
+
+    /// Writes what is full, or with `partial` everything up to now, as far as it need not wait for the disk; gives the
+    /// bytes written.
+    pub(crate) fn write(&mut self, target: &mut Target<'_>, partial: bool) -> Result<u64, Error> {
+        let geometry = target.region.geometry();
         let mut bytes = 0;
         // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its turn.
         for _ in 0..=geometry.sub_buffers() {
-            match self.reader.next(partial) {
-                Ok(Some(chunk)) => bytes += self.write_chunk(trace, name, chunk)?,
-                Ok(None) => break,
-                Err(damaged) => self.damaged(name, damaged),
-            }
-            if self.is_dead {
+            if self.is_dead || !target.trace.has_room(geometry.sub_buffer_bytes()) {
                 break;
+            }
+            match self.reader.next(partial) {
+                Ok(Some(chunk)) => bytes += self.write_chunk(target, chunk)?,
+                Ok(None) => break,
+                Err(damaged) => self.damaged(target.name, damaged),
             }
         }
         Ok(bytes)
     }
 
+    /// Writes everything up to now, and waits for the disk where it must.
+    fn write_all(&mut self, target: &mut Target<'_>) -> Result<(), Error> {
+        for _ in 0..=target.region.geometry().sub_buffers() {
+            target.trace.wait_for_room(target.region.geometry().sub_buffer_bytes());
+            if self.write(target, true)? == 0 {
+                break;
+            }
+        }
+        Ok(())
+    }
+
     /// Writes a chunk as a packet and releases it.
-    fn write_chunk(&mut self, trace: &mut UserTrace, name: &str, chunk: Chunk) -> Result<u64, Error> {
+    fn write_chunk(&mut self, target: &mut Target<'_>, chunk: Chunk) -> Result<u64, Error> {
+        let name = target.name;
         let lost = chunk.lost.saturating_add(self.found_lost);
         let skipped = chunk.overwritten.sub_buffers;
         self.note_overwritten(name, chunk.overwritten, chunk.begin);
@@ -101,7 +125,7 @@ impl Buffer {
         let stream = match &mut self.stream {
             Some(stream) => stream,
             none => {
-                let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
+                let stream = none.insert(target.trace.output(&format!("{name}_{}", self.cpu), self.cpu)?);
                 if lost > 0 || skipped > 0 {
                     // Readers compare the counts with the packet's before, so losses need a packet without any.
                     stream.write_empty(PacketTimes::empty(self.origin.min(chunk.begin), 0, 0))?;
@@ -109,11 +133,7 @@ impl Buffer {
                 stream
             }
         };
-        // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
-        let (events, len) = unsafe { whole_events(chunk.start, chunk.len) };
-        // SAFETY: as above, and `len` is at most the chunk's.
-        unsafe { stream.write(Events { start: chunk.start, len }, times)? };
-        self.events += events;
+        let len = stream.write(target.memory, &chunk, times)?;
         let rest = chunk.len - len;
         self.reader.release(chunk);
         if rest > 0 {
@@ -128,7 +148,7 @@ impl Buffer {
         self.damage.get_or_insert(damaged);
         self.damages += 1;
         self.found_lost += 1;
-        let stamp = self.stream.as_ref().map_or(0, Stream::end);
+        let stamp = self.stream.as_ref().map_or(0, Output::end);
         self.extend_range(name, DAMAGED, 1, stamp, stamp);
     }
 
@@ -151,7 +171,7 @@ impl Buffer {
             return;
         }
         self.overwritten = overwritten;
-        let begin = self.stream.as_ref().map_or(self.origin, Stream::end);
+        let begin = self.stream.as_ref().map_or(self.origin, Output::end);
         let crowded = self.overwritten_ranges.len() >= MOST_LOSS_RANGES;
         match self.overwritten_ranges.last_mut() {
             Some(range) if crowded => {
@@ -184,58 +204,68 @@ impl Buffer {
 
     pub(crate) fn finish(
         &mut self,
-        trace: &mut UserTrace,
-        name: &str,
-        region: Region,
+        target: &mut Target<'_>,
         clock: &TraceClock,
         since: u64,
     ) -> Result<(), Error> {
-        self.write(trace, name, region.geometry(), true)?;
+        let Target { name, region, .. } = *target;
+        self.write_all(target)?;
         if region.protocol() == Protocol::Smp {
             for _ in 0..COMMIT_ATTEMPTS {
                 if self.reader.waiting() == 0 || self.is_dead {
                     break;
                 }
                 std::thread::sleep(COMMIT_WAIT);
-                self.write(trace, name, region.geometry(), true)?;
+                self.write_all(target)?;
             }
-            self.finalise(trace, name, region.geometry(), clock)?;
+            self.finalise(target, clock)?;
         }
         let now = clock.now();
         self.note_losses(name, region.lost(self.cpu), since, now);
         self.note_overwritten(name, self.reader.overwritten(), now);
         let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
-        if lost > self.stream.as_ref().map_or(0, Stream::lost)
-            || skipped > self.stream.as_ref().map_or(0, Stream::skipped)
+        if lost > self.stream.as_ref().map_or(0, Output::lost)
+            || skipped > self.stream.as_ref().map_or(0, Output::skipped)
         {
             let stream = match &mut self.stream {
                 Some(stream) => stream,
                 none => {
-                    let stream = none.insert(trace.stream(&format!("{name}_{}", self.cpu), self.cpu)?);
+                    let stream = none.insert(target.trace.output(&format!("{name}_{}", self.cpu), self.cpu)?);
                     stream.write_empty(PacketTimes::empty(since, 0, 0))?;
                     stream
                 }
             };
             stream.write_empty(PacketTimes::empty(now, lost, skipped))?;
         }
-        Ok(())
+        self.settle(name, since, now);
+        self.check()
+    }
+
+    /// Waits until everything is written, and counts as lost what could not be.
+    fn settle(&mut self, name: &str, since: u64, now: u64) {
+        let Some(stream) = &self.stream else { return };
+        let (unwritten, end) = (stream.settle(), stream.end());
+        self.lose_unwritten(name, unwritten, since.min(end), now);
+    }
+
+    fn lose_unwritten(&mut self, name: &str, events: u64, begin: u64, end: u64) {
+        if events > 0 {
+            self.found_lost = self.found_lost.saturating_add(events);
+            self.extend_range(name, UNWRITTEN, events, begin, end);
+        }
     }
 
     /// Takes what complete events stand between and behind those that were never committed.
-    fn finalise(
-        &mut self,
-        trace: &mut UserTrace,
-        name: &str,
-        geometry: Geometry,
-        clock: &TraceClock,
-    ) -> Result<(), Error> {
+    fn finalise(&mut self, target: &mut Target<'_>, clock: &TraceClock) -> Result<(), Error> {
+        let Target { name, region, .. } = *target;
         // A sub-buffer gives at most one chunk and one skipped stretch.
-        for _ in 0..=2 * geometry.sub_buffers() {
+        for _ in 0..=2 * region.geometry().sub_buffers() {
+            target.trace.wait_for_room(region.geometry().sub_buffer_bytes());
             match self.reader.finalise() {
                 _ if self.is_dead => break,
                 Ok(None) => break,
                 Ok(Some(Ok(chunk))) => {
-                    self.write_chunk(trace, name, chunk)?;
+                    self.write_chunk(target, chunk)?;
                 }
                 Ok(Some(Err(unfinished))) => {
                     self.found_lost += 1;
@@ -248,6 +278,7 @@ impl Buffer {
     }
 
     pub(crate) fn abandon(&mut self, name: &str, region: Region, clock: &TraceClock, since: u64) {
+        self.settle(name, since, clock.now());
         let mut unwritten = 0;
         for _ in 0..=region.geometry().sub_buffers() {
             match self.reader.next(true) {
@@ -262,11 +293,8 @@ impl Buffer {
         }
         let now = clock.now();
         self.note_losses(name, region.lost(self.cpu), since, now);
-        if unwritten > 0 {
-            self.found_lost = self.found_lost.saturating_add(unwritten);
-            let end = self.stream.as_ref().map_or(since, Stream::end);
-            self.extend_range(name, UNWRITTEN, unwritten, end, now);
-        }
+        let end = self.stream.as_ref().map_or(since, Output::end);
+        self.lose_unwritten(name, unwritten, end, now);
     }
 
     fn lost_total(&self) -> u64 {
@@ -275,15 +303,16 @@ impl Buffer {
 
     pub(crate) fn summary(&self, name: &str) -> Option<StreamSummary> {
         let lost = self.lost_total();
-        let stream = self.stream.as_ref();
+        let stream = self.stream.as_ref().map(Output::tally);
+        let Tally { events, packets, bytes, .. } = stream.unwrap_or_default();
         (stream.is_some() || lost > 0 || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
             name: format!("{name}_{}", self.cpu),
             cpu: self.cpu as u32,
-            events: self.events,
-            packets: stream.map_or(0, Stream::packets),
-            bytes: stream.map_or(0, Stream::bytes),
+            events,
+            packets,
+            bytes,
             lost,
-            begin: stream.map(Stream::begin),
+            begin: stream.map(|stream| stream.begin),
             overwritten: self.overwritten.into(),
         })
     }

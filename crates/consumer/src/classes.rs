@@ -74,7 +74,8 @@ impl Classes {
         trace.packet_header = Some(write::packet_header_class());
         trace.data_stream_classes.push(stream);
         let metadata = folders.iter().map(|folder| folder.join(METADATA)).collect();
-        let this = Self { rules, ids: HashMap::new(), described: 0, trace, metadata, table: None, refused: 0 };
+        let this =
+            Self { rules, ids: HashMap::new(), described: 0, trace, metadata, table: None, refused: 0 };
         this.write_metadata()?;
         Ok(this)
     }
@@ -180,8 +181,9 @@ impl Classes {
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
         let recording = self.trace.uuid.unwrap_or_default();
-        let written = class_table::Writer::new(&mut table, &recording)
-            .and_then(|mut writer| classes.iter().try_for_each(|(id, class)| writer.push_encoded(*id, class)));
+        let written = class_table::Writer::new(&mut table, &recording).and_then(|mut writer| {
+            classes.iter().try_for_each(|(id, class)| writer.push_encoded(*id, class))
+        });
         debug_assert!(written.is_ok(), "as large as all entries together");
         table
     }

@@ -9,6 +9,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -17,18 +18,25 @@ use tracewing_ctf::model::Uuid;
 use tracewing_ring::{Overwritten, Region};
 
 use crate::Error;
-use crate::buffer::Buffer;
+use crate::buffer::{Buffer, Target};
 use crate::clock::{Calibration, TraceClock};
 use crate::memory::SharedMemory;
+use crate::output::Output;
 use crate::stream::Stream;
 use crate::survival::BufferFolder;
+use crate::writer::Writer;
 
 /// The user trace that streams are added to.
 pub struct UserTrace {
     folder: PathBuf,
     recording: Uuid,
     streams: u64,
+    /// Makes `writer` when the first stream needs it.
+    start: Option<StartWriter>,
+    writer: Option<Arc<Writer>>,
 }
+
+type StartWriter = Box<dyn FnOnce() -> std::io::Result<Writer> + Send>;
 
 impl UserTrace {
     /// The trace in `folder`, whose `index` folder is made here.
@@ -38,7 +46,16 @@ impl UserTrace {
     pub fn new(folder: &Path, recording: Uuid) -> Result<Self, Error> {
         let index = folder.join("index");
         fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
-        Ok(Self { folder: folder.to_owned(), recording, streams: 0 })
+        Ok(Self { folder: folder.to_owned(), recording, streams: 0, start: None, writer: None })
+    }
+
+    /// Lets a thread of its own write, behind a queue in memory, so that buffers are drained also while the disk stalls.
+    /// The thread starts with the first stream; it calls `prepare` first and keeps what that gives.
+    ///
+    /// Not for buffers that are to survive this process: what waits in the queue does not.
+    pub fn write_behind<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
+        self.start = Some(Box::new(|| Writer::start(prepare)));
+        self
     }
 
     /// Identity of the recording.
@@ -50,6 +67,28 @@ impl UserTrace {
         let stream = Stream::create(&self.folder, name, self.recording, self.streams, cpu as u32)?;
         self.streams += 1;
         Ok(stream)
+    }
+
+    /// A stream for a buffer.
+    pub(crate) fn output(&mut self, name: &str, cpu: usize) -> Result<Output, Error> {
+        let stream = self.stream(name, cpu)?;
+        if let Some(start) = self.start.take() {
+            // Where there is no thread to be had, the disk is waited for.
+            self.writer = start().ok().map(Arc::new);
+        }
+        Ok(Output::new(stream, self.writer.clone()))
+    }
+
+    /// Whether a packet of `len` bytes can be written now, without waiting.
+    pub(crate) fn has_room(&self, len: usize) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.has_room(len))
+    }
+
+    /// Waits until it can.
+    pub(crate) fn wait_for_room(&self, len: usize) {
+        if let Some(writer) = &self.writer {
+            writer.wait_for_room(len);
+        }
     }
 }
 
@@ -241,6 +280,7 @@ impl Drain {
         let capacity = self.region.geometry().capacity() as f64;
         let mut found = Found::default();
         for buffer in &mut self.buffers {
+            buffer.check()?;
             let waiting = buffer.reader.waiting();
             buffer.note_losses(&self.name, self.region.lost(buffer.cpu), self.stamp, stamp);
             if waiting == 0 || buffer.is_dead {
@@ -248,14 +288,15 @@ impl Drain {
                 continue;
             }
             found.fullest = found.fullest.max(waiting as f64 / capacity);
-            let full = buffer.write(trace, &self.name, self.region.geometry(), false)?;
+            let mut target = Target { trace, name: &self.name, region: self.region, memory: &self.memory };
+            let full = buffer.write(&mut target, false)?;
             if full > 0 {
                 // What is left was emitted after the sub-buffer that was current at the last look had been closed.
                 buffer.waiting_since = self.polled.max(buffer.waiting_since);
             }
             found.written += full;
             if now.duration_since(buffer.waiting_since) + interval >= flush {
-                found.written += buffer.write(trace, &self.name, self.region.geometry(), true)?;
+                found.written += buffer.write(&mut target, true)?;
                 buffer.waiting_since = now;
             }
         }
@@ -291,7 +332,8 @@ impl Drain {
     pub fn finish(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
-            let written = buffer.finish(trace, &self.name, self.region, clock, self.stamp);
+            let mut target = Target { trace, name: &self.name, region: self.region, memory: &self.memory };
+            let written = buffer.finish(&mut target, clock, self.stamp);
             if written.is_err() {
                 buffer.abandon(&self.name, self.region, clock, self.stamp);
             }

@@ -43,6 +43,23 @@ impl Error {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
 
+    /// The same once more, of a file operation; the system's answer by its number or kind.
+    pub(crate) fn again(&self) -> Self {
+        match self {
+            Self::File { action, path, source } => {
+                let source = match source.raw_os_error() {
+                    Some(number) => io::Error::from_raw_os_error(number),
+                    None => source.kind().into(),
+                };
+                Self::File { action, path: path.clone(), source }
+            }
+            Self::FolderNotEmpty(path) => Self::FolderNotEmpty(path.clone()),
+            Self::Memory { size, source } => Self::Memory { size: *size, source: source.kind().into() },
+            Self::Geometry(why) => Self::Geometry(why),
+            Self::Clock(why) => Self::Clock(why),
+        }
+    }
+
     /// The disk (or a quota, or the file size limit) is full.
     pub fn is_disk_full(&self) -> bool {
         let Self::File { source, .. } = self else { return false };

@@ -1,5 +1,5 @@
-//! Drains the ring buffers of a region into a CTF trace: whole sub-buffers go from shared memory to the stream file
-//! with one system call, between a packet header and an entry in the packet index.
+//! Drains the ring buffers of a region into a CTF trace: whole sub-buffers go to the stream file with one system call,
+//! between a packet header and an entry in the packet index.
 //!
 //! The same code serves a recorder (crate `session`) and a program that records itself (`tracewing::Session`).
 //!
@@ -11,6 +11,7 @@
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | [`stream`] | a stream file: packets and index |
+//! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
@@ -18,7 +19,8 @@
 //! | [`survival`] | buffers in files, for the case that program and recorder die |
 //! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
 //!
-//! It knows no payloads, no sockets and no other processes, and starts no thread.
+//! It knows no payloads, no sockets and no other processes. The one thread that it starts, where asked, waits for the disk
+//! in place of its user's.
 
 mod buffer;
 pub mod classes;
@@ -30,9 +32,11 @@ pub mod glob;
 pub mod identity;
 mod mapping;
 pub mod memory;
+mod output;
 pub mod pace;
 pub mod snapshot;
 pub mod stream;
 pub mod survival;
+mod writer;
 
 pub use error::Error;

@@ -1,8 +1,8 @@
 //! One data stream: the file with a CPU buffer's packets, and its index.
 //!
 //! A packet is header, context and the events as they lie in the ring buffer; all three go to the file with one system
-//! call, the events straight from shared memory. A write that fails or stays short (disk full, quota, file size limit) is
-//! cut off again, so a stream file always ends with a whole packet and its index agrees with it.
+//! call. A write that fails or stays short (disk full, quota, file size limit) is cut off again, so a stream file always
+//! ends with a whole packet and its index agrees with it.
 
 use std::fs::{File, OpenOptions};
 use std::io;

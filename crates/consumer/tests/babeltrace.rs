@@ -1,65 +1,23 @@
 //! From a region filled by hand to what babeltrace2 says of the folder: no warning, the right events, the right losses.
 
+mod common;
+
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
-use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use tracewing_abi::event;
+use common::Writer;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
-use tracewing_abi::region::{Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
+use tracewing_abi::region::{Geometry, Loss, Protocol};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
 use tracewing_consumer::folder::{BufferDescription, Description, Folder};
 use tracewing_consumer::glob::EventRules;
-use tracewing_ring::Region;
 
 const RECORDING: [u8; 16] = [7; 16];
-
-/// Writes events as a program would under protocol `Publish`, were it alone.
-struct Writer {
-    region: Region,
-    cpu: usize,
-    stamp: u64,
-}
-
-impl Writer {
-    fn emit(&mut self, id: u16, payload: &[u8]) {
-        let (cpu, geometry) = (self.region.cpu(self.cpu), self.region.geometry());
-        let control = cpu.control();
-        let len = event::HEADER + event::CONTEXT + payload.len();
-        let head = control.head.load(Ordering::Relaxed);
-        self.stamp += 1000;
-        let (mut sequence, mut at) = (geometry.sequence(head), geometry.at(head));
-        if at == 0 || at + len >= geometry.sub_buffer_bytes() {
-            let next = if at == 0 { sequence } else { sequence + 1 };
-            let consumed = geometry.sequence(control.consumed.load(Ordering::Relaxed));
-            if next - consumed >= geometry.sub_buffers() as u64 {
-                return cpu.count_loss(Loss::Full);
-            }
-            if at != 0 {
-                let header = cpu.header(geometry.entry(sequence));
-                header.end.store(self.stamp, Ordering::Relaxed);
-                header.used.store(at as u64, Ordering::Relaxed);
-            }
-            let header = cpu.header(geometry.entry(next));
-            header.begin.store(self.stamp, Ordering::Relaxed);
-            header.sequence.store(next + 1, Ordering::Relaxed);
-            header.lost.store(cpu.lost_total(), Ordering::Relaxed);
-            (sequence, at) = (next, SUB_BUFFER_HEADER);
-        }
-        let mut bytes = event::header_word(self.stamp, id, len as u16).to_le_bytes().to_vec();
-        bytes.extend(4711_i32.to_le_bytes());
-        bytes.extend(payload);
-        let physical = geometry.entry(sequence);
-        // SAFETY: the event ends before its sub-buffer does, and nobody else writes.
-        unsafe { cpu.data(physical, at).copy_from(bytes.as_ptr(), bytes.len()) };
-        control.head.store(geometry.position(sequence, physical, at + len), Ordering::Release);
-    }
-}
 
 fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
     Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }

@@ -28,10 +28,9 @@ fn a_torn_packet_is_cut_off() {
     let mut stamp = 0;
     let error = loop {
         stamp += 1;
+        let times = PacketTimes { begin: stamp, end: stamp, lost: 0, skipped: 0 };
         // SAFETY: the events are a live array.
-        if let Err(error) =
-            unsafe { stream.write(events, PacketTimes { begin: stamp, end: stamp, lost: 0, skipped: 0 }) }
-        {
+        if let Err(error) = unsafe { stream.write(events, times) } {
             break error;
         }
         assert!(stream.bytes() <= LIMIT);

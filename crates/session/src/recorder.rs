@@ -1,4 +1,5 @@
-//! A recording from begin to end: one thread, one loop over descriptors and a timer.
+//! A recording from begin to end: one thread, one loop over descriptors and a timer. A second one writes to the disk, so
+//! that the first never waits for it.
 //!
 //! The timer is the loop's time-out. It is short while buffers fill fast, so that they get no fuller than a quarter
 //! between two looks, and long when little happens; programs never wake the recorder. A look at an empty buffer costs one
@@ -200,6 +201,12 @@ impl<'a> Recorder<'a> {
         let class = clock_class(&clock, &begin, identity()?);
         let (recording, user) = (identity()?, output.folder().map(Folder::user));
         let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
+        // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it would not
+        // survive, as buffers in files do.
+        let trace = match &files {
+            Some(_) => trace,
+            None => trace.map(|trace| trace.write_behind(Priority::raise)),
+        };
         let rules = EventRules::new(options.events.iter().cloned());
         let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
         let mut classes = Classes::new(&user, recording, class.clone(), rules)?;

@@ -1,8 +1,8 @@
 //! A program that records itself: the buffers, their consumer and the trace folder, all in one process.
 //!
 //! The files are those of `tracewing record`, made by the same code (crate `consumer`), without kernel events. One thread
-//! is started, which drains the buffers by timer and sleeps otherwise; that of a flight recorder sleeps until it is told to
-//! take a snapshot.
+//! is started, which drains the buffers by timer and sleeps otherwise, and by it another one, which writes to the disk;
+//! that of a flight recorder sleeps until it is told to take a snapshot, and writes itself.
 
 mod bell;
 
@@ -269,6 +269,7 @@ impl Recording {
         let begin = clock.calibrate();
         let (recording, user) = (identity()?, folder.map(Folder::user));
         let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
+        let trace = trace.map(|trace| trace.write_behind(|| ()));
         let rules = EventRules::new(settings.events.iter().cloned());
         let class = clock_class(&clock, &begin, identity()?);
         let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
