@@ -211,13 +211,13 @@ impl Cpu {
         unsafe { core::ptr::copy_nonoverlapping(start, self.data(physical, at), len) }
     }
 
-    /// Writes bytes of an event, as far as they lie in the CPU's data; every byte with release, which is how x86-64 stores.
+    /// Writes bytes of an event, as far as they lie in the CPU's data.
     #[cfg(feature = "model")]
     pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
         for (i, byte) in bytes.iter().enumerate() {
             // SAFETY: inside the CPU's data, and aligned, being a byte.
             unsafe { core::sync::atomic::AtomicU8::from_ptr(self.data(physical, at + i)) }
-                .store(*byte, Release);
+                .store(*byte, Relaxed);
         }
     }
 

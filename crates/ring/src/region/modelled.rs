@@ -123,8 +123,9 @@ impl Cpu {
         self.write_cells(physical, at, unsafe { core::slice::from_raw_parts(start, len) }, Relaxed);
     }
 
-    /// As the mapped region's.
+    /// Writes bytes of an event as the instructions of `Publish` do: on x86-64 every store is a release.
     pub(crate) fn store(&self, physical: usize, at: usize, bytes: &[u8]) {
+        // Partner: the acquire fence in `Reader::copied`.
         self.write_cells(physical, at, bytes, Release);
     }
 
