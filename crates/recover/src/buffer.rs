@@ -30,6 +30,8 @@ pub struct Buffer<'a> {
     region: Region<'a>,
     cpu: usize,
     head: u64,
+    /// Position up to which the reader has released.
+    consumed: u64,
     lost: u64,
     /// The oldest first.
     found: Vec<Found>,
@@ -106,11 +108,12 @@ impl<'a> Region<'a> {
         assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
         let control = self.control(cpu);
         let head = word(self.memory, control + offset_of!(CpuControl, head) as u64)?;
+        let consumed = word(self.memory, control + offset_of!(CpuControl, consumed) as u64)?;
         let counters = control + offset_of!(CpuControl, lost) as u64;
         let lost = (0..Loss::COUNT as u64)
             .map(|reason| word(self.memory, counters + 8 * reason))
             .try_fold(0_u64, |sum, count| Some(sum.wrapping_add(count?)))?;
-        let mut this = Buffer { region: *self, cpu, head, lost, found: Vec::new() };
+        let mut this = Buffer { region: *self, cpu, head, consumed, lost, found: Vec::new() };
         this.find();
         Some(this)
     }
@@ -130,6 +133,26 @@ impl Buffer<'_> {
     /// Events lost on this CPU, cumulative.
     pub fn lost(&self) -> u64 {
         self.lost
+    }
+
+    /// Takes out of a sub-buffer the events that the reader has released, which is the recorder's word for having written
+    /// them.
+    pub fn drop_released(&self, sub_buffer: &mut SubBuffer) {
+        let geometry = self.region.geometry;
+        let ahead = geometry.distance(sub_buffer.sequence, geometry.sequence(self.consumed));
+        let released = geometry.at(self.consumed).saturating_sub(SUB_BUFFER_HEADER);
+        match ahead {
+            ..0 => {}
+            0 => {
+                let is_boundary = |event: Event| event.at == released;
+                if released >= sub_buffer.bytes.len() {
+                    sub_buffer.bytes.clear();
+                } else if sub_buffer.events().any(is_boundary) {
+                    sub_buffer.bytes.drain(..released);
+                }
+            }
+            1.. => sub_buffer.bytes.clear(),
+        }
     }
 
     /// The sub-buffers that hold events, the oldest first; or why one cannot be read.

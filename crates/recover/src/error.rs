@@ -49,6 +49,17 @@ pub enum Error {
         "the core dump leaves the buffers out; before the program starts, set bit 1 of its core filter: echo 0x33 > /proc/self/coredump_filter"
     )]
     NotDumped,
+    /// A folder has no buffers in it.
+    #[error("{} has no buffers in it: give the folder of `tracewing record --buffers-in`", .0.display())]
+    NoBuffers(PathBuf),
+    /// None of the files in a folder is a buffer.
+    #[error("no buffer in {} can be read: {reason}", path.display())]
+    NoRegionIn {
+        /// The folder.
+        path: PathBuf,
+        /// What is there, file by file.
+        reason: String,
+    },
     /// The trace could not be written.
     #[error(transparent)]
     Trace(#[from] tracewing_consumer::Error),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
@@ -69,25 +69,45 @@ pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error>
     for (number, (recording, regions)) in recordings.iter().enumerate() {
         let folder = folder.join(number.to_string());
         let classes = Classes::find(image, *recording);
-        let mut trace = Trace::create(&folder, &regions[0], &classes, &mut recovered)?;
+        let mut trace = Trace::create(folder, *recording, &regions[0], &classes, &mut recovered)?;
         for cpu in
             regions.iter().flat_map(|region| (0..region.geometry().cpus()).map(|cpu| region.buffer(cpu)))
         {
             match cpu {
-                Some(buffer) => trace.add(&buffer)?,
-                None => {
-                    trace.recovered.damages.push("a buffer is not in the memory that was kept".to_owned())
+                Some(buffer) => {
+                    let name = format!("buffer{}_{}", trace.streams, buffer.cpu());
+                    trace.add(&buffer, name, Part::All)?;
                 }
+                None => trace.damaged("a buffer is not in the memory that was kept".to_owned()),
             }
         }
     }
     Ok(recovered)
 }
 
+/// Which part of a buffer is wanted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Part {
+    All,
+    /// What its reader has not released.
+    Unreleased,
+}
+
+/// A stream that was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Written {
+    pub name: String,
+    pub cpu: usize,
+    pub events: u64,
+    pub packets: u64,
+    pub bytes: u64,
+    pub lost: u64,
+}
+
 /// A trace that is being written.
-struct Trace<'a> {
-    folder: &'a Path,
-    recording: [u8; 16],
+pub(crate) struct Trace<'a> {
+    folder: PathBuf,
+    uuid: [u8; 16],
     clock: ClockClass,
     /// By the program's id: the trace's id, and how the payload must look.
     classes: HashMap<u16, (u16, ClassView<'a>)>,
@@ -100,17 +120,17 @@ struct Trace<'a> {
 }
 
 impl<'a> Trace<'a> {
-    fn create(
-        folder: &'a Path,
+    pub(crate) fn create(
+        folder: PathBuf,
+        uuid: [u8; 16],
         region: &Region<'_>,
         known: &'a Classes,
         recovered: &'a mut Recovered,
     ) -> Result<Self, Error> {
         let index = folder.join("index");
         fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
-        let recording = region.recording();
         let clock = clock_class(region);
-        let mut classes = TraceClasses::new(&[folder], recording, clock.clone(), EventRules::default())?;
+        let mut classes = TraceClasses::new(&[&folder], uuid, clock.clone(), EventRules::default())?;
         let unknown = unknown_class();
         let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
         let registered = classes.register(descriptions)?;
@@ -121,7 +141,7 @@ impl<'a> Trace<'a> {
         });
         Ok(Self {
             folder,
-            recording,
+            uuid,
             clock,
             classes: by_id.collect(),
             unknown: registered.ids.last().copied().unwrap_or_default(),
@@ -131,10 +151,21 @@ impl<'a> Trace<'a> {
         })
     }
 
+    /// Notes what could not be read.
+    pub(crate) fn damaged(&mut self, what: String) {
+        self.recovered.damages.push(what);
+    }
+
     /// Adds a CPU's buffer as a stream, if there is something in it.
-    fn add(&mut self, buffer: &Buffer<'_>) -> Result<(), Error> {
+    pub(crate) fn add(
+        &mut self,
+        buffer: &Buffer<'_>,
+        name: String,
+        part: Part,
+    ) -> Result<Option<Written>, Error> {
         let (mut stream, mut first, mut packets) = (None, None, 0);
         let (mut end, mut lost) = (0, 0);
+        let events_before = self.recovered.events;
         for read in buffer.sub_buffers() {
             let (sequence, begin, damage) = match &read {
                 Ok(sub_buffer) => (sub_buffer.sequence, sub_buffer.begin, sub_buffer.damage),
@@ -144,7 +175,7 @@ impl<'a> Trace<'a> {
                 continue;
             }
             self.recovered.damages.extend(damage.as_ref().map(Damage::to_string));
-            let Ok(sub_buffer) = read else { continue };
+            let Ok(mut sub_buffer) = read else { continue };
             if self.clock.nanoseconds(sub_buffer.end).is_none() {
                 let (cpu, bytes) = (buffer.cpu(), sub_buffer.bytes.len());
                 let cause = "its time lies beyond what a trace can say";
@@ -152,9 +183,15 @@ impl<'a> Trace<'a> {
                 self.recovered.damages.push(damage.to_string());
                 continue;
             }
+            if part == Part::Unreleased {
+                buffer.drop_released(&mut sub_buffer);
+            }
+            if sub_buffer.bytes.is_empty() {
+                continue;
+            }
             let stream = match &mut stream {
                 Some(stream) => stream,
-                none => none.insert(self.stream(buffer.cpu())?),
+                none => none.insert(self.stream(&name, buffer.cpu())?),
             };
             let first = *first.get_or_insert(sub_buffer.sequence);
             let before = buffer.geometry().distance(first, sub_buffer.sequence).unsigned_abs();
@@ -169,17 +206,22 @@ impl<'a> Trace<'a> {
             unsafe { stream.write(Events { start: events.as_ptr(), len: events.len() }, times)? };
             (packets, end, lost) = (packets + 1, sub_buffer.end, sub_buffer.lost);
         }
-        if let Some(mut stream) = stream
-            && buffer.lost() > lost
-        {
+        let Some(mut stream) = stream else { return Ok(None) };
+        if buffer.lost() > lost {
             stream.write_empty(PacketTimes { begin: end, end, lost: buffer.lost(), skipped: 0 })?;
         }
-        Ok(())
+        Ok(Some(Written {
+            name,
+            cpu: buffer.cpu(),
+            events: self.recovered.events - events_before,
+            packets: stream.packets(),
+            bytes: stream.bytes(),
+            lost: stream.lost(),
+        }))
     }
 
-    fn stream(&mut self, cpu: usize) -> Result<Stream, Error> {
-        let name = format!("buffer{}_{cpu}", self.streams);
-        let stream = Stream::create(self.folder, &name, self.recording, self.streams, cpu as u32)?;
+    fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
+        let stream = Stream::create(&self.folder, name, self.uuid, self.streams, cpu as u32)?;
         self.streams += 1;
         Ok(stream)
     }
