@@ -26,9 +26,10 @@
  *   none is lost uncounted; no sub-buffer is given up before writers need its slot; reader and writer are never in one
  *     sub-buffer, except that writers write behind what is read;
  *   two writers never have one slot;
+ *   a sub-buffer says how much was written before it;
  *   with BOUND, every run ends.
  *
- * Left out: the counts of lost bytes (`written`), extended stamps, weak memory (weak.pml).
+ * Left out: extended stamps, weak memory (weak.pml).
  */
 #include "common.h"
 #ifdef LOCAL
@@ -62,6 +63,7 @@ byte lost;
 
 /* What nobody but the properties looks at. */
 byte made;                              /* events reserved */
+byte units;                             /* and their units */
 byte emitted, dropped;                  /* dropped: not reserved by killed writers */
 byte deaths = DEATHS;
 byte running = THREADS;
@@ -72,7 +74,7 @@ bit busy[3];                            /* LOCAL: contexts that run or are inter
 #define COMMITTED(count, q) (((count) - (q) / N * S) & 255)
 
 #define WORTHLESS(p) \
-    sub[p].seq = 0; sub[p].used = 0; sub[p].begin = 0; \
+    sub[p].seq = 0; sub[p].used = 0; sub[p].begin = 0; sub[p].total = 0; \
     sub[p].unit[0] = TORN; sub[p].unit[1] = TORN; sub[p].unit[2] = TORN MORE_UNITS(p)
 #if S == 8
 #define MORE_UNITS(p) ; sub[p].unit[3] = TORN; sub[p].unit[4] = TORN; sub[p].unit[5] = TORN; sub[p].unit[6] = TORN
@@ -153,6 +155,10 @@ again:
     if
     :: next == s && at != 0 -> skip
     :: else ->
+#ifndef FAULT_OPENED
+        /* The current sub-buffer is reserved and not opened: what its header says is not there yet. */
+        BEFORE(if :: at != 0 && sub[p].seq != SEQ(s) + 1 -> goto count_lost :: else fi)
+#endif
 #ifdef OVERWRITE
 #ifndef FAULT_EQUATION_3
         BEFORE(if :: COMMITTED(commit_count[next % N], next) > S -> goto count_lost :: else fi)
@@ -197,7 +203,8 @@ replace:
 #ifdef FAULT_FIT
             if :: end == S -> head.at = 0; head.physical = (new + 1) % PHYSICAL :: else fi;
 #endif
-            if :: FORCES :: else -> made++ fi
+            CHECK(next == s || at == 0 || sub[p].total + at - 1 == units, a sub-buffer says how much was written before it);
+            if :: FORCES :: else -> made++; units = units + LEN fi
         :: else -> FORGET; goto again
         fi)
 
@@ -210,7 +217,7 @@ replace:
 #ifdef FAULT_CLOSE
             COMMIT(s, (S - at), S);
 #endif
-            AFTER(APART(p, at); sub[p].used = at)
+            AFTER(APART(p, at); sub[p].used = at; old = sub[p].total + at - 1)
 #ifndef FAULT_CLOSE
             COMMIT(s, (S - at), S)
 #endif
@@ -220,7 +227,7 @@ replace:
 #ifdef FAULT_USED
         AFTER(APART(new, 0); sub[new].used = 0)
 #endif
-        AFTER(APART(new, 0); sub[new].begin = stamp; sub[new].seq = SEQ(next) + 1)
+        AFTER(APART(new, 0); sub[new].begin = stamp; sub[new].total = (at == 0 -> 0 : old); sub[new].seq = SEQ(next) + 1)
         COMMIT(next, 1, 1);
         AFTER(at = 1)
     fi;

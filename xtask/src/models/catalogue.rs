@@ -63,7 +63,6 @@ const fn big(
 
 const COMPLETE: &str = "no event is read before it is complete";
 const STAMPS: &str = "order and time stamps are kept";
-const APART: &str = "reader and writer are never in one sub-buffer";
 const TOTAL: &str = "a sub-buffer says how much was written before it";
 const USED: &str = "a closed sub-buffer says how much it holds";
 const NUMBER: &str = "a sub-buffer is the one that was looked for";
@@ -96,9 +95,9 @@ pub const RUNS: &[Run] = &[
         Fault(USED),
     ),
     long("publish", "fault: no check of head", &["FAULT_HEAD"], Fault(TOTAL)),
-    long("publish", "fault: no check for room", &["FAULT_FULL"], Fault(NUMBER)),
+    long("publish", "fault: no check for room", &["FAULT_FULL"], Fault(TOTAL)),
     long("publish", "fault: a loss not counted", &["FAULT_COUNT"], Fault(COUNTED)),
-    long("publish", "fault: released before it is read", &["FAULT_RELEASE_FIRST"], Fault(NUMBER)),
+    long("publish", "fault: released before it is read", &["FAULT_RELEASE_FIRST"], Fault(TOTAL)),
     long("publish", "fault: no bound", &["EMITS=2"], Endless),
     long("publish", "fault: overwrite, no restart", &["OVERWRITE", "FAULT_ABORT"], Fault(TOTAL)),
     long("publish", "fault: overwrite, exact fit", &["OVERWRITE", "FAULT_FIT"], Fault(TOTAL)),
@@ -110,11 +109,11 @@ pub const RUNS: &[Run] = &[
     ),
     long("publish", "fault: overwrite, no check of head", &["OVERWRITE", "FAULT_HEAD"], Fault(TOTAL)),
     long("publish", "fault: no claim", &["OVERWRITE", "FAULT_CLAIM"], Fault(TOTAL)),
-    long("publish", "fault: claim by plain store", &["OVERWRITE", "FAULT_BLIND_CLAIM"], Fault(APART)),
-    long("publish", "fault: claim of any lap", &["OVERWRITE", "FAULT_LATE_CLAIM"], Fault(TOTAL)),
-    long("publish", "fault: exchange by plain store", &["OVERWRITE", "FAULT_EXCHANGE"], Fault(NUMBER)),
+    long("publish", "fault: claim by plain store", &["OVERWRITE", "FAULT_BLIND_CLAIM"], Fault(TOTAL)),
+    long("publish", "fault: claim of any lap", &["OVERWRITE", "FEWER=1", "FAULT_LATE_CLAIM"], Fault(TOTAL)),
+    long("publish", "fault: exchange by plain store", &["OVERWRITE", "FAULT_EXCHANGE"], Fault(USED)),
     long("publish", "fault: the spare not replaced", &["OVERWRITE", "FAULT_SPARE"], Fault(TOTAL)),
-    long("publish", "fault: copy not validated", &["OVERWRITE", "FAULT_COPY"], Fault(NUMBER)),
+    long("publish", "fault: copy not validated", &["OVERWRITE", "FAULT_COPY"], Fault(COMPLETE)),
     long(
         "publish",
         "fault: given back by plain store",
@@ -142,6 +141,7 @@ pub const RUNS: &[Run] = &[
     long("lttng", "fault: no Equation 3", &["OVERWRITE", "EMITS=2", "FAULT_EQUATION_3"], Fault(ONE_SLOT)),
     long("lttng", "fault: rest committed before it is closed", &["FAULT_CLOSE"], Fault(USED)),
     long("lttng", "fault: a late opener resets the size", &["FAULT_USED"], Fault(USED)),
+    long("lttng", "fault: switch from an unopened sub-buffer", &["FAULT_OPENED"], Fault(TOTAL)),
     long("lttng", "fault: commit count loaded after head", &["FAULT_COUNT_LATE"], Fault(NUMBER)),
     long("lttng", "fault: claim not locked", &["OVERWRITE", "FAULT_UNLOCKED_CLAIM"], Fault(NUMBER)),
     long(
