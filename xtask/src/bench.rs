@@ -32,8 +32,8 @@ pub struct Record {
     /// Only these parts: events, threads, disk, latency (with commas between them)
     #[arg(long, value_name = "PART,…")]
     only: Option<String>,
-    /// Write docs/performance.md and its plots
-    #[arg(long)]
+    /// Write docs/performance.md and its plots, from a complete run
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
     page: bool,
     /// Folder to write to where the disk is measured [default: beside what cargo builds]
     #[arg(long, value_name = "DIR")]

@@ -120,7 +120,9 @@ fn disk(text: &mut String, results: &Results, plots: &Path) -> Result<()> {
         "\n## To disk\n\n\
         One thread emits as fast as it can; what the recorder cannot keep up with is lost, and counted. Beside it, in \
         turn, a plain loop of 1 MiB writes to a file in the same folder. Before each run the page cache was {cache}. \
-        Of what a recording has kept, 4 MiB are not counted, since its buffer may have been written out after the end.\n\n\
+        Of what a recording has kept, 4 MiB are not counted, since its buffer may have been written out after the end. \
+        Unlike the rest, this is time on the wall, of two processes that want a CPU each: it needs a machine with nothing \
+        else to do.\n\n\
         ![bytes kept per second](performance/disk.svg)\n\n| | median | spread |\n|---|--:|--:|\n\
         | plain loop, MB/s | {} |",
         cells(&disk.plain.times(1e-6))

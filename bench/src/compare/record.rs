@@ -25,8 +25,8 @@ pub struct Options {
     /// Only these parts
     #[arg(long, value_enum, value_delimiter = ',', value_name = "PART")]
     only: Vec<Part>,
-    /// Write a page with plots into this folder
-    #[arg(long, value_name = "DIR")]
+    /// Write a page with plots into this folder, from a complete run
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["quick", "only"])]
     page: Option<PathBuf>,
     /// Where to write what goes to disk [default: beside this program]
     #[arg(long, value_name = "DIR")]
