@@ -1,8 +1,9 @@
 //! Snapshots of a region in overwrite mode: the readers go back, read, and put everything into the ring again.
 
 use std::collections::{HashMap, HashSet};
+use std::sync::atomic::Ordering::Acquire;
 
-use tracewing_abi::region::{Mode, Protocol};
+use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
 use tracewing_ring::{Reader, Region};
 
 use crate::collector::Gap;
@@ -11,10 +12,8 @@ use crate::events::{Event, PINNED, decode};
 /// The readers, and what the snapshots so far have shown.
 pub struct Snapshots {
     readers: Vec<Reader>,
-    protocol: Protocol,
+    region: Region,
     gaps: HashSet<Gap>,
-    /// Per CPU and writer, its newest event in any snapshot.
-    newest: HashMap<(usize, u32), u32>,
     taken: u64,
 }
 
@@ -35,9 +34,8 @@ impl Snapshots {
         let readers = (0..region.geometry().cpus()).map(|cpu| unsafe { region.reader(cpu) });
         Self {
             readers: readers.collect(),
-            protocol: region.protocol(),
+            region,
             gaps: HashSet::new(),
-            newest: HashMap::new(),
             taken: 0,
         }
     }
@@ -52,8 +50,8 @@ impl Snapshots {
         self.taken
     }
 
-    /// Takes one. Checks that each CPU's events are in order; with `Publish` also that no snapshot ends before an earlier
-    /// one did, which the other protocols cannot promise: an event that is not committed hides those behind it.
+    /// Takes one. Checks that each CPU's events are in order; with `Publish` also that it reaches what was there when it
+    /// began, which the other protocols cannot promise: an event that is not committed hides those behind it.
     pub fn take(&mut self) -> Vec<Snapshot> {
         self.taken += 1;
         (0..self.readers.len()).map(|cpu| self.take_cpu(cpu)).collect()
@@ -61,6 +59,7 @@ impl Snapshots {
 
     fn take_cpu(&mut self, cpu: usize) -> Snapshot {
         let reader = &mut self.readers[cpu];
+        let begin = self.region.cpu(cpu).control().head.load(Acquire);
         reader.rewind();
         let (mut snapshot, mut stamp) = (Snapshot::default(), 0);
         let mut last: HashMap<u32, (u32, u64)> = HashMap::new();
@@ -82,14 +81,15 @@ impl Snapshots {
             }
             reader.give_back(chunk);
         }
-        for (writer, (counter, _)) in last {
-            let newest = self.newest.entry((cpu, writer)).or_default();
-            let may_go_back = self.protocol != Protocol::Publish;
-            assert!(
-                may_go_back || counter >= *newest,
-                "writer {writer:#x}: {counter}, was {newest} in an earlier snapshot"
-            );
-            *newest = counter;
+        if self.region.protocol() == Protocol::Publish {
+            let geometry = self.region.geometry();
+            let waiting = reader.waiting();
+            let now = self.region.cpu(cpu).control().head.load(Acquire);
+            let position = |head| (geometry.sequence(head), geometry.at(head) as i64);
+            let ((begin, from), (now, to)) = (position(begin), position(now));
+            let written = geometry.distance(begin, now) * geometry.sub_buffer_bytes() as i64 + to - from;
+            let new = written.min(geometry.capacity() as i64) as usize;
+            assert!(waiting <= new + SUB_BUFFER_HEADER, "{waiting} bytes were left out, {new} were new");
         }
         snapshot
     }

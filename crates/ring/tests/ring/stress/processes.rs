@@ -5,7 +5,7 @@ use std::thread;
 use std::time::Duration;
 
 use tracewing_abi::event::{CONTEXT, HEADER};
-use tracewing_abi::region::{Mode, Protocol};
+use tracewing_abi::region::{MAX_CPUS, Mode, Protocol};
 
 use crate::books::{Books, EVENTS, Totals, WRITERS};
 use crate::collector::Collector;
@@ -116,9 +116,9 @@ pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<T
 struct Readings {
     /// How often each event was read.
     seen: [[AtomicU8; EVENTS as usize]; THREADS],
-    /// Bytes and sub-buffers that it found overwritten, and those of its predecessors.
-    bytes: AtomicU64,
-    sub_buffers: AtomicU64,
+    /// Bytes and sub-buffers that it found overwritten, and those of its predecessors, per CPU.
+    bytes: [AtomicU64; MAX_CPUS],
+    sub_buffers: [AtomicU64; MAX_CPUS],
     is_over: AtomicBool,
 }
 
@@ -126,7 +126,8 @@ fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
     Child::new(|| {
         let region = emitter.region();
         let mut collector = Collector::new(region);
-        let (bytes, sub_buffers) = (readings.bytes.load(Relaxed), readings.sub_buffers.load(Relaxed));
+        let earlier = |cpu: usize| (readings.bytes[cpu].load(Relaxed), readings.sub_buffers[cpu].load(Relaxed));
+        let earlier: Vec<_> = (0..region.geometry().cpus()).map(earlier).collect();
         let mut random = Random(seed);
         loop {
             let is_last = readings.is_over.load(Acquire);
@@ -136,8 +137,9 @@ fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
                         let writer = (event.writer & !PINNED) as usize - 1;
                         readings.seen[writer][event.counter as usize].fetch_add(1, Relaxed);
                     }
-                    readings.bytes.store(bytes + overwritten.bytes, Relaxed);
-                    readings.sub_buffers.store(sub_buffers + overwritten.sub_buffers, Relaxed);
+                    let (bytes, sub_buffers) = earlier[cpu];
+                    readings.bytes[cpu].store(bytes + overwritten.bytes, Relaxed);
+                    readings.sub_buffers[cpu].store(sub_buffers + overwritten.sub_buffers, Relaxed);
                 });
             }
             if is_last {
@@ -188,14 +190,15 @@ pub fn kill_readers(shape: Shape, random: &mut Random, kills: usize, each: u32) 
             totals.overwritten += u64::from(seen == 0 && !book.is_lost(counter));
         }
     }
-    totals.sub_buffers = readings.sub_buffers.load(Relaxed);
+    let sum = |words: &[AtomicU64]| words.iter().map(|word| word.load(Relaxed)).sum::<u64>();
+    totals.sub_buffers = sum(&readings.sub_buffers);
     assert!(twice <= killed * most, "{twice} events were read twice, by {killed} readers that were killed");
     match shape.mode {
         Mode::Discard => assert_eq!(totals.overwritten, 0, "vanished: {totals:?}"),
         Mode::Overwrite => {
-            assert!(
-                totals.overwritten <= readings.bytes.load(Relaxed) / (HEADER + CONTEXT + SMALLEST) as u64
-            );
+            let bytes = sum(&readings.bytes);
+            let least = totals.overwritten * (HEADER + CONTEXT + SMALLEST) as u64;
+            assert!(least <= bytes, "{bytes} bytes overwritten, but {totals:?}");
         }
     }
     Some(totals)
