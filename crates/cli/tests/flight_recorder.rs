@@ -129,7 +129,7 @@ fn suffixes(events: &[Event]) -> BTreeMap<u64, (u64, u64)> {
     let mut found: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for event in events.iter().filter(|event| event.name == "pilot:count") {
         let (cpu, number) = (event.number("cpu"), event.number("number"));
-        assert_eq!(cpu, event.cpu);
+        assert_eq!(cpu, event.cpu, "was a CPU taken offline while the test ran?");
         let (_, last) = found.entry(cpu).or_insert((number, number - 1));
         assert_eq!(number, *last + 1, "a gap on CPU {cpu}");
         *last = number;
@@ -264,10 +264,11 @@ fn snapshots_of_writers_at_full_speed_have_no_gap() {
             let trace = flight.command();
             let found = suffixes(&list(&trace));
             compare_with_babeltrace2(&trace);
-            let lasts = found.values().map(|(_, last)| *last);
             if emitted.iter().all(|number| *number > 0) {
                 assert_eq!(found.len(), emitted.len(), "{options:?}: a CPU is missing");
-                assert!(lasts.zip(&emitted).all(|(last, before)| last >= *before), "{options:?}: too old");
+                let mut lasts = found.values().map(|(_, last)| *last).zip(&emitted);
+                let told = || format!("{options:?}: {found:?} after {emitted:?}: {}", description(&trace));
+                assert!(lasts.all(|(last, before)| last >= *before), "{}", told());
             }
         }
         let emitted = flight.numbers("land");

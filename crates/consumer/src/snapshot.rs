@@ -27,7 +27,7 @@ use crate::stream::{Events, PacketTimes};
 /// How often a snapshot follows the writers round the ring.
 const ROUNDS: usize = 4;
 /// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events they are at.
-const COMMIT_ATTEMPTS: usize = 20;
+const COMMIT_ATTEMPTS: usize = 100;
 const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
 
@@ -198,8 +198,7 @@ fn read(
     for _ in 0..ROUNDS * region.geometry().sub_buffers() {
         let next = match is_over {
             true => reader.finalise(),
-            false if partial => newest(reader).map(|chunk| chunk.map(Ok)),
-            false => reader.next(false).map(|chunk| chunk.map(Ok)),
+            false => wait_for_chunk(reader, region, partial).map(|chunk| chunk.map(Ok)),
         };
         let chunk = match next {
             Ok(Some(Ok(chunk))) => chunk,
@@ -209,8 +208,7 @@ fn read(
             }
             Ok(None) if is_over || partial => break,
             Ok(None) => {
-                // More than the current one, and nothing to read: the writers went round while the reader looked.
-                partial = reader.waiting() < region.geometry().sub_buffer_bytes();
+                partial = true;
                 continue;
             }
             Err(damaged) => {
@@ -236,13 +234,16 @@ fn read(
     (packets, damages)
 }
 
-/// What the writers' current sub-buffer holds. It cannot be read while they are about to overwrite it; with `Smp`, only
-/// while no thread is between reserving and committing, which is never for long, but often. Waits for such a moment.
-fn newest(reader: &mut Reader) -> Result<Option<Chunk>, Damaged> {
+/// The next full sub-buffer; or, with `partial`, what the writers' current one holds. `None` where there is nothing more.
+///
+/// What there is cannot always be read: with `Smp` not while a thread is between reserving and committing, which takes long
+/// only if the thread is not running; and not while writers go round the reader. Waits for a better moment.
+fn wait_for_chunk(reader: &mut Reader, region: Region, partial: bool) -> Result<Option<Chunk>, Damaged> {
+    let least = if partial { 1 } else { region.geometry().sub_buffer_bytes() };
     for _ in 0..COMMIT_ATTEMPTS {
         for _ in 0..COMMIT_LOOKS {
-            let chunk = reader.next(true)?;
-            if chunk.is_some() || reader.waiting() == 0 {
+            let chunk = reader.next(partial)?;
+            if chunk.is_some() || reader.waiting() < least {
                 return Ok(chunk);
             }
             std::hint::spin_loop();

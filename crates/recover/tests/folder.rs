@@ -1,0 +1,199 @@
+//! Buffers in files: what was committed is recovered, and damaged files give less of it or an error, whatever is in them.
+
+use std::fs;
+use std::path::Path;
+use std::sync::OnceLock;
+
+use proptest::prelude::*;
+use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
+use tracewing_abi::region::{Geometry, Protocol};
+use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
+use tracewing_consumer::classes::{Classes, clock_class};
+use tracewing_consumer::clock::{ClockChoice, TraceClock};
+use tracewing_consumer::drain::Drain;
+use tracewing_consumer::glob::EventRules;
+use tracewing_consumer::survival::BufferFolder as Files;
+use tracewing_recover::{BufferFolder, Error, Recovered, Wanted};
+use tracewing_ring::Segment;
+use tracewing_ring::lttng::{self, Smp};
+use tracewing_trace::{Recording, Report};
+
+const RECORDING: [u8; 16] = [5; 16];
+
+fn description() -> Vec<u8> {
+    let field = |name, shape, scalar| Field {
+        name,
+        shape,
+        scalar,
+        length: 0,
+        base: Base::Decimal,
+        unit: "",
+        labels: &[],
+    };
+    let fields = [field("number", Shape::One, Scalar::U64), field("text", Shape::Text, Scalar::U8)];
+    let class = Class {
+        name: "test:event",
+        level: Level::Info,
+        description: "",
+        print: "",
+        file: "",
+        line: 0,
+        fields: &fields,
+    };
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut writer = ClassesWriter::new(&mut buffer).unwrap();
+    writer.push(&class).unwrap();
+    decode_classes(writer.finish()).unwrap().next().unwrap().unwrap().to_vec()
+}
+
+/// The files that a recording of `events` events leaves when everybody is killed.
+fn files(geometry: Geometry, events: u64) -> Vec<(String, Vec<u8>)> {
+    let folder = tempfile::tempdir().unwrap();
+    let files = Files::create(folder.path()).unwrap();
+    let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
+    let begin = clock.calibrate();
+    let class = clock_class(&clock, &begin, [6; 16]);
+    let mut classes = Classes::new(&[], RECORDING, class, EventRules::default()).unwrap();
+    classes.keep_table(files.classes()).unwrap();
+    assert_eq!(classes.register([description().as_slice()]).unwrap().ids, [1]);
+    let drain =
+        Drain::in_folder(&files, "pid1".to_owned(), geometry, Protocol::Smp, &clock, RECORDING).unwrap();
+    drain.tell_real_time(&clock, &begin);
+    let region = drain.region();
+    for number in 0..events {
+        let payload = [&number.to_le_bytes()[..], b"some text\0"].concat();
+        let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+        // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
+        let _ = unsafe { lttng::write::<Smp>(&region, (number % 2) as usize, 9, 1, &segments) };
+    }
+    let mut files: Vec<_> = fs::read_dir(folder.path())
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .map(|path| (path.file_name().unwrap().to_str().unwrap().to_owned(), fs::read(path).unwrap()))
+        .collect();
+    files.sort();
+    files
+}
+
+fn recover(files: &[(String, Vec<u8>)], look: impl FnOnce(&Path)) -> Result<Recovered, Error> {
+    let folder = tempfile::tempdir().unwrap();
+    let from = folder.path().join("b");
+    fs::create_dir(&from).unwrap();
+    for (name, bytes) in files {
+        fs::write(from.join(name), bytes).unwrap();
+    }
+    let to = folder.path().join("r");
+    let recovered = BufferFolder::open(&from)?.write_trace(&to, Wanted::All)?;
+    look(&to);
+    Ok(recovered)
+}
+
+/// Reads a trace to its end; gives events, and what could not be read.
+fn read(trace: &Path) -> (u64, Vec<String>) {
+    let recording = Recording::open(&[trace]).unwrap();
+    let (report, _) = Report::new(&recording);
+    let events = report.traces.iter().flat_map(|trace| &trace.streams).map(|stream| stream.events).sum();
+    (events, report.errors)
+}
+
+#[test]
+fn what_fits_is_all_there_and_of_more_the_newest() {
+    let geometry = Geometry::new(2, 4, 4096).unwrap();
+    for (geometry, events, least) in
+        [(geometry, 100, 100), (geometry.overwriting(), 100, 100), (geometry.overwriting(), 10_000, 500)]
+    {
+        let recovered = recover(&files(geometry, events), |trace| {
+            let (found, errors) = read(trace);
+            assert_eq!(errors, [] as [String; 0]);
+            assert!((least..=events).contains(&found), "{found}");
+        });
+        let recovered = recovered.unwrap();
+        assert!(recovered.events >= least && recovered.unknown.is_empty(), "{recovered:?}");
+        assert_eq!(recovered.damages, [] as [String; 0]);
+    }
+}
+
+#[test]
+fn without_the_classes_events_are_there_without_their_fields() {
+    let mut files = files(Geometry::new(2, 4, 4096).unwrap(), 50);
+    files.retain(|(name, _)| name != "classes");
+    let recovered = recover(&files, |trace| assert_eq!(read(trace), (50, vec![]))).unwrap();
+    assert_eq!(recovered.unknown.into_iter().collect::<Vec<_>>(), [(1, 50)]);
+}
+
+#[derive(Debug, Clone)]
+enum Damage {
+    Flip(usize, u8),
+    Word(usize, u64),
+    Zero(usize, usize),
+    Copy(usize, usize, usize),
+    Cut(usize),
+}
+
+fn damage() -> impl Strategy<Value = Damage> {
+    // Half of them in the words that steer.
+    let at = || prop_oneof![0..20_000_usize, 0..60_000_usize];
+    prop_oneof![
+        4 => (at(), 0..8_u8).prop_map(|(at, bit)| Damage::Flip(at, bit)),
+        4 => (at(), prop_oneof![any::<u64>(), 0..100_000_u64]).prop_map(|(at, word)| Damage::Word(at, word)),
+        1 => (at(), 0..5000_usize).prop_map(|(at, len)| Damage::Zero(at, len)),
+        1 => (at(), at(), 0..5000_usize).prop_map(|(from, to, len)| Damage::Copy(from, to, len)),
+        1 => at().prop_map(Damage::Cut),
+    ]
+}
+
+impl Damage {
+    fn to(&self, bytes: &mut Vec<u8>) {
+        let size = bytes.len();
+        let stretch = |at: usize, len: usize| {
+            let start = at % size.max(1);
+            start..(start + len).min(size)
+        };
+        match *self {
+            Self::Flip(at, bit) => bytes[stretch(at, 1)].iter_mut().for_each(|byte| *byte ^= 1 << bit),
+            Self::Word(at, word) => {
+                let at = stretch(at & !7, 8);
+                bytes[at].iter_mut().zip(word.to_le_bytes()).for_each(|(byte, new)| *byte = new);
+            }
+            Self::Zero(at, len) => bytes[stretch(at, len)].fill(0),
+            Self::Copy(from, to, len) => {
+                let (from, to) = (stretch(from, len), stretch(to, len).start);
+                let len = from.len().min(bytes.len() - to);
+                bytes.copy_within(from.start..from.start + len, to);
+            }
+            Self::Cut(at) => bytes.truncate(at),
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
+
+    #[test]
+    fn damaged_files_give_less_or_an_error(
+        overwrite: bool,
+        damages in proptest::collection::vec((0..2_usize, damage()), 1..12),
+    ) {
+        static WHOLE: OnceLock<[Vec<(String, Vec<u8>)>; 2]> = OnceLock::new();
+        let whole = WHOLE.get_or_init(|| {
+            let geometry = Geometry::new(2, 4, 4096).unwrap();
+            [files(geometry, 500), files(geometry.overwriting(), 2000)]
+        });
+        let mut files = whole[usize::from(overwrite)].clone();
+        prop_assert_eq!(files.len(), 2);
+        for (file, damage) in &damages {
+            damage.to(&mut files[*file].1);
+        }
+        let mut read_back = None;
+        let recovered = recover(&files, |trace| read_back = Some(read(trace)));
+        match recovered {
+            Ok(recovered) => {
+                // What is written is a good trace: every reader finds each event that was counted.
+                let (events, errors) = read_back.unwrap();
+                prop_assert!(errors.is_empty(), "{errors:?}");
+                prop_assert_eq!(events, recovered.events);
+            }
+            Err(error) => prop_assert!(!error.to_string().is_empty()),
+        }
+    }
+}
