@@ -3,7 +3,7 @@
 
 mod recorded;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -174,6 +174,24 @@ fn a_stopped_process_and_its_dump() {
     let all = listed(&folder.path().join("t"), &[]);
     assert_eq!(stopped, all);
     assert_eq!(from_core.unwrap_or(stopped), all);
+}
+
+/// What the recorder has written is still there, as far as nothing came after it.
+#[test]
+fn buffers_that_a_recorder_empties() {
+    let waiting = Waiting::start(&["--sub-buffers", "4", "--sub-buffer-size", "64K"], "40000");
+    let (text, warnings) = recover(&["--pid", &waiting.pid()]);
+    let folder = waiting.end();
+    let all = listed(&folder.path().join("t"), &[]);
+    assert!(!warnings.contains("skipped"), "{warnings}");
+    let event = |line: &str| {
+        let (stamp, rest) = line.split_once(" (+").unwrap();
+        (stamp.to_owned(), rest.split_once(") ").unwrap().1.to_owned())
+    };
+    let recorded: BTreeSet<_> = all.lines().map(event).collect();
+    assert!(text.lines().map(event).all(|event| recorded.contains(&event)));
+    assert!(text.lines().count() > 2000, "{}", text.lines().count());
+    assert_eq!(text.lines().last().map(event), all.lines().last().map(event));
 }
 
 /// Of a flight recorder, which has written nothing: per CPU what each thread emitted last, without a gap.

@@ -47,6 +47,17 @@ struct Found {
     is_in_ring: bool,
 }
 
+/// How far a sub-buffer goes.
+#[derive(Debug, Clone, Copy)]
+struct Extent {
+    /// Bytes that writers have taken.
+    reserved: usize,
+    /// Bytes, from the begin on, in which they are done. A sub-buffer that they are not done with is not closed either.
+    finished: usize,
+    /// Stamp that no event is above, where that is known.
+    end: u64,
+}
+
 /// A copy of a sub-buffer's header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Header {
@@ -164,7 +175,7 @@ impl Buffer<'_> {
                 return None;
             }
             let read = read.transpose()?;
-            // The recorder's may be an unfinished copy.
+            // The recorder's may be what is left of one.
             let is_whole = matches!(&read, Ok(sub_buffer) if sub_buffer.damage.is_none());
             if !found.is_in_ring && !is_whole {
                 return None;
@@ -200,7 +211,7 @@ impl Buffer<'_> {
             };
             let found = Found { sequence, physical, header, is_in_ring };
             match self.found.iter_mut().find(|other| other.sequence == sequence) {
-                // Twice: the recorder's sub-buffer has a copy, or what is left of one.
+                // Twice: the recorder's sub-buffer has what is left of one.
                 Some(other) if is_in_ring => *other = found,
                 Some(_) => {}
                 None => self.found.push(found),
@@ -231,30 +242,26 @@ impl Buffer<'_> {
         let Found { sequence, physical, header, .. } = *found;
         let geometry = self.region.geometry;
         let damage = |bytes, cause| Damage { cpu: self.cpu, sequence, bytes, cause };
-        let is_current = sequence == geometry.sequence(self.head);
+        let Extent { reserved, finished, end } = self.extent(found);
         let size = geometry.sub_buffer_bytes();
-        let used =
-            if is_current { geometry.at(self.head) } else { header.used.min(size as u64 + 1) as usize };
-        if !(SUB_BUFFER_HEADER..=size).contains(&used) {
+        if !(SUB_BUFFER_HEADER..=size).contains(&reserved) {
             return Err(damage(size - SUB_BUFFER_HEADER, "an impossible size"));
         }
-        let end = if is_current { u64::MAX } else { header.end };
         if header.begin < last || end < header.begin {
-            return Err(damage(used - SUB_BUFFER_HEADER, "its time goes backwards"));
+            return Err(damage(reserved - SUB_BUFFER_HEADER, "its time goes backwards"));
         }
-        let committed = self.committed(sequence, used);
         let start = self.address(physical) + SUB_BUFFER_HEADER as u64;
-        let Some(mut bytes) = self.region.memory.read(start, committed - SUB_BUFFER_HEADER) else {
-            return Err(damage(used - SUB_BUFFER_HEADER, "it is not in the memory that was kept"));
+        let Some(mut bytes) = self.region.memory.read(start, finished - SUB_BUFFER_HEADER) else {
+            return Err(damage(reserved - SUB_BUFFER_HEADER, "it is not in the memory that was kept"));
         };
         let (valid, youngest) = events(&bytes, header.begin, end)
             .last()
             .map_or((0, header.begin), |event| (event.at + event.len, event.stamp));
-        let skipped = used - SUB_BUFFER_HEADER - valid;
+        let skipped = reserved - SUB_BUFFER_HEADER - valid;
         let cause = if valid < bytes.len() {
             Some("no event follows the last one")
-        } else if committed < used {
-            Some("an event was begun and not finished")
+        } else if finished < reserved {
+            Some("a writer had not finished there")
         } else {
             None
         };
@@ -265,7 +272,7 @@ impl Buffer<'_> {
         Ok(Some(SubBuffer {
             sequence,
             begin: header.begin,
-            end: if is_current || cause.is_some() { youngest } else { header.end },
+            end: if end == u64::MAX || cause.is_some() { youngest } else { end },
             lost: header.lost,
             before: header.before,
             bytes,
@@ -273,11 +280,42 @@ impl Buffer<'_> {
         }))
     }
 
-    /// How many of the first `used` bytes of a sub-buffer can hold finished events.
-    fn committed(&self, sequence: u64, used: usize) -> usize {
+    fn extent(&self, found: &Found) -> Extent {
+        let geometry = self.region.geometry;
+        let size = geometry.sub_buffer_bytes();
+        let is_current = found.sequence == geometry.sequence(self.head);
+        let reserved = if is_current { geometry.at(self.head) } else { size };
+        if let Some((all, without_gap)) = self.committed(found.sequence)
+            && all != reserved
+        {
+            let finished = without_gap.min(reserved).max(SUB_BUFFER_HEADER);
+            return Extent { reserved, finished, end: u64::MAX };
+        }
+        if is_current {
+            return Extent { reserved, finished: reserved, end: u64::MAX };
+        }
+        let used = self.used(found);
+        Extent { reserved: used, finished: used, end: found.header.end }
+    }
+
+    /// How many bytes of a closed sub-buffer are used. In discard mode a reader that releases it takes that number away;
+    /// then the next sub-buffer, which counts the bytes before it, says it.
+    fn used(&self, found: &Found) -> usize {
+        let geometry = self.region.geometry;
+        let next = geometry.later(found.sequence, 1);
+        let written = self.found.iter().find(|other| other.sequence == next).map(|next| {
+            next.header.before.wrapping_sub(found.header.before).saturating_add(SUB_BUFFER_HEADER as u64)
+        });
+        let used = if found.header.used == 0 { written.unwrap_or(0) } else { found.header.used };
+        usize::try_from(used).unwrap_or(usize::MAX)
+    }
+
+    /// Protocols `Smp` and `Local`: how many bytes of a sub-buffer are committed, and how many from its begin on without a
+    /// gap.
+    fn committed(&self, sequence: u64) -> Option<(usize, usize)> {
         let geometry = self.region.geometry;
         if self.region.protocol == Protocol::Publish {
-            return used;
+            return None;
         }
         // Counts of a slot that writers are a lap further in are above a sub-buffer's size; those of one that they have
         // not come to, "rather 2^40" (see `Geometry::committed`).
@@ -286,11 +324,7 @@ impl Buffer<'_> {
             let count = self.entry(sequence, part).map_or(0, |count| geometry.committed(count, sequence));
             if count <= 2 * size { count.min(size) as usize } else { 0 }
         };
-        let all = count(offset_of!(TableEntry, committed));
-        let without_gap = count(offset_of!(TableEntry, commit_seq));
-        let is_current = sequence == geometry.sequence(self.head);
-        let is_complete = if is_current { all == used } else { all == size as usize };
-        if is_complete { used } else { without_gap.clamp(SUB_BUFFER_HEADER, used) }
+        Some((count(offset_of!(TableEntry, committed)), count(offset_of!(TableEntry, commit_seq))))
     }
 
     /// Whether writers, or the recorder, may have touched a sub-buffer since it was found.
@@ -301,12 +335,9 @@ impl Buffer<'_> {
         };
         let age = geometry.distance(found.sequence, geometry.sequence(head));
         let Some(header) = self.header(found.physical) else { return true };
-        let is_same = if found.sequence == geometry.sequence(self.head) {
-            // Closed meanwhile, perhaps.
-            Header { end: 0, used: 0, ..header } == Header { end: 0, used: 0, ..found.header }
-        } else {
-            header == found.header
-        };
+        // The current one may be closed meanwhile, another one released.
+        let end = if found.sequence == geometry.sequence(self.head) { found.header.end } else { header.end };
+        let is_same = Header { end, used: found.header.used, ..header } == found.header;
         let is_taken =
             geometry.mode() == Mode::Overwrite && self.refers(found.sequence) != Some(found.physical);
         !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same || is_taken

@@ -58,7 +58,7 @@ fn only_whole_events_while_writers_overwrite() {
                 events += recovered.numbers.len();
                 for damage in recovered.damages {
                     assert_eq!(
-                        damage.cause, "an event was begun and not finished",
+                        damage.cause, "a writer had not finished there",
                         "as the writer does all the time"
                     );
                 }

@@ -21,7 +21,7 @@ fn geometries() -> impl Iterator<Item = Geometry> {
 
 /// The newest events, without a gap, and as many as the ring must hold.
 fn check(geometry: Geometry, recovered: &Recovered, emitted: &[u64]) {
-    assert_eq!(recovered.damages, []);
+    assert_eq!(recovered.damages, [], "{geometry:?} {emitted:?}");
     assert!(emitted.ends_with(&recovered.numbers), "{:?} of {emitted:?}", recovered.numbers);
     // The ring may be in its last sub-buffer's first event, and an event has at most 12 + 58 bytes.
     let least = (geometry.sub_buffers() - 1) * (geometry.sub_buffer_bytes() - 64 - 70) / 70;
@@ -90,7 +90,7 @@ fn what_a_dead_writer_began_hides_what_follows() {
         let recovered = found(&written.bytes(), 0);
         assert_eq!(recovered.numbers, kept);
         let [damage] = recovered.damages[..] else { panic!("{:?}", recovered.damages) };
-        assert_eq!(damage.cause, "an event was begun and not finished");
+        assert_eq!(damage.cause, "a writer had not finished there");
         assert!(damage.bytes >= 28 && damage.bytes < 300, "{damage}");
     }
 }
