@@ -91,7 +91,8 @@ bit busy[3];                            /* LOCAL: contexts that run or are inter
 #define FORGET s = 0; p = 0; at = 0; next = 0; old = 0; new = 0; stamp = 0; count = 0; end = 0
 #define DIE deaths > 0 -> deaths--; busy[me] = 0
 #define BEFORE(...) atomic { if :: TURN -> __VA_ARGS__ :: TURN && DIE; dropped++; goto finished fi }
-#define AFTER(...) atomic { if :: TURN -> __VA_ARGS__ :: TURN && DIE; goto finished fi }
+/* A forced switch is no event. */
+#define AFTER(...) atomic { if :: TURN -> __VA_ARGS__ :: TURN && DIE; if :: FORCES -> emitted-- :: else fi; goto finished fi }
 
 /* COMMITSLOT: `units` that end at offset `last` of sub-buffer q. */
 #ifdef FAULT_UNLOCKED_COMMIT

@@ -110,7 +110,7 @@ pub const RUNS: &[Run] = &[
     long("publish", "fault: overwrite, no check of head", &["OVERWRITE", "FAULT_HEAD"], Fault(TOTAL)),
     long("publish", "fault: no claim", &["OVERWRITE", "FAULT_CLAIM"], Fault(TOTAL)),
     long("publish", "fault: claim by plain store", &["OVERWRITE", "FAULT_BLIND_CLAIM"], Fault(TOTAL)),
-    long("publish", "fault: claim of any lap", &["OVERWRITE", "FEWER=1", "FAULT_LATE_CLAIM"], Fault(TOTAL)),
+    big("publish", "fault: claim of any lap", &["OVERWRITE", "FAULT_LATE_CLAIM"], Fault(TOTAL)),
     long("publish", "fault: exchange by plain store", &["OVERWRITE", "FAULT_EXCHANGE"], Fault(USED)),
     long("publish", "fault: the spare not replaced", &["OVERWRITE", "FAULT_SPARE"], Fault(TOTAL)),
     long("publish", "fault: copy not validated", &["OVERWRITE", "FAULT_COPY"], Fault(COMPLETE)),
