@@ -1,13 +1,14 @@
 //! `cargo xtask models`: what is proved about the ring by looking at every interleaving, and the faults that this finds.
 //!
-//! `catalogue.rs` lists the runs, `spin.rs` does one of them with Spin. What the models show, and what not, is described in
-//! docs/models.md and at the head of each model.
+//! `catalogue.rs` lists the runs, `spin.rs` does one of them with Spin; `loom.rs` runs the ring's own code under loom. What
+//! the models show, and what not, is described in docs/models.md and at the head of each model.
 //!
 //! A run counts only if it ends as the catalogue says: a proof without error and with its whole state space searched, a
 //! seeded fault with the property that the catalogue names. And every statement of a model must have been reached in at
 //! least one of its proofs.
 
 mod catalogue;
+mod loom;
 mod spin;
 
 use crate::packages;
@@ -55,10 +56,11 @@ pub fn run(options: &Options) -> Result<()> {
     failures += unreached.len();
     let states: u64 = outcomes.iter().map(|(_, outcome)| outcome.states).sum();
     println!("{} runs, {states} states, {:.0} s", runs.len(), begin.elapsed().as_secs_f64());
+    let loom = if options.filter.is_none() { loom::run(options.quick) } else { Ok(()) };
     if failures > 0 {
         bail!("{failures} of the models' results are not as expected");
     }
-    Ok(())
+    loom
 }
 
 /// Does the runs, as many at once as there are processors, up to two: some take a gigabyte or two.

@@ -1,0 +1,32 @@
+//! The loom half of the models: the ring's own code, and K42's scheme, run through their interleavings.
+//!
+//! Tests under `--cfg loom` are built apart, since they are other programs: with the checker's atomics in place of the
+//! processor's.
+
+use anyhow::{Context, Result, bail};
+use std::process::Command;
+
+/// Packages and their test programs that run under loom.
+const PROGRAMS: &[(&str, &str)] = &[("tracewing-ring", "loom"), ("bench", "k42")];
+
+/// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the full form where
+/// each test says, mostly at two.
+pub fn run(is_quick: bool) -> Result<()> {
+    let folder = crate::steps::target_folder()?.join("loom");
+    for (package, test) in PROGRAMS {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let mut command = Command::new(cargo);
+        command.args(["test", "--release", "--package", package, "--test", test]);
+        command.current_dir(crate::root()?);
+        command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", &folder);
+        command.env("CARGO_PROFILE_RELEASE_LTO", "off");
+        if is_quick {
+            command.env("LOOM_MAX_PREEMPTIONS", "1");
+        }
+        let status = command.status().context("cannot start cargo")?;
+        if !status.success() {
+            bail!("the models of {package}, test {test}, do not hold");
+        }
+    }
+    Ok(())
+}
