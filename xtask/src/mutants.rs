@@ -120,9 +120,14 @@ impl Tree {
             By::Loom(_) => ("loom", "--cfg loom"),
             By::Ring(_) => ("ring", ""),
         };
-        Command::new("timeout")
-            .arg(LONGEST.to_string())
-            .arg(cargo)
+        let mut command = if arguments.contains(&"--no-run") {
+            Command::new(cargo)
+        } else {
+            let mut command = Command::new("timeout");
+            command.arg(LONGEST.to_string()).arg(cargo);
+            command
+        };
+        command
             .args(["test", "--release", "--quiet", "--package", "tracewing-ring", "--test", test])
             .args(arguments)
             .current_dir(&self.root)
