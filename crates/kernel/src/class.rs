@@ -82,6 +82,12 @@ impl Place {
 }
 
 impl Program {
+    /// The context's `tid`, which is the first step.
+    pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
+        let Some(Step::Copy { from, .. }) = self.steps.first() else { return None };
+        record.get(*from..)?.first_chunk().copied().map(i32::from_ne_bytes)
+    }
+
     /// Appends context and payload of `record` to `out`. `false`, and nothing appended, if the record is too short.
     #[inline]
     pub(crate) fn run(&self, record: &[u8], out: &mut Vec<u8>) -> bool {

@@ -7,7 +7,7 @@
 //! a snapshot was taken.
 //!
 //! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them, with one event class more:
-//! `lttng_statedump_process_state` names the threads that live ([`crate::statedump`]), as the events that did so may have
+//! `lttng_statedump_process_state` names the threads ([`crate::statedump`]), as the events that did so may have
 //! been overwritten.
 
 use crate::error::Error;
@@ -146,14 +146,17 @@ impl KernelFlightRecorder {
         source.remove()
     }
 
-    /// The recorded threads that live; none where their numbers are not those of the events.
+    /// The recorded threads that live, and those that have ended and recorded what is kept; none where their numbers are not those of the events.
     fn threads(&self) -> Result<Vec<statedump::Thread>, Error> {
         if !in_initial_pid_namespace() {
             return Ok(Vec::new());
         }
-        Ok(match self.source.followed()? {
+        let mut threads = match self.source.followed()? {
             Some(tids) => statedump::of(&tids),
             None => statedump::all(),
-        })
+        };
+        let recorded = self.cpus.iter().flat_map(|(_, kept)| kept.tids(&self.programs)).collect();
+        threads.extend(statedump::ended(&recorded, &self.source.saved_processes()));
+        Ok(threads)
     }
 }

@@ -9,7 +9,7 @@ use crate::losses::LossRange;
 use crate::page::{Page, PageLayout};
 use crate::reader::Taker;
 use crate::stream::{Programs, Sink, Stream};
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 
 /// The newest pages of one CPU.
 #[derive(Debug)]
@@ -57,6 +57,13 @@ impl Kept {
             }
         }
         written
+    }
+
+    /// The threads that recorded what is in these pages.
+    pub(crate) fn tids(&self, programs: &Programs) -> BTreeSet<i32> {
+        let pages = self.pages.iter().filter_map(|bytes| Page::parse(&self.layout, bytes).ok());
+        let records = pages.flat_map(|page| page.records().flatten());
+        records.filter_map(|record| programs.tid(record.data)).collect()
     }
 
     /// What was recorded between `begin` and the first of these pages, if that is anything.

@@ -23,6 +23,7 @@ pub(crate) enum WhenFull {
 /// A set-up instance; removed when dropped, after its readers.
 #[derive(Debug)]
 pub(crate) struct Source {
+    tracefs: Tracefs,
     instance: Instance,
     scope: Scope,
     /// The events that the kernel lets be recorded, in the order of their ids in the trace.
@@ -48,7 +49,7 @@ impl Source {
         let (classes, refused) = enable(&tracefs, &instance, &choice.events)?;
         notices.extend(refused);
         let cpus = open_cpus(&tracefs, &instance, options)?;
-        Ok((Self { instance, scope: options.scope, classes, notices }, cpus))
+        Ok((Self { tracefs, instance, scope: options.scope, classes, notices }, cpus))
     }
 
     /// Begins to record the whole system, if that is the scope; a tree is recorded from
@@ -81,6 +82,11 @@ impl Source {
         }
     }
 
+    /// The processes of threads that ran since the recording began, ended ones too, as lines of `TID PROCESS`.
+    pub(crate) fn saved_processes(&self) -> String {
+        read(&self.tracefs.root().join("saved_tgids")).unwrap_or_default()
+    }
+
     /// Records no more.
     pub(crate) fn stop(&self) -> Result<(), Error> {
         self.instance.set("tracing_on", "0")
@@ -106,6 +112,10 @@ fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Res
         instance.set(&format!("options/{option}"), value)?;
     }
     instance.set("options/event-fork", if options.scope == Scope::Tree { "1" } else { "0" })?;
+    if when_full == WhenFull::Overwrite {
+        // For the state dump. Kernels before 4.13 do not have it.
+        let _ = instance.set("options/record-tgid", "1");
+    }
     instance.set("buffer_size_kb", &options.buffer_kib.to_string()).map_err(|error| match error {
         Error::Tracefs { source, .. } => Error::Buffer { kib: options.buffer_kib, source },
         error => error,

@@ -2,10 +2,14 @@
 //!
 //! Of a thread that was created before the oldest event that is left, events tell the number and mostly the name, not
 //! the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h` of lttng-modules), which
-//! trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`) and `status`. Threads that have ended
-//! are not in it.
+//! trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`) and `status`.
+//!
+//! Of threads that have ended and whose events are in the snapshot, the tracer remembers the process (option
+//! `record-tgid`, file `saved_tgids`); their state is `dead` and all else empty.
 
+use std::collections::BTreeSet;
 use std::fs;
+use std::path::Path;
 use tracewing_ctf::model::{
     Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
 };
@@ -23,6 +27,10 @@ const SUBMODES: &[&str] = &["none", "unknown"];
 const STATUSES: &[&str] = &["unnamed", "wait_fork", "wait_cpu", "exit", "zombie", "wait", "run", "dead"];
 const MODE_UNKNOWN: i32 = 5;
 const SUBMODE_UNKNOWN: i32 = 1;
+const WAIT_CPU: i32 = 2;
+const ZOMBIE: i32 = 4;
+const WAIT: i32 = 5;
+const DEAD: i32 = 7;
 
 /// The class of a state dump's events.
 pub(crate) fn class(id: u16) -> EventRecordClass {
@@ -51,7 +59,7 @@ pub(crate) fn class(id: u16) -> EventRecordClass {
     class
 }
 
-/// A living thread.
+/// A thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Thread {
     tid: i32,
@@ -94,10 +102,10 @@ impl Thread {
         let field = |number: usize| fields.get(number - 3).copied();
         let status = match field(3)? {
             // Whether it really has a CPU, the events around tell; LTTng does the same.
-            "R" => 2,
-            "Z" => 4,
-            "X" | "x" => 7,
-            _ => 5,
+            "R" => WAIT_CPU,
+            "Z" => ZOMBIE,
+            "X" | "x" => DEAD,
+            _ => WAIT,
         };
         Some(Self {
             tid,
@@ -135,6 +143,18 @@ pub(crate) fn of(tids: &[u32]) -> Vec<Thread> {
     tids.iter().filter_map(thread).collect()
 }
 
+/// Those of `tids` that have ended and whose process `saved`, lines of `TID PROCESS`, tells.
+pub(crate) fn ended(tids: &BTreeSet<i32>, saved: &str) -> Vec<Thread> {
+    let thread = |line: &str| {
+        let (tid, process) = line.split_once(' ')?;
+        let (tid, process) = (tid.parse().ok()?, process.trim().parse().ok()?);
+        let is_meant = tids.contains(&tid) && !Path::new("/proc").join(tid.to_string()).exists();
+        let (name, is_kernel, status) = ([0; COMM], false, DEAD);
+        is_meant.then_some(Thread { tid, process, parent: 0, name, is_kernel, status, cpu: 0 })
+    };
+    saved.lines().filter_map(thread).collect()
+}
+
 /// The entries of a directory that are numbers.
 fn numbers(dir: &str) -> Vec<i32> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -156,6 +176,15 @@ mod tests {
         for cut in 0..stat.len() - 4 {
             assert_eq!(Thread::parse(7, 5, &stat[..cut]), None, "{cut}");
         }
+    }
+
+    #[test]
+    fn of_the_ended_those_are_told_that_are_asked_for() {
+        let (gone, other, own) = (1 << 23, 1 << 24, rustix::thread::gettid().as_raw_nonzero().get());
+        let saved = format!("{own} {own}\n{gone} 5\n{other} 6\nnonsense\n7\n");
+        let ended = ended(&BTreeSet::from([gone, own, 7]), &saved);
+        let told: Vec<_> = ended.iter().map(|thread| (thread.tid, thread.process, thread.status)).collect();
+        assert_eq!(told, [(gone, 5, DEAD)]);
     }
 
     #[test]

@@ -39,6 +39,11 @@ impl Programs {
         Self { by_kernel_id, programs: classes.iter().map(|class| class.program.clone()).collect() }
     }
 
+    /// The thread that has recorded an event.
+    pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
+        self.find(record).and_then(|(_, program)| program.tid(record))
+    }
+
     #[inline]
     fn find(&self, record: &[u8]) -> Option<(u16, &Program)> {
         let kernel_id = u16::from_ne_bytes(*record.first_chunk()?);

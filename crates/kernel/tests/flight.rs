@@ -204,11 +204,22 @@ fn a_snapshot_names_the_threads_whose_creation_was_overwritten() {
     assert_eq!(dumps.len(), 2, "of a tree, its members only");
     assert!(!lines.iter().any(|line| line.name == "task_newtask"), "its creation was overwritten");
 
-    // The thread is gone, and so it is in the next one.
+    // The thread has ended; its events are still there, and so is its process.
     let (_, lines) = snapshot(&mut recorder, dir.path(), 2);
     let lines = lines.unwrap();
     let dumped = |line: &&Line| line.name == DUMP && line.number("tid") == i128::from(tid_of_thread);
-    assert_eq!(lines.iter().find(dumped), None);
+    let dump = lines.iter().find(dumped).unwrap();
+    assert_eq!(dump.number("pid"), i128::from(std::process::id()));
+    assert!(dump.field("status").contains("dead"), "{dump:?}");
+    // When these are overwritten too, nothing is said of it.
+    for cpu in 0..std::thread::available_parallelism().unwrap().get() {
+        let mut set = CpuSet::new();
+        set.set(cpu);
+        let _ = sched_setaffinity(None, &set);
+        emit(1..20_000);
+    }
+    let (_, lines) = snapshot(&mut recorder, dir.path(), 3);
+    assert_eq!(lines.unwrap().iter().find(dumped), None);
 }
 
 #[test]
