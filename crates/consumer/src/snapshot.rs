@@ -44,6 +44,17 @@ pub struct Snapshot {
     is_complete: bool,
 }
 
+/// What becomes of those who write to a region's buffers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Writers {
+    /// They go on: a buffer's snapshot ends where they were a moment ago.
+    Living,
+    /// The region is closed; they finish what they have begun. What they have not finished after a while is passed over.
+    Ending,
+    /// Nobody writes any more; what the dead have left unfinished is passed over.
+    Dead,
+}
+
 /// A packet to be: events copied out of a buffer.
 struct Packet {
     events: Vec<u8>,
@@ -89,17 +100,16 @@ impl Snapshot {
         self.taken
     }
 
-    /// Adds what the buffers of a region hold. `is_over` says that nobody writes to them any more: then also what lies
-    /// behind an event that its dead writer never finished.
+    /// Adds what the buffers of a region hold.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn add(&mut self, drain: &mut Drain, is_over: bool) -> Result<(), Error> {
+    pub fn add(&mut self, drain: &mut Drain, writers: Writers) -> Result<(), Error> {
         let before = self.streams.len();
         let region = drain.region();
         let (name, origin, memory, buffers) = drain.parts();
         for buffer in buffers {
-            let (packets, damages) = read(&mut buffer.reader, region, memory, is_over);
+            let (packets, damages) = read(&mut buffer.reader, region, memory, writers);
             let name = format!("{name}_{}", buffer.cpu);
             self.notes.extend(damages.into_iter().map(|damage| format!("user/{name}: {damage}")));
             if let Some(first) = packets.first() {
@@ -183,22 +193,23 @@ impl Drop for Snapshot {
     }
 }
 
-/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Where `is_over`, nobody writes
-/// any more, and what the dead have left unfinished is passed over; else it ends where the writers were a moment ago.
+/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged.
 fn read(
     reader: &mut Reader,
     region: Region,
     memory: &SharedMemory,
-    is_over: bool,
+    mut writers: Writers,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
     let mut partial = false;
     reader.rewind();
     // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile, also round the reader.
     for _ in 0..ROUNDS * region.geometry().sub_buffers() {
-        let next = match is_over {
-            true => reader.finalise(),
-            false => wait_for_chunk(reader, region, partial).map(|chunk| chunk.map(Ok)),
+        let next = match writers {
+            Writers::Dead => reader.finalise(),
+            Writers::Living | Writers::Ending => {
+                wait_for_chunk(reader, region, partial).map(|chunk| chunk.map(Ok))
+            }
         };
         let chunk = match next {
             Ok(Some(Ok(chunk))) => chunk,
@@ -206,11 +217,16 @@ fn read(
                 found_lost += 1;
                 continue;
             }
-            Ok(None) if is_over || partial => break,
-            Ok(None) => {
+            Ok(None) if !partial && writers != Writers::Dead => {
                 partial = true;
                 continue;
             }
+            // Who has not finished by now never will.
+            Ok(None) if writers == Writers::Ending => {
+                writers = Writers::Dead;
+                continue;
+            }
+            Ok(None) => break,
             Err(damaged) => {
                 damages.push(damaged.to_string());
                 found_lost += 1;
@@ -227,7 +243,7 @@ fn read(
         let lost = lost.saturating_add(found_lost);
         packets.push(Packet { events: memory.copy(start, len), begin, end, lost, overwritten });
         reader.give_back(chunk);
-        if partial {
+        if partial && writers == Writers::Living {
             break;
         }
     }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tracewing_abi::region::{Geometry, Mode, Protocol};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
-use tracewing_consumer::snapshot::Snapshot;
+use tracewing_consumer::snapshot::{Snapshot, Writers};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 
@@ -76,7 +76,8 @@ fn any_bytes_in_a_region_are_survived() {
             } else {
                 let path = folder.path().join("snapshot");
                 let mut snapshot = Snapshot::begin(&path, [2; 16], &clock).unwrap();
-                snapshot.add(&mut drain, random.next().is_multiple_of(2)).unwrap();
+                let writers = if random.next().is_multiple_of(2) { Writers::Dead } else { Writers::Living };
+                snapshot.add(&mut drain, writers).unwrap();
             }
         }
         drain.finish(&mut trace, &clock).unwrap();

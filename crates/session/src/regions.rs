@@ -15,7 +15,7 @@ use tracewing_abi::message::Hello;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::{Drain, Found, LossRange, OverwrittenRange, StreamSummary, UserTrace};
-use tracewing_consumer::snapshot::Snapshot;
+use tracewing_consumer::snapshot::{Snapshot, Writers};
 use tracewing_consumer::survival::BufferFolder;
 use tracewing_ctf::model::Uuid;
 
@@ -264,15 +264,15 @@ impl Regions {
         snapshot: &mut Snapshot,
         is_over: bool,
     ) -> Result<(), tracewing_consumer::Error> {
+        let writers = if is_over { Writers::Ending } else { Writers::Living };
         for drain in self.users.values_mut() {
-            snapshot.add(drain, is_over)?;
+            snapshot.add(drain, writers)?;
         }
-        // What is left of a dead process's events is as good as it will ever be.
         for process in self.processes.values_mut() {
-            let is_over = is_over || has_ended(&process.pidfd);
-            snapshot.add(&mut process.drain, is_over)?;
+            let writers = if has_ended(&process.pidfd) { Writers::Dead } else { writers };
+            snapshot.add(&mut process.drain, writers)?;
         }
-        self.kept.iter_mut().try_for_each(|drain| snapshot.add(drain, true))
+        self.kept.iter_mut().try_for_each(|drain| snapshot.add(drain, Writers::Dead))
     }
 
     /// Dead processes whose buffers a flight recorder keeps no longer.

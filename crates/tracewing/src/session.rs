@@ -24,7 +24,7 @@ use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
-use tracewing_consumer::snapshot::Snapshot;
+use tracewing_consumer::snapshot::{Snapshot, Writers};
 
 use crate::agent::{self, ClassTable};
 use crate::class::{self, EventClass};
@@ -401,7 +401,7 @@ impl Recording {
     fn snapshot(&mut self, folder: &Path) -> Result<SessionSummary, SessionError> {
         let mut snapshot = Snapshot::begin(folder, identity()?, &self.clock)?;
         self.drain.watch(&self.clock);
-        snapshot.add(&mut self.drain, false)?;
+        snapshot.add(&mut self.drain, Writers::Living)?;
         self.snapshots += 1;
         let reason = "Session::snapshot".to_owned();
         let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };
