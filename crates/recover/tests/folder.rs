@@ -46,8 +46,11 @@ fn description() -> Vec<u8> {
     decode_classes(writer.finish()).unwrap().next().unwrap().unwrap().to_vec()
 }
 
+/// Names and contents.
+type Contents = Vec<(String, Vec<u8>)>;
+
 /// The files that a recording of `events` events leaves when everybody is killed.
-fn files(geometry: Geometry, events: u64) -> Vec<(String, Vec<u8>)> {
+fn files(geometry: Geometry, events: u64) -> Contents {
     let folder = tempfile::tempdir().unwrap();
     let files = Files::create(folder.path()).unwrap();
     let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
@@ -174,7 +177,7 @@ proptest! {
         overwrite: bool,
         damages in proptest::collection::vec((0..2_usize, damage()), 1..12),
     ) {
-        static WHOLE: OnceLock<[Vec<(String, Vec<u8>)>; 2]> = OnceLock::new();
+        static WHOLE: OnceLock<[Contents; 2]> = OnceLock::new();
         let whole = WHOLE.get_or_init(|| {
             let geometry = Geometry::new(2, 4, 4096).unwrap();
             [files(geometry, 500), files(geometry.overwriting(), 2000)]
