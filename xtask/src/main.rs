@@ -1,4 +1,4 @@
-//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `bench` and `tidy`.
+//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `bench` and `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
@@ -8,6 +8,7 @@ mod demo;
 mod models;
 mod mutants;
 mod packages;
+mod soak;
 mod steps;
 mod test;
 mod tidy;
@@ -29,6 +30,7 @@ use std::process::ExitCode;
         cargo xtask test --filter decode     only the tests whose names contain `decode`\n  \
         cargo xtask models                   search the ring's interleavings with Spin\n  \
         cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
+        cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc"
 )]
@@ -47,6 +49,8 @@ enum Chore {
     Models(models::Options),
     /// Put known faults into the ring one by one, and see that tests find them
     Mutants(mutants::Options),
+    /// Put the ring and whole recordings under random loads, kill what can be killed, and check the accounts
+    Soak(soak::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
     Tidy,
     /// Compare with other tracers on this machine
@@ -60,6 +64,7 @@ fn main() -> ExitCode {
         Chore::Test(options) => test::run(&options),
         Chore::Models(options) => models::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
+        Chore::Soak(options) => soak::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Bench(comparison) => bench::run(&comparison),
     };

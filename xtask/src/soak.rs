@@ -1,0 +1,57 @@
+//! `cargo xtask soak`: the ring and whole recordings under loads that nobody has tried yet, for as long as one likes.
+//!
+//! Most of the time goes to the ring's own loads (`crates/ring/tests/ring/soak.rs`): threads, nested signal handlers, killed
+//! and stopped writers and readers, CPUs that come and go, every protocol and mode. The rest goes to recordings of the
+//! example server that are cut short by `kill -9` (`programs.rs`). With `--tsan` the loads of threads run under
+//! ThreadSanitizer instead.
+
+mod programs;
+mod sanitizer;
+
+use crate::packages;
+use crate::steps::{Steps, run as run_command};
+use anyhow::Result;
+use clap::Args;
+use std::process::Command;
+use std::time::Duration;
+
+/// What `cargo xtask soak` accepts.
+#[derive(Args)]
+pub struct Options {
+    /// How long to try
+    #[arg(long, default_value_t = 30, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    minutes: u32,
+    /// Where the random numbers start, to repeat the rounds of an earlier run [default: the time]
+    #[arg(long, value_name = "NUMBER")]
+    seed: Option<u64>,
+    /// Run the loads of threads under ThreadSanitizer; needs a nightly toolchain with rust-src
+    #[arg(long)]
+    tsan: bool,
+}
+
+/// Runs everything; fails if an invariant did not hold.
+pub fn run(options: &Options) -> Result<()> {
+    let length = Duration::from_secs(u64::from(options.minutes) * 60);
+    let mut steps = Steps::default();
+    if options.tsan {
+        steps.run("ring under ThreadSanitizer", || sanitizer::run(length));
+        return steps.finish();
+    }
+    steps.run("packages", || packages::ensure(packages::FOR_DEMO));
+    steps.run("ring", || run_command(ring(length * 4 / 5, options.seed).arg("--release").args(RING)));
+    steps.run("programs", || programs::run(length / 5));
+    steps.finish()
+}
+
+/// What follows cargo's own arguments.
+const RING: [&str; 8] =
+    ["--package", "tracewing-ring", "--test", "ring", "--", "--ignored", "--nocapture", "soak::soak"];
+
+fn ring(length: Duration, seed: Option<u64>) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.arg("test").env("TRACEWING_SOAK_SECONDS", length.as_secs().to_string());
+    if let Some(seed) = seed {
+        command.env("TRACEWING_SOAK_SEED", seed.to_string());
+    }
+    command
+}
