@@ -281,7 +281,9 @@ impl Threads {
 
     /// Of a thread that events tell of, its name and process become known; the others have no account.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
-        match self.lwps.get_mut(&tid) {
+        // A dump may also tell of a thread that has ended; the last one of its number.
+        let ended = self.ended.iter_mut().rev().find(|lwp| lwp.account.tid == tid);
+        match self.lwps.get_mut(&tid).or(ended) {
             Some(lwp) => lwp.introduce(process, name),
             None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
         }

@@ -215,6 +215,8 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
         .by(60, 1, 8, Kind::Syscall)
         .by(70, 0, 7, Kind::Syscall)
         .by(80, 0, 7, Kind::NewTask { child: 9, same_process: true })
+        .switch(85, 2, 11, DEAD, 0)
+        .by(90, 0, 99, Kind::Dump { tid: 11, process: 6, name: b"" }) // it has ended: only its process is known
         .by(90, 0, 99, dump(8, 6)) // behind its events, as a snapshot does it
         .by(91, 0, 99, dump(9, 4)) // what the events told counts more
         .table();
@@ -222,5 +224,6 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
     assert_eq!(of(7), (Some(5), "dumped"));
     assert_eq!(of(8), (Some(6), "dumped"));
     assert_eq!(of(9), (Some(5), "dumped"));
-    assert_eq!(table.threads.len(), 3, "neither who told it nor who did nothing");
+    assert_eq!(of(11), (Some(6), "out"));
+    assert_eq!(table.threads.len(), 4, "neither who told it nor who did nothing");
 }
