@@ -27,8 +27,9 @@
 //!   x86-64 that costs nothing.
 //! - The reader may take part of a sub-buffer without forcing a switch: up to the write count, at a moment when the
 //!   commit count has caught up with it.
-//! - The commit seq follows every event that leaves no gap behind, not only the last one of a sub-buffer: it tells how far
-//!   the buffer of a dead process can be read. It is stored, not compared and swapped, since nothing else depends on it.
+//! - The commit seq follows whenever everything that was reserved is committed, not only at the end of a sub-buffer: it tells
+//!   how far the buffer of a dead process can be read. It is stored, not compared and swapped, since nothing else depends on
+//!   it.
 //!
 //! One process writes to such a buffer: a thread that is killed between reserving and committing takes its process
 //! with it, and then the reader finalises the buffer ([`crate::Reader::finalise`]).
@@ -173,7 +174,6 @@ impl<A: Access> Drop for Slot<A> {
         while self.remaining() > 0 {
             self.put(&[0; HEADER]);
         }
-        let end = self.place.at + self.place.length;
-        commit_slot::<A>(&self.buffer, self.place.sequence, self.place.length, end);
+        commit_slot::<A>(&self.buffer, self.place.sequence, self.place.length);
     }
 }

@@ -41,7 +41,7 @@ impl Access for Smp {
     }
 }
 
-#[cfg(any(loom, not(target_arch = "x86_64")))]
+#[cfg(any(loom, tracewing_tsan, not(target_arch = "x86_64")))]
 impl Access for Local {
     const IS_SHARED: bool = false;
 
@@ -101,7 +101,7 @@ pub mod interrupts {
     }
 }
 
-#[cfg(all(not(loom), target_arch = "x86_64"))]
+#[cfg(all(not(any(loom, tracewing_tsan)), target_arch = "x86_64"))]
 impl Access for Local {
     const IS_SHARED: bool = false;
 

@@ -151,7 +151,7 @@ fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> u64 
     header.end.store(stamp, Relaxed);
     header.used.store(at as u64, Relaxed);
     let before = header.before.load(Relaxed).wrapping_add((at - SUB_BUFFER_HEADER) as u64);
-    commit_slot::<A>(buffer, geometry.sequence(head), bytes - at, bytes); // its release publishes the two
+    commit_slot::<A>(buffer, geometry.sequence(head), bytes - at); // its release publishes the two
     before
 }
 
@@ -163,18 +163,26 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
     header.before.store(before, Relaxed);
     // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are there.
     header.sequence.store(sequence + 1, Release);
-    commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER, SUB_BUFFER_HEADER);
+    commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER);
 }
 
-/// COMMITSLOT (Algorithm 3): `length` bytes that end at offset `end` of the sub-buffer are complete.
+/// COMMITSLOT (Algorithm 3): `length` bytes of the sub-buffer are complete.
+///
+/// The commit seq follows where everything that was reserved in the sub-buffer is committed. That the count equals the end of
+/// the caller's own slot would not say so: writers of equal events that nest commit the last one first.
 #[inline(always)]
-pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize, end: usize) {
-    let entry = buffer.entry(sequence);
+pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize) {
+    let (geometry, entry) = (buffer.geometry(), buffer.entry(sequence));
     // Partner: the load in `Reader::ahead`. When the count is complete, so are the bytes.
     let count = A::add(&entry.committed, length as u64);
-    if buffer.geometry().committed(count, sequence) == end as u64 {
-        // Nothing in front is missing. Two writers on two CPUs may store in the wrong order: then the seq is too low until
-        // the next event. Release, with the load in `Reader::left_by_the_dead`.
+    let committed = geometry.committed(count, sequence);
+    // Not older than any reservation that was committed before: the add has acquired those.
+    let head = buffer.control().head.load(Relaxed);
+    let is_current = geometry.sequence(head) == sequence;
+    let reserved = if is_current { geometry.at(head) } else { geometry.sub_buffer_bytes() };
+    if committed == reserved as u64 {
+        // Two writers on two CPUs may store in the wrong order: then the seq is too low until the next event. Release, with
+        // the load in `Reader::left_by_the_dead`.
         entry.commit_seq.store(count, Release);
     }
 }
