@@ -10,15 +10,14 @@
 //! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its end,
 //!   and no sub-buffer older than the one before it. What follows the first that is not is damaged.
 //! - In memory that others may be writing to at this moment, a sub-buffer is copied first, then the write position is read
-//!   again: if that has come round meanwhile, or the header has changed, the copy is dropped. The sub-buffer that a
-//!   recorder has taken out of the ring, and may fill with a copy of the current one, is not looked at.
-//! - In a dump or a file nobody writes any more, so the recorder's sub-buffer is one like the others.
+//!   again: if that has come round meanwhile, or the header has changed, the copy is dropped.
+//! - In overwrite mode the sub-buffer that a recorder has taken out of the ring and not released is one like the others. What
+//!   it has released or copied there has no number any more.
 
 use std::mem::{offset_of, size_of};
 
 use tracewing_abi::region::{
-    CONTROL, CpuControl, Geometry, Loss, Mode, Protocol, Reference, SUB_BUFFER_HEADER, SubBufferHeader,
-    TableEntry,
+    CONTROL, CpuControl, Geometry, Loss, Mode, Protocol, SUB_BUFFER_HEADER, SubBufferHeader, TableEntry,
 };
 
 use crate::events::{Event, events};
@@ -43,8 +42,6 @@ struct Found {
     sequence: u64,
     physical: usize,
     header: Header,
-    /// Otherwise it is the recorder's.
-    is_in_ring: bool,
 }
 
 /// How far a sub-buffer goes.
@@ -175,11 +172,6 @@ impl Buffer<'_> {
                 return None;
             }
             let read = read.transpose()?;
-            // The recorder's may be what is left of one.
-            let is_whole = matches!(&read, Ok(sub_buffer) if sub_buffer.damage.is_none());
-            if !found.is_in_ring && !is_whole {
-                return None;
-            }
             if let Ok(sub_buffer) = &read {
                 last = sub_buffer.end;
             }
@@ -205,16 +197,9 @@ impl Buffer<'_> {
             if !fits || !self.is_at_home(sequence, physical, age) {
                 continue;
             }
-            let is_in_ring = match geometry.mode() {
-                Mode::Discard => true,
-                Mode::Overwrite => age == 0 || self.refers(sequence) == Some(physical),
-            };
-            let found = Found { sequence, physical, header, is_in_ring };
-            match self.found.iter_mut().find(|other| other.sequence == sequence) {
-                // Twice: the recorder's sub-buffer has what is left of one.
-                Some(other) if is_in_ring => *other = found,
-                Some(_) => {}
-                None => self.found.push(found),
+            // Twice: one of them lies.
+            if self.found.iter().all(|other| other.sequence != sequence) {
+                self.found.push(Found { sequence, physical, header });
             }
         }
         self.found.sort_by_key(|found| -geometry.distance(found.sequence, newest));
@@ -228,18 +213,12 @@ impl Buffer<'_> {
         }
         match geometry.mode() {
             Mode::Discard => physical == geometry.entry(sequence) && age < geometry.sub_buffers() as i64,
-            Mode::Overwrite => !self.region.memory.is_live() || self.refers(sequence) == Some(physical),
+            Mode::Overwrite => true,
         }
     }
 
-    /// Where the ring has sub-buffer number `sequence`, if it has it.
-    fn refers(&self, sequence: u64) -> Option<usize> {
-        let reference = Reference::unpack(self.entry(sequence, offset_of!(TableEntry, reference))?);
-        (reference.sequence == sequence).then_some(reference.physical)
-    }
-
     fn read(&self, found: &Found, last: u64) -> Result<Option<SubBuffer>, Damage> {
-        let Found { sequence, physical, header, .. } = *found;
+        let Found { sequence, physical, header } = *found;
         let geometry = self.region.geometry;
         let damage = |bytes, cause| Damage { cpu: self.cpu, sequence, bytes, cause };
         let Extent { reserved, finished, end } = self.extent(found);
@@ -338,9 +317,7 @@ impl Buffer<'_> {
         // The current one may be closed meanwhile, another one released.
         let end = if found.sequence == geometry.sequence(self.head) { found.header.end } else { header.end };
         let is_same = Header { end, used: found.header.used, ..header } == found.header;
-        let is_taken =
-            geometry.mode() == Mode::Overwrite && self.refers(found.sequence) != Some(found.physical);
-        !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same || is_taken
+        !(0..geometry.sub_buffers() as i64).contains(&age) || !is_same
     }
 
     fn header(&self, physical: usize) -> Option<Header> {

@@ -1,8 +1,10 @@
 //! Any bytes give events, less of them, or an error.
 
+use std::mem::offset_of;
+
 use proptest::prelude::*;
 use tracewing_abi::class_table;
-use tracewing_abi::region::{CONTROL, Geometry, PAGE, Protocol};
+use tracewing_abi::region::{CONTROL, Geometry, PAGE, Protocol, RegionHeader, SUB_BUFFER_HEADER};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_recover::{Error, Image, Mapping, Memory, Region as Found, write_trace};
 use tracewing_trace::{Listing, Recording};
@@ -93,6 +95,7 @@ fn look(bytes: &[u8]) {
                 (end, stamp) = (event.at + event.len, event.stamp);
             }
             assert!(end > 0 && end == sub_buffer.bytes.len(), "whole events, at least one");
+            assert!(end <= region.geometry().sub_buffer_bytes() - SUB_BUFFER_HEADER);
             (last, total) = (sub_buffer.end, total + end);
         }
         assert!(found <= region.geometry().physical_sub_buffers() && total <= region.geometry().data_bytes());
@@ -219,6 +222,22 @@ fn events_of_classes_that_nobody_knows() {
     let classes = (0x1000, table(Shape::Array, Scalar::U8));
     let (text, unknown) = listed(&Memories::new(vec![region, classes])).unwrap();
     assert_eq!(unknown, 3, "{text}");
+}
+
+#[test]
+fn a_clock_that_cannot_be() {
+    let written = Written::new(Geometry::new(1, 4, 4096).unwrap(), Protocol::Smp, 0);
+    assert!(emit(&written.region, 0, 1));
+    // 2^60 milliseconds have passed since the machine started.
+    let mut bytes = written.bytes();
+    let (begin, at) = (1_u64 << 60, CONTROL + PAGE);
+    bytes[at..at + 8].copy_from_slice(&begin.to_le_bytes());
+    let frequency = offset_of!(RegionHeader, frequency);
+    bytes[frequency..frequency + 8].copy_from_slice(&1000_u64.to_le_bytes());
+    let folder = tempfile::tempdir().unwrap();
+    let recovered = write_trace(&Memories::new(vec![(0x7000_0000, bytes)]), folder.path()).unwrap();
+    assert_eq!(recovered.events, 0);
+    assert!(recovered.damages[0].contains("its time lies beyond"), "{:?}", recovered.damages);
 }
 
 #[test]
