@@ -2,7 +2,7 @@
 
 use std::mem::offset_of;
 
-use tracewing_abi::region::{Geometry, Mode, Protocol, RegionHeader};
+use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, SubBufferHeader};
 use tracewing_recover::Region as Found;
 use tracewing_ring::lttng::{self, Smp};
 
@@ -92,6 +92,22 @@ fn what_a_dead_writer_began_hides_what_follows() {
         let [damage] = recovered.damages[..] else { panic!("{:?}", recovered.damages) };
         assert_eq!(damage.cause, "a writer had not finished there");
         assert!(damage.bytes >= 28 && damage.bytes < 300, "{damage}");
+    }
+}
+
+#[test]
+fn a_sub_buffer_larger_than_it_can_be() {
+    let geometry = Geometry::new(1, 4, 256).unwrap();
+    let written = Written::new(geometry, Protocol::Smp, 0);
+    let kept = (0..).take_while(|number| emit(&written.region, 0, *number)).count();
+    let mut bytes = written.bytes();
+    let used = geometry.control_offset(0) + CONTROL + offset_of!(SubBufferHeader, used);
+    for size in [257_u64, 63, u64::MAX] {
+        bytes[used..used + 8].copy_from_slice(&size.to_le_bytes());
+        let recovered = found(&bytes, 0);
+        let [damage] = recovered.damages[..] else { panic!("{:?}", recovered.damages) };
+        assert_eq!((damage.sequence, damage.cause), (0, "an impossible size"));
+        assert!(!recovered.numbers.is_empty() && recovered.numbers.len() < kept);
     }
 }
 
