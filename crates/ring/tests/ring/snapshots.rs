@@ -32,12 +32,7 @@ impl Snapshots {
         assert_eq!(region.geometry().mode(), Mode::Overwrite);
         // SAFETY: the only readers of a test's own region.
         let readers = (0..region.geometry().cpus()).map(|cpu| unsafe { region.reader(cpu) });
-        Self {
-            readers: readers.collect(),
-            region,
-            gaps: HashSet::new(),
-            taken: 0,
-        }
+        Self { readers: readers.collect(), region, gaps: HashSet::new(), taken: 0 }
     }
 
     /// Where events of [`PINNED`] writers are missing in a snapshot, though nothing was overwritten there.

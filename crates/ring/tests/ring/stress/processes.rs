@@ -126,7 +126,8 @@ fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
     Child::new(|| {
         let region = emitter.region();
         let mut collector = Collector::new(region);
-        let earlier = |cpu: usize| (readings.bytes[cpu].load(Relaxed), readings.sub_buffers[cpu].load(Relaxed));
+        let earlier =
+            |cpu: usize| (readings.bytes[cpu].load(Relaxed), readings.sub_buffers[cpu].load(Relaxed));
         let earlier: Vec<_> = (0..region.geometry().cpus()).map(earlier).collect();
         let mut random = Random(seed);
         loop {
