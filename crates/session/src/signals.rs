@@ -12,8 +12,8 @@ const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, l
 /// The signal that asks a flight recorder for a snapshot.
 pub(crate) const SNAPSHOT: libc::c_int = libc::SIGUSR2;
 
-/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this lives. SIGXFSZ is ignored, so that a file size limit is an
-/// error of `write` like a full disk.
+/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this lives. SIGXFSZ is
+/// ignored, so that a file size limit is an error of `write` like a full disk.
 pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,
