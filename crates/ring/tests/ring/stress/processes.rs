@@ -132,13 +132,12 @@ fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
         let mut random = Random(seed);
         loop {
             let is_last = readings.is_over.load(Acquire);
-            for cpu in 0..region.geometry().cpus() {
+            for (cpu, (bytes, sub_buffers)) in earlier.iter().enumerate() {
                 collector.drain_with(cpu, is_last || random.one_in(2), |events, overwritten| {
                     for event in events {
                         let writer = (event.writer & !PINNED) as usize - 1;
                         readings.seen[writer][event.counter as usize].fetch_add(1, Relaxed);
                     }
-                    let (bytes, sub_buffers) = earlier[cpu];
                     readings.bytes[cpu].store(bytes + overwritten.bytes, Relaxed);
                     readings.sub_buffers[cpu].store(sub_buffers + overwritten.sub_buffers, Relaxed);
                 });
