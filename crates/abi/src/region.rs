@@ -309,6 +309,8 @@ pub struct Geometry {
     sub_buffers: u32,
     sub_buffer_bytes: u32,
     mode: Mode,
+    /// log2 of [`Geometry::data_bytes`], which every look at a position needs.
+    data_bits: u32,
 }
 
 impl Geometry {
@@ -334,12 +336,14 @@ impl Geometry {
             sub_buffers: sub_buffers as u32,
             sub_buffer_bytes: sub_buffer_bytes as u32,
             mode: Mode::Discard,
+            data_bits: (sub_buffers * sub_buffer_bytes).trailing_zeros(),
         })
     }
 
     /// The same in overwrite mode, with a sub-buffer more per CPU: the reader's.
     pub fn overwriting(self) -> Self {
-        Self { mode: Mode::Overwrite, ..self }
+        // N + 1 sub-buffers, rounded up to 2 N.
+        Self { mode: Mode::Overwrite, data_bits: self.capacity().trailing_zeros() + 1, ..self }
     }
 
     /// The shape that a header claims, checked against the size of the mapping it was found in.
@@ -356,7 +360,7 @@ impl Geometry {
         let mode = Mode::from_number(header.mode).ok_or("buffer region of an unknown mode")?;
         let this =
             Self::new(header.cpus as usize, header.sub_buffers as usize, header.sub_buffer_bytes as usize)?;
-        let this = Self { mode, ..this };
+        let this = if mode == Mode::Overwrite { this.overwriting() } else { this };
         if this.size() != mapped || header.size != mapped as u64 || header.stride != this.stride() as u64 {
             return Err("buffer region whose size does not fit its header");
         }
@@ -399,7 +403,7 @@ impl Geometry {
     /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those behind the last sub-buffer are never
     /// touched; they keep whatever position a damaged word claims inside the CPU's own data.
     pub fn data_bytes(&self) -> usize {
-        self.physical_sub_buffers().next_power_of_two() * self.sub_buffer_bytes()
+        1 << self.data_bits
     }
 
     /// Bytes from one CPU's control page to the next one's.
@@ -437,7 +441,7 @@ impl Geometry {
     /// The index of a position's sub-buffer in the data, below [`Geometry::physical_sub_buffers`] rounded up to a power
     /// of two.
     pub fn physical(&self, position: u64) -> usize {
-        (position as usize & (self.data_bytes() - 1)) / self.sub_buffer_bytes()
+        (position as usize & (self.data_bytes() - 1)) >> self.sub_buffer_bytes.trailing_zeros()
     }
 
     /// A position's offset in its sub-buffer; 0 where that is not opened.
@@ -463,7 +467,7 @@ impl Geometry {
 
     /// A slot's commit count when everything before sub-buffer `sequence` is committed, and nothing of it.
     pub fn commit_count(&self, sequence: u64) -> u64 {
-        (sequence / self.sub_buffers() as u64).wrapping_mul(self.sub_buffer_bytes() as u64)
+        (sequence >> self.sub_buffers.trailing_zeros()) << self.sub_buffer_bytes.trailing_zeros()
     }
 
     /// Bytes of sub-buffer `sequence` that are committed when its slot's count is `count`; more than S, and rather
@@ -476,7 +480,7 @@ impl Geometry {
     }
 
     fn sequence_shift(&self) -> u32 {
-        self.data_bytes().trailing_zeros()
+        self.data_bits
     }
 }
 

@@ -20,6 +20,7 @@
 
 mod attach;
 mod join;
+mod smp;
 mod system;
 mod table;
 #[cfg(target_arch = "x86_64")]
@@ -32,6 +33,7 @@ pub(crate) use attach::{ATTACHMENT, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{attach, can_publish, detach, is_attached};
 pub(crate) use join::ask_for_snapshot;
+pub(crate) use smp::write as write_smp;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
 pub(crate) use write::write;

@@ -24,18 +24,24 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(class: &'static Event
     if id == 0 {
         return; // switched off since the site looked
     }
-    // What may exceed half of the smallest possible sub-buffer has its size checked by the agent.
-    if HEADER + CONTEXT + LEN <= MIN_SUB_BUFFER / 2 {
-        // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
-        let (attachment, rseq_offset) = (ATTACHMENT.load(Relaxed), RSEQ_OFFSET.load(Relaxed));
+    // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
+    let (attachment, rseq_offset) = (ATTACHMENT.load(Relaxed), RSEQ_OFFSET.load(Relaxed));
+    let length = HEADER + CONTEXT + LEN;
+    // SAFETY: the attachment is always valid.
+    if length <= MIN_SUB_BUFFER / 2 || length <= unsafe { &*attachment }.largest_event() {
         // SAFETY: the payload by the caller. `ATTACHMENT` always points to an attachment; while its key is the thread's,
         // the agent keeps the region mapped, and `RSEQ_OFFSET` was stored before that key.
         if unsafe { publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, id, payload) } {
             return;
         }
     }
+    let segments = [Segment { start: payload, len: LEN }];
     // SAFETY: the caller's.
-    unsafe { agent::write(id, &[Segment { start: payload, len: LEN }]) }
+    unsafe {
+        if !agent::write_smp(id, &segments) {
+            agent::write(id, &segments);
+        }
+    }
 }
 
 /// Records an event gathered from segments.
@@ -61,5 +67,9 @@ pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: 
         }
     }
     // SAFETY: the caller's.
-    unsafe { agent::write(id, segments) }
+    unsafe {
+        if !agent::write_smp(id, segments) {
+            agent::write(id, segments);
+        }
+    }
 }

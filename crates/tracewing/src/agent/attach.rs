@@ -11,9 +11,10 @@
 //! when all have left.
 
 use core::ops::Deref;
+use core::ptr::NonNull;
 use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
 
-use tracewing_abi::region::Protocol;
+use tracewing_abi::region::{CONTROL, PAGE, Protocol};
 use tracewing_ring::{Attachment, Region};
 
 use super::{join, system};
@@ -44,6 +45,10 @@ pub(crate) static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 static JOINED: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
 /// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
 static SPARE: AtomicPtr<Own> = AtomicPtr::new(core::ptr::null_mut());
+
+/// Bytes of a region that are mapped in advance, where all processes of a user share it, and where it is this one's own.
+const POPULATED_SHARED: usize = 64 << 20;
+const POPULATED_OWN: usize = 8 << 20;
 
 /// Looks at [`JOINED`] before it counts as changing for ever.
 const ATTEMPTS: u32 = 64;
@@ -100,7 +105,7 @@ pub(crate) fn can_publish() -> bool {
 }
 
 /// Makes `region` the one that this process writes to, in place of `before`; `None` if that is not the one any more.
-fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<()> {
+fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<NonNull<Joined>> {
     if region.protocol() == Protocol::Publish {
         let offset = tracewing_ring::thread::rseq_of_libc()?;
         RSEQ_OFFSET.store(offset, Relaxed); // read only under a key, which is stored (release) later
@@ -125,7 +130,7 @@ fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<()> {
         // SAFETY: nobody was told of it.
         unsafe { system::unmap(place, size_of::<Joined>()) };
     }
-    begun.then_some(())
+    NonNull::new(page).filter(|_| begun)
 }
 
 /// A page without keys.
@@ -201,17 +206,40 @@ pub(super) fn attach_file(
     size: usize,
     inherited: bool,
     before: Option<&Visit>,
-) -> Option<()> {
+) -> Option<NonNull<Joined>> {
     let base = system::map_shared(file, size)?;
     let before = before.map_or(core::ptr::null_mut(), |visit| (&raw const *visit.joined).cast_mut());
     // SAFETY: mapped just now with this size, from a memfd that its maker has sealed against truncation.
     let region = unsafe { Region::attach(base, size) };
-    let attached = region.ok().and_then(|region| begin(region, inherited, before));
+    let attached = region.ok().and_then(|region| {
+        populate(&region, if inherited { POPULATED_SHARED } else { POPULATED_OWN });
+        begin(region, inherited, before)
+    });
     if attached.is_none() {
         // SAFETY: `begin` has told nobody.
         unsafe { system::unmap(base, size) };
     }
     attached
+}
+
+/// Maps the pages of a region before the first event comes to them: a page fault costs as much as 50 events. Where the whole
+/// region exceeds `most` bytes, the first part of each CPU's.
+fn populate(region: &Region, most: usize) {
+    let geometry = region.geometry();
+    let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
+    let each = used.min(most / geometry.cpus()) & !(PAGE - 1);
+    for cpu in 0..geometry.cpus() {
+        // A page that cannot be had now is mapped, or not, when it is touched.
+        system::populate(region.base(), geometry.control_offset(cpu), each);
+    }
+}
+
+impl Joined {
+    /// The key of this very process, if it is attached with protocol `Smp`.
+    pub(super) fn smp_key(&self) -> Option<u64> {
+        let key = self.own.smp_key.load(Relaxed); // only compared; says nothing about other memory
+        (key != 0).then_some(key)
+    }
 }
 
 #[cfg(feature = "session")]

@@ -12,6 +12,7 @@ use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE, decode_i
 use tracewing_abi::region::VERSION;
 
 use super::attach::{Visit, attach_file, can_publish, joined};
+use super::smp;
 use super::system::{self, Fd};
 use super::table::ClassTable;
 use crate::SnapshotError;
@@ -113,6 +114,8 @@ fn say_hello(path: &[u8], before: Option<&Visit>) -> Option<Fd> {
     let mut buffer = [0; Answer::SIZE];
     let (answer, file) = system::receive(&socket, &mut buffer)?;
     let Ok(Answer::Welcome { size, shared }) = Answer::decode(answer) else { return None };
-    attach_file(file?.raw(), usize::try_from(size).ok()?, shared, before)?;
+    let joined = attach_file(file?.raw(), usize::try_from(size).ok()?, shared, before)?;
+    // SAFETY: a region that a recorder gave is never unmapped.
+    unsafe { smp::offer(joined) };
     Some(socket)
 }

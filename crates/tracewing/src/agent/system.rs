@@ -124,6 +124,15 @@ pub(super) fn map_shared(file: libc::c_int, size: usize) -> Option<NonNull<u8>> 
     if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
+/// Has the kernel map pages of a mapping (madvise(2), `MADV_POPULATE_WRITE`, Linux 5.14), as far as it can.
+pub(super) fn populate(base: NonNull<u8>, offset: usize, len: usize) {
+    let start = (base.addr().get() + offset).next_multiple_of(4096);
+    let end = (base.addr().get() + offset + len) & !4095;
+    let len = end.saturating_sub(start);
+    // SAFETY: concerns only which pages are mapped, not what is in them.
+    unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_POPULATE_WRITE) };
+}
+
 /// Zeroes in a shared mapping of their own, which has a name in `/proc/PID/maps`.
 pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u8>> {
     let length = libc::off_t::try_from(size).ok()?;

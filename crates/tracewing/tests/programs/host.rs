@@ -101,6 +101,6 @@ fn main() {
     // SAFETY: declared so there.
     unsafe { core::mem::transmute::<*mut c_void, extern "C" fn()>(other.function(c"plugin_print"))() };
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
-    println!("mapped {}", maps.lines().filter(|line| line.contains("tracewing")).count());
+    println!("mapped {}", maps.lines().filter(|line| line.contains("memfd:tracewing ")).count());
     println!("loaded {}", maps.lines().filter(|line| line.contains(&arguments[1])).count());
 }
