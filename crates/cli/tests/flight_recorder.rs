@@ -193,6 +193,15 @@ fn assert_ends(found: &BTreeMap<u64, (u64, u64)>, numbers: &[u64]) {
     assert_eq!(found.values().map(|(_, last)| *last).collect::<Vec<_>>(), numbers);
 }
 
+/// Checks that a snapshot holds as much as small buffers can.
+fn assert_full(found: &BTreeMap<u64, (u64, u64)>) {
+    for (from, to) in found.values() {
+        let kept = bytes_of(to - from + 1, 0);
+        assert!(*kept.end() >= (SUB_BUFFERS - 1) * (SUB_BUFFER - 100), "only {kept:?} bytes were kept");
+        assert!(*kept.start() <= SUB_BUFFERS * SUB_BUFFER, "{kept:?} bytes were kept");
+    }
+}
+
 #[test]
 fn snapshots_by_command_signal_program_and_exit_overlap() {
     let mut flight = Flight::start(&SMALL);
@@ -200,17 +209,14 @@ fn snapshots_by_command_signal_program_and_exit_overlap() {
     assert_eq!(flight.command(), flight.path(1));
     let first = check(&flight.path(1));
     assert_ends(&first, &emitted);
-    for (from, to) in first.values() {
-        let kept = bytes_of(to - from + 1, 0);
-        assert!(*kept.end() >= (SUB_BUFFERS - 1) * (SUB_BUFFER - 100), "only {kept:?} bytes were kept");
-        assert!(*kept.start() <= SUB_BUFFERS * SUB_BUFFER, "{kept:?} bytes were kept");
-    }
+    assert_full(&first);
 
     let emitted = flight.numbers("emit 500");
     flight.signal(libc::SIGUSR2);
     wait_for("no snapshot by signal", || flight.path(2).exists());
     let second = check(&flight.path(2));
     assert_ends(&second, &emitted);
+    assert_full(&second);
     for (cpu, (from, _)) in second {
         assert!(from <= first[&cpu].1, "the snapshots do not overlap");
     }

@@ -15,6 +15,9 @@ use serde_json::Value;
 
 const SMALL: [&str; 4] = ["--sub-buffers", "4", "--sub-buffer-size", "16K"];
 
+/// Events that fit into a packet, which is a sub-buffer of 512 KiB.
+const PACKET: u64 = (512 << 10) / 28;
+
 /// The program `pilot` under a recorder with buffers in the folder `b`.
 struct Recorded {
     folder: tempfile::TempDir,
@@ -131,6 +134,8 @@ fn every_event_of_a_killed_recording_is_in_the_trace_or_in_the_buffers() {
             let from = second.first().copied().unwrap_or(last + 1);
             // A packet that was written and not yet released is in both.
             assert!(from <= first.len() as u64 + 1, "{options:?}: {} to {from} are missing", first.len());
+            let both = first.len() as u64 + 1 - from;
+            assert!(both <= PACKET, "{options:?}: {both} events are in both");
             assert!(
                 second.iter().copied().eq(from..=*last),
                 "{options:?}: {from} to {last} are not all there"
