@@ -201,7 +201,7 @@ fn read(
     mut writers: Writers,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
-    let mut partial = false;
+    let (mut partial, mut left_out) = (false, Overwritten::default());
     reader.rewind();
     // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile, also round the reader.
     for _ in 0..ROUNDS * region.geometry().sub_buffers() {
@@ -236,11 +236,17 @@ fn read(
                 continue;
             }
         };
-        if packets.last().is_some_and(|last| last.overwritten.sub_buffers < chunk.overwritten.sub_buffers) {
-            packets.clear();
-        }
         let Chunk { start, len, begin, end, lost, overwritten, .. } = chunk;
         let lost = lost.saturating_add(found_lost);
+        let sub_buffers = overwritten.sub_buffers.saturating_add(left_out.sub_buffers);
+        if packets.last().is_some_and(|last| last.overwritten.sub_buffers < sub_buffers) {
+            left_out.sub_buffers += packets.len() as u64;
+            left_out.bytes += packets.drain(..).map(|packet| packet.events.len() as u64).sum::<u64>();
+        }
+        let overwritten = Overwritten {
+            sub_buffers: overwritten.sub_buffers.saturating_add(left_out.sub_buffers),
+            bytes: overwritten.bytes.saturating_add(left_out.bytes),
+        };
         packets.push(Packet { events: memory.copy(start, len), begin, end, lost, overwritten });
         reader.give_back(chunk);
         if partial && writers == Writers::Living {
