@@ -101,7 +101,7 @@ fn holds<A: Access>(ring: &Ring) {
     slot.put(&payload::<LEN>(1, 0));
     let room = SLOTS as u32 * PER_SUB_BUFFER - 1;
     let mut counter = 1;
-    while ring.emit::<A>(counter).is_ok() {
+    while counter < 1000 && ring.emit::<A>(counter).is_ok() {
         counter += 1;
     }
     assert!((room..room + 2 * SLOTS as u32).contains(&counter), "full after {counter} events");
