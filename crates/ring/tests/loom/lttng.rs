@@ -5,7 +5,7 @@ use tracewing_abi::region::Protocol;
 use tracewing_ring::lttng::{self, Access, Local, Smp, interrupts};
 use tracewing_ring::{Region, Segment};
 
-use crate::support::{self, Check, check, payload, region};
+use crate::support::{self, BEFORE, Check, check, payload, region};
 
 /// Gives the number of events written.
 fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
@@ -17,20 +17,15 @@ fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
     (0..count).filter(|number| emit(*number).is_ok()).count() as u64
 }
 
-/// Events that are there already when the writers begin: the next but one goes round the ring.
-const BEFORE: u64 = 3;
-
 fn smp(overwriting: bool, origin: u64, counts: [u64; 2], looks: u32) {
     let region = region(Protocol::Smp, overwriting, 1, origin);
     assert_eq!(emit_all::<Smp>(&region, 3, BEFORE), BEFORE);
     let (first, second) = (region.clone(), region.clone());
     let first = thread::spawn(move || emit_all::<Smp>(&first, 1, counts[0]));
     let second = thread::spawn(move || emit_all::<Smp>(&second, 2, counts[1]));
-    let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
-    for look in 0..looks {
-        check.one(&mut reader, look % 2 == 0);
-    }
+    let looking = support::look_meanwhile(&region, looks, !overwriting);
     let written = BEFORE + first.join().unwrap() + second.join().unwrap();
+    let (mut reader, mut check) = looking.join().unwrap();
     check.drain(&mut reader);
     assert_eq!(check.events + check.overwritten_events(), written);
     assert!(overwriting || check.overwritten.sub_buffers == 0);
@@ -53,6 +48,22 @@ fn smp_below_the_wrap() {
     check(2, || smp(true, u64::MAX - 1, [1, 1], 1));
 }
 
+/// The current sub-buffer is overwritten while the reader copies it.
+#[test]
+fn a_copy_that_is_overwritten() {
+    check(1, || {
+        let region = region(Protocol::Smp, true, 1, 0);
+        let before = emit_all::<Smp>(&region, 1, 4);
+        let writer = region.clone();
+        let writer = thread::spawn(move || emit_all::<Smp>(&writer, 2, 6));
+        let looking = support::look_meanwhile(&region, 2, true);
+        let written = before + writer.join().unwrap();
+        let (mut reader, mut check) = looking.join().unwrap();
+        check.drain(&mut reader);
+        assert_eq!(check.events + check.overwritten_events(), written);
+    });
+}
+
 /// A handler interrupts the writer at each access, and emits.
 #[test]
 fn local() {
@@ -70,9 +81,9 @@ fn local() {
                 // So late an access that it never came.
                 if interrupts::is_pending() { 2 } else { 3 }
             });
-            let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
-            check.one(&mut reader, true);
+            let looking = support::look_meanwhile(&region, 1, true);
             let emitted = BEFORE + writer.join().unwrap();
+            let (mut reader, mut check) = looking.join().unwrap();
             check.drain(&mut reader);
             let lost = region.cpu(0).lost_total();
             assert_eq!(check.events + check.overwritten_events() + lost, emitted);

@@ -9,7 +9,7 @@ use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
 use tracewing_ring::{Attachment, Reader, Region};
 
-use crate::support::{self, Check, check, payload, region};
+use crate::support::{self, BEFORE, Check, check, payload, region};
 
 const KEY: u64 = 7;
 /// Attempts of a writer, as the agent has them.
@@ -64,24 +64,23 @@ fn emit_all(world: &World, tid: i32, count: u64) -> u64 {
 }
 
 /// Two writers on one CPU and a reader on another; the reader looks `looks` times meanwhile, and at the end.
-fn writers_and_reader(world: Arc<World>, counts: [u64; 2], looks: u32) -> (Check, Reader, u64) {
+fn writers_and_reader(world: Arc<World>, counts: [u64; 2], looks: u32, partial: bool) -> (Check, Reader, u64) {
+    assert_eq!(emit_all(&world, 3, BEFORE), BEFORE);
     let (first, second) = (world.clone(), world.clone());
     let first = thread::spawn(move || emit_all(&first, 1, counts[0]));
     let second = thread::spawn(move || emit_all(&second, 2, counts[1]));
-    let (mut reader, mut check) = (support::reader(&world.region, 0), Check::default());
-    for look in 0..looks {
-        check.one(&mut reader, look % 2 == 0);
-    }
+    let looking = support::look_meanwhile(&world.region, looks, partial);
     let written = first.join().unwrap() + second.join().unwrap();
+    let (mut reader, mut check) = looking.join().unwrap();
     check.drain(&mut reader);
-    (check, reader, written)
+    (check, reader, BEFORE + written)
 }
 
 #[test]
 fn discard() {
     check(2, || {
         let world = World::new(false, 1, 0);
-        let (check, _, written) = writers_and_reader(world, [3, 2], 2);
+        let (check, _, written) = writers_and_reader(world, [2, 1], 2, true);
         assert_eq!(check.events, written);
     });
 }
@@ -90,7 +89,7 @@ fn discard() {
 fn discard_below_the_wrap() {
     check(2, || {
         let world = World::new(false, 1, u64::MAX);
-        let (check, _, written) = writers_and_reader(world, [3, 2], 2);
+        let (check, _, written) = writers_and_reader(world, [2, 1], 2, true);
         assert_eq!(check.events, written);
     });
 }
@@ -99,7 +98,7 @@ fn discard_below_the_wrap() {
 fn overwrite() {
     check(2, || {
         let world = World::new(true, 1, 0);
-        let (check, reader, written) = writers_and_reader(world, [5, 2], 2);
+        let (check, reader, written) = writers_and_reader(world, [2, 1], 1, false);
         assert_eq!(check.events + check.overwritten_events(), written);
         assert_eq!(reader.overwritten().sub_buffers, check.overwritten.sub_buffers);
     });
@@ -109,7 +108,7 @@ fn overwrite() {
 fn overwrite_below_the_wrap() {
     check(2, || {
         let world = World::new(true, 1, u64::MAX - 1);
-        let (check, _, written) = writers_and_reader(world, [5, 2], 1);
+        let (check, _, written) = writers_and_reader(world, [2, 1], 1, false);
         assert_eq!(check.events + check.overwritten_events(), written);
     });
 }
@@ -120,7 +119,7 @@ fn snapshots() {
     check(2, || {
         let world = World::new(true, 1, 0);
         let writer = world.clone();
-        emit_all(&world, 1, 3);
+        emit_all(&world, 1, BEFORE);
         let writer = thread::spawn(move || emit_all(&writer, 2, 2));
         let mut reader = support::reader(&world.region, 0);
         let snapshot = |reader: &mut Reader| {
@@ -132,11 +131,31 @@ fn snapshots() {
             }
             check
         };
-        snapshot(&mut reader);
-        let written = 3 + writer.join().unwrap();
+        let first = thread::spawn(move || {
+            snapshot(&mut reader);
+            reader
+        });
+        let written = BEFORE + writer.join().unwrap();
+        let mut reader = first.join().unwrap();
         let last = snapshot(&mut reader);
         assert_eq!(last.events + last.overwritten_events(), written);
-        assert!(last.events > 2, "both slots are still there");
+        assert!(last.events > 3, "both slots are still there");
+    });
+}
+
+/// The current sub-buffer is overwritten while the reader copies it.
+#[test]
+fn a_copy_that_is_overwritten() {
+    check(1, || {
+        let world = World::new(true, 1, 0);
+        let before = emit_all(&world, 1, 4);
+        let writer = world.clone();
+        let writer = thread::spawn(move || emit_all(&writer, 2, 6));
+        let looking = support::look_meanwhile(&world.region, 2, true);
+        let written = before + writer.join().unwrap();
+        let (mut reader, mut check) = looking.join().unwrap();
+        check.drain(&mut reader);
+        assert_eq!(check.events + check.overwritten_events(), written);
     });
 }
 

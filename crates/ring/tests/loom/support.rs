@@ -2,14 +2,18 @@
 
 use std::collections::HashMap;
 
+use loom::thread;
 use tracewing_abi::event::{CONTEXT, HEADER, split_header_word};
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::{Chunk, Overwritten, Reader, Region};
 
 /// Bytes of an event's payload: writer and number.
-pub const PAYLOAD: usize = 16;
+pub const PAYLOAD: usize = 8;
 /// Bytes of an event.
 pub const EVENT: usize = HEADER + CONTEXT + PAYLOAD;
+
+/// Events that are there already when a model's writers begin: the next but one goes round the ring.
+pub const BEFORE: u64 = 5;
 
 /// Checks `model` in all interleavings with at most `preemptions` of them not forced.
 pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
@@ -19,7 +23,7 @@ pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
     builder.check(model);
 }
 
-/// A region with two slots of two events.
+/// A region with two slots of three events.
 pub fn region(protocol: Protocol, overwriting: bool, cpus: usize, origin: u64) -> Region {
     let geometry = Geometry::new(cpus, 2, 128).unwrap();
     let geometry = if overwriting { geometry.overwriting() } else { geometry };
@@ -30,10 +34,7 @@ pub fn region(protocol: Protocol, overwriting: bool, cpus: usize, origin: u64) -
 
 /// The payload of a writer's event.
 pub fn payload(writer: u64, number: u64) -> [u8; PAYLOAD] {
-    let mut bytes = [0; PAYLOAD];
-    bytes[..8].copy_from_slice(&writer.to_le_bytes());
-    bytes[8..].copy_from_slice(&number.to_le_bytes());
-    bytes
+    (number << 32 | writer).to_le_bytes()
 }
 
 /// What one reader has seen.
@@ -59,8 +60,8 @@ impl Check {
             assert!(low >= stamp, "time stamps never go back");
             stamp = low;
             let tid = reader.word(chunk, at + HEADER) as u32;
-            let writer = reader.word(chunk, at + HEADER + CONTEXT);
-            let number = reader.word(chunk, at + HEADER + CONTEXT + 8);
+            let payload = reader.word(chunk, at + HEADER + CONTEXT);
+            let (writer, number) = (payload & 0xffff_ffff, payload >> 32);
             assert_eq!(u64::from(tid), writer, "an event is one writer's");
             let last = self.last.insert(writer, number);
             assert!(last.is_none_or(|last| last < number), "{writer}: {last:?} before {number}");
@@ -92,6 +93,19 @@ impl Check {
         assert_eq!(self.overwritten.bytes % EVENT as u64, 0);
         self.overwritten.bytes / EVENT as u64
     }
+}
+
+/// A reader in a thread of its own, which the checker can let run in the middle of a writer at the price of one preemption:
+/// looks `looks` times, for parts of sub-buffers too or not.
+pub fn look_meanwhile(region: &Region, looks: u32, partial: bool) -> thread::JoinHandle<(Reader, Check)> {
+    let mut reader = reader(region, 0);
+    thread::spawn(move || {
+        let mut check = Check::default();
+        for _ in 0..looks {
+            check.one(&mut reader, partial);
+        }
+        (reader, check)
+    })
 }
 
 /// The reader of a CPU.
