@@ -6,13 +6,17 @@ use tracewing_abi::region::{Mode, Protocol};
 use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Reader, Unfinished};
 use crate::sync::Ordering::*;
 
+/// Attempts to catch up with writers that go round the ring: each failure means that they filled a sub-buffer between two
+/// loads. A reader that gave up too early would leave a snapshot without its end.
+const CATCH_UPS: u32 = 64;
+
 impl Reader {
     /// How far the writers are; `None` where they are behind the reader. In overwrite mode the reader follows where they
     /// have taken the ring away from it.
     pub(super) fn ahead(&mut self) -> Result<Option<Ahead>, Damaged> {
         let geometry = self.cpu.geometry();
         let slots = geometry.sub_buffers() as i64;
-        for _ in 0..2 {
+        for _ in 0..CATCH_UPS {
             let count = self.cpu.entry(self.sequence).committed.load(Acquire); // with the add in `commit_slot`
             // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (the others).
             // Loaded after the commit count: if that equals what `head` says was reserved, nothing below `head` is
@@ -35,7 +39,7 @@ impl Reader {
             self.sequence = geometry.later(self.sequence, gone - 1);
             self.step();
         }
-        Ok(None) // lapped again: the writers have their turn
+        Ok(None) // lapped each time: the writers have their turn
     }
 
     /// Discard mode: how far the reader's sub-buffer can be read.
