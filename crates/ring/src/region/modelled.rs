@@ -1,15 +1,20 @@
 //! The region that the model checker runs: the same words, each an object of the checker's own.
+//!
+//! Events are written field by field, and read so. A field is one cell, at its offset: the fewer loads there are, the fewer
+//! combinations of old and new values the checker has to try.
 
 use std::sync::Arc;
 use std::vec::Vec;
 
 use tracewing_abi::region::{Clock, CpuControl, Geometry, Protocol, SUB_BUFFER_HEADER, SubBufferHeader};
 
-use crate::sync::AtomicU32;
+use crate::sync::AtomicU64;
 use crate::sync::Ordering::{self, *};
 
-/// Bytes of a cell: what stores of events are made of.
-const CELL: usize = 4;
+/// Distance of two cells: fields begin at even offsets.
+const STEP: usize = 2;
+/// Most bytes of a field.
+const FIELD: usize = 8;
 
 /// A handle on a region.
 #[derive(Clone, Debug)]
@@ -73,7 +78,7 @@ struct Words {
     control: CpuControl,
     headers: Vec<SubBufferHeader>,
     /// What lies behind the headers.
-    cells: Vec<Vec<AtomicU32>>,
+    cells: Vec<Vec<AtomicU64>>,
 }
 
 impl core::fmt::Debug for Words {
@@ -85,11 +90,11 @@ impl core::fmt::Debug for Words {
 impl Cpu {
     fn new(geometry: Geometry) -> Self {
         let physical = geometry.physical_sub_buffers();
-        let cells = (geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER) / CELL;
+        let cells = (geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER) / STEP;
         let words = Words {
             control: CpuControl::new(),
             headers: (0..physical).map(|_| SubBufferHeader::new()).collect(),
-            cells: (0..physical).map(|_| (0..cells).map(|_| AtomicU32::new(0)).collect()).collect(),
+            cells: (0..physical).map(|_| (0..cells).map(|_| AtomicU64::new(0)).collect()).collect(),
         };
         Self { geometry, words: Arc::new(words) }
     }
@@ -114,7 +119,7 @@ impl Cpu {
         core::ptr::null_mut()
     }
 
-    /// Writes bytes of an event, cell by cell.
+    /// Writes a field of an event.
     ///
     /// # Safety
     /// `len` bytes from `start` are readable.
@@ -130,27 +135,27 @@ impl Cpu {
     }
 
     fn write_cells(&self, physical: usize, at: usize, bytes: &[u8], ordering: Ordering) {
-        for (i, cell) in bytes.chunks(CELL).enumerate() {
-            let value = u32::from_le_bytes(cell.try_into().expect("whole cells"));
-            self.cell(physical, at + i * CELL).store(value, ordering);
+        for (i, field) in bytes.chunks(FIELD).enumerate() {
+            let mut value = [0; FIELD];
+            value[..field.len()].copy_from_slice(field);
+            self.cell(physical, at + i * FIELD).store(u64::from_le_bytes(value), ordering);
         }
     }
 
-    /// Eight bytes of a sub-buffer.
+    /// The field of a sub-buffer that begins at `at`.
     pub fn word(&self, physical: usize, at: usize) -> u64 {
-        let half = |at| u64::from(self.cell(physical, at).load(Relaxed));
-        half(at) | half(at + CELL) << 32
+        self.cell(physical, at).load(Relaxed)
     }
 
     pub(crate) fn copy(&self, from: usize, to: usize, stretch: core::ops::Range<usize>) {
-        for at in stretch.step_by(CELL) {
+        for at in stretch.step_by(STEP) {
             let value = self.cell(from, at).load(Relaxed);
             self.cell(to, at).store(value, Relaxed);
         }
     }
 
-    fn cell(&self, physical: usize, at: usize) -> &AtomicU32 {
-        assert!(at % CELL == 0, "the checker's events consist of whole cells");
-        &self.words.cells[physical][(at - SUB_BUFFER_HEADER) / CELL]
+    fn cell(&self, physical: usize, at: usize) -> &AtomicU64 {
+        assert!(at % STEP == 0, "the checker's fields begin at even offsets");
+        &self.words.cells[physical][(at - SUB_BUFFER_HEADER) / STEP]
     }
 }

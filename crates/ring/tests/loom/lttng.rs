@@ -55,7 +55,14 @@ fn a_copy_that_is_overwritten() {
         let region = region(Protocol::Smp, true, 1, 0);
         let before = emit_all::<Smp>(&region, 1, 4);
         let writer = region.clone();
-        let writer = thread::spawn(move || emit_all::<Smp>(&writer, 2, 6));
+        let writer = thread::spawn(move || {
+            // SAFETY: as in `emit_all`.
+            let switch = || unsafe { lttng::force_switch::<Smp>(&writer, 0) };
+            assert!(switch());
+            let written = emit_all::<Smp>(&writer, 2, 1);
+            assert!(switch());
+            written + emit_all::<Smp>(&writer, 3, 1)
+        });
         let looking = support::look_meanwhile(&region, 2, true);
         let written = before + writer.join().unwrap();
         let (mut reader, mut check) = looking.join().unwrap();
