@@ -25,6 +25,7 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("toolchain", components);
     steps.run("format", || cargo(&["fmt", "--all", "--check"]));
     steps.run("house rules", crate::tidy::run);
+    steps.run("no operating system", without_system);
     steps.run("lints", || cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"]));
     steps.run("tests", || {
         cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
@@ -32,6 +33,20 @@ pub fn run(options: &Options) -> Result<()> {
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
     steps.run("models", crate::models::quick);
     steps.finish()
+}
+
+/// Builds the ring where there is no operating system, as a kernel or firmware would.
+fn without_system() -> Result<()> {
+    const TARGET: &str = "x86_64-unknown-none";
+    let Ok(installed) = Command::new("rustup").args(["target", "list", "--installed"]).output() else {
+        eprintln!("skipped: only rustup can add {TARGET}");
+        return Ok(());
+    };
+    if !String::from_utf8_lossy(&installed.stdout).lines().any(|line| line == TARGET) {
+        println!("toolchain: adding {TARGET}");
+        steps::run(Command::new("rustup").args(["target", "add", TARGET]))?;
+    }
+    cargo(&["build", "--package", "tracewing-ring", "--target", TARGET])
 }
 
 /// Adds rustfmt and clippy where rustup was told to install a minimal toolchain.

@@ -47,8 +47,19 @@ fn monotonic() -> u64 {
     CLOCK.fetch_add(1, Relaxed)
 }
 
+/// Whether there is `clock` where the program runs: without Linux nobody keeps the monotonic one.
+pub(crate) fn exists(clock: Clock) -> bool {
+    cfg!(target_os = "linux") || clock == Clock::Tsc
+}
+
+/// No region has this clock: see [`exists`].
+#[cfg(not(any(loom, target_os = "linux")))]
+fn monotonic() -> u64 {
+    0
+}
+
 /// `CLOCK_MONOTONIC`, nanoseconds. The vDSO answers without a system call wherever Linux' clock source allows.
-#[cfg(not(loom))]
+#[cfg(all(not(loom), target_os = "linux"))]
 fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: `time` is a timespec to write to; the clock exists on every Linux, so the call cannot fail.

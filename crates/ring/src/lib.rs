@@ -12,22 +12,32 @@
 //! A full buffer loses the new event (discard mode) or the oldest sub-buffer (overwrite mode), and either is counted. No
 //! operation waits or retries without bound. This crate knows nothing of event classes, CTF or
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
+//!
+//! Without Linux (`--target x86_64-unknown-none`: kernels, firmware) there are [`lttng`], the reader and [`slot_fifo`], and the
+//! clock is the time stamp counter.
 
 #![no_std]
 #[cfg(any(loom, feature = "model", not(target_arch = "x86_64")))]
 extern crate std; // for `thread_local!`, where thread-local storage has no hand-written access
 
+#[cfg(target_os = "linux")]
 mod attachment;
 mod clock;
 mod copy;
 pub mod lttng;
+#[cfg(target_os = "linux")]
 pub mod publish;
 mod reader;
 mod region;
 pub mod slot_fifo;
 mod sync;
+#[cfg(target_os = "linux")]
 pub mod thread;
 
+#[cfg(not(any(target_os = "linux", target_arch = "x86_64")))]
+compile_error!("without Linux only x86-64 has a clock here: add the processor's counter to src/clock.rs");
+
+#[cfg(target_os = "linux")]
 pub use attachment::Attachment;
 pub use copy::Segment;
 pub use reader::{Chunk, Damaged, Overwritten, Reader, Readiness, Unfinished};

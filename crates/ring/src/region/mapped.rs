@@ -7,6 +7,7 @@ use tracewing_abi::region::{
     SubBufferHeader, VERSION,
 };
 
+use crate::clock::exists;
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::*;
 
@@ -30,6 +31,9 @@ impl Region {
     /// Lays a region out in fresh memory. The buffers' first sub-buffers have number `origin` (as far as the geometry's
     /// numbers reach): 0 will do, any other must.
     ///
+    /// # Panics
+    /// There is no such clock: [`Clock::Monotonic`] without Linux.
+    ///
     /// # Safety
     /// 1. `base` begins a mapping of `geometry.size()` zero bytes, aligned to a page, readable and writable.
     /// 2. The mapping stays as long as any copy of the handle, and any [`Reader`], is used.
@@ -42,6 +46,7 @@ impl Region {
         recording: [u8; 16],
         origin: u64,
     ) -> Self {
+        assert!(exists(clock), "only Linux keeps a monotonic clock");
         let origin = geometry.later(origin, 0);
         let header = RegionHeader {
             magic: MAGIC,
@@ -86,6 +91,9 @@ impl Region {
         let protocol =
             Protocol::from_number(header.protocol).ok_or("buffer region of an unknown protocol")?;
         let clock = Clock::from_number(header.clock).ok_or("buffer region with an unknown clock")?;
+        if !exists(clock) {
+            return Err("buffer region with a clock that only Linux keeps");
+        }
         let origin = geometry.later(header.origin, 0);
         Ok(Self { base, geometry, protocol, clock, origin })
     }
