@@ -148,8 +148,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/open/sequence.rs",
         "opening forgets the losses so far",
-        "\"mov [{t} + {LOST}], rdx\"",
-        "\"nop\"",
+        "\"mov rdx, [{request} + {R_LOST}]\"",
+        "\"xor edx, edx\"",
         Ring(""),
     ),
     // What all protocols share: claiming.
