@@ -32,7 +32,7 @@ pub(super) struct Joined {
 #[repr(C)]
 struct Own {
     attachment: Attachment,
-    /// Key of the process where the protocol is `Smp`, whose events never take the fast half.
+    /// Key of the process where the protocol is `Smp`, whose events never take the fast half of `Publish`.
     smp_key: AtomicU64,
 }
 

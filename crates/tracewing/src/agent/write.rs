@@ -1,5 +1,6 @@
 //! The slow half of the event path: events of any size, and all events while something stands in the fast half's way:
-//! the thread's first event, a full sub-buffer, a quiet time of more than 2^32 cycles, protocol `Smp`.
+//! the thread's first event, a full sub-buffer, a quiet time of more than 2^32 cycles, protocol `Smp` where its own fast
+//! half (`smp`) does not know the thread or the process records itself.
 //!
 //! Every way out either has written the event or has counted it lost, and nothing retries without bound.
 
