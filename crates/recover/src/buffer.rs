@@ -34,6 +34,8 @@ pub struct Buffer<'a> {
     lost: u64,
     /// The oldest first.
     found: Vec<Found>,
+    /// Numbers of sub-buffers that the ring cannot hold, by the write position.
+    strangers: Vec<u64>,
 }
 
 /// A sub-buffer that the ring can hold.
@@ -121,7 +123,8 @@ impl<'a> Region<'a> {
         let lost = (0..Loss::COUNT as u64)
             .map(|reason| word(self.memory, counters + 8 * reason))
             .try_fold(0_u64, |sum, count| Some(sum.wrapping_add(count?)))?;
-        let mut this = Buffer { region: *self, cpu, head, consumed, lost, found: Vec::new() };
+        let mut this =
+            Buffer { region: *self, cpu, head, consumed, lost, found: Vec::new(), strangers: Vec::new() };
         this.find();
         Some(this)
     }
@@ -165,6 +168,14 @@ impl Buffer<'_> {
 
     /// The sub-buffers that hold events, the oldest first; or why one cannot be read.
     pub fn sub_buffers(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
+        let bytes = self.region.geometry.sub_buffer_bytes() - SUB_BUFFER_HEADER;
+        let cause = "its number and the write position do not fit";
+        let strangers =
+            self.strangers.iter().map(move |&sequence| Damage { cpu: self.cpu, sequence, bytes, cause });
+        self.readable().chain(strangers.map(Err))
+    }
+
+    fn readable(&self) -> impl Iterator<Item = Result<SubBuffer, Damage>> {
         let mut last = 0;
         self.found.iter().filter_map(move |found| {
             let read = self.read(found, last);
@@ -189,12 +200,16 @@ impl Buffer<'_> {
         }
         for physical in 0..geometry.physical_sub_buffers() {
             let Some(header) = self.header(physical) else { continue };
-            // Never opened, or nonsense: a number of more bits than numbers have.
+            // Never opened; or nonsense below, a number of more bits than numbers have.
             let Some(sequence) = header.number.checked_sub(1) else { continue };
             let age = geometry.distance(sequence, newest);
             let fits =
                 sequence == geometry.later(sequence, 0) && (0..=geometry.sub_buffers() as i64).contains(&age);
             if !fits || !self.is_at_home(sequence, physical, age) {
+                // The next one's header is written before the write position goes there.
+                if !fits && age != -1 {
+                    self.strangers.push(sequence);
+                }
                 continue;
             }
             // Twice: one of them lies.
@@ -203,6 +218,12 @@ impl Buffer<'_> {
             }
         }
         self.found.sort_by_key(|found| -geometry.distance(found.sequence, newest));
+        // While writers go on it is they who leave the write position behind. And a recorder that sleeps keeps one old
+        // sub-buffer out of the ring.
+        let mine = usize::from(geometry.mode() == Mode::Overwrite);
+        if self.region.memory.is_live() || self.strangers.len() <= mine {
+            self.strangers.clear();
+        }
     }
 
     /// Whether sub-buffer number `sequence`, which is `age` numbers behind the newest, may lie in `physical`.

@@ -1,12 +1,13 @@
 //! Buffers in files: what was committed is recovered, and damaged files give less of it or an error, whatever is in them.
 
 use std::fs;
+use std::mem::offset_of;
 use std::path::Path;
 use std::sync::OnceLock;
 
 use proptest::prelude::*;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
-use tracewing_abi::region::{Geometry, Protocol};
+use tracewing_abi::region::{CpuControl, Geometry, PAGE, Protocol};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
@@ -114,6 +115,17 @@ fn what_fits_is_all_there_and_of_more_the_newest() {
         assert!(recovered.events >= least && recovered.unknown.is_empty(), "{recovered:?}");
         assert_eq!(recovered.damages, [] as [String; 0]);
     }
+}
+
+#[test]
+fn a_write_position_that_cannot_be_is_told() {
+    let mut files = files(Geometry::new(2, 4, 4096).unwrap(), 50);
+    let region = &mut files.iter_mut().find(|(name, _)| name.ends_with(".buffer")).unwrap().1;
+    let head = PAGE + offset_of!(CpuControl, head);
+    region[head..head + 8].copy_from_slice(&(1_u64 << 40).to_le_bytes());
+    let recovered = recover(&files, |trace| assert_eq!(read(trace), (25, vec![]))).unwrap();
+    let [damage] = recovered.damages.as_slice() else { panic!("{:?}", recovered.damages) };
+    assert!(damage.contains("CPU 0") && damage.contains("write position"), "{damage}");
 }
 
 #[test]
