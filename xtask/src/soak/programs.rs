@@ -51,15 +51,11 @@ pub fn run(length: Duration) -> Result<()> {
     Ok(())
 }
 
-/// Kills what the recorder has started, and waits for the recorder.
+/// Kills what the recorder has started, that long after it did, and waits for the recorder.
 fn kill_child(mut recorder: Child, moment: Duration) -> Result<()> {
-    std::thread::sleep(moment);
-    let id = recorder.id();
-    let children = format!("/proc/{id}/task/{id}/children");
-    let children = fs::read_to_string(&children).with_context(|| format!("cannot read {children}"));
-    let killed = children.and_then(|children| {
-        let child = children.split_whitespace().next().context("the recorder has started nothing yet")?;
-        let status = Command::new("kill").args(["-9", child]).status().context("cannot start kill")?;
+    let killed = child_of(recorder.id()).and_then(|child| {
+        std::thread::sleep(moment);
+        let status = Command::new("kill").args(["-9", &child]).status().context("cannot start kill")?;
         ensure!(status.success(), "cannot kill process {child}");
         Ok(())
     });
@@ -68,6 +64,19 @@ fn kill_child(mut recorder: Child, moment: Duration) -> Result<()> {
     }
     recorder.wait().context("cannot wait for tracewing")?;
     killed
+}
+
+/// The id of the recorder's child, once there is one.
+fn child_of(recorder: u32) -> Result<String> {
+    let path = format!("/proc/{recorder}/task/{recorder}/children");
+    for _ in 0..1000 {
+        let children = fs::read_to_string(&path).with_context(|| format!("cannot read {path}"))?;
+        if let Some(child) = children.split_whitespace().next() {
+            return Ok(child.to_owned());
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    bail!("the recorder has started nothing")
 }
 
 /// Compares what the two readers find; gives the number of events.
