@@ -14,7 +14,7 @@ use object::read::ReadCache;
 use object::read::elf::{FileHeader, ProgramHeader};
 
 use crate::Error;
-use crate::image::{Image, Mapping, Memory};
+use crate::image::{Image, Mapping, Memory, open_at_once};
 
 /// Most program headers, and most bytes of notes, that are looked at: more than a kernel makes.
 const MOST_HEADERS: u32 = 1 << 20;
@@ -43,8 +43,14 @@ impl CoreDump {
     /// # Errors
     /// It cannot be read, or is no core of a 64-bit little-endian machine.
     pub fn open(path: &Path) -> Result<Self, Error> {
-        let file = File::open(path).map_err(Error::file("open", path))?;
-        let size = file.metadata().map_err(Error::file("read", path))?.len();
+        let (file, metadata) = open_at_once(path)?;
+        if !metadata.is_file() {
+            return Err(Error::NotACore {
+                path: PathBuf::from(path),
+                reason: "not a regular file".to_owned(),
+            });
+        }
+        let size = metadata.len();
         let (mappings, held) =
             parse(&file, size).map_err(|reason| Error::NotACore { path: PathBuf::from(path), reason })?;
         Ok(Self { file, mappings, held })

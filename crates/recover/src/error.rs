@@ -38,6 +38,9 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// There is no such process, or it has no memory.
+    #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
+    NoProcess(u32),
     /// There is no buffer region.
     #[error("no buffers of tracewing found: the program was not recorded at that moment")]
     NoRegion,

@@ -12,7 +12,7 @@ use tracewing_consumer::folder::{DESCRIPTION, Folder};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::survival::{CLASSES, SUFFIX};
 
-use crate::image::{Image, Mapping, Memory};
+use crate::image::{Image, Mapping, Memory, open_at_once};
 use crate::region::Region;
 use crate::trace::{Part, Trace};
 use crate::{Classes, Error, Recovered};
@@ -79,8 +79,9 @@ impl BufferFolder {
     }
 
     fn add(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        let file = File::open(path).map_err(Error::file("open", path))?;
-        let size = file.metadata().map_err(Error::file("read", path))?.len();
+        let (file, metadata) = open_at_once(path)?;
+        // What is no file is no buffer.
+        let size = if metadata.is_file() { metadata.len() } else { 0 };
         // Addresses of one file must not run into the next one's.
         if size >= DISTANCE || self.files.len() >= 255 {
             return Ok(());
@@ -154,7 +155,8 @@ impl BufferFolder {
     /// The recording's description, as far as there is one.
     fn description(&self) -> Value {
         let path = self.path.join(DESCRIPTION);
-        let is_small = fs::metadata(&path).is_ok_and(|data| data.len() <= LARGEST_DESCRIPTION);
+        let is_small =
+            fs::metadata(&path).is_ok_and(|data| data.is_file() && data.len() <= LARGEST_DESCRIPTION);
         let text = is_small.then(|| fs::read(&path).ok()).flatten();
         let value = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         value.filter(Value::is_object).unwrap_or_else(|| json!({}))

@@ -2,6 +2,7 @@
 //! stopped; it may be stopped, or being debugged.
 
 use std::fs::{self, File};
+use std::io;
 use std::os::unix::fs::FileExt;
 
 use crate::Error;
@@ -20,7 +21,10 @@ impl Process {
     /// # Errors
     /// There is no such process, or it may not be looked into.
     pub fn open(pid: u32) -> Result<Self, Error> {
-        let failed = |source| Error::Process { pid, source };
+        let failed = |source: io::Error| match source.raw_os_error() {
+            Some(libc::ENOENT | libc::ESRCH) => Error::NoProcess(pid),
+            _ => Error::Process { pid, source },
+        };
         let memory = File::open(format!("/proc/{pid}/mem")).map_err(failed)?;
         let maps = fs::read(format!("/proc/{pid}/maps")).map_err(failed)?;
         Ok(Self { memory, mappings: String::from_utf8_lossy(&maps).lines().filter_map(mapping).collect() })

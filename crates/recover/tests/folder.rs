@@ -136,6 +136,18 @@ fn without_the_classes_events_are_there_without_their_fields() {
     assert_eq!(recovered.unknown.into_iter().collect::<Vec<_>>(), [(1, 50)]);
 }
 
+#[test]
+fn a_pipe_in_place_of_a_file_is_not_waited_for() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["uid0.buffer", "tracewing.json"] {
+        let status = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();
+        assert!(status.success());
+    }
+    let buffers = BufferFolder::open(folder.path()).unwrap();
+    let error = buffers.write_trace(&folder.path().join("trace"), Wanted::All).unwrap_err();
+    assert!(matches!(error, Error::NoRegionIn { .. }), "{error}");
+}
+
 #[derive(Debug, Clone)]
 enum Damage {
     Flip(usize, u8),

@@ -111,6 +111,13 @@ fn no_core() {
         assert!(matches!(&error, Error::NotACore { .. }), "{error}");
         assert!(error.to_string().contains(reason), "{error}");
     }
+    let folder = tempfile::tempdir().unwrap();
+    let pipe = folder.path().join("pipe");
+    assert!(std::process::Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for path in [&*pipe, folder.path()] {
+        let error = CoreDump::open(path).unwrap_err().to_string();
+        assert!(error.contains("not a regular file"), "{error}");
+    }
     let missing = CoreDump::open("/nonexistent/core".as_ref()).unwrap_err();
     assert!(missing.to_string().starts_with("cannot open /nonexistent/core: "), "{missing}");
 }

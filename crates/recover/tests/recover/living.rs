@@ -71,3 +71,10 @@ fn only_whole_events_while_writers_overwrite() {
         assert!(recovered.numbers.windows(2).all(|pair| pair[0] + 1 == pair[1]), "{:?}", recovered.numbers);
     }
 }
+
+#[test]
+fn a_process_that_is_not_there() {
+    // No process has this id: the kernel's limit is 2^22 (include/linux/threads.h).
+    let error = Process::open(u32::MAX >> 1).unwrap_err().to_string();
+    assert!(error.starts_with("there is no process 2147483647"), "{error}");
+}
