@@ -13,6 +13,17 @@
 //! operation waits or retries without bound. This crate knows nothing of event classes, CTF or
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
 //!
+//! # Bounds
+//!
+//! | operation | at most | then |
+//! |---|---|---|
+//! | [`publish::fixed`], [`publish::gather`], [`publish::open`] | [`publish::ATTEMPTS`] aborts in a row | the caller is told, and counts the event lost (`Loss::Interrupted`) |
+//! | [`lttng::reserve`], [`lttng::write`] | [`lttng::ATTEMPTS`] compare-and-swaps that others were faster with | the event is lost, and counted (`Loss::Interrupted`) |
+//! | [`lttng::force_switch`] | one attempt | `false` |
+//! | claiming a sub-buffer, in overwrite mode | 8 exchanges by the reader | counts as one of the attempts above |
+//! | [`Reader::next`], [`Reader::finalise`] | a round per sub-buffer, and as many again | `None`; the next call goes on from there |
+//! | [`slot_fifo`] | no loop at all | |
+//!
 //! Without Linux (`--target x86_64-unknown-none`: kernels, firmware) there are [`lttng`], the reader and [`slot_fifo`], and the
 //! clock is the time stamp counter.
 

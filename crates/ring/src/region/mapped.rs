@@ -36,7 +36,7 @@ impl Region {
     ///
     /// # Safety
     /// 1. `base` begins a mapping of `geometry.size()` zero bytes, aligned to a page, readable and writable.
-    /// 2. The mapping stays as long as any copy of the handle, and any [`Reader`], is used.
+    /// 2. The mapping stays as long as any copy of the handle, and any [`crate::Reader`], is used.
     /// 3. Nobody else uses it yet.
     pub unsafe fn create(
         base: NonNull<u8>,
