@@ -1,14 +1,15 @@
 //! The three sequences of protocol `Publish`, left at each of their instructions: for a signal handler that emits, for
-//! good, or by what the kernel does not take for an abort.
+//! good, or by what the kernel does not take for an abort. And the papers' scheme where others are faster every time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
-use tracewing_abi::region::Loss;
+use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::Segment;
 use tracewing_ring::publish::{ATTEMPTS, Opened, Outcome};
 
 use crate::collector::Collector;
+use crate::emitter::{Emitter, Shape};
 use crate::events::{Event, payload};
 use crate::machine;
 use crate::publisher::Publisher;
@@ -232,4 +233,24 @@ fn a_debugger_that_steps_for_ever_costs_one_event() {
     assert_eq!(code, 1);
     assert_eq!(publisher.region.lost(setting.cpu)[Loss::Interrupted as usize], 1);
     publisher.emit_fixed::<8, false>(1, &bytes).unwrap();
+}
+
+#[test]
+fn a_writer_with_whom_others_always_interfere_loses_one_event() {
+    const ENOUGH: u32 = 1_000_000;
+    for kind in [(Protocol::Smp, Mode::Overwrite), (Protocol::Local, Mode::Overwrite)] {
+        let emitter = Emitter::new(Shape::new(kind, 8, 65536)).expect("needs nothing special");
+        let tracee = Tracee::new(|| {
+            accept();
+            (emitter.emit(MAIN, 0, 0) == Err(Loss::Interrupted)).into()
+        });
+        // An event of another writer between any two instructions: no compare-and-swap finds what was loaded before.
+        let status = (0..ENOUGH).find_map(|step| {
+            emitter.emit(OTHER, step, 0).unwrap();
+            tracee.step()
+        });
+        assert_eq!(status.map(|status| libc::WEXITSTATUS(status)), Some(1), "{kind:?}");
+        assert_eq!(emitter.region().lost(0)[Loss::Interrupted as usize], 1);
+        assert_eq!(emitter.region().cpu(0).lost_total(), 1);
+    }
 }
