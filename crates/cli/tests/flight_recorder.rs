@@ -459,3 +459,36 @@ fn what_is_overwritten_unread_is_told_with_its_range_of_time() {
     let info = String::from_utf8(info.stdout).unwrap();
     assert!(info.contains("sub-buffers overwritten") && info.contains("packets from "), "{info}");
 }
+
+#[test]
+fn a_storm_of_signals_does_not_keep_the_recording_from_its_end() {
+    let mut flight = Flight::start(&SMALL);
+    // With the program's first answer the signal has its meaning.
+    flight.numbers("emit 1");
+    // Lines of more snapshots than a pipe holds.
+    let mut stderr = flight.recorder.stderr.take().unwrap();
+    let told = std::thread::spawn(move || std::io::read_to_string(&mut stderr).unwrap());
+    let end = Instant::now() + Duration::from_secs(20);
+    let mut is_asked = false;
+    let status = loop {
+        for _ in 0..1000 {
+            flight.signal(libc::SIGUSR2);
+        }
+        if !is_asked && flight.path(3).exists() {
+            // Its number is above that of the signal for snapshots, so the kernel gives the latter first.
+            flight.signal(libc::SIGTERM);
+            is_asked = true;
+        }
+        if let Some(status) = flight.recorder.try_wait().unwrap() {
+            break status;
+        }
+        if Instant::now() > end {
+            flight.recorder.kill().unwrap();
+        }
+    };
+    assert_eq!(status.code(), Some(128 + libc::SIGTERM), "{status}");
+    let told = told.join().unwrap();
+    let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
+    let snapshots = summary["snapshots"].as_array().unwrap();
+    assert_eq!(snapshots.last().unwrap()["reason"], "exit");
+}

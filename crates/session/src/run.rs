@@ -17,7 +17,7 @@ use crate::socket::peer;
 const GRACE: Duration = Duration::from_secs(2);
 /// Handshakes at one time; more wait in the socket's backlog.
 const MOST_CLIENTS: usize = 512;
-/// Descriptors taken from the kernel at once.
+/// Descriptors, or signals, taken from the kernel at once.
 const BATCH: usize = 64;
 
 impl Recorder<'_> {
@@ -206,9 +206,12 @@ impl Recorder<'_> {
     }
 
     fn take_signals(&mut self) {
-        while let Some(signal) = self.signals.next() {
+        // However fast the signal for snapshots comes again: one snapshot, and then whatever else there is to do.
+        let mut snapshot = false;
+        for _ in 0..BATCH {
+            let Some(signal) = self.signals.next() else { break };
             if signal.number == SNAPSHOT {
-                self.snapshot_on_signal();
+                snapshot = true;
                 continue;
             }
             // What the terminal sends, the command has got already.
@@ -220,6 +223,9 @@ impl Recorder<'_> {
                 Stop::CannotWrite => Stop::CannotWrite,
                 Stop::Asked { .. } | Stop::AtOnce { .. } => Stop::AtOnce { signal: signal.number },
             };
+        }
+        if snapshot {
+            self.snapshot_on_signal();
         }
     }
 }

@@ -9,6 +9,9 @@ use crate::Error;
 /// Signals that ask the recorder to stop.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
+/// Most signals that wait for a process: one of each of the 64 (`man 7 signal`).
+const MOST_PENDING: usize = 64;
+
 /// The signal that asks a flight recorder for a snapshot.
 pub(crate) const SNAPSHOT: libc::c_int = libc::SIGUSR2;
 
@@ -18,6 +21,7 @@ pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,
     file_size: libc::sighandler_t,
+    with_snapshot: bool,
 }
 
 /// A signal that came.
@@ -49,7 +53,7 @@ impl Signals {
                 return Err(Error::system("signalfd")(error));
             }
             let file_size = libc::signal(libc::SIGXFSZ, libc::SIG_IGN);
-            Ok(Self { file: OwnedFd::from_raw_fd(file), before, file_size })
+            Ok(Self { file: OwnedFd::from_raw_fd(file), before, file_size, with_snapshot })
         }
     }
 
@@ -81,10 +85,29 @@ impl AsFd for Signals {
     }
 }
 
+/// Has the signal for snapshots do nothing, unless somebody has given it another meaning than its first.
+fn ignore_snapshot() {
+    // SAFETY: a process's own dispositions; no handler is called or replaced.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        if libc::sigaction(SNAPSHOT, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_DFL {
+            libc::signal(SNAPSHOT, libc::SIG_IGN);
+        }
+    }
+}
+
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What still waits would end the process now that its recording is done.
-        while self.next().is_some() {}
+        // What still waits, or a snapshot asked for too late, would end the process now that its recording is done.
+        if self.with_snapshot {
+            ignore_snapshot();
+        }
+        // Who sends them faster than they are read has wanted that.
+        for _ in 0..MOST_PENDING {
+            if self.next().is_none() {
+                break;
+            }
+        }
         // SAFETY: the mask is the one that `block` found, as is the handler.
         unsafe {
             libc::pthread_sigmask(libc::SIG_SETMASK, &self.before, ptr::null_mut());
