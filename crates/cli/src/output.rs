@@ -39,9 +39,20 @@ impl Sink for Output {
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
     let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
-    let message = format!("{error:#}");
+    let message = with_causes(error);
     let lines: Vec<_> = message.split('\n').map(shown).collect();
     anstream::eprintln!("{style}error{style:#}: {}", lines.join("\n"));
+}
+
+/// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
+fn with_causes(error: &Error) -> String {
+    let mut message = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !message.contains(&cause) {
+            message = format!("{message}: {cause}");
+        }
+    }
+    message
 }
 
 /// Text of a trace as a terminal may have it: control characters, which could command it, are written as escapes.
@@ -70,7 +81,16 @@ pub fn raise_file_limit() {
 
 #[cfg(test)]
 mod tests {
-    use super::shown;
+    use super::{shown, with_causes};
+
+    #[test]
+    fn an_error_tells_each_cause_once() {
+        let cause = std::io::Error::other("no room");
+        let told = tracewing_recover::Error::Process { pid: 1, source: cause };
+        assert_eq!(with_causes(&told.into()).matches("no room").count(), 1);
+        let untold = anyhow::anyhow!("no room").context("cannot write");
+        assert_eq!(with_causes(&untold), "cannot write: no room");
+    }
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
