@@ -57,7 +57,7 @@ pub const MUTANTS: &[Mutant] = &[
         "an event's bytes are not stored with release",
         "self.write_cells(physical, at, bytes, Release)",
         "self.write_cells(physical, at, bytes, Relaxed)",
-        Loom("publish::overwrite"),
+        Loom("publish::a_copy"),
     ),
     // Its steps.
     mutant(
@@ -148,18 +148,11 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/open/sequence.rs",
         "opening forgets the losses so far",
-        "\"mov rdx, [{request} + {R_LOST}]\"",
-        "\"xor edx, edx\"",
+        "\"mov [{t} + {LOST}], rdx\"",
+        "\"mov [{t} + {LOST}], rax\"",
         Ring(""),
     ),
     // What all protocols share: claiming.
-    mutant(
-        "src/region.rs",
-        "the reader's position is loaded without acquire",
-        "self.control().consumed.load(Acquire)",
-        "self.control().consumed.load(Relaxed)",
-        Loom("discard"),
-    ),
     mutant(
         "src/region.rs",
         "a full buffer is not noticed",
@@ -186,7 +179,7 @@ pub const MUTANTS: &[Mutant] = &[
         "no fence behind a claim",
         "                fence(Release);\n",
         "",
-        Loom("overwrite"),
+        Loom("lttng::a_copy"),
     ),
     mutant(
         "src/region.rs",
@@ -240,13 +233,6 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/reader.rs",
-        "the reader's position is stored without release",
-        "consumed.store(position, Release)",
-        "consumed.store(position, Relaxed)",
-        Loom("discard"),
-    ),
-    mutant(
-        "src/reader.rs",
         "a size of an earlier lap stays behind",
         ".used.store(0, Relaxed);",
         ".used.load(Relaxed);",
@@ -271,14 +257,14 @@ pub const MUTANTS: &[Mutant] = &[
         "a copy is not looked at again",
         "if now != reference.pack()",
         "if false && now != reference.pack()",
-        Loom("overwrite"),
+        Loom("a_copy"),
     ),
     mutant(
         "src/reader/exchange.rs",
         "no fence between a copy and the look at its entry",
         "        fence(Acquire);\n",
         "",
-        Loom("overwrite"),
+        Loom("a_copy"),
     ),
     mutant(
         "src/reader/exchange.rs",
@@ -335,7 +321,7 @@ pub const MUTANTS: &[Mutant] = &[
         "no fence behind a reservation",
         "    fence(Release);\n    Ok(",
         "    Ok(",
-        Loom("lttng::smp_overwrite"),
+        Loom("lttng::a_copy"),
     ),
     mutant(
         "src/lttng/reserve.rs",
