@@ -36,7 +36,9 @@ pub struct Reader {
     spare: usize,
     /// The one that the ring got for it, while a chunk is out.
     lent: usize,
-    /// Full stamp that no event from here on is below.
+    /// Time at which that sub-buffer was opened, which its events' stamps count from.
+    begin: u64,
+    /// Stamp that no event from here on is given one below.
     last: u64,
     /// Loss count to carry forward, so that it never goes backwards.
     lost: u64,
@@ -172,6 +174,7 @@ impl Reader {
             is_entered: false,
             spare,
             lent: spare,
+            begin: 0,
             last: 0,
             lost: 0,
             before: 0,

@@ -225,20 +225,6 @@ pub const MUTANTS: &[Mutant] = &[
         Loom("lttng::smp_discard"),
     ),
     mutant(
-        "src/reader/check.rs",
-        "the commit seq is loaded without acquire",
-        ".commit_seq.load(Acquire)",
-        ".commit_seq.load(Relaxed)",
-        Loom("lttng::a_dead_writer"),
-    ),
-    mutant(
-        "src/reader.rs",
-        "a size of an earlier lap stays behind",
-        ".used.store(0, Relaxed);",
-        ".used.load(Relaxed);",
-        Ring("lttng"),
-    ),
-    mutant(
         "src/reader/exchange.rs",
         "a sub-buffer is read without an exchange",
         "if !self.exchange(reference, lent)",
@@ -350,13 +336,6 @@ pub const MUTANTS: &[Mutant] = &[
         "header.sequence.store(sequence + 1, Release)",
         "header.sequence.store(sequence + 1, Relaxed)",
         Loom("lttng::"),
-    ),
-    mutant(
-        "src/lttng/reserve.rs",
-        "the commit seq is stored without release",
-        "entry.commit_seq.store(count, Release)",
-        "entry.commit_seq.store(count, Relaxed)",
-        Loom("lttng::a_dead_writer"),
     ),
     mutant(
         "src/lttng/reserve.rs",

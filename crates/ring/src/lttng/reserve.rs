@@ -87,7 +87,7 @@ fn reserve_in_next<A: Access>(
         return Ok(None);
     }
     fence(Release); // as in `try_reserve_slot`
-    let before = if at == 0 { 0 } else { switch_old_sub_buffer::<A>(buffer, head, stamp) };
+    let (stamp, before) = if at == 0 { (stamp, 0) } else { switch_old_sub_buffer::<A>(buffer, head, stamp) };
     switch_new_sub_buffer::<A>(buffer, next, physical, stamp, before);
     Ok(Some(Place { sequence: next, physical, at: SUB_BUFFER_HEADER, length, stamp, is_extended: false }))
 }
@@ -114,7 +114,7 @@ pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> boo
         return false;
     }
     fence(Release); // as in `try_reserve_slot`
-    let before = switch_old_sub_buffer::<A>(&buffer, head, stamp);
+    let (stamp, before) = switch_old_sub_buffer::<A>(&buffer, head, stamp);
     switch_new_sub_buffer::<A>(&buffer, next, physical, stamp, before);
     true
 }
@@ -143,16 +143,18 @@ fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
     committed <= buffer.geometry().sub_buffer_bytes() as u64
 }
 
-/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives the bytes of events up to there.
-fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> u64 {
+/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives its end time, not below its begin,
+/// and the bytes of events up to there.
+fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64, u64) {
     let geometry = buffer.geometry();
     let (bytes, at) = (geometry.sub_buffer_bytes(), geometry.at(head));
     let header = buffer.header(geometry.physical(head));
-    header.end.store(stamp, Relaxed);
+    let end = stamp.max(header.begin.load(Relaxed));
+    header.end.store(end, Relaxed);
     header.used.store(at as u64, Relaxed);
     let before = header.before.load(Relaxed).wrapping_add((at - SUB_BUFFER_HEADER) as u64);
     commit_slot::<A>(buffer, geometry.sequence(head), bytes - at); // its release publishes the two
-    before
+    (end, before)
 }
 
 /// SWITCHNEWSUBBUF: writes a new sub-buffer's header and commits it.

@@ -102,12 +102,13 @@ impl Reader {
         if header.number != self.sequence + 1 {
             return Err(self.skip(extent, "sub-buffer with a foreign number"));
         }
-        if header.begin < self.last || extent.whole && header.end < header.begin {
+        if extent.whole && header.end < header.begin {
             return Err(self.skip(extent, "sub-buffer whose time goes backwards"));
         }
         self.at = self.at.max(FIRST);
         self.is_entered = true;
-        self.last = header.begin;
+        self.begin = header.begin;
+        self.last = self.last.max(header.begin); // above it where the clock stepped back: then time stands still
         self.lost = self.lost.max(header.lost);
         if self.skipped > 0 {
             let most = self.skipped.saturating_mul(self.cpu.geometry().sub_buffer_bytes() as u64);
@@ -128,11 +129,11 @@ impl Reader {
             };
         }
         match self.event(extent.physical, self.at, extent.end, self.last) {
-            Some((_, begin)) if begin <= extent.header.end => Ok(Chunk {
+            Some((_, begin)) if begin <= extent.header.end.max(self.last) => Ok(Chunk {
                 start: self.cpu.data(extent.physical, self.at),
                 len: extent.end - self.at,
                 begin,
-                end: extent.header.end,
+                end: extent.header.end.max(begin),
                 lost: self.lost,
                 overwritten: self.overwritten,
                 physical: extent.physical,
@@ -209,7 +210,8 @@ impl Reader {
         }))
     }
 
-    /// Length and full stamp of the event at `at`, if its words make sense there.
+    /// Length and full stamp of the event at `at`, if its words make sense there. A stamp below the one before stands still:
+    /// the clock stepped back (suspend, restore), or those of two CPUs differ.
     fn event(&self, physical: usize, at: usize, limit: usize, last: u64) -> Option<(usize, u64)> {
         let room = limit - at;
         if room < HEADER + CONTEXT {
@@ -223,8 +225,8 @@ impl Reader {
         }
         let stamp = match id {
             EXTENDED_ID => self.cpu.word(physical, at + HEADER),
-            _ => extend_stamp(last, low),
+            _ => extend_stamp(self.begin, low),
         };
-        (stamp >= last).then_some((length, stamp))
+        (id == EXTENDED_ID || stamp >= self.begin).then_some((length, stamp.max(last)))
     }
 }

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use loom::thread;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, split_header_word};
-use tracewing_abi::region::{Clock, Geometry, Protocol};
+use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_ring::{Chunk, Overwritten, Reader, Region};
 
 /// Bytes of an event's payload: writer and number.
@@ -106,9 +106,11 @@ impl Check {
 /// A reader in a thread of its own, which the checker can let run in the middle of a writer at the price of one preemption:
 /// looks `looks` times, for parts of sub-buffers too or not.
 pub fn look_meanwhile(region: &Region, looks: u32, partial: bool) -> thread::JoinHandle<(Reader, Check)> {
-    let mut reader = reader(region, 0);
+    let (mut reader, mut check) = (reader(region, 0), Check::default());
+    if region.geometry().mode() == Mode::Discard {
+        check.drain(&mut reader); // so that it looks where the writers are
+    }
     thread::spawn(move || {
-        let mut check = Check::default();
         for _ in 0..looks {
             check.one(&mut reader, partial);
         }

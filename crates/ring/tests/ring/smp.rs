@@ -192,3 +192,24 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
     }
     assert!(inside > 5, "{inside} children were killed in the middle");
 }
+
+/// The clock stepped back between what was read last and the next sub-buffer: nothing is lost, and time stands still.
+#[test]
+fn a_clock_that_stepped_back_between_sub_buffers_loses_nothing() {
+    let region = new_region(1, 8, 256, Clock::Monotonic);
+    let mut collector = Collector::new(region);
+    emit(&region, 0, 1, 0).unwrap();
+    let earlier = region.cpu(0).header(0).begin.load(Relaxed);
+    let before = collector.drain(true);
+    assert_eq!(before.len(), 1);
+    let mut counter = 1;
+    let geometry = region.geometry();
+    while geometry.sequence(region.cpu(0).control().head.load(Relaxed)) < 2 {
+        emit(&region, 0, 1, counter).unwrap();
+        counter += 1;
+    }
+    region.cpu(0).header(1).begin.store(earlier - 1000, Relaxed);
+    let events = collector.drain(true);
+    assert_eq!(events.len() as u32 + 1, counter);
+    assert_eq!(collector.lost(), 0);
+}
