@@ -34,7 +34,7 @@ fn smp(overwriting: bool, origin: u64, counts: [u64; 2], looks: u32) {
 
 #[test]
 fn smp_discard() {
-    check(2, || smp(false, 0, [2, 1], 1));
+    check(2, || smp(false, 0, [1, 1], 2));
 }
 
 #[test]

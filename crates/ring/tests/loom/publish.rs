@@ -86,7 +86,7 @@ fn writers_and_reader(
 fn discard() {
     check(2, || {
         let world = World::new(false, 1, 0);
-        let (check, _, written) = writers_and_reader(world, [2, 1], 2, true);
+        let (check, _, written) = writers_and_reader(world, [1, 1], 2, true);
         assert_eq!(check.events, written);
     });
 }
@@ -95,7 +95,7 @@ fn discard() {
 fn discard_below_the_wrap() {
     check(2, || {
         let world = World::new(false, 1, u64::MAX);
-        let (check, _, written) = writers_and_reader(world, [2, 1], 2, true);
+        let (check, _, written) = writers_and_reader(world, [1, 1], 2, true);
         assert_eq!(check.events, written);
     });
 }
