@@ -298,8 +298,12 @@ impl Reader {
     /// # Errors
     /// As [`Reader::next`].
     pub fn finalise(&mut self) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
-        // As in `next`: a round that gives nothing leaves a sub-buffer behind.
-        for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
+        // As in `next`: a round that gives nothing leaves a sub-buffer behind. Dead writers leave no more than there are slots.
+        let (geometry, begin) = (self.cpu.geometry(), self.sequence);
+        for _ in 0..=2 * geometry.sub_buffers() {
+            if geometry.distance(begin, self.sequence) > geometry.sub_buffers() as i64 {
+                break;
+            }
             if let Some(chunk) = self.next(true)? {
                 return Ok(Some(Ok(chunk)));
             }
