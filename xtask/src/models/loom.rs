@@ -6,21 +6,21 @@
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// Packages and their test programs that run under loom.
-const PROGRAMS: &[(&str, &str)] = &[("tracewing-ring", "loom"), ("bench", "k42")];
+/// Packages and their test programs that run under loom, and whether those are so large that the quick form bounds them.
+const PROGRAMS: &[(&str, &str, bool)] = &[("tracewing-ring", "loom", true), ("bench", "k42", false)];
 
 /// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the full form where
 /// each test says, mostly at two.
 pub fn run(is_quick: bool) -> Result<()> {
     let folder = crate::steps::target_folder()?.join("loom");
-    for (package, test) in PROGRAMS {
+    for (package, test, is_large) in PROGRAMS {
         let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
         let mut command = Command::new(cargo);
         command.args(["test", "--release", "--package", package, "--test", test]);
         command.current_dir(crate::root()?);
         command.env("RUSTFLAGS", "--cfg loom").env("CARGO_TARGET_DIR", &folder);
         command.env("CARGO_PROFILE_RELEASE_LTO", "off");
-        if is_quick {
+        if is_quick && *is_large {
             command.env("LOOM_MAX_PREEMPTIONS", "1");
         }
         let status = command.status().context("cannot start cargo")?;
