@@ -129,7 +129,7 @@ fn told(replay: &str) -> Vec<String> {
     replay
         .lines()
         .map(str::trim_end)
-        .take_while(|line| !line.starts_with("spin:"))
+        .take_while(|line| !line.starts_with("spin: trail ends"))
         .filter(|l| !spins(l))
         .map(str::to_owned)
         .collect()
