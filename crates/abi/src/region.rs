@@ -38,7 +38,7 @@ pub const VERSION: u32 = 2;
 pub const PAGE: usize = 4096;
 /// Bytes of a [`CpuControl`]: where a CPU's data begin.
 pub const CONTROL: usize = 3 * PAGE;
-/// Smallest size of a sub-buffer, bytes. The model checker takes two events for a lap.
+/// Smallest size of a sub-buffer, bytes. The model checker has smaller ones, to come round sooner.
 pub const MIN_SUB_BUFFER: usize = if cfg!(loom) { 128 } else { 256 };
 /// Largest size of a sub-buffer, bytes: an offset in one fits 30 bits.
 pub const MAX_SUB_BUFFER: usize = 1 << 30;
