@@ -121,7 +121,16 @@ mod tests {
     use crate::schema::{ClassView, Level};
 
     fn class(name: &str) -> Class<'_> {
-        Class { name, level: Level::Info, description: "", print: "", file: "a.rs", line: 3, fields: &[] }
+        Class {
+            name,
+            level: Level::Info,
+            major: 0,
+            description: "",
+            print: "",
+            file: "a.rs",
+            line: 3,
+            fields: &[],
+        }
     }
 
     #[test]

@@ -6,16 +6,25 @@
 //!   Hello                              ->
 //!                                      <-   Welcome, with the region's memfd (SCM_RIGHTS), or Refused
 //!   Classes (some class descriptions)  ->
-//!                                      <-   Ids (one per class, in order; 0: not wanted)
-//!   … until all classes are known, then the program closes the socket
+//!                                      <-   Grants (one per class, in order; several messages if need be)
+//!   … until all classes are known; then the connection stays
+//!                                      <-   Change (grants of classes whose event rules have changed)
+//!   Done                               ->
+//!                                      <-   Join (an invitation to a further recording, see [`join`]; no answer)
 //! ```
 //!
 //! The program always waits for the answer before it sends more, so neither side can fill the other's socket buffer.
-//! Afterwards the two share only the region. A child that got its region by `fork` and needs one of its own (protocol
-//! `Smp`, or buffers per process) says [`Hello::rejoin`] and sends no classes: ids hold for the whole recording.
+//! Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that are off.
 //!
-//! A connection may also begin with a question about the recording: [`snapshot`].
+//! [`Hello::joining`] says on whose behalf: a program; a child that got its parent's region by `fork` and needs one of its
+//! own (protocol `Smp`, or buffers per process); a child that goes on using its parent's and only wants to be told of
+//! changes; or a program that has got more classes, by `dlopen` for instance, whose connection ends with the last grant.
+//!
+//! A connection may also begin with a question about the recording, [`snapshot`], or a wish to change it, [`control`].
 
+pub mod control;
+pub mod grant;
+pub mod join;
 pub mod snapshot;
 
 use crate::wire::{Input, Output, WireError};
@@ -26,8 +35,28 @@ pub const MAX_MESSAGE: usize = 60 * 1024;
 const HELLO: u32 = u32::from_le_bytes(*b"twHi");
 const WELCOME: u32 = u32::from_le_bytes(*b"twOk");
 const REFUSED: u32 = u32::from_le_bytes(*b"twNo");
+const KNOWN: u32 = u32::from_le_bytes(*b"twKn");
 const CLASSES: u32 = u32::from_le_bytes(*b"twCl");
-const IDS: u32 = u32::from_le_bytes(*b"twId");
+
+/// On whose behalf a connection is made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Joining {
+    /// A program that begins to be recorded: it gets buffers, and sends its classes.
+    Program = 0,
+    /// A forked child, with its parent's ids, that needs buffers of its own.
+    Child = 1,
+    /// A forked child that has its parent's ids and buffers. It is [`Answer::Known`].
+    Sharer = 2,
+    /// A program that is recorded, and sends classes that came later. It is [`Answer::Known`].
+    More = 3,
+}
+
+impl Joining {
+    fn from_number(number: u8) -> Option<Self> {
+        [Self::Program, Self::Child, Self::Sharer, Self::More].into_iter().find(|one| *one as u8 == number)
+    }
+}
 
 /// A program's first message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,13 +67,15 @@ pub struct Hello {
     pub pid: u32,
     /// The kernel and C library give restartable sequences, so protocol `Publish` can be used.
     pub can_publish: bool,
-    /// A forked child that already has the recording's class ids and only wants buffers of its own.
-    pub rejoin: bool,
+    /// On whose behalf.
+    pub joining: Joining,
+    /// Which copy of the tracewing library in the process this is: libraries can have copies of their own.
+    pub copy: u64,
 }
 
 impl Hello {
     /// Bytes of an encoded `Hello`.
-    pub const SIZE: usize = 16;
+    pub const SIZE: usize = 24;
 
     /// The message's bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
@@ -53,7 +84,8 @@ impl Hello {
         bytes[4..8].copy_from_slice(&self.version.to_le_bytes());
         bytes[8..12].copy_from_slice(&self.pid.to_le_bytes());
         bytes[12] = self.can_publish.into();
-        bytes[13] = self.rejoin.into();
+        bytes[13] = self.joining as u8;
+        bytes[16..24].copy_from_slice(&self.copy.to_le_bytes());
         bytes
     }
 
@@ -65,7 +97,10 @@ impl Hello {
             return Err(WireError::Invalid("first message"));
         }
         let (version, pid) = (input.u32()?, input.u32()?);
-        Ok(Self { version, pid, can_publish: input.u8()? != 0, rejoin: input.u8()? != 0 })
+        let can_publish = input.u8()? != 0;
+        let joining = Joining::from_number(input.u8()?).ok_or(WireError::Invalid("kind of joining"))?;
+        let _padding = input.u16()?;
+        Ok(Self { version, pid, can_publish, joining, copy: input.u64()? })
     }
 }
 
@@ -77,9 +112,11 @@ pub enum Answer {
         /// Size of the region to map, bytes.
         size: u64,
         /// Other processes write to the region as well, so a forked child can go on using it. Else the child asks for
-        /// one of its own ([`Hello::rejoin`]).
+        /// one of its own ([`Joining::Child`]).
         shared: bool,
     },
+    /// The program has its buffers already.
+    Known,
     /// The program is not recorded (another version, or the recording is over).
     Refused,
 }
@@ -92,6 +129,7 @@ impl Answer {
     pub fn encode(&self) -> [u8; Self::SIZE] {
         let (tag, size, shared) = match self {
             Self::Welcome { size, shared } => (WELCOME, *size, *shared),
+            Self::Known => (KNOWN, 0, false),
             Self::Refused => (REFUSED, 0, false),
         };
         let mut bytes = [0; Self::SIZE];
@@ -107,6 +145,7 @@ impl Answer {
         let mut input = Input::new(bytes);
         match input.u32()? {
             WELCOME => Ok(Self::Welcome { size: input.u64()?, shared: input.u8()? != 0 }),
+            KNOWN => Ok(Self::Known),
             REFUSED => Ok(Self::Refused),
             _ => Err(WireError::Invalid("answer")),
         }
@@ -177,32 +216,4 @@ pub fn decode_classes(bytes: &[u8]) -> Result<impl Iterator<Item = Result<&[u8],
         let len = input.u16()?;
         input.take(len.into())
     }))
-}
-
-/// Writes an `Ids` message and gives its length, bytes.
-///
-/// # Errors
-/// It does not fit the buffer.
-pub fn encode_ids(ids: &[u16], buffer: &mut [u8]) -> Result<usize, WireError> {
-    let mut out = Output::new(buffer);
-    out.u32(IDS)?;
-    out.u16(u16::try_from(ids.len()).map_err(|_| WireError::TooLarge)?)?;
-    for id in ids {
-        out.u16(*id)?;
-    }
-    Ok(out.len)
-}
-
-/// The ids of an `Ids` message.
-///
-/// # Errors
-/// The bytes are no such message, or end before the last id.
-pub fn decode_ids(bytes: &[u8]) -> Result<impl ExactSizeIterator<Item = u16> + '_, WireError> {
-    let mut input = Input::new(bytes);
-    if input.u32()? != IDS {
-        return Err(WireError::Invalid("message: ids expected"));
-    }
-    let count = input.u16()?;
-    let ids = input.take(usize::from(count) * 2)?;
-    Ok(ids.chunks_exact(2).map(|id| u16::from_le_bytes([id[0], id[1]])))
 }

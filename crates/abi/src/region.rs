@@ -22,7 +22,7 @@
 //! offset into the data, so no writer looks anything up.
 //!
 //! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
-//! `state`; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the table and the data;
+//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the table and the data;
 //! the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
 
 #[cfg(not(loom))]
@@ -33,7 +33,7 @@ use crate::atomic::{AtomicU32, AtomicU64};
 /// First word of every region: `tracewng` in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tracewng");
 /// Changes whenever anything in this crate changes its layout or meaning.
-pub const VERSION: u32 = 2;
+pub const VERSION: u32 = 4;
 /// Alignment of the parts of a region, bytes.
 pub const PAGE: usize = 4096;
 /// Bytes of a [`CpuControl`]: where a CPU's data begin.
@@ -142,6 +142,9 @@ pub struct RegionHeader {
     pub offset_seconds: AtomicU64,
     /// and cycles.
     pub offset_cycles: AtomicU64,
+    /// One bit per major class ([`crate::schema::MAJORS`]): events of the others are not wanted, which their writers look at
+    /// for each event (002, section 3.4; K42's mask word). 0 while the recording is paused. The recorder's to change.
+    pub majors: AtomicU64,
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.

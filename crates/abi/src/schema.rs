@@ -6,7 +6,7 @@
 //! Encoding (little-endian; `str` is a `u16` length and UTF-8 bytes):
 //!
 //! ```text
-//! class: u16 bytes that follow, u8 level, str name, str description, str print form, str file, u32 line, u8 fields
+//! class: u16 bytes that follow, u8 level, u8 major, str name, str description, str print form, str file, u32 line, u8 fields
 //! field: str name, u8 shape, u8 scalar, u32 length, u8 base, str unit, u16 labels, labels × (u64 value, str label)
 //! ```
 //!
@@ -40,7 +40,8 @@ pub enum Level {
 }
 
 impl Level {
-    fn from_number(number: u8) -> Option<Self> {
+    /// The level with this number.
+    pub fn from_number(number: u8) -> Option<Self> {
         [Self::Error, Self::Warn, Self::Info, Self::Debug, Self::Trace]
             .into_iter()
             .find(|l| *l as u8 == number)
@@ -55,7 +56,8 @@ macro_rules! numbered {
         pub enum $name { $($(#[$doc])* $variant = $number),+ }
 
         impl $name {
-            fn from_number(number: u8) -> Option<Self> {
+            /// The one with this number.
+            pub fn from_number(number: u8) -> Option<Self> {
                 match number { $($number => Some(Self::$variant),)+ _ => None }
             }
         }
@@ -144,8 +146,16 @@ numbered! {
 /// A label of an enumeration: the value's 64 bits (sign-extended where the scalar is signed) and its name.
 pub type Label<'a> = (u64, &'a str);
 
-/// One field of an event class.
+// Readers of programs' files count on it; the compiler is free to choose.
+const _: () = assert!(
+    core::mem::offset_of!(Label<'static>, 0) == 0
+        && core::mem::offset_of!(Label<'static>, 1) == 8
+        && size_of::<Label<'static>>() == 24
+);
+
+/// One field of an event class. The layout is fixed, so that it can be read from a program's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Field<'a> {
     /// The field's name.
     pub name: &'a str,
@@ -163,13 +173,19 @@ pub struct Field<'a> {
     pub labels: &'a [Label<'a>],
 }
 
-/// One event class.
+/// Number of major classes (K42: Wisniewski and Rosenburg, section 2, "64 major classes": one mask word switches them).
+pub const MAJORS: u8 = 64;
+
+/// One event class. The layout is fixed, so that it can be read from a program's file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
 pub struct Class<'a> {
     /// `provider:event`.
     pub name: &'a str,
     /// How severe.
     pub level: Level,
+    /// Its major class, below [`MAJORS`].
+    pub major: u8,
     /// What it means, or empty.
     pub description: &'a str,
     /// How its author wants it shown (`region {region:#x} attached`), or empty.
@@ -187,6 +203,7 @@ impl Class<'_> {
         let start = out.len;
         out.u16(0)?;
         out.u8(self.level as u8)?;
+        out.u8(self.major)?;
         for text in [self.name, self.description, self.print, self.file] {
             out.str(text)?;
         }
@@ -223,6 +240,8 @@ impl Field<'_> {
 pub struct ClassView<'a> {
     /// See [`Class::level`].
     pub level: Level,
+    /// See [`Class::major`].
+    pub major: u8,
     /// See [`Class::name`].
     pub name: &'a str,
     /// See [`Class::description`].
@@ -264,10 +283,14 @@ impl<'a> ClassView<'a> {
     pub fn decode(bytes: &'a [u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         let level = Level::from_number(input.u8()?).ok_or(WireError::Invalid("level"))?;
+        let major = input.u8()?;
+        if major >= MAJORS {
+            return Err(WireError::Invalid("major class"));
+        }
         let (name, description, print, file) = (input.str()?, input.str()?, input.str()?, input.str()?);
         let line = input.u32()?;
         let field_count = input.u8()?;
-        let this = Self { level, name, description, print, file, line, fields: input, field_count };
+        let this = Self { level, major, name, description, print, file, line, fields: input, field_count };
         let mut rest = input;
         for _ in 0..field_count {
             let field = FieldView::decode(&mut rest)?;

@@ -24,41 +24,67 @@ impl core::fmt::Display for WireError {
 impl core::error::Error for WireError {}
 
 /// Appends values to a caller's buffer.
-pub(crate) struct Output<'a> {
-    pub(crate) bytes: &'a mut [u8],
-    pub(crate) len: usize,
+pub struct Output<'a> {
+    /// The buffer.
+    pub bytes: &'a mut [u8],
+    /// Bytes of it that are in use.
+    pub len: usize,
 }
 
 impl<'a> Output<'a> {
-    pub(crate) fn new(bytes: &'a mut [u8]) -> Self {
+    /// An empty output; `bytes` bounds it.
+    pub fn new(bytes: &'a mut [u8]) -> Self {
         Self { bytes, len: 0 }
     }
 
-    pub(crate) fn put(&mut self, value: &[u8]) -> Result<(), WireError> {
+    /// Appends bytes.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn put(&mut self, value: &[u8]) -> Result<(), WireError> {
         let end = self.len.checked_add(value.len()).ok_or(WireError::TooLarge)?;
         self.bytes.get_mut(self.len..end).ok_or(WireError::TooLarge)?.copy_from_slice(value);
         self.len = end;
         Ok(())
     }
 
-    pub(crate) fn u8(&mut self, value: u8) -> Result<(), WireError> {
+    /// Appends a number.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn u8(&mut self, value: u8) -> Result<(), WireError> {
         self.put(&[value])
     }
 
-    pub(crate) fn u16(&mut self, value: u16) -> Result<(), WireError> {
+    /// Appends a number.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn u16(&mut self, value: u16) -> Result<(), WireError> {
         self.put(&value.to_le_bytes())
     }
 
-    pub(crate) fn u32(&mut self, value: u32) -> Result<(), WireError> {
+    /// Appends a number.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn u32(&mut self, value: u32) -> Result<(), WireError> {
         self.put(&value.to_le_bytes())
     }
 
-    pub(crate) fn u64(&mut self, value: u64) -> Result<(), WireError> {
+    /// Appends a number.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn u64(&mut self, value: u64) -> Result<(), WireError> {
         self.put(&value.to_le_bytes())
     }
 
-    /// A string behind its 16-bit length.
-    pub(crate) fn str(&mut self, value: &str) -> Result<(), WireError> {
+    /// Appends a string behind its 16-bit length.
+    ///
+    /// # Errors
+    /// [`WireError::TooLarge`] where it does not fit.
+    pub fn str(&mut self, value: &str) -> Result<(), WireError> {
         self.u16(u16::try_from(value.len()).map_err(|_| WireError::TooLarge)?)?;
         self.put(value.as_bytes())
     }
@@ -66,44 +92,74 @@ impl<'a> Output<'a> {
 
 /// Takes values off the front of bytes.
 #[derive(Clone, Copy)]
-pub(crate) struct Input<'a> {
-    pub(crate) bytes: &'a [u8],
+pub struct Input<'a> {
+    /// What is left.
+    pub bytes: &'a [u8],
 }
 
 impl<'a> Input<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Self {
+    /// All of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Self {
         Self { bytes }
     }
 
-    pub(crate) fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
+    /// Takes `len` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn take(&mut self, len: usize) -> Result<&'a [u8], WireError> {
         let (head, rest) = self.bytes.split_at_checked(len).ok_or(WireError::Truncated)?;
         self.bytes = rest;
         Ok(head)
     }
 
-    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
+    /// Takes `N` bytes.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn array<const N: usize>(&mut self) -> Result<[u8; N], WireError> {
         let (head, rest) = self.bytes.split_first_chunk::<N>().ok_or(WireError::Truncated)?;
         self.bytes = rest;
         Ok(*head)
     }
 
-    pub(crate) fn u8(&mut self) -> Result<u8, WireError> {
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn u8(&mut self) -> Result<u8, WireError> {
         self.array().map(u8::from_le_bytes)
     }
 
-    pub(crate) fn u16(&mut self) -> Result<u16, WireError> {
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn u16(&mut self) -> Result<u16, WireError> {
         self.array().map(u16::from_le_bytes)
     }
 
-    pub(crate) fn u32(&mut self) -> Result<u32, WireError> {
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn u32(&mut self) -> Result<u32, WireError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    pub(crate) fn u64(&mut self) -> Result<u64, WireError> {
+    /// Takes a number.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left.
+    pub fn u64(&mut self) -> Result<u64, WireError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    pub(crate) fn str(&mut self) -> Result<&'a str, WireError> {
+    /// Takes a string behind its 16-bit length.
+    ///
+    /// # Errors
+    /// [`WireError::Truncated`] where less is left, [`WireError::Invalid`] where it is not UTF-8.
+    pub fn str(&mut self) -> Result<&'a str, WireError> {
         let len = self.u16()?;
         core::str::from_utf8(self.take(len.into())?).map_err(|_| WireError::Invalid("UTF-8 in a string"))
     }

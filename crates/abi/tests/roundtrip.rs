@@ -1,7 +1,8 @@
 //! What one side encodes the other decodes to the same; what is cut or garbled gives an error, never a panic.
 
 use proptest::prelude::*;
-use tracewing_abi::message::{Answer, ClassesWriter, Hello, decode_classes, decode_ids, encode_ids};
+use tracewing_abi::message::grant::{Done, Grant, GrantsWriter, decode_change, decode_grants};
+use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, decode_classes};
 use tracewing_abi::region::Geometry;
 use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
 
@@ -38,6 +39,7 @@ fn example() -> Class<'static> {
     Class {
         name: "shop:served",
         level: Level::Debug,
+        major: 7,
         description: "an order left the shop",
         print: "order {id:#x}",
         file: "src/main.rs",
@@ -61,7 +63,10 @@ fn classes_come_back() {
     assert_eq!(classes[0], classes[1]);
     let view = ClassView::decode(classes[0]).unwrap();
     let class = example();
-    assert_eq!((view.name, view.level, view.line), (class.name, class.level, class.line));
+    assert_eq!(
+        (view.name, view.level, view.major, view.line),
+        (class.name, class.level, class.major, class.line)
+    );
     assert_eq!((view.description, view.print, view.file), (class.description, class.print, class.file));
     let fields: Vec<_> = view.fields().collect();
     assert_eq!(fields.len(), class.fields.len());
@@ -95,15 +100,37 @@ fn a_class_that_does_not_fit_leaves_the_message_usable() {
 
 #[test]
 fn small_messages_come_back() {
-    let hello = Hello { version: 3, pid: 77, can_publish: true, rejoin: false };
+    let hello = Hello { version: 3, pid: 77, can_publish: true, joining: Joining::Program, copy: 5 };
     assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
-    for answer in [Answer::Welcome { size: 1 << 40, shared: true }, Answer::Refused] {
+    for answer in [Answer::Welcome { size: 1 << 40, shared: true }, Answer::Known, Answer::Refused] {
         assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
     }
-    let mut buffer = [0; 64];
-    let len = encode_ids(&[1, 0, 65534], &mut buffer).unwrap();
-    assert_eq!(decode_ids(&buffer[..len]).unwrap().collect::<Vec<_>>(), [1, 0, 65534]);
-    assert!(encode_ids(&[0; 40], &mut buffer).is_err());
+    let mut buffer = [0; Done::LARGEST];
+    let done = Done { number: 9, failed: 2, why: "a debugger holds it" };
+    assert_eq!(Done::decode(done.encode(&mut buffer).unwrap()), Ok(done));
+    let long = "\u{e9}".repeat(400);
+    let cut = Done { why: &long, ..done };
+    assert_eq!(Done::decode(cut.encode(&mut buffer).unwrap()).unwrap().why.len(), Done::LONGEST_WHY);
+}
+
+#[test]
+fn grants_come_back() {
+    let all = [
+        Grant { id: 1, on: true, filter: b"" },
+        Grant { id: 0, on: false, filter: b"" },
+        Grant { id: 65534, on: true, filter: b"12345678" },
+    ];
+    let mut buffer = [0; 40];
+    let mut writer = GrantsWriter::grants(&mut buffer).unwrap();
+    all.iter().for_each(|grant| writer.push(*grant).unwrap());
+    assert!(writer.push(all[2]).is_err());
+    assert_eq!(writer.count(), 3);
+    let back: Vec<_> = decode_grants(writer.finish()).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(back, all);
+    let mut writer = GrantsWriter::change(&mut buffer, 77).unwrap();
+    writer.push(all[2]).unwrap();
+    let (number, grants) = decode_change(writer.finish()).unwrap();
+    assert_eq!((number, grants.collect::<Result<Vec<_>, _>>().unwrap()), (77, vec![all[2]]));
 }
 
 #[test]
@@ -124,7 +151,9 @@ proptest! {
     fn any_bytes_give_values_or_an_error(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = Hello::decode(&bytes);
         let _ = Answer::decode(&bytes);
-        let _ = decode_ids(&bytes).map(|ids| ids.count());
+        let _ = decode_grants(&bytes).map(|grants| grants.count());
+        let _ = decode_change(&bytes).map(|(_, grants)| grants.count());
+        let _ = Done::decode(&bytes);
         if let Ok(classes) = decode_classes(&bytes) {
             for class in classes.take(1000).flatten() {
                 let _ = ClassView::decode(class);

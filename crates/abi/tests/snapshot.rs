@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken};
-use tracewing_abi::message::{Hello, MAX_MESSAGE};
+use tracewing_abi::message::{Hello, Joining, MAX_MESSAGE};
 
 const _: () = assert!(LARGEST_ANSWER <= MAX_MESSAGE);
 
@@ -22,7 +22,7 @@ fn questions_come_back_and_are_no_hello() {
         assert_eq!(Question::decode(&bytes), Ok(question));
         assert!(Hello::decode(&bytes).is_err());
     }
-    let hello = Hello { version: 1, pid: 2, can_publish: true, rejoin: false }.encode();
+    let hello = Hello { version: 1, pid: 2, can_publish: true, joining: Joining::Program, copy: 3 }.encode();
     assert!(!Question::is_one(&hello));
 }
 

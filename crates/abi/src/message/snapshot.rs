@@ -181,6 +181,6 @@ impl<'a> Taken<'a> {
 }
 
 /// At most [`LONGEST_TEXT`] bytes of a text.
-fn cut(text: &str) -> &str {
+pub(super) fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST_TEXT)]
 }

@@ -1,0 +1,39 @@
+//! The crate's one error type: what could not be looked into, and what to do.
+
+use std::io;
+use std::path::PathBuf;
+
+/// Why no sites could be looked for.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// A file is no program, shared library or plug-in that could have sites.
+    #[error("{name}: {reason}")]
+    NoObject {
+        /// The file.
+        name: String,
+        /// What it is instead.
+        reason: String,
+    },
+    /// No memory of that process can be read.
+    #[error(
+        "cannot read the memory of process {pid}: {source}; be its user or root, and have /proc/sys/kernel/yama/ptrace_scope allow it"
+    )]
+    Process {
+        /// Its id.
+        pid: u32,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// There is no such process, or it has no memory.
+    #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
+    NoProcess(u32),
+}

@@ -1,0 +1,147 @@
+//! Runs code that is seldom needed, such that the code around it need not be prepared for a call.
+//!
+//! An ordinary call leaves most registers undefined. The compiler therefore keeps values in registers that functions
+//! preserve, which it must save when the function begins: instructions that are executed whether the call is or not. Here
+//! only vector registers are lost, which no function preserves anyway.
+
+use core::arch::{asm, naked_asm};
+use core::mem::{ManuallyDrop, MaybeUninit};
+
+/// Words of a closure that are passed in registers, at most.
+const WORDS: usize = 6;
+
+type Word = MaybeUninit<u64>;
+
+/// Puts words on the stack, the last first, and calls the trampoline.
+macro_rules! call {
+    ($F:ident, $($push:literal)* ; $($name:ident = $word:expr),*) => {
+        asm!(
+            "lea rsp, [rsp - 128]",
+            $($push,)*
+            "call {trampoline}",
+            "lea rsp, [rsp + 128 + 8 * {WORDS}]",
+            $($name = in(reg) $word,)*
+            trampoline = sym trampoline::<$F>,
+            WORDS = const words::<$F>(),
+            out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
+            out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
+            out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
+            out("xmm12") _, out("xmm13") _, out("xmm14") _, out("xmm15") _,
+            out("xmm16") _, out("xmm17") _, out("xmm18") _, out("xmm19") _,
+            out("xmm20") _, out("xmm21") _, out("xmm22") _, out("xmm23") _,
+            out("xmm24") _, out("xmm25") _, out("xmm26") _, out("xmm27") _,
+            out("xmm28") _, out("xmm29") _, out("xmm30") _, out("xmm31") _,
+            out("k1") _, out("k2") _, out("k3") _, out("k4") _, out("k5") _, out("k6") _, out("k7") _,
+            out("mm0") _, out("mm1") _, out("mm2") _, out("mm3") _,
+            out("mm4") _, out("mm5") _, out("mm6") _, out("mm7") _,
+            out("st(0)") _, out("st(1)") _, out("st(2)") _, out("st(3)") _,
+            out("st(4)") _, out("st(5)") _, out("st(6)") _, out("st(7)") _,
+            options(nostack),
+        )
+    };
+}
+
+/// How many words are on the stack for an `F`.
+const fn words<F>() -> usize {
+    size_of::<F>().div_ceil(8)
+}
+
+/// Runs `run`, which should be what is done behind a site that is on, out of the way.
+///
+/// All that it needs is best moved into it: what it borrows from the function around it must be in memory
+/// there, also while the site is off. Up to six words need no memory at all. A panic in it aborts the program.
+#[inline(always)]
+pub fn cold<F: FnOnce()>(run: F) {
+    if words::<F>() > WORDS || align_of::<F>() > 8 {
+        let mut run = ManuallyDrop::new(run);
+        let run = &raw mut *run;
+        // SAFETY: `run` is used once, here.
+        in_registers(move || unsafe { run.read() }());
+    } else {
+        in_registers(run);
+    }
+}
+
+#[inline(always)]
+fn in_registers<F: FnOnce()>(run: F) {
+    let mut word = [Word::uninit(); WORDS];
+    // SAFETY: as large as that, at most, and no more aligned.
+    unsafe { word.as_mut_ptr().cast::<F>().write(run) };
+    let [a, b, c, d, e, f] = word;
+    // SAFETY: leaves the 128 bytes below the stack pointer alone, which the function may use without telling
+    // (the platform's red zone), and moves the stack pointer back. `trampoline` finds the closure's words behind its
+    // return address, takes them from there, and preserves all registers that are not named.
+    unsafe {
+        match words::<F>() {
+            0 => call!(F, ; ),
+            1 => call!(F, "push {a}"; a = a),
+            2 => call!(F, "push {b}" "push {a}"; a = a, b = b),
+            3 => call!(F, "push {c}" "push {b}" "push {a}"; a = a, b = b, c = c),
+            4 => call!(F, "push {d}" "push {c}" "push {b}" "push {a}"; a = a, b = b, c = c, d = d),
+            5 => call!(
+                F, "push {e}" "push {d}" "push {c}" "push {b}" "push {a}";
+                a = a, b = b, c = c, d = d, e = e
+            ),
+            _ => call!(
+                F, "push {f}" "push {e}" "push {d}" "push {c}" "push {b}" "push {a}";
+                a = a, b = b, c = c, d = d, e = e, f = f
+            ),
+        }
+    }
+}
+
+/// Calls [`run`] and preserves the general registers. For whoever unwinds the stack, the caller's stack pointer is what it
+/// was before `cold` has moved it.
+///
+/// # Safety
+/// Called by `in_registers` only, with the closure's words behind the return address.
+#[unsafe(naked)]
+unsafe extern "C" fn trampoline<F: FnOnce()>() {
+    naked_asm!(
+        ".cfi_startproc",
+        // On the stack: the return address, the closure's words, 128 bytes.
+        ".cfi_def_cfa_offset 136 + 8 * {WORDS}",
+        ".cfi_offset rip, -(136 + 8 * {WORDS})",
+        "push rbp",
+        ".cfi_def_cfa_offset 144 + 8 * {WORDS}",
+        ".cfi_offset rbp, -(144 + 8 * {WORDS})",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push rax",
+        "push rcx",
+        "push rdx",
+        "push rsi",
+        "push rdi",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "lea rdi, [rbp + 16]",
+        "and rsp, -16",
+        "call {run}",
+        "lea rsp, [rbp - 72]",
+        "pop r11",
+        "pop r10",
+        "pop r9",
+        "pop r8",
+        "pop rdi",
+        "pop rsi",
+        "pop rdx",
+        "pop rcx",
+        "pop rax",
+        "pop rbp",
+        ".cfi_def_cfa rsp, 136 + 8 * {WORDS}",
+        "ret",
+        ".cfi_endproc",
+        run = sym run::<F>,
+        WORDS = const words::<F>(),
+    )
+}
+
+/// # Safety
+/// `function` is not used afterwards.
+unsafe extern "C" fn run<F: FnOnce()>(function: *mut F) {
+    // SAFETY: the caller's.
+    let function = unsafe { function.read() };
+    function();
+}

@@ -1,0 +1,108 @@
+//! Triggers: places in a program that cost one instruction while nobody wants them, and that are switched on and off
+//! while the program runs on any number of threads.
+//!
+//! A site ([`is_on`]) is `test eax, imm32` while it is off: five bytes that load nothing, jump nowhere and whose result
+//! nobody reads. One byte makes it `jmp rel32` to the code that was asked for, which lies out of the way. The idea is
+//! Feather-Trace's (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and switches by the
+//! jump's offset; here the same single byte is the opcode, so that no jump is executed while the site is off.
+//! `docs/triggers.md` tells why the processors allow that.
+//!
+//! ```
+//! use tracewing_abi::schema::{Class, Level};
+//! use tracewing_abi::site::{Kind, Site};
+//! use tracewing_trigger::{Place, cold, is_on, objects, switch};
+//!
+//! struct Here;
+//! impl Place for Here {
+//!     const SITE: &'static Site = &Site {
+//!         class: &Class {
+//!             name: "shop:sold", level: Level::Info, major: 0, description: "", print: "",
+//!             file: file!(), line: line!(), fields: &[],
+//!         },
+//!         owner: || std::ptr::null(),
+//!         file: file!(),
+//!         line: line!(),
+//!         kind: Kind::Event,
+//!     };
+//! }
+//!
+//! fn sell(price: u32) {
+//!     if is_on::<Here>() {
+//!         cold(move || println!("sold for {price}"));
+//!     }
+//! }
+//!
+//! sell(3);
+//! let objects = objects();
+//! let all: Vec<_> = objects.sites().map(|record| (record, true)).collect();
+//! let switched = switch(&all).unwrap();
+//! assert_eq!(switched.obstructed, 0);
+//! sell(4); // sold for 4
+//! ```
+//!
+//! | module | does |
+//! |---|---|
+//! | `site` | the instruction and what the assembler writes down about it; `absent` in its place without the feature `sites` |
+//! | `cold` | what is done behind a site, out of the way of the code around it; `ordinary` elsewhere |
+//! | `object` | the programs and libraries whose sites belong to this copy of the crate, as they come and go |
+//! | `switch` | switches sites |
+//! | `callback` | [`Trigger`] and [`fire!`]: calls what was attached |
+//! | `gate` | who is inside a callback |
+//! | `thread` | one pointer per thread |
+//! | `patch` | changes a byte of the program's code |
+//! | `lock` | a lock that survives `fork` |
+//! | `pin` | keeps a library from being unloaded |
+//!
+//! Which events a recording wants, and what happens at a site that is on, is the crate `tracewing`'s business.
+//!
+//! Without the feature `sites` (on by default) `is_on` is `false` at compile time, and the compiler drops what stands
+//! behind it; nothing of a site remains in the program.
+
+#![no_std]
+
+extern crate alloc;
+
+#[cfg(not(feature = "sites"))]
+mod absent;
+mod callback;
+#[cfg(all(feature = "sites", target_arch = "x86_64"))]
+mod cold;
+mod gate;
+mod lock;
+mod object;
+#[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
+mod ordinary;
+mod patch;
+mod pin;
+#[cfg(feature = "sites")]
+mod site;
+mod switch;
+mod thread;
+
+#[cfg(not(feature = "sites"))]
+pub use absent::is_on;
+pub use callback::{AttachError, Attached, CALLBACKS, Trigger};
+#[cfg(all(feature = "sites", target_arch = "x86_64"))]
+pub use cold::cold;
+#[doc(hidden)]
+pub use lock::{Guard, Lock};
+pub use object::{Object, Objects, objects, on_load};
+#[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
+pub use ordinary::cold;
+pub use pin::pin;
+#[cfg(feature = "sites")]
+pub use site::is_on;
+pub use switch::{Obstacle, SwitchError, Switched, switch};
+pub use tracewing_abi::site::{Kind, Record, Site};
+
+/// A place in the source where a site is. Each has a type of its own, since a site's data are what its type says.
+pub trait Place {
+    /// What the site is.
+    const SITE: &'static Site;
+}
+
+/// What the expansion of [`fire!`] uses. No part of the interface.
+#[doc(hidden)]
+pub mod __private {
+    pub use tracewing_abi::schema::{Class, Level};
+}

@@ -1,0 +1,188 @@
+//! Changes a byte of the program's code while it runs.
+//!
+//! First choice is `/proc/self/mem`: the kernel writes through it into pages that the program may only execute (it copies
+//! those that come from a file), so that no page is ever writable to the program, and none ever loses its permission to
+//! execute. Policies that forbid pages which are both writable and executable do not concern it, other than the kernel's own
+//! switch for it (`proc_mem.force_override`).
+//!
+//! Second choice, where that is refused: the page is made writable besides executable, the byte stored, the page
+//! made executable only. The kernel stores the byte (`read` from a pipe), which gives an error, not a signal, where
+//! another copy of this crate has just taken the permission away again.
+//!
+//! While a [`Patcher`] lives it holds a lock of the process: `flock` on its own `/proc/self/mem`, a file that each process
+//! has to itself and all copies of this crate share. A child does not inherit the parent's.
+
+use core::ffi::c_int;
+use core::fmt;
+use core::sync::atomic::{AtomicU8, Ordering};
+
+/// How often the second choice may lose its permission to another copy of this crate.
+const ATTEMPTS: usize = 1000;
+
+/// Number of an error as the kernel gives it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Errno(pub(crate) c_int);
+
+impl Errno {
+    fn last() -> Self {
+        // SAFETY: the thread's own.
+        Self(unsafe { *libc::__errno_location() })
+    }
+}
+
+impl fmt::Display for Errno {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = [0u8; 128];
+        // SAFETY: writes at most as many bytes as it is told, a NUL among them.
+        let result = unsafe { libc::strerror_r(self.0, text.as_mut_ptr().cast(), text.len()) };
+        let words = core::ffi::CStr::from_bytes_until_nul(&text).ok().and_then(|text| text.to_str().ok());
+        match words {
+            Some(words) if result == 0 => write!(f, "{words}"),
+            _ => write!(f, "error {}", self.0),
+        }
+    }
+}
+
+/// What the kernel has refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Refused {
+    /// To open, lock or write `/proc/self/mem`.
+    pub(crate) memory: Errno,
+    /// To make a page writable, or to write to it.
+    pub(crate) page: Errno,
+}
+
+/// The right to change code.
+pub(crate) struct Patcher {
+    /// `/proc/self/mem`, locked.
+    memory: Result<Descriptor, Errno>,
+    /// Both ends of a pipe, once the second choice is needed.
+    pipe: Option<[Descriptor; 2]>,
+}
+
+impl Patcher {
+    /// Waits for other copies of this crate.
+    pub(crate) fn new() -> Self {
+        Self { memory: locked_memory(), pipe: None }
+    }
+
+    /// Stores `byte` at `address`, as other processors see it, all at once.
+    ///
+    /// # Safety
+    /// `address` lies in the code of a loaded object, and threads may execute either byte.
+    pub(crate) unsafe fn store(&mut self, address: usize, byte: u8) -> Result<(), Refused> {
+        let refused = match &self.memory {
+            Ok(memory) => match write_at(memory, address, byte) {
+                Ok(()) => return Ok(()),
+                Err(errno) => errno,
+            },
+            Err(errno) => *errno,
+        };
+        // SAFETY: the caller's.
+        unsafe { self.store_through_page(address, byte) }.map_err(|page| Refused { memory: refused, page })
+    }
+
+    /// # Safety
+    /// As for [`store`](Self::store).
+    unsafe fn store_through_page(&mut self, address: usize, byte: u8) -> Result<(), Errno> {
+        if self.pipe.is_none() {
+            self.pipe = Some(pipe()?);
+        }
+        let Some([out, into]) = &self.pipe else { return Err(Errno(libc::EBADF)) };
+        // SAFETY: has no obligations.
+        let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) } as usize;
+        let page = (address & !(size - 1)) as *mut libc::c_void;
+        const CODE: c_int = libc::PROT_READ | libc::PROT_EXEC;
+        // SAFETY: one byte, from the stack.
+        if unsafe { libc::write(into.0, (&raw const byte).cast(), 1) } != 1 {
+            return Err(Errno::last());
+        }
+        for _ in 0..ATTEMPTS {
+            // SAFETY: the page is code (the caller's); it stays readable and executable.
+            if unsafe { libc::mprotect(page, size, CODE | libc::PROT_WRITE) } != 0 {
+                return Err(Errno::last());
+            }
+            // SAFETY: the kernel checks the address, and stores the byte there (the caller's).
+            let read = unsafe { libc::read(out.0, address as *mut libc::c_void, 1) };
+            let failed = Errno::last();
+            // SAFETY: as above.
+            if unsafe { libc::mprotect(page, size, CODE) } != 0 {
+                return Err(Errno::last());
+            }
+            match read {
+                1 => return Ok(()),
+                _ if failed.0 == libc::EFAULT || failed.0 == libc::EINTR => {}
+                _ => return Err(failed),
+            }
+        }
+        Err(Errno(libc::EFAULT))
+    }
+}
+
+impl Drop for Patcher {
+    fn drop(&mut self) {
+        if let Ok(memory) = &self.memory {
+            // Not left to closing: a child forked meanwhile has the descriptor, too.
+            // SAFETY: has no obligations.
+            unsafe { libc::flock(memory.0, libc::LOCK_UN) };
+        }
+    }
+}
+
+/// The byte at `address`.
+///
+/// # Safety
+/// `address` lies in the code of a loaded object.
+pub(crate) unsafe fn load(address: usize) -> u8 {
+    // SAFETY: readable (the caller's); only changed as a whole.
+    unsafe { &*(address as *const AtomicU8) }.load(Ordering::Relaxed)
+}
+
+struct Descriptor(c_int);
+
+impl Drop for Descriptor {
+    fn drop(&mut self) {
+        // SAFETY: this value's own.
+        unsafe { libc::close(self.0) };
+    }
+}
+
+fn locked_memory() -> Result<Descriptor, Errno> {
+    let flags = libc::O_RDWR | libc::O_CLOEXEC;
+    // SAFETY: a string.
+    let memory = repeat(|| unsafe { libc::open(c"/proc/self/mem".as_ptr(), flags) } as isize)?;
+    let memory = Descriptor(memory as c_int);
+    // SAFETY: has no obligations.
+    repeat(|| unsafe { libc::flock(memory.0, libc::LOCK_EX) } as isize)?;
+    Ok(memory)
+}
+
+fn write_at(memory: &Descriptor, address: usize, byte: u8) -> Result<(), Errno> {
+    // The file is as large as the address space: no address of a program is negative as an offset.
+    // SAFETY: one byte, from the stack.
+    match repeat(|| unsafe { libc::pwrite(memory.0, (&raw const byte).cast(), 1, address as libc::off_t) })? {
+        1 => Ok(()),
+        _ => Err(Errno(libc::EIO)),
+    }
+}
+
+fn pipe() -> Result<[Descriptor; 2], Errno> {
+    let mut ends = [0; 2];
+    // SAFETY: room for two descriptors.
+    repeat(|| unsafe { libc::pipe2(ends.as_mut_ptr(), libc::O_CLOEXEC) } as isize)?;
+    Ok(ends.map(Descriptor))
+}
+
+/// Calls again when a signal came first.
+fn repeat(mut call: impl FnMut() -> isize) -> Result<isize, Errno> {
+    loop {
+        let result = call();
+        if result >= 0 {
+            return Ok(result);
+        }
+        let errno = Errno::last();
+        if errno.0 != libc::EINTR {
+            return Err(errno);
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! The site's instruction, and what the assembler writes down about it.
+//!
+//! Each copy of a site that the compiler makes puts a [`Record`](crate::Record) into a section. The section is tied to
+//! that of the code (`SHF_LINK_ORDER`), so that a linker which drops the function drops its records.
+//!
+//! The first site of a compilation unit also writes what its program or library needs once: the node by which
+//! [`object`](crate::object) knows it, code at start and end of the program (or at `dlopen` and `dlclose`) that links and
+//! unlinks the node, and the note for readers from outside. They form a group (`COMDAT`), of which the linker keeps one per
+//! program or library. So every one of them has its own node, whether it has its own copy of this crate or shares one
+//! in a Rust `dylib`; and nobody who has no site has anything.
+//!
+//! The number in the names changes with each version of this crate that Cargo takes for incompatible: several may be
+//! linked into one program and never see each other's sites.
+
+use core::arch::asm;
+
+use crate::object::{register, unregister};
+use crate::{Place, Site};
+
+/// Lines for the assembler.
+macro_rules! lines {
+    ($($line:expr)+) => { concat!($($line, "\n"),+) };
+}
+
+/// What each program and library has once, with the processor's code of the two functions. The symbols are weak since the
+/// linker may have dropped all sites.
+macro_rules! object {
+    ($register:expr, $unregister:expr) => {
+        lines! {
+            ".ifndef .Ltracewing_sites_1_count"
+            ".set .Ltracewing_sites_1_count, 0"
+            // One section is tied to another through a name: the sites are numbered.
+            ".macro __tracewing_sites_1 number"
+            ".Ltracewing_sites_1_\\number:"
+            ".pushsection tracewing_sites_1, \"awo\", @progbits, .Ltracewing_sites_1_\\number"
+            ".endm"
+            ".weak __start_tracewing_sites_1"
+            ".weak __stop_tracewing_sites_1"
+            ".hidden __start_tracewing_sites_1"
+            ".hidden __stop_tracewing_sites_1"
+            // `Object`.
+            ".pushsection .data.tracewing_sites_1, \"awG\", @progbits, tracewing_sites_1, comdat"
+            ".balign 8"
+            "2: .quad 0, __start_tracewing_sites_1, __stop_tracewing_sites_1"
+            ".popsection"
+            ".pushsection .text.tracewing_sites_1, \"axG\", @progbits, tracewing_sites_1, comdat"
+            ".balign 4"
+            "3:"
+            $register
+            "4:"
+            $unregister
+            ".popsection"
+            // Before a program's ordinary constructors, and after its destructors.
+            ".pushsection .init_array.101, \"awG\", @init_array, tracewing_sites_1, comdat"
+            ".balign 8"
+            ".quad 3b"
+            ".popsection"
+            ".pushsection .fini_array.101, \"awG\", @fini_array, tracewing_sites_1, comdat"
+            ".balign 8"
+            ".quad 4b"
+            ".popsection"
+            ".pushsection .note.tracewing, \"aG\", @note, tracewing_sites_1, comdat"
+            ".balign 4"
+            ".long 10, 16, 1"
+            ".asciz \"tracewing\""
+            ".balign 4"
+            ".quad __start_tracewing_sites_1 - ."
+            ".quad __stop_tracewing_sites_1 - ."
+            ".popsection"
+            ".endif"
+        }
+    };
+}
+
+/// A site's record, with the distance to its instruction.
+macro_rules! record {
+    ($distance:literal) => {
+        lines! {
+            ".set .Ltracewing_sites_1_count, .Ltracewing_sites_1_count + 1"
+            ".altmacro"
+            "__tracewing_sites_1 %.Ltracewing_sites_1_count"
+            ".noaltmacro"
+            ".balign 8"
+            concat!("6: .quad ", $distance, ", {describe}, 0")
+            ".popsection"
+        }
+    };
+}
+
+/// What the record of a place points to.
+fn describe<P: Place>() -> &'static Site {
+    P::SITE
+}
+
+/// Whether the site is on: one instruction, which loads nothing, while it is off.
+///
+/// What is done if this is `true` should be a call of [`cold`](crate::cold): then the instruction is all that is added
+/// to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise around a site; a loop
+/// with a site in it is neither unrolled nor made one of vectors.
+///
+/// Each inlined or generic copy is a site of its own, all with the same [`SITE`](Place::SITE).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub fn is_on<P: Place>() -> bool {
+    // SAFETY: the instruction is `test eax, imm32`, which changes flags only, or `jmp` to `on`. The rest is data: a
+    // `Record` as that type is laid out, a node as `Object` is, and functions that pass the node to `register` and
+    // `unregister` as the platform's calling convention wants it.
+    unsafe {
+        asm!(
+            object!(
+                lines!("lea rdi, [rip + 2b]" "jmp {register}@PLT"),
+                lines!("lea rdi, [rip + 2b]" "jmp {unregister}@PLT")
+            ),
+            "5: .byte {OFF}",
+            ".long {on} - . - 4",
+            record!("5b - ."),
+            on = label { return true },
+            describe = sym describe::<P>,
+            register = sym register,
+            unregister = sym unregister,
+            OFF = const tracewing_abi::site::OFF,
+            options(nomem, nostack),
+        );
+    }
+    false
+}
+
+/// Whether the site is on: a load of its record's word.
+///
+/// Each inlined or generic copy is a site of its own, all with the same [`SITE`](Place::SITE).
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub fn is_on<P: Place>() -> bool {
+    let on: u32;
+    // SAFETY: the instructions load the word `on` of the record behind them. The rest is data, as on x86-64.
+    unsafe {
+        asm!(
+            object!(
+                lines!("adrp x0, 2b" "add x0, x0, :lo12:2b" "b {register}"),
+                lines!("adrp x0, 2b" "add x0, x0, :lo12:2b" "b {unregister}")
+            ),
+            record!("0"),
+            "adrp {at}, 6b",
+            "add {at}, {at}, :lo12:6b",
+            "ldr {on:w}, [{at}, #16]",
+            at = out(reg) _,
+            on = lateout(reg) on,
+            describe = sym describe::<P>,
+            register = sym register,
+            unregister = sym unregister,
+            options(readonly, nostack, preserves_flags),
+        );
+    }
+    on != 0
+}
