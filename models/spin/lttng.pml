@@ -5,8 +5,8 @@
  * RESERVESLOT, COMMITSLOT, FORCESWITCH, SWITCHOLDSUBBUF, SWITCHNEWSUBBUF, READGETSUBBUF, READPUTSUBBUF. Slots are reserved
  * in order and committed in any order. One buffer: with locked instructions it does not matter which CPU a thread is on
  * (it may have migrated), so Smp is two threads that interleave freely on it.
- *   LOCAL      protocol Local: three contexts of one CPU, each of which interrupts those below it at any step and ends before
- *              they go on. Else protocol Smp.
+ *   LOCAL      protocol Local: three contexts of one CPU (or THREADS), each of which interrupts those below it at any step
+ *              and ends before they go on. Else protocol Smp.
  *   OVERWRITE  overwrite mode: slots are claimed, the reader exchanges sub-buffers with its spare. Else discard mode.
  *   EVEN       all events have 2 units; with S=8, three of them fill a sub-buffer.
  *   FORCE      one more writer forces a switch.
@@ -32,7 +32,8 @@
  * Left out: extended stamps, weak memory (weak.pml).
  */
 #include "common.h"
-#ifdef LOCAL
+#ifdef THREADS
+#elif defined(LOCAL)
 #define THREADS 3
 #elif defined(FORCE)
 #define THREADS 3
@@ -225,10 +226,10 @@ replace:
         :: else
         fi;
         /* SWITCHNEWSUBBUF */
+        AFTER(APART(new, 0); sub[new].begin = stamp; sub[new].total = (at == 0 -> 0 : old); sub[new].seq = SEQ(next) + 1)
 #ifdef FAULT_USED
         AFTER(APART(new, 0); sub[new].used = 0)
 #endif
-        AFTER(APART(new, 0); sub[new].begin = stamp; sub[new].total = (at == 0 -> 0 : old); sub[new].seq = SEQ(next) + 1)
         COMMIT(next, 1, 1);
         AFTER(at = 1)
     fi;

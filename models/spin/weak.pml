@@ -71,7 +71,7 @@ proctype Writer() {
             p = physical[i % N]; seq_waits[i % N] = i
         }
 #ifndef FAULT_CLAIM
-        seq_waits[i % N] == NONE;       /* release fence: what is stored from now on is visible later */
+        seq_waits[i % N] == NONE;       /* release fence, or release stores: what is stored from now on is visible later */
 #endif
 #else
         /* Nothing is stored before the branch is decided: the condition waits. */

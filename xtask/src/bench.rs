@@ -18,6 +18,36 @@ pub enum Comparison {
         cargo xtask bench record --only events     what one event costs, and the two ratios\n  \
         cargo xtask bench record --quick           to see that everything works")]
     Record(Record),
+    /// What sites cost that nobody wants, and switching them, beside LTTng-UST, `tracing` and other forms of sites
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench trigger                  everything: two minutes, and as many to build the peers once\n  \
+        cargo xtask bench trigger --page           the same, and writes docs/performance-trigger.md\n  \
+        cargo xtask bench trigger --only shapes    a site that is off against none\n  \
+        cargo xtask bench trigger --quick          to see that everything works")]
+    Trigger(Trigger),
+}
+
+/// What `bench trigger` accepts.
+#[derive(Args)]
+pub struct Trigger {
+    /// In how many layouts functions with and without a site are compared (at least 20)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(20..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Only these parts: shapes, forms, switching, layer (with commas between them)
+    #[arg(long, value_name = "PART,…")]
+    only: Option<String>,
+    /// Write docs/performance-trigger.md, from a complete run
+    #[arg(long, conflicts_with_all = ["quick", "only"])]
+    page: bool,
+    /// Leave LTTng-UST out
+    #[arg(long)]
+    no_lttng: bool,
+    /// Leave `tracing` and tracing-chrome out
+    #[arg(long)]
+    no_peers: bool,
 }
 
 /// What `bench record` accepts.
@@ -48,25 +78,17 @@ pub struct Record {
 
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
-    let Comparison::Record(options) = comparison;
     packages::ensure(packages::FOR_BENCH)?;
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
-    let (root, target) = (crate::root()?, target_folder()?);
-    let release = target.join("release");
-    let mut bench = Command::new(release.join("bench"));
-    bench.arg("record").arg("--tracewing").arg(release.join("tracewing"));
-    if !options.no_lttng {
-        bench.arg("--lttng").arg(root.join("bench/peers/lttng"));
+    match comparison {
+        Comparison::Record(options) => record(options),
+        Comparison::Trigger(options) => trigger(options),
     }
-    if !options.no_peers {
-        bench.arg("--peers").arg(build_peers(&root, &target)?);
-    }
-    if let Some(rounds) = options.rounds {
-        bench.args(["--rounds", &rounds.to_string()]);
-    }
-    if options.quick {
-        bench.arg("--quick");
-    }
+}
+
+fn record(options: &Record) -> Result<()> {
+    let peers: &[_] = if options.no_peers { &[] } else { &["fastrace", "tracing-chrome", "perfetto"] };
+    let mut bench = bench("record", !options.no_lttng, peers, options.rounds, options.quick)?;
     if let Some(parts) = &options.only {
         bench.args(["--only", parts]);
     }
@@ -74,18 +96,51 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         bench.arg("--disk").arg(folder);
     }
     if options.page {
-        bench.arg("--page").arg(root.join("docs"));
+        bench.arg("--page").arg(crate::root()?.join("docs"));
     }
     run_command(&mut bench)
 }
 
+fn trigger(options: &Trigger) -> Result<()> {
+    let peers: &[_] = if options.no_peers { &[] } else { &["tracing"] };
+    let mut bench = bench("trigger", !options.no_lttng, peers, options.rounds, options.quick)?;
+    if let Some(parts) = &options.only {
+        bench.args(["--only", parts]);
+    }
+    if options.page {
+        bench.arg("--page").arg(crate::root()?.join("docs"));
+    }
+    run_command(&mut bench)
+}
+
+/// The measuring program with what both comparisons tell it.
+fn bench(what: &str, lttng: bool, peers: &[&str], rounds: Option<u32>, quick: bool) -> Result<Command> {
+    let (root, target) = (crate::root()?, target_folder()?);
+    let release = target.join("release");
+    let mut bench = Command::new(release.join("bench"));
+    bench.arg(what).arg("--tracewing").arg(release.join("tracewing"));
+    if lttng {
+        bench.arg("--lttng").arg(root.join("bench/peers/lttng"));
+    }
+    if !peers.is_empty() {
+        bench.arg("--peers").arg(build_peers(&root, &target, peers)?);
+    }
+    if let Some(rounds) = rounds {
+        bench.args(["--rounds", &rounds.to_string()]);
+    }
+    if quick {
+        bench.arg("--quick");
+    }
+    Ok(bench)
+}
+
 /// Builds the other Rust tracers' programs, which are no part of the workspace; gives the folder where they are. Whatever
 /// does not build is left out of the comparison, and said.
-fn build_peers(root: &Path, target: &Path) -> Result<PathBuf> {
+fn build_peers(root: &Path, target: &Path, peers: &[&str]) -> Result<PathBuf> {
     let manifest = root.join("bench/peers/rust/Cargo.toml").display().to_string();
     let target = target.join("bench-peers");
     let folder = target.display().to_string();
-    for peer in ["fastrace", "tracing-chrome", "perfetto"] {
+    for peer in peers {
         #[rustfmt::skip]
         let built = cargo(&[
             "build", "--release", "--locked", "--manifest-path", &manifest, "--target-dir", &folder,

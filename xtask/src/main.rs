@@ -32,7 +32,8 @@ use std::process::ExitCode;
         cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
-        cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc"
+        cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
+        cargo xtask bench trigger            the price of a site that nobody wants, beside none"
 )]
 struct Arguments {
     #[command(subcommand)]

@@ -1,13 +1,15 @@
 //! Event classes of a recording: their ids, and the metadata that describes them.
 //!
-//! Equal descriptions are one class with one id, whichever program sent them. A metadata file is complete at any
-//! moment: it is written beside itself and renamed whenever a class came, before the class's id is handed out, so no
-//! reader ever meets an event that it cannot look up. A flight recorder has none; its snapshots get theirs when they are
-//! taken.
+//! Equal descriptions are one class with one id, whichever program sent them. Every class has an id from when it is first
+//! described, so that it can be switched on at any time; the metadata has it from when it is first wanted. A metadata file
+//! is complete at any moment: it is written beside itself and renamed before anybody is told to emit events of a class that
+//! is new in it, so no reader ever meets an event that it cannot look up. A flight recorder has none; its snapshots get
+//! theirs when they are taken.
 
 use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use tracewing_abi::class_table;
 use tracewing_abi::event::MAX_ID;
@@ -19,8 +21,7 @@ use tracewing_ctf::{tsdl, write};
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
-use crate::glob::EventRules;
-use crate::mapping;
+use crate::mapping::{self, Mapped};
 
 /// The data stream class that all user streams have.
 pub const USER_STREAM_CLASS: u64 = 0;
@@ -31,9 +32,11 @@ const MOST_DESCRIPTIONS: usize = 64 << 20;
 
 /// The classes of a recording's user trace.
 pub struct Classes {
-    rules: EventRules,
-    ids: HashMap<Box<[u8]>, u16>,
-    described: usize,
+    ids: HashMap<Arc<[u8]>, u16>,
+    /// Those with the ids 1, 2, ...
+    described: Vec<Described>,
+    /// Bytes of their descriptions.
+    size: usize,
     trace: TraceClass,
     /// The metadata files that are kept up to date.
     metadata: Vec<PathBuf>,
@@ -42,25 +45,28 @@ pub struct Classes {
     refused: u64,
 }
 
-/// What [`Classes::register`] has to tell: ids for the program, reasons for the user.
+/// A class that a program has.
+struct Described {
+    /// As it came.
+    bytes: Arc<[u8]>,
+    /// Whether the metadata has it.
+    is_wanted: bool,
+}
+
+/// What [`Classes::describe`] has to tell: ids for the program, reasons for the user.
 pub struct Registered {
-    /// One per description; 0 where the class is not recorded.
+    /// One per description; 0 where the class cannot be recorded.
     pub ids: Vec<u16>,
     /// Descriptions that could not be taken, and why; at most a few of them.
     pub refused: Vec<String>,
 }
 
 impl Classes {
-    /// No classes yet. The metadata is written into each of these folders, now and whenever a class comes.
+    /// No classes yet. The metadata is written into each of these folders, now and whenever a class is new in it.
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn new(
-        folders: &[&Path],
-        recording: Uuid,
-        clock: ClockClass,
-        rules: EventRules,
-    ) -> Result<Self, Error> {
+    pub fn new(folders: &[&Path], recording: Uuid, clock: ClockClass) -> Result<Self, Error> {
         let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
         stream.packet_context = Some(write::packet_context_class(&clock.name));
         stream.event_header = Some(write::user_event_header_class(&clock.name));
@@ -74,24 +80,17 @@ impl Classes {
         trace.packet_header = Some(write::packet_header_class());
         trace.data_stream_classes.push(stream);
         let metadata = folders.iter().map(|folder| folder.join(METADATA)).collect();
-        let this =
-            Self { rules, ids: HashMap::new(), described: 0, trace, metadata, table: None, refused: 0 };
+        let (ids, described) = (HashMap::new(), Vec::new());
+        let this = Self { ids, described, size: 0, trace, metadata, table: None, refused: 0 };
         this.write_metadata()?;
         Ok(this)
     }
 
     /// Gives ids to the classes with these descriptions (the bytes that
-    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). When it returns, the metadata on disk has
-    /// all of them.
-    ///
-    /// # Errors
-    /// The metadata cannot be written; then no id may be used.
-    pub fn register<'a>(
-        &mut self,
-        descriptions: impl IntoIterator<Item = &'a [u8]>,
-    ) -> Result<Registered, Error> {
+    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). No events of them may be emitted before
+    /// [`Classes::want`] was called for their ids.
+    pub fn describe<'a>(&mut self, descriptions: impl IntoIterator<Item = &'a [u8]>) -> Registered {
         const MOST_TOLD: usize = 8;
-        let before = self.classes().len();
         let mut registered = Registered { ids: Vec::new(), refused: Vec::new() };
         for description in descriptions {
             let id = self.id_of(description).unwrap_or_else(|reason| {
@@ -104,10 +103,54 @@ impl Classes {
             });
             registered.ids.push(id);
         }
-        if self.classes().len() > before {
-            self.write_metadata()?;
+        registered
+    }
+
+    /// Takes classes into the metadata. When it returns, the metadata on disk has all of them. Ids that nobody has are
+    /// passed over.
+    ///
+    /// # Errors
+    /// The metadata cannot be written; then no event of these classes may be emitted.
+    pub fn want(&mut self, ids: impl IntoIterator<Item = u16>) -> Result<(), Error> {
+        let before = self.len();
+        for id in ids {
+            let described = usize::from(id).checked_sub(1).and_then(|at| self.described.get_mut(at));
+            if let Some(described) = described.filter(|described| !described.is_wanted) {
+                described.is_wanted = true;
+                let bytes = described.bytes.clone();
+                // What does not translate got no id.
+                if let Ok(view) = ClassView::decode(&bytes)
+                    && let Ok(mapped) = mapping::map(&view)
+                {
+                    self.add(id, &view, mapped);
+                }
+            }
         }
+        if self.len() > before { self.write_metadata() } else { Ok(()) }
+    }
+
+    /// [`Classes::describe`] and [`Classes::want`] in one, for who wants all of them.
+    ///
+    /// # Errors
+    /// The metadata cannot be written; then no id may be used.
+    pub fn register<'a>(
+        &mut self,
+        descriptions: impl IntoIterator<Item = &'a [u8]>,
+    ) -> Result<Registered, Error> {
+        let registered = self.describe(descriptions);
+        self.want(registered.ids.iter().copied())?;
         Ok(registered)
+    }
+
+    /// The class with this id.
+    pub fn class(&self, id: u16) -> Option<ClassView<'_>> {
+        let described = self.described.get(usize::from(id).checked_sub(1)?)?;
+        ClassView::decode(&described.bytes).ok()
+    }
+
+    /// All classes that were described, by id.
+    pub fn described(&self) -> impl Iterator<Item = (u16, ClassView<'_>)> {
+        (1..=self.described.len() as u16).filter_map(|id| Some((id, self.class(id)?)))
     }
 
     /// Descriptions that were refused.
@@ -115,7 +158,7 @@ impl Classes {
         self.refused
     }
 
-    /// Number of classes in the trace.
+    /// Number of classes in the metadata.
     pub fn len(&self) -> usize {
         self.classes().len()
     }
@@ -130,29 +173,35 @@ impl Classes {
             return Ok(id);
         }
         let view = ClassView::decode(description).map_err(|error| error.to_string())?;
-        if !self.rules.wants(view.name) {
-            return Ok(0);
-        }
-        let mut mapped = mapping::map(&view)?;
-        self.described += description.len();
-        let id = u16::try_from(self.classes().len() + 1).ok().filter(|&id| id <= MAX_ID);
-        let id =
-            id.filter(|_| self.described <= MOST_DESCRIPTIONS).ok_or("the recording has too many classes")?;
+        mapping::map(&view)?;
+        let id = u16::try_from(self.described.len() + 1).ok().filter(|&id| id <= MAX_ID);
+        let size = self.size + description.len();
+        let id = id.filter(|_| size <= MOST_DESCRIPTIONS).ok_or("the recording has too many classes")?;
+        let bytes: Arc<[u8]> = description.into();
+        self.size = size;
+        self.described.push(Described { bytes: bytes.clone(), is_wanted: false });
+        self.ids.insert(bytes, id);
+        Ok(id)
+    }
+
+    fn add(&mut self, id: u16, view: &ClassView<'_>, mut mapped: Mapped) {
         mapped.class.id = id.into();
         for (what, text) in [("description", view.description), ("print", view.print), ("file", view.file)] {
             if !text.is_empty() {
                 self.trace.env.push((format!("event_{id}_{what}"), text.into()));
             }
         }
-        if view.line != 0 {
-            self.trace.env.push((format!("event_{id}_line"), i64::from(view.line).into()));
+        for (what, number) in [("line", view.line), ("major", view.major.into())] {
+            if number != 0 {
+                self.trace.env.push((format!("event_{id}_{what}"), i64::from(number).into()));
+            }
         }
         for (field, unit) in mapped.units {
             self.trace.env.push((format!("event_{id}_unit_{field}"), unit.into()));
         }
-        self.trace.data_stream_classes[0].event_record_classes.push(mapped.class);
-        self.ids.insert(description.into(), id);
-        Ok(id)
+        let classes = &mut self.trace.data_stream_classes[0].event_record_classes;
+        let at = classes.partition_point(|class| class.id < mapped.class.id);
+        classes.insert(at, mapped.class);
     }
 
     fn classes(&self) -> &[EventRecordClass] {
@@ -165,7 +214,8 @@ impl Classes {
         self.table.iter().try_for_each(|path| replace(path, &self.table_of_classes()))
     }
 
-    /// Writes ids and descriptions into a file (`tracewing_abi::class_table`), now and whenever a class comes.
+    /// Writes ids and descriptions of what the metadata has into a file (`tracewing_abi::class_table`), now and whenever a
+    /// class is new in it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -176,8 +226,8 @@ impl Classes {
     }
 
     fn table_of_classes(&self) -> Vec<u8> {
-        let mut classes: Vec<(u16, &[u8])> = self.ids.iter().map(|(class, id)| (*id, &**class)).collect();
-        classes.sort_unstable();
+        let wanted = (1..=u16::MAX).zip(&self.described).filter(|(_, described)| described.is_wanted);
+        let classes: Vec<(u16, &[u8])> = wanted.map(|(id, described)| (id, &*described.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
         let recording = self.trace.uuid.unwrap_or_default();

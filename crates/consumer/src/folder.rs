@@ -138,8 +138,13 @@ pub struct Description {
     pub clock: ClockDescription,
     /// The buffers of user events.
     pub buffers: BufferDescription,
-    /// Event rules of the user trace; none means every event.
+    /// Event rules of the user trace when it began, as the options by which they are given; none means every event.
     pub event_rules: Vec<String>,
+    /// Major classes of user events that were on when it began; nothing means all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub majors: Option<String>,
+    /// What was changed while it ran.
+    pub changes: Vec<ChangeDescription>,
     /// Programs that joined.
     pub processes: Vec<ProcessDescription>,
     /// User streams.
@@ -158,6 +163,15 @@ pub struct Description {
     /// Set in a snapshot of a flight recorder.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<SnapshotDescription>,
+}
+
+/// A change of a running recording.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ChangeDescription {
+    /// When it was asked for, cycles.
+    pub time: u64,
+    /// What: the command and its options.
+    pub what: String,
 }
 
 /// Which snapshot it is, and why it was taken.
@@ -191,6 +205,8 @@ impl Description {
             clock: ClockDescription { name: clock.name(), frequency: clock.frequency(), begin, end: None },
             buffers,
             event_rules: Vec::new(),
+            majors: None,
+            changes: Vec::new(),
             processes: Vec::new(),
             user_streams: Vec::new(),
             kernel_streams: Vec::new(),

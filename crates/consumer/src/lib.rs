@@ -7,7 +7,6 @@
 //! |---|---|
 //! | [`clock`] | chooses the recording's clock, finds its frequency, calibrates it against real time |
 //! | [`memory`] | the shared memory that a region lies in |
-//! | [`glob`] | event rules |
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | [`stream`] | a stream file: packets and index |
@@ -28,7 +27,6 @@ pub mod clock;
 pub mod drain;
 mod error;
 pub mod folder;
-pub mod glob;
 pub mod identity;
 mod mapping;
 pub mod memory;

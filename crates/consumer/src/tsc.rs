@@ -1,6 +1,7 @@
 //! The x86-64 time stamp counter: whether it can be a clock, its frequency, its value.
 
 use std::arch::x86_64::{__cpuid, _mm_lfence, _rdtsc};
+use std::sync::OnceLock;
 
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
@@ -28,9 +29,11 @@ pub(super) fn read() -> u64 {
     }
 }
 
-/// Hz: the kernel's own conversion where it tells it, else measured.
+/// Hz: the kernel's own conversion where it tells it, else measured, which takes a tenth of a second. Asked once: it is the
+/// same as long as the machine runs.
 pub(super) fn frequency() -> u64 {
-    kernel_frequency().unwrap_or_else(|| super::measured_frequency(read))
+    static FREQUENCY: OnceLock<u64> = OnceLock::new();
+    *FREQUENCY.get_or_init(|| kernel_frequency().unwrap_or_else(|| super::measured_frequency(read)))
 }
 
 /// The frequency by which the kernel converts cycles to nanoseconds: `ns = cycles * time_mult >> time_shift`, from the

@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use common::Writer;
+use tracewing_abi::class_table;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{Geometry, Loss, Protocol};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
@@ -15,7 +16,6 @@ use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
 use tracewing_consumer::folder::{BufferDescription, Description, Folder};
-use tracewing_consumer::glob::EventRules;
 
 const RECORDING: [u8; 16] = [7; 16];
 
@@ -40,13 +40,12 @@ struct Recording {
     begin: Calibration,
 }
 
-fn recording(rules: EventRules) -> Recording {
+fn recording() -> Recording {
     let temporary = tempfile::tempdir().unwrap();
     let folder = Folder::create(&temporary.path().join("trace")).unwrap();
     let clock = TraceClock::new(ClockChoice::Auto).unwrap();
     let begin = clock.calibrate();
-    let classes =
-        Classes::new(&[&folder.user()], RECORDING, clock_class(&clock, &begin, [9; 16]), rules).unwrap();
+    let classes = Classes::new(&[&folder.user()], RECORDING, clock_class(&clock, &begin, [9; 16])).unwrap();
     let trace = UserTrace::new(&folder.user(), RECORDING).unwrap();
     let buffers = BufferDescription {
         sub_buffer_bytes: 4096,
@@ -85,7 +84,7 @@ fn babeltrace(folder: &Path) -> Option<(Vec<String>, String)> {
 
 #[test]
 fn every_kind_of_field_reads_back() {
-    let mut recording = recording(EventRules::default());
+    let mut recording = recording();
     let labels = [(0, "cold"), (u64::MAX, "below zero"), (5, "hot \"very\"")];
     let fields = [
         Field { base: Base::Hexadecimal, unit: "bytes", ..field("addr", Shape::One, Scalar::U64) },
@@ -108,6 +107,7 @@ fn every_kind_of_field_reads_back() {
     let class = Class {
         name: "test:kinds",
         level: Level::Info,
+        major: 0,
         description: "A \"quoted\" \\ description\nof two lines, 100 % größe",
         print: "addr {addr:#x}",
         file: "src/a.rs",
@@ -160,11 +160,12 @@ fn every_kind_of_field_reads_back() {
 
 #[test]
 fn partial_sub_buffers_and_losses_add_up() {
-    let mut recording = recording(EventRules::default());
+    let mut recording = recording();
     let fields = [field("n", Shape::One, Scalar::U64)];
     let class = Class {
         name: "test:n",
         level: Level::Debug,
+        major: 0,
         description: "",
         print: "",
         file: "",
@@ -216,10 +217,11 @@ fn partial_sub_buffers_and_losses_add_up() {
 
 #[test]
 fn losses_before_the_first_event_are_told() {
-    let mut recording = recording(EventRules::default());
+    let mut recording = recording();
     let class = Class {
         name: "test:e",
         level: Level::Info,
+        major: 0,
         description: "",
         print: "",
         file: "",
@@ -243,11 +245,12 @@ fn losses_before_the_first_event_are_told() {
 }
 
 #[test]
-fn equal_descriptions_share_an_id_and_rules_choose() {
-    let mut recording = recording(EventRules::new(["shop:*"]));
-    let class = |name| Class {
+fn equal_descriptions_share_an_id_and_only_wanted_classes_are_in_the_metadata() {
+    let mut recording = recording();
+    let class = |name, major| Class {
         name,
         level: Level::Info,
+        major,
         description: "",
         print: "",
         file: "a.rs",
@@ -255,15 +258,37 @@ fn equal_descriptions_share_an_id_and_rules_choose() {
         fields: &[],
     };
     let descriptions: Vec<Vec<u8>> =
-        ["shop:a", "bar:a", "shop:a", "shop:b", "tracewing:x"].map(|name| describe(&class(name))).into();
-    let ids = recording.classes.register(descriptions.iter().map(Vec::as_slice)).unwrap().ids;
-    assert_eq!(ids, [1, 0, 1, 2, 3]);
-    assert_eq!(recording.classes.register([descriptions[3].as_slice()]).unwrap().ids, [2]);
+        [("shop:a", 0), ("bar:a", 0), ("shop:a", 0), ("shop:b", 7), ("shop:a", 7)]
+            .map(|(name, major)| describe(&class(name, major)))
+            .into();
+    let ids = recording.classes.describe(descriptions.iter().map(Vec::as_slice)).ids;
+    assert_eq!(ids, [1, 2, 1, 3, 4]);
+    assert_eq!(recording.classes.described().map(|(id, class)| (id, class.name)).last(), Some((4, "shop:a")));
+    let table = recording.folder.path().join("classes");
+    recording.classes.keep_table(table.clone()).unwrap();
+    let kept = || {
+        let text = std::fs::read_to_string(recording.folder.user().join("metadata")).unwrap();
+        let names = ["bar:a", "shop:a", "shop:b"].map(|name| text.contains(&format!("\"{name}\"")));
+        let table = std::fs::read(&table).unwrap();
+        let ids: Vec<u16> = class_table::entries(&table[class_table::HEADER..]).map(|(id, _)| id).collect();
+        (names, ids, text)
+    };
+    assert_eq!((kept().0, kept().1, recording.classes.len()), ([false; 3], vec![], 0));
+    recording.classes.want([3, 0, 9]).unwrap();
+    let (names, ids, text) = kept();
+    assert_eq!((names, ids), ([false, false, true], vec![3]));
+    assert!(text.contains("event_3_major = 7"), "{text}");
+    recording.classes.want([1, 3]).unwrap();
+    let (names, ids, text) = kept();
+    assert_eq!((names, ids), ([false, true, true], vec![1, 3]));
+    assert!(!text.contains("event_1_major"), "{text}");
+    let Some((_, warnings)) = babeltrace(recording.folder.path()) else { return };
+    assert_eq!(warnings, "");
 }
 
 #[test]
 fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
-    let mut recording = recording(EventRules::default());
+    let mut recording = recording();
     let bad_label = [(300, "x")];
     let cases: [(&str, Vec<Field<'_>>); 5] = [
         ("", vec![]),
@@ -273,7 +298,16 @@ fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
         ("bad:label", vec![Field { labels: &bad_label, ..field("e", Shape::Enumeration, Scalar::U8) }]),
     ];
     for (name, fields) in &cases {
-        let class = Class { name, level: Level::Info, description: "", print: "", file: "", line: 0, fields };
+        let class = Class {
+            name,
+            level: Level::Info,
+            major: 0,
+            description: "",
+            print: "",
+            file: "",
+            line: 0,
+            fields,
+        };
         let registered = recording.classes.register([describe(&class).as_slice()]).unwrap();
         assert_eq!((registered.ids, registered.refused.len()), (vec![0], 1), "{name}");
     }
@@ -284,6 +318,7 @@ fn hostile_descriptions_are_refused_and_leave_the_metadata_good() {
     let class = Class {
         name: "odd:\"};\\ name */",
         level: Level::Trace,
+        major: 0,
         description: "\0\u{1b}[31m\"; }; /* \\",
         print: "",
         file: "",

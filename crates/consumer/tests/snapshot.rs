@@ -8,7 +8,6 @@ use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, StreamSummary};
 use tracewing_consumer::folder::{BufferDescription, Description, SnapshotDescription};
-use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::snapshot::{Snapshot, Writers};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
@@ -29,7 +28,7 @@ impl Recorder {
         let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
         let begin = clock.calibrate();
         let class = clock_class(&clock, &begin, [9; 16]);
-        let classes = Classes::new(&[], [7; 16], class, EventRules::default()).unwrap();
+        let classes = Classes::new(&[], [7; 16], class).unwrap();
         let geometry = Geometry::new(1, 8, 4096).unwrap().overwriting();
         let drain = Drain::new("uid0".to_owned(), geometry, Protocol::Smp, &clock, [7; 16]).unwrap();
         Self { clock, begin, classes, drain, taken: 0 }

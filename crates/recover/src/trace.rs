@@ -11,7 +11,6 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
 use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::Classes as TraceClasses;
-use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::stream::{Events, PacketTimes, Stream};
 use tracewing_ctf::model::ClockClass;
 
@@ -130,7 +129,7 @@ impl<'a> Trace<'a> {
         let index = folder.join("index");
         fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
         let clock = clock_class(region);
-        let mut classes = TraceClasses::new(&[&folder], uuid, clock.clone(), EventRules::default())?;
+        let mut classes = TraceClasses::new(&[&folder], uuid, clock.clone())?;
         let unknown = unknown_class();
         let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
         let registered = classes.register(descriptions)?;
@@ -279,6 +278,7 @@ fn unknown_class() -> Vec<u8> {
     let class = Class {
         name: "?",
         level: Level::Info,
+        major: 0,
         description: "an event of a class that the program did not know",
         print: "",
         file: "",

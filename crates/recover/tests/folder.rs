@@ -12,7 +12,6 @@ use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::Drain;
-use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::survival::BufferFolder as Files;
 use tracewing_recover::{BufferFolder, Error, Recovered, Wanted};
 use tracewing_ring::Segment;
@@ -35,6 +34,7 @@ fn description() -> Vec<u8> {
     let class = Class {
         name: "test:event",
         level: Level::Info,
+        major: 0,
         description: "",
         print: "",
         file: "",
@@ -57,7 +57,7 @@ fn files(geometry: Geometry, events: u64) -> Contents {
     let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
     let begin = clock.calibrate();
     let class = clock_class(&clock, &begin, [6; 16]);
-    let mut classes = Classes::new(&[], RECORDING, class, EventRules::default()).unwrap();
+    let mut classes = Classes::new(&[], RECORDING, class).unwrap();
     classes.keep_table(files.classes()).unwrap();
     assert_eq!(classes.register([description().as_slice()]).unwrap().ids, [1]);
     let drain =

@@ -44,6 +44,8 @@ pub mod slot_fifo;
 mod sync;
 #[cfg(target_os = "linux")]
 pub mod thread;
+#[cfg(target_os = "linux")]
+mod want;
 
 #[cfg(not(any(target_os = "linux", target_arch = "x86_64")))]
 compile_error!("without Linux only x86-64 has a clock here: add the processor's counter to src/clock.rs");
@@ -53,3 +55,5 @@ pub use attachment::Attachment;
 pub use copy::Segment;
 pub use reader::{Chunk, Damaged, Overwritten, Reader, Readiness, Unfinished};
 pub use region::{Cpu, Region};
+#[cfg(target_os = "linux")]
+pub use want::Want;

@@ -23,6 +23,9 @@
 //! 7. The process is attached elsewhere, or forks: the sequence compares the attachment's key with the thread's. The
 //!    key's store is followed by `membarrier`, which restarts every sequence that may have seen the old key.
 //!
+//! 8. A class is switched off: its word ([`crate::Want`]) loses the id, and then `membarrier` restarts every sequence. One that
+//!    begins afterwards finds another id than its own, however long ago its thread has passed the class's sites.
+//!
 //! What the kernel cannot protect: a thread without rseq registration, such as a `vfork`ed child that uses its parent's
 //! thread block. [`gather`] takes the registration to use, so that such a caller can bring its own. And an instruction
 //! that a uprobe or a debugger runs out of line: the kernel then clears `rseq_cs` without an abort, which the check in
@@ -70,6 +73,11 @@ const CPU_ID: usize = 4;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 const RSEQ_CS: usize = 8;
 
+/// Distance of the mask of major classes from the first CPU's control page.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+const MAJORS: isize = core::mem::offset_of!(tracewing_abi::region::RegionHeader, majors) as isize
+    - tracewing_abi::region::PAGE as isize;
+
 /// On whose behalf an event is written.
 #[derive(Clone, Copy, Debug)]
 pub struct Destination {
@@ -99,6 +107,8 @@ pub enum Outcome {
     },
     /// Its time stamp needs the extended form.
     Extend,
+    /// The recording does not want the class, or its major class, any more.
+    Unwanted,
     /// The sequence was aborted [`ATTEMPTS`] times in a row.
     Interrupted,
 }

@@ -20,7 +20,6 @@ pub use modelled::{Cpu, Region};
 
 use crate::Reader;
 use crate::sync::Ordering::*;
-use crate::sync::fence;
 
 /// Attempts to claim a table entry. A failure means that the reader has exchanged the entry's sub-buffer meanwhile,
 /// which it does at most twice a lap.
@@ -83,7 +82,7 @@ impl Cpu {
     pub(crate) fn reference(&self, sequence: u64) -> Reference {
         match self.geometry().mode() {
             Mode::Discard => Reference { sequence, physical: self.geometry().entry(sequence) },
-            // Acquire, with the compare-and-swaps of `claim` and of the reader's exchange.
+            // Acquire, with an earlier reader's exchange: what it gave is marked as read.
             Mode::Overwrite => Reference::unpack(self.entry(sequence).reference.load(Acquire)),
         }
     }
@@ -114,11 +113,9 @@ impl Cpu {
                 return Claim::Stale;
             }
             let new = Reference { sequence: next, ..old }.pack();
-            // Release, with the reader's exchange, which fails from now on.
-            if entry.compare_exchange(word, new, AcqRel, Relaxed).is_ok() {
-                // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte that is written from now on sees
-                // the new number.
-                fence(Release);
+            // Acquire, with the reader's exchange once more: it may have given back what it took after the load. No release:
+            // others learn of the claim from `head` and from what is written behind it.
+            if entry.compare_exchange(word, new, Acquire, Relaxed).is_ok() {
                 return Claim::Granted(old.physical);
             }
         }

@@ -4,6 +4,8 @@
 //! first access in a signal handler allocates nothing even in a library loaded by `dlopen`; through the standard library
 //! elsewhere (`thread/portable.rs`).
 
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+use core::mem::offset_of;
 use core::sync::atomic::{AtomicI32, AtomicU32, AtomicU64};
 
 #[cfg(not(target_arch = "x86_64"))]
@@ -16,41 +18,70 @@ pub use portable::*;
 #[cfg(target_arch = "x86_64")]
 pub use x86_64::*;
 
-/// A thread's block.
-#[repr(C, align(32))]
-pub struct Mark {
+/// Recordings that a process can take part in at the same time.
+pub const RECORDINGS: usize = 8;
+
+/// A thread's part in one recording.
+#[repr(C)]
+pub struct Entry {
     /// Key of the attachment that the thread has entered ([`Mark::NEVER`] at first): equal to the attachment's key only
     /// when that is the thread's own process, and `tid` is right.
     pub key: AtomicU64,
     /// The thread's id.
     pub tid: AtomicI32,
+    /// Bits 1 to 32 of the key under which the thread was last announced in the recording.
+    pub announced: AtomicI32,
+}
+
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+impl Entry {
+    pub(crate) const KEY: usize = offset_of!(Entry, key);
+    pub(crate) const TID: usize = offset_of!(Entry, tid);
+}
+
+/// A thread's block.
+#[repr(C, align(32))]
+pub struct Mark {
+    /// One for each recording.
+    pub entries: [Entry; RECORDINGS],
     /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its parent).
     pub shared: AtomicU32,
-    /// Bits 1 to 32 of the key under which the thread was last announced in a trace.
-    pub announced: AtomicI32,
     /// Id of the task that was last announced while the block was shared.
     pub announced_shared: AtomicI32,
-    _pad: [u32; 2],
+    /// Id of the innermost span that the thread is in, 0 for none. This and what follows is the business of who makes spans.
+    pub span: AtomicU64,
+    /// A span that the thread has left while it was in others inside of it.
+    pub ended_span: AtomicU64,
+    /// The span around that one.
+    pub around_ended: AtomicU64,
+    /// Id of the thread's next span.
+    pub next_span: AtomicU64,
+    _pad: [u64; 3],
 }
 
 impl Mark {
     /// A key that no attachment ever has.
     pub const NEVER: u64 = u64::MAX;
+
     /// A block that no thread has used.
     #[cfg(not(target_arch = "x86_64"))]
     const fn new() -> Self {
+        const ENTRY: Entry =
+            Entry { key: AtomicU64::new(Mark::NEVER), tid: AtomicI32::new(0), announced: AtomicI32::new(0) };
         Self {
-            key: AtomicU64::new(Self::NEVER),
-            tid: AtomicI32::new(0),
+            entries: [ENTRY; RECORDINGS],
             shared: AtomicU32::new(0),
-            announced: AtomicI32::new(0),
             announced_shared: AtomicI32::new(0),
-            _pad: [0; 2],
+            span: AtomicU64::new(0),
+            ended_span: AtomicU64::new(0),
+            around_ended: AtomicU64::new(0),
+            next_span: AtomicU64::new(0),
+            _pad: [0; 3],
         }
     }
 }
 
-const _: () = assert!(size_of::<Mark>() == 32);
+const _: () = assert!(size_of::<Entry>() == 16 && size_of::<Mark>() == 192);
 
 /// A key for [`crate::Attachment::attach`] that no other process on this machine has had.
 pub fn unique_key() -> u64 {

@@ -7,7 +7,8 @@ use anyhow::{Context, Result, bail};
 use std::process::Command;
 
 /// Packages and their test programs that run under loom, and whether those are so large that the quick form bounds them.
-const PROGRAMS: &[(&str, &str, bool)] = &[("tracewing-ring", "loom", true), ("bench", "k42", false)];
+const PROGRAMS: &[(&str, &str, bool)] =
+    &[("tracewing-ring", "loom", true), ("tracewing-trigger", "loom", false), ("bench", "k42", false)];
 
 /// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the full form where
 /// each test says, mostly at two.

@@ -147,6 +147,7 @@ fn table(shape: Shape, scalar: Scalar) -> Vec<u8> {
     let class = Class {
         name: "test:number",
         level: Level::Info,
+        major: 0,
         description: "",
         print: "",
         file: "",

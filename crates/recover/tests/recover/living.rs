@@ -2,6 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
@@ -53,7 +54,9 @@ fn only_whole_events_while_writers_overwrite() {
             });
             let _end_of_threads = End(&done);
             let mut events = 0;
-            for _ in 0..1000 {
+            let (mut rounds, begin) = (0, Instant::now());
+            while rounds < 1000 || events == 0 && begin.elapsed() < Duration::from_secs(60) {
+                rounds += 1;
                 let recovered = recover(&found, 0);
                 events += recovered.numbers.len();
                 for damage in recovered.damages {

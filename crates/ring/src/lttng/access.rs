@@ -8,11 +8,11 @@ pub trait Access {
     /// Whether the clock has to be read behind a fence: where another CPU may have moved the write count.
     const IS_SHARED: bool;
 
-    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that whoever loads the new value sees what the
-    /// caller wrote before; acquire for the same with the old one.
+    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that what the caller has read and written before
+    /// is done for whoever loads the new value with acquire, as the caller has loaded the old one.
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool;
 
-    /// Adds to a word and gives the sum (the paper's localAdd). Release and acquire, as `replace`.
+    /// Adds to a word and gives the sum (the paper's localAdd). Release, as `replace`; acquire for the same with the sums before.
     fn add(word: &AtomicU64, by: u64) -> u64;
 }
 
@@ -30,13 +30,15 @@ impl Access for Smp {
 
     #[inline(always)]
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
-        // Partners: the loads of `head` in `try_reserve_slot` and `Reader::ahead`.
-        word.compare_exchange(old, new, AcqRel, Relaxed).is_ok()
+        // Partners: the loads of `head` in `try_reserve_slot`, `force_switch` and `Reader::ahead`. Two things are done: the
+        // caller's look at the clock, and the reader's last access to the sub-buffer, if the caller found it released.
+        word.compare_exchange(old, new, Release, Relaxed).is_ok()
     }
 
     #[inline(always)]
     fn add(word: &AtomicU64, by: u64) -> u64 {
-        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for the others.
+        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for the others, so
+        // the load of `head` behind it finds none of their reservations missing.
         word.fetch_add(by, AcqRel).wrapping_add(by)
     }
 }

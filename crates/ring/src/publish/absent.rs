@@ -2,7 +2,7 @@
 //! `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
 
 use super::{Destination, Opened, Outcome};
-use crate::{Attachment, Region, Segment};
+use crate::{Attachment, Region, Segment, Want};
 
 /// Writes nothing, and says so.
 ///
@@ -12,6 +12,8 @@ use crate::{Attachment, Region, Segment};
 pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     _attachment: *const Attachment,
     _rseq_offset: isize,
+    _entry_offset: isize,
+    _want: &Want,
     _id: u16,
     _payload: *const u8,
 ) -> bool {
@@ -24,6 +26,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
 /// None is needed.
 pub unsafe fn gather<const ORDERED: bool>(
     _to: Destination,
+    _want: &Want,
     _id: u16,
     _segments: &[Segment],
     _extended: bool,

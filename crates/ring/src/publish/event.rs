@@ -5,17 +5,35 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
 
-use super::steps::{event_steps, lines, sequence};
+use super::MAJORS;
+
+use super::steps::{arm, armed, event_steps, lines, sequence};
 use super::{ATTEMPTS, CPU_ID, RSEQ_CS};
 use crate::attachment::Attachment;
-use crate::thread::{self, Mark};
+use crate::thread::Entry;
+use crate::want::Want;
 
 /// A step as instructions.
 macro_rules! instruction {
     (Key) => {
         lines![
-            "cmp {key}, [{at} + {KEY}]"
+            "mov {t}, fs:[{thread} + {ENTRY_KEY}]"
+            "cmp {t}, [{at} + {KEY}]"
             "jne 7f"
+        ]
+    };
+    // Same id; then the bit of the class's major class in the region's mask.
+    (Wanted) => {
+        lines![
+            "mov {t}, {word}"
+            "shr {t}, 32"
+            "cmp {t:x}, [{want}]"
+            "jne 7f"
+            "mov {u}, [{at} + {BASE}]"
+            "mov {u}, [{u} + {MAJORS}]"
+            "movzx {t:e}, byte ptr [{want} + {MAJOR}]"
+            "bt {u}, {t}"
+            "jnc 5f"
         ]
     };
     // Never above the number of buffers, unless somebody has unregistered the area.
@@ -73,7 +91,7 @@ macro_rules! instruction {
     };
     (Thread) => {
         lines![
-            "mov eax, fs:[{thread} + {MARK_TID}]"
+            "mov eax, fs:[{thread} + {ENTRY_TID}]"
             "mov [{t} + {CONTROL} + 8], eax"
         ]
     };
@@ -102,14 +120,7 @@ macro_rules! instruction {
         ]
     };
     (Advance) => { lines!["add {head}, {LENGTH}"] };
-    // Not after a uprobe or a debugger ran one of these instructions elsewhere.
-    (Armed) => {
-        lines![
-            "lea {t}, [rip + 3b]"
-            "cmp {t}, fs:[{rseq} + {RSEQ_CS}]"
-            "jne 6b"
-        ]
-    };
+    (Armed) => { armed!() };
     (Commit) => { lines!["mov [{cpu}], {head}"] };
 }
 
@@ -118,19 +129,22 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` with `LEN` bytes of payload, or does nothing and says `false`: then
-/// [`super::gather`] tells why.
+/// Writes the event `id` with `LEN` bytes of payload, if `want` still has that id, or does nothing and says `false`:
+/// then [`super::gather`] tells why. Where the class's major class is off, nothing is done either, and that is all.
 ///
 /// The stamp is taken inside the sequence; with `ORDERED` it cannot precede what the thread has loaded before.
 ///
 /// # Safety
 /// 1. `payload` points to `LEN` readable bytes.
-/// 2. While the key of `attachment` equals that of the calling thread's [`Mark`], the attached region is mapped, and
+/// 2. While the key of `attachment` equals that of the calling thread's [`Entry`] at `entry_offset`
+///    ([`crate::thread::entry_offset`]), the attached region is mapped, and
 ///    `rseq_offset` is the distance of the thread's registered `struct rseq` from its thread pointer.
 #[inline(always)]
 pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     attachment: *const Attachment,
     rseq_offset: isize,
+    entry_offset: isize,
+    want: &Want,
     id: u16,
     payload: *const u8,
 ) -> bool {
@@ -145,13 +159,10 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             sequence!(
                 "mov {attempts:e}, {ATTEMPTS}",
                 // Not armed before the thread is known to be attached: only then is the rseq area its own.
-                "mov {key}, fs:[{thread} + {MARK_KEY}]",
-                "cmp {key}, [{at} + {KEY}]",
+                "mov {t}, fs:[{thread} + {ENTRY_KEY}]",
+                "cmp {t}, [{at} + {KEY}]",
                 "jne {slow}",
-                "2:",
-                "lea {t}, [rip + 3b]",
-                "mov fs:[{rseq} + {RSEQ_CS}], {t}",
-                "4:",
+                arm!(),
                 event_steps!(instructions),
                 "5:",
                 "mov qword ptr fs:[{rseq} + {RSEQ_CS}], 0",
@@ -163,11 +174,11 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             ),
             at = in(reg) attachment,
             rseq = in(reg) rseq_offset,
-            thread = in(reg) thread::offset(),
+            thread = in(reg) entry_offset,
+            want = in(reg) want,
             word = in(reg) word,
             payload = in(reg) payload,
             attempts = out(reg) _,
-            key = out(reg) _,
             cpu = out(reg) _,
             head = out(reg) _,
             t = out(reg) _,
@@ -176,8 +187,10 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             out("rdx") _,
             slow = label { return false },
             ATTEMPTS = const ATTEMPTS,
-            MARK_KEY = const Mark::KEY,
-            MARK_TID = const Mark::TID,
+            ENTRY_KEY = const Entry::KEY,
+            ENTRY_TID = const Entry::TID,
+            MAJOR = const Want::MAJOR,
+            MAJORS = const MAJORS,
             KEY = const Attachment::KEY,
             BASE = const Attachment::BASE,
             STRIDE = const Attachment::STRIDE,

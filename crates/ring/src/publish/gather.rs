@@ -5,15 +5,17 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
 
-use super::steps::{event_steps, lines, sequence};
-use super::{ATTEMPTS, CPU_ID, Destination, Outcome, RSEQ_CS};
+use super::steps::{arm, armed, event_steps, lines, sequence};
+use super::{ATTEMPTS, CPU_ID, Destination, MAJORS, Outcome, RSEQ_CS};
 use crate::attachment::Attachment;
 use crate::copy::Segment;
+use crate::want::Want;
 
 /// Inputs that the sequence reads from memory, for want of registers.
 #[repr(C)]
 struct Request {
     key: u64,
+    want: *const Want,
     word: u64,
     id: u64,
     tid: u64,
@@ -28,6 +30,7 @@ const DETACHED: u32 = 1;
 const FULL: u32 = 2;
 const EXTEND: u32 = 3;
 const INTERRUPTED: u32 = 4;
+const UNWANTED: u32 = 5;
 
 /// A step as instructions.
 macro_rules! instruction {
@@ -37,6 +40,21 @@ macro_rules! instruction {
             "cmp {t}, [{at} + {KEY}]"
             "mov {status:e}, {DETACHED}"
             "jne 9f"
+        ]
+    };
+    // As in `fixed`.
+    (Wanted) => {
+        lines![
+            "mov {t}, [{request} + {R_WANT}]"
+            "mov rax, [{request} + {R_ID}]"
+            "mov {status:e}, {UNWANTED}"
+            "cmp ax, [{t}]"
+            "jne 9f"
+            "movzx eax, byte ptr [{t} + {MAJOR}]"
+            "mov {t}, [{at} + {BASE}]"
+            "mov {t}, [{t} + {MAJORS}]"
+            "bt {t}, rax"
+            "jnc 9f"
         ]
     };
     (Buffer) => {
@@ -175,13 +193,7 @@ macro_rules! instruction {
             "add rdi, [{request} + {R_LENGTH}]"
         ]
     };
-    (Armed) => {
-        lines![
-            "lea {t}, [rip + 3b]"
-            "cmp {t}, fs:[{rseq} + {RSEQ_CS}]"
-            "jne 6b"
-        ]
-    };
+    (Armed) => { armed!() };
     (Commit) => { lines!["mov [{base}], rdi"] };
 }
 
@@ -190,7 +202,7 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` whose payload is the concatenation of `segments`. The stamp is taken inside the sequence, as
+/// Writes the event `id` whose payload is the concatenation of `segments`, if `want` has that id. The stamp is taken inside the sequence, as
 /// by [`super::fixed`].
 ///
 /// # Panics
@@ -204,6 +216,7 @@ macro_rules! instructions {
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(
     to: Destination,
+    want: &Want,
     id: u16,
     segments: &[Segment],
     extended: bool,
@@ -213,6 +226,7 @@ pub unsafe fn gather<const ORDERED: bool>(
     let length16 = u16::try_from(length).expect("the caller bounds the event's size");
     let request = Request {
         key: to.key,
+        want,
         word: header_word(0, if extended { EXTENDED_ID } else { id }, length16),
         id: id.into(),
         tid: to.tid as u32 as u64,
@@ -228,10 +242,7 @@ pub unsafe fn gather<const ORDERED: bool>(
         asm!(
             sequence!(
                 "mov {attempts:e}, {ATTEMPTS}",
-                "2:",
-                "lea {t}, [rip + 3b]",
-                "mov fs:[{rseq} + {RSEQ_CS}], {t}",
-                "4:",
+                arm!(),
                 event_steps!(instructions),
                 "5:",
                 "mov {status:e}, {WRITTEN}",
@@ -261,6 +272,9 @@ pub unsafe fn gather<const ORDERED: bool>(
             FULL = const FULL,
             EXTEND = const EXTEND,
             INTERRUPTED = const INTERRUPTED,
+            UNWANTED = const UNWANTED,
+            MAJOR = const Want::MAJOR,
+            MAJORS = const MAJORS,
             KEY = const Attachment::KEY,
             BASE = const Attachment::BASE,
             STRIDE = const Attachment::STRIDE,
@@ -273,6 +287,7 @@ pub unsafe fn gather<const ORDERED: bool>(
             CONTROL = const CONTROL,
             HEADER = const HEADER,
             R_KEY = const core::mem::offset_of!(Request, key),
+            R_WANT = const core::mem::offset_of!(Request, want),
             R_WORD = const core::mem::offset_of!(Request, word),
             R_ID = const core::mem::offset_of!(Request, id),
             R_TID = const core::mem::offset_of!(Request, tid),
@@ -291,6 +306,7 @@ pub unsafe fn gather<const ORDERED: bool>(
         DETACHED => Outcome::Detached,
         FULL => Outcome::Full { cpu, head },
         EXTEND => Outcome::Extend,
+        UNWANTED => Outcome::Unwanted,
         _ => Outcome::Interrupted,
     }
 }

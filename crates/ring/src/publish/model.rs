@@ -18,7 +18,7 @@ use crate::clock::now;
 use crate::sync::AtomicU64;
 use crate::sync::Mutex;
 use crate::sync::Ordering::*;
-use crate::{Attachment, Cpu, Region};
+use crate::{Attachment, Cpu, Region, Want};
 
 /// Aborts in a row after which a task gives up: fewer than the instructions put up with, so that the checker ends.
 const ATTEMPTS: u32 = 3;
@@ -66,6 +66,8 @@ pub struct Task<'a> {
     pub key: u64,
     /// Thread id, not 0.
     pub tid: i32,
+    /// The word of the class, where that is looked at.
+    pub want: Option<&'a Want>,
     /// Asked in front of every step.
     pub fate: &'a dyn Fn() -> Fate,
 }
@@ -146,6 +148,7 @@ pub fn event(
     #[derive(Clone, Copy)]
     enum Step {
         Key,
+        Wanted,
         Buffer,
         Head,
         Clock,
@@ -171,6 +174,11 @@ pub fn event(
             (Step::Key, _) => {
                 if task.attachment.key() != task.key {
                     return Flow::Leave(Outcome::Detached);
+                }
+            }
+            (Step::Wanted, _) => {
+                if task.want.is_some_and(|want| want.id() != id) {
+                    return Flow::Leave(Outcome::Unwanted);
                 }
             }
             (Step::Buffer, _) => {
@@ -248,10 +256,10 @@ pub fn open(task: &mut Task<'_>, region: &Region, cpu: u32, head: u64) -> Option
                 old.used.store(request.used, Relaxed);
             }
             Step::Open => {
-                new.begin.store(stamp, Relaxed);
-                new.sequence.store(request.sequence, Relaxed);
-                new.lost.store(request.lost, Relaxed);
-                new.before.store(request.before, Relaxed);
+                let words = [&new.begin, &new.sequence, &new.lost, &new.before];
+                let values = [stamp, request.sequence, request.lost, request.before];
+                // Release, as for events: partner is the acquire fence in `Reader::copied`.
+                words.into_iter().zip(values).for_each(|(word, value)| word.store(value, Release));
             }
             // Release, with the reader's load of `head`: both headers are complete.
             Step::Commit => position.store(request.new_head, Release),

@@ -12,6 +12,7 @@
 /// | `Buffer` | finds the buffer of the CPU that the thread is on | the region has none |
 /// | `Head` | loads the buffer's position | |
 /// | `Clock` | reads the time | |
+/// | `Wanted` | compares the id with the one in the class's word, looks at the mask of major classes | they differ; the major class is off |
 /// | `Room` | compares what is left of the sub-buffer | it is not open, or the event would reach its end |
 /// | `Place` | masks the position: the event's address, and the sub-buffer's | |
 /// | `Age` | subtracts the sub-buffer's begin from the time | 32 bits cannot tell the difference |
@@ -23,7 +24,7 @@
 /// | `Commit` | stores the position | |
 macro_rules! event_steps {
     ($use_them:ident) => {
-        $use_them!(Key Buffer Head Clock Room Place Age Header Thread Payload Advance Armed Commit)
+        $use_them!(Key Buffer Head Clock Wanted Room Place Age Header Thread Payload Advance Armed Commit)
     };
 }
 pub(super) use event_steps;
@@ -55,9 +56,8 @@ macro_rules! lines {
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use lines;
 
-/// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), the abort handler with the
-/// signature in front of it, and labels. 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort; 7:
-/// giving up.
+/// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), and the abort handler with the
+/// signature in front of it. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort; 7: giving up.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! sequence {
     ($($line:expr),+ $(,)?) => {
@@ -82,3 +82,23 @@ macro_rules! sequence {
 }
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use sequence;
+
+/// An attempt begins: tells the kernel that the instructions behind are the sequence's.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+macro_rules! arm {
+    () => {
+        concat!("2: lea {t}, [rip + 3b]\n", "mov fs:[{rseq} + {RSEQ_CS}], {t}\n", "4:")
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(super) use arm;
+
+/// The step `Armed`. Not armed is a sequence of which a uprobe or a debugger ran an instruction elsewhere.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+macro_rules! armed {
+    () => {
+        concat!("lea {t}, [rip + 3b]\n", "cmp {t}, fs:[{rseq} + {RSEQ_CS}]\n", "jne 6b\n")
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(super) use armed;

@@ -77,7 +77,8 @@ impl Reader {
         let header = self.header(reference.physical);
         let end = self.cpu.geometry().at(ahead.head);
         self.cpu.copy(reference.physical, self.spare, self.at.max(FIRST)..end);
-        // Partner: the release fence in `Cpu::claim`. If the copy has a byte of a later lap, the number is that lap's.
+        // Partners: the release fences behind a reservation (`lttng::reserve`); with `Publish`, every store behind a claim. If
+        // the copy has a byte of a later lap, or the header a word, the number is that lap's.
         fence(Acquire);
         let now = self.cpu.entry(self.sequence).reference.load(Relaxed); // ordered by the fence
         if now != reference.pack() {
@@ -105,8 +106,8 @@ impl Reader {
 
     fn exchange(&self, from: Reference, to: Reference) -> bool {
         let word = &self.cpu.entry(from.sequence).reference;
-        // Release, with the acquire loads in `Cpu::claim`: the reader's accesses to what it gives come first. Acquire, with
-        // the claim of the lap that is read.
-        word.compare_exchange(from.pack(), to.pack(), AcqRel, Relaxed).is_ok()
+        // Release, with the acquire loads and claim in `Cpu::claim`: the reader's accesses to what it gives come first. No
+        // acquire: what it gets has been committed, which `ahead` has found out.
+        word.compare_exchange(from.pack(), to.pack(), Release, Relaxed).is_ok()
     }
 }

@@ -8,8 +8,8 @@ use tracewing_abi::region::{
 };
 
 use crate::clock::exists;
-use crate::sync::AtomicU32;
 use crate::sync::Ordering::*;
+use crate::sync::{AtomicU32, AtomicU64};
 
 /// A handle on a mapped region; copies refer to the same memory.
 #[derive(Clone, Copy, Debug)]
@@ -65,6 +65,7 @@ impl Region {
             frequency: 0.into(),
             offset_seconds: 0.into(),
             offset_cycles: 0.into(),
+            majors: u64::MAX.into(),
         };
         // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
         unsafe { base.cast::<RegionHeader>().write(header) };
@@ -127,6 +128,12 @@ impl Region {
     pub fn recording(&self) -> [u8; 16] {
         // SAFETY: the header lies in the mapping's first page; these bytes do not change after `create`.
         unsafe { (&raw const (*self.base.cast::<RegionHeader>().as_ptr()).recording).read_volatile() }
+    }
+
+    /// Which major classes are wanted, a bit each: the word that [`RegionHeader::majors`] describes.
+    pub fn majors(&self) -> &AtomicU64 {
+        // SAFETY: the header lies in the mapping's first page; the word is only ever accessed atomically.
+        unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).majors }
     }
 
     /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in Hz, and the

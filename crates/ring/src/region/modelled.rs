@@ -1,15 +1,17 @@
 //! The region that the model checker runs: the same words, each an object of the checker's own.
 //!
 //! Events are written field by field, and read so. A field is one cell, at its offset: the fewer loads there are, the fewer
-//! combinations of old and new values the checker has to try.
+//! combinations of old and new values the checker has to try. The checker lets no load see a store that runs later; so each
+//! cell has an owner as well, a plain one: whoever writes must do so after everybody who has read or written before, in the
+//! memory model's sense, or the checker reports it. A copy that is validated afterwards reads without being the owner.
 
 use std::sync::Arc;
 use std::vec::Vec;
 
 use tracewing_abi::region::{Clock, CpuControl, Geometry, Protocol, SUB_BUFFER_HEADER, SubBufferHeader};
 
-use crate::sync::AtomicU64;
 use crate::sync::Ordering::{self, *};
+use crate::sync::{AtomicU64, UnsafeCell};
 
 /// Distance of two cells: fields begin at even offsets.
 const STEP: usize = 2;
@@ -21,17 +23,18 @@ const FIELD: usize = 8;
 pub struct Region {
     geometry: Geometry,
     protocol: Protocol,
+    clock: Clock,
     origin: u64,
     cpus: Arc<[Cpu]>,
 }
 
 impl Region {
     /// A region with nothing in it.
-    pub fn new(geometry: Geometry, protocol: Protocol, origin: u64) -> Self {
+    pub fn new(geometry: Geometry, protocol: Protocol, clock: Clock, origin: u64) -> Self {
         let origin = geometry.later(origin, 0);
         let cpus: Arc<[Cpu]> = (0..geometry.cpus()).map(|_| Cpu::new(geometry)).collect();
         cpus.iter().for_each(|cpu| cpu.prepare(origin));
-        Self { geometry, protocol, origin, cpus }
+        Self { geometry, protocol, clock, origin, cpus }
     }
 
     /// Its shape.
@@ -44,9 +47,10 @@ impl Region {
         self.protocol
     }
 
-    /// The checker's own, which every look moves on.
+    /// The clock of its time stamps, one of the checker's own: `Monotonic` is the same for everybody, `Tsc` is read as a
+    /// processor reads it.
     pub fn clock(&self) -> Clock {
-        Clock::Monotonic
+        self.clock
     }
 
     /// Number of every buffer's first sub-buffer.
@@ -78,7 +82,28 @@ struct Words {
     control: CpuControl,
     headers: Vec<SubBufferHeader>,
     /// What lies behind the headers.
-    cells: Vec<Vec<AtomicU64>>,
+    cells: Vec<Vec<Cell>>,
+}
+
+struct Cell {
+    value: AtomicU64,
+    owner: UnsafeCell<()>,
+}
+
+impl Cell {
+    fn new() -> Self {
+        Self { value: AtomicU64::new(0), owner: UnsafeCell::new(()) }
+    }
+
+    fn store(&self, value: u64, ordering: Ordering) {
+        self.owner.with_mut(|_| ());
+        self.value.store(value, ordering);
+    }
+
+    fn load(&self) -> u64 {
+        self.owner.with(|_| ());
+        self.value.load(Relaxed)
+    }
 }
 
 impl core::fmt::Debug for Words {
@@ -94,7 +119,7 @@ impl Cpu {
         let words = Words {
             control: CpuControl::new(),
             headers: (0..physical).map(|_| SubBufferHeader::new()).collect(),
-            cells: (0..physical).map(|_| (0..cells).map(|_| AtomicU64::new(0)).collect()).collect(),
+            cells: (0..physical).map(|_| (0..cells).map(|_| Cell::new()).collect()).collect(),
         };
         Self { geometry, words: Arc::new(words) }
     }
@@ -144,17 +169,17 @@ impl Cpu {
 
     /// The field of a sub-buffer that begins at `at`.
     pub fn word(&self, physical: usize, at: usize) -> u64 {
-        self.cell(physical, at).load(Relaxed)
+        self.cell(physical, at).load()
     }
 
     pub(crate) fn copy(&self, from: usize, to: usize, stretch: core::ops::Range<usize>) {
         for at in stretch.step_by(STEP) {
-            let value = self.cell(from, at).load(Relaxed);
+            let value = self.cell(from, at).value.load(Relaxed);
             self.cell(to, at).store(value, Relaxed);
         }
     }
 
-    fn cell(&self, physical: usize, at: usize) -> &AtomicU64 {
+    fn cell(&self, physical: usize, at: usize) -> &Cell {
         assert!(at % STEP == 0, "the checker's fields begin at even offsets");
         &self.words.cells[physical][(at - SUB_BUFFER_HEADER) / STEP]
     }

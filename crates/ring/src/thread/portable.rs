@@ -17,3 +17,8 @@ pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
 pub fn rseq_of_libc() -> Option<isize> {
     None
 }
+
+/// Without the sequences of protocol `Publish` nobody asks.
+pub fn entry_offset(_slot: usize) -> isize {
+    0
+}

@@ -2,23 +2,17 @@
 //!
 //! `thread_local!` may allocate at a thread's first access when the code lies in a library loaded by `dlopen`, and that
 //! access may be in a signal handler. The block is therefore declared in assembly with the initial-exec model: a
-//! constant distance from the thread pointer. The loader finds room for a library's 32 bytes in the surplus that glibc
+//! constant distance from the thread pointer. The loader finds room for a library's 192 bytes in the surplus that glibc
 //! reserves for exactly this.
 //!
 //! The symbol is hidden and carries the crate's version, so that several copies and versions of this crate can live in
 //! one process, each with a block of its own.
 
 use core::arch::{asm, global_asm};
-#[cfg(not(loom))]
-use core::mem::offset_of;
+use core::sync::atomic::AtomicIsize;
+use core::sync::atomic::Ordering::Relaxed;
 
-use super::Mark;
-
-#[cfg(not(loom))]
-impl Mark {
-    pub(crate) const KEY: usize = offset_of!(Mark, key);
-    pub(crate) const TID: usize = offset_of!(Mark, tid);
-}
+use super::{Entry, Mark};
 
 /// Name of the block's symbol, for assembly in crates of the same version.
 #[doc(hidden)]
@@ -42,16 +36,34 @@ global_asm!(
     concat!(".globl ", thread_symbol!()),
     concat!(".hidden ", thread_symbol!()),
     concat!(".type ", thread_symbol!(), ", @object"),
-    concat!(".size ", thread_symbol!(), ", 32"),
+    concat!(".size ", thread_symbol!(), ", 192"),
     concat!(thread_symbol!(), ":"),
+    ".rept 8",  // RECORDINGS
     ".quad -1", // Mark::NEVER
-    ".zero 24",
+    ".quad 0",
+    ".endr",
+    ".zero 64",
     ".popsection",
 );
+
+/// What [`offset`] gives, once somebody has asked; 0 until then, which no block's distance is.
+static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// Distance of the calling thread's [`Mark`] from its thread pointer (`fs`), the same for all threads.
 #[inline(always)]
 pub fn offset() -> isize {
+    // Relaxed: it is the same number whoever stores it.
+    match OFFSET.load(Relaxed) {
+        0 => first_offset(),
+        offset => offset,
+    }
+}
+
+/// Asks the linker. Not in functions that the compiler makes again in other crates: where a Rust `dylib` holds this one,
+/// the symbol is hidden there.
+#[cold]
+#[inline(never)]
+fn first_offset() -> isize {
     let offset;
     // SAFETY: loads one constant from the global offset table; no memory is written and no flag changed.
     unsafe {
@@ -61,7 +73,14 @@ pub fn offset() -> isize {
             options(pure, nomem, nostack, preserves_flags),
         );
     }
+    OFFSET.store(offset, Relaxed);
     offset
+}
+
+/// Distance of the calling thread's [`Entry`] for recording `slot` from its thread pointer.
+#[inline(always)]
+pub fn entry_offset(slot: usize) -> isize {
+    offset() + (slot * size_of::<Entry>()) as isize
 }
 
 /// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.

@@ -1,7 +1,7 @@
 //! Protocols `Smp` and `Local`: the writers that ship beside the reader that ships.
 
 use loom::thread;
-use tracewing_abi::region::Protocol;
+use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Smp, interrupts};
 use tracewing_ring::{Region, Segment};
 
@@ -48,24 +48,141 @@ fn smp_below_the_wrap() {
     check(2, || smp(true, u64::MAX - 1, [1, 1], 1));
 }
 
-/// The current sub-buffer is overwritten while the reader copies it.
+/// Stamps follow the order of the reservations, though a clock may show somebody less than it has shown another: whoever
+/// reserves has read it after those in front of him have.
 #[test]
-fn a_copy_that_is_overwritten() {
-    check(1, || {
+fn stamps_of_two_processors() {
+    check(2, || {
+        let region = Region::new(Geometry::new(1, 2, 128).unwrap(), Protocol::Smp, Clock::Tsc, 0);
+        let (first, second) = (region.clone(), region.clone());
+        let first = thread::spawn(move || emit_all::<Smp>(&first, 1, 2));
+        let second = thread::spawn(move || emit_all::<Smp>(&second, 2, 1));
+        let written = first.join().unwrap() + second.join().unwrap();
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        check.drain(&mut reader);
+        assert_eq!(check.events, written);
+    });
+}
+
+/// The current sub-buffer is overwritten while the reader copies it. Writers go round the ring the short way: sub-buffers may
+/// be left before they are full. With no preemption the reader sees the old words all the same.
+fn a_copy(preemptions: usize, writers: &'static [fn(&Region) -> u64]) {
+    check(preemptions, move || {
         let region = region(Protocol::Smp, true, 1, 0);
         let before = emit_all::<Smp>(&region, 1, 4);
-        let writer = region.clone();
-        let writer = thread::spawn(move || {
-            // SAFETY: as in `emit_all`.
-            let switch = || unsafe { lttng::force_switch::<Smp>(&writer, 0) };
-            assert!(switch());
-            let written = emit_all::<Smp>(&writer, 2, 1);
-            assert!(switch());
-            written + emit_all::<Smp>(&writer, 3, 1)
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        check.one(&mut reader, false);
+        let start = |writer: &fn(&Region) -> u64| {
+            let (writer, region) = (*writer, region.clone());
+            thread::spawn(move || writer(&region))
+        };
+        let writers: Vec<_> = writers.iter().map(start).collect();
+        let looking = thread::spawn(move || {
+            check.one(&mut reader, true);
+            (reader, check)
         });
-        let looking = support::look_meanwhile(&region, 2, true);
-        let written = before + writer.join().unwrap();
+        let written: u64 = writers.into_iter().map(|writer| writer.join().unwrap()).sum();
         let (mut reader, mut check) = looking.join().unwrap();
+        check.drain(&mut reader);
+        assert_eq!(check.events + check.overwritten_events(), before + written);
+    });
+}
+
+fn switch(region: &Region) {
+    // SAFETY: as in `emit_all`.
+    unsafe { lttng::force_switch::<Smp>(region, 0) };
+}
+
+fn go_round(region: &Region) -> u64 {
+    switch(region);
+    let written = emit_all::<Smp>(region, 2, 1);
+    switch(region);
+    written
+}
+
+#[test]
+fn a_copy_that_is_overwritten() {
+    a_copy(1, &[|region| go_round(region) + emit_all::<Smp>(region, 3, 1)]);
+}
+
+#[test]
+fn a_copy_that_another_writer_overwrites() {
+    a_copy(0, &[go_round, |region| emit_all::<Smp>(region, 3, 1)]);
+}
+
+#[test]
+fn a_copy_that_an_event_overwrites_that_opens() {
+    fn emit_four(region: &Region) -> u64 {
+        switch(region);
+        emit_all::<Smp>(region, 2, 4)
+    }
+    a_copy(0, &[emit_four]);
+}
+
+/// A writer that sleeps for a lap before it claims takes nothing away: the sub-buffer that others have opened meanwhile stays
+/// in the ring.
+#[test]
+fn a_claim_of_the_last_lap() {
+    check(1, || {
+        let region = region(Protocol::Smp, true, 1, 0);
+        assert_eq!(emit_all::<Smp>(&region, 1, 1), 1);
+        let sleeper = region.clone();
+        let sleeper = thread::spawn(move || switch(&sleeper));
+        let mut written = 1;
+        for writer in 2..5 {
+            switch(&region);
+            written += emit_all::<Smp>(&region, writer, 1);
+        }
+        sleeper.join().unwrap();
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        check.drain(&mut reader);
+        assert_eq!(check.events + check.overwritten_events(), written);
+    });
+}
+
+/// A writer that commits late is done before another one writes where it wrote, a lap later.
+#[test]
+fn a_late_commit() {
+    check(2, || {
+        let region = region(Protocol::Smp, true, 1, 0);
+        // SAFETY: as in `emit_all`.
+        let slot = unsafe { lttng::reserve::<Smp>(&region, 0, 1, 1, support::PAYLOAD) };
+        let mut slot = slot.expect("an empty ring has room");
+        switch(&region);
+        let mut written = 1 + emit_all::<Smp>(&region, 2, 1);
+        let opener = region.clone();
+        let late = thread::spawn(move || {
+            slot.put(&payload(1, 0));
+            slot.commit();
+        });
+        let opener = thread::spawn(move || switch(&opener));
+        written += emit_all::<Smp>(&region, 3, 1);
+        late.join().unwrap();
+        opener.join().unwrap();
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        check.drain(&mut reader);
+        assert_eq!(check.events + check.overwritten_events(), written);
+    });
+}
+
+/// Whoever closes a sub-buffer knows what its opener has counted in front of it.
+#[test]
+fn an_opener_and_a_closer() {
+    check(1, || {
+        let region = region(Protocol::Smp, true, 1, 0);
+        let mut written = emit_all::<Smp>(&region, 1, 1);
+        let (opener, writer) = (region.clone(), region.clone());
+        let opener = thread::spawn(move || switch(&opener));
+        let writer = thread::spawn(move || emit_all::<Smp>(&writer, 2, 1));
+        switch(&region);
+        opener.join().unwrap();
+        written += writer.join().unwrap();
+        for writer in 3..5 {
+            written += emit_all::<Smp>(&region, writer, 1);
+            switch(&region);
+        }
+        let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
+        written += emit_all::<Smp>(&region, 5, 1);
         check.drain(&mut reader);
         assert_eq!(check.events + check.overwritten_events(), written);
     });
@@ -130,5 +247,22 @@ fn a_dead_writer() {
         }
         assert!(check.events >= 1 && check.events <= written, "what came first is there");
         assert!(gaps >= unfinished && (check.events == written || gaps > 0));
+    });
+}
+
+/// Whoever commits last behind a writer that is dead does not vouch for it.
+#[test]
+fn writers_behind_a_dead_one() {
+    check(2, || {
+        let region = region(Protocol::Smp, false, 1, 0);
+        // SAFETY: as in `emit_all`.
+        std::mem::forget(unsafe { lttng::reserve::<Smp>(&region, 0, 3, 1, support::PAYLOAD) });
+        let (first, second) = (region.clone(), region.clone());
+        let first = thread::spawn(move || emit_all::<Smp>(&first, 1, 1));
+        let second = thread::spawn(move || emit_all::<Smp>(&second, 2, 1));
+        assert_eq!(first.join().unwrap() + second.join().unwrap(), 2);
+        let mut reader = support::reader(&region, 0);
+        assert!(matches!(reader.finalise().unwrap(), Some(Err(_))), "the first event is missing");
+        assert!(reader.finalise().unwrap().is_none());
     });
 }

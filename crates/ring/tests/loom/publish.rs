@@ -8,7 +8,7 @@ use loom::thread;
 use tracewing_abi::region::Protocol;
 use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Attachment, Reader, Region};
+use tracewing_ring::{Attachment, Reader, Region, Want};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
@@ -32,7 +32,15 @@ impl World {
     }
 
     fn task<'a>(&'a self, tid: i32, fate: &'a dyn Fn() -> Fate) -> Task<'a> {
-        Task { processors: &self.processors, on: 0, attachment: &self.attachment, key: KEY, tid, fate }
+        Task {
+            processors: &self.processors,
+            on: 0,
+            attachment: &self.attachment,
+            key: KEY,
+            tid,
+            want: None,
+            fate,
+        }
     }
 }
 
@@ -87,6 +95,22 @@ fn discard() {
     check(2, || {
         let world = World::new(false, 1, 0);
         let (check, _, written) = writers_and_reader(world, [1, 1], 2, true);
+        assert_eq!(check.events, written);
+    });
+}
+
+/// Two writers find the same sub-buffer full.
+#[test]
+fn two_open_the_next_one() {
+    check(2, || {
+        let world = World::new(false, 1, 0);
+        assert_eq!(emit_all(&world, 3, 3), 3);
+        let (first, second) = (world.clone(), world.clone());
+        let first = thread::spawn(move || emit_all(&first, 1, 1));
+        let second = thread::spawn(move || emit_all(&second, 2, 1));
+        let written = 3 + first.join().unwrap() + second.join().unwrap();
+        let (mut reader, mut check) = (support::reader(&world.region, 0), Check::default());
+        check.drain(&mut reader);
         assert_eq!(check.events, written);
     });
 }
@@ -215,6 +239,31 @@ fn detach() {
                 && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
         });
         world.attachment.detach();
+        world.processors.iter().for_each(Processor::interrupt);
+        let mut reader = support::reader(&world.region, 0);
+        let mut check = Check::default();
+        check.drain(&mut reader);
+        let written = writer.join().unwrap();
+        assert_eq!(check.events, u64::from(written), "what was written was written before");
+        assert!(reader.next(true).unwrap().is_none());
+    });
+}
+
+/// Switching a class off: behind the clearing of its word and a `membarrier`, no event of the class is committed, even by
+/// a task that had looked before.
+#[test]
+fn switching_off() {
+    check(3, || {
+        let world = World::new(false, 1, 0);
+        let want = Arc::new(Want::of(1, 0));
+        let (writer, wanted) = (world.clone(), want.clone());
+        let writer = thread::spawn(move || {
+            let mut task = Task { want: Some(&wanted), ..writer.task(1, &go_on) };
+            wanted.id() == 1
+                && matches!(open(&mut task, &writer.region, 0, 0), Some(Opened::Retry))
+                && event(&mut task, &writer.region, 1, &payload(1, 0), false) == Some(Outcome::Written)
+        });
+        want.clear();
         world.processors.iter().for_each(Processor::interrupt);
         let mut reader = support::reader(&world.region, 0);
         let mut check = Check::default();

@@ -27,9 +27,7 @@ pub fn check(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 pub fn region(protocol: Protocol, overwriting: bool, cpus: usize, origin: u64) -> Region {
     let geometry = Geometry::new(cpus, 2, 128).unwrap();
     let geometry = if overwriting { geometry.overwriting() } else { geometry };
-    let region = Region::new(geometry, protocol, origin);
-    assert_eq!(region.clock(), Clock::Monotonic);
-    region
+    Region::new(geometry, protocol, Clock::Monotonic, origin)
 }
 
 /// The payload of a writer's event.
@@ -52,6 +50,7 @@ impl Check {
     /// Looks at a chunk's events.
     pub fn look(&mut self, reader: &Reader, chunk: &Chunk) {
         assert!(chunk.begin >= self.stamp && chunk.end >= chunk.begin, "time stamps never go back");
+        assert!(chunk.end >> 32 == 0, "stamps are counted from their own sub-buffer's begin");
         let (mut at, mut stamp) = (0, self.stamp as u32);
         while at < chunk.len {
             let (low, mut id, length) = split_header_word(reader.word(chunk, at));

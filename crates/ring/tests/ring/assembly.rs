@@ -80,8 +80,8 @@ fn a_sequence_calls_nothing_and_its_commit_is_its_last_store() {
         for line in others {
             let name = line.split_whitespace().next().unwrap_or_default();
             let allowed = [
-                "mov", "lea", "cmp", "cmovb", "add", "sub", "and", "or", "shl", "shr", "imul", "inc", "test",
-                "lfence", "rdtsc", "jne", "jae", "ja", "jb", "je", "jmp",
+                "mov", "movzx", "lea", "cmp", "cmovb", "add", "sub", "and", "or", "shl", "shr", "imul",
+                "inc", "test", "bt", "lfence", "rdtsc", "jne", "jae", "ja", "jb", "je", "jmp",
             ];
             assert!(allowed.contains(&name), "{line}\n{text}");
             let writes_memory = name != "cmp"

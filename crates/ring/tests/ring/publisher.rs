@@ -5,13 +5,17 @@ use std::sync::atomic::Ordering::*;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol};
 use tracewing_ring::publish::{self, Destination, Opened, Outcome};
-use tracewing_ring::{Attachment, Region, Segment, thread};
+use tracewing_ring::{Attachment, Region, Segment, Want, thread};
 
 use crate::events::{self, Plan, fill, payload, plan};
 use crate::machine;
 
 /// Attempts before an event is counted lost: the agent's number.
 const ATTEMPTS: u32 = 32;
+
+/// Any of the thread's entries, and any major class.
+pub const SLOT: usize = 5;
+const MAJOR: u8 = 63;
 
 /// A process's attachment to a region of its own.
 pub struct Publisher {
@@ -43,8 +47,8 @@ impl Publisher {
     /// Makes the calling thread known, with this thread id.
     pub fn enter(&self, tid: i32) {
         thread::with(|mark| {
-            mark.tid.store(tid, Relaxed);
-            mark.key.store(self.key, Relaxed);
+            mark.entries[SLOT].tid.store(tid, Relaxed);
+            mark.entries[SLOT].key.store(self.key, Relaxed);
         });
     }
 
@@ -59,20 +63,36 @@ impl Publisher {
             attachment: &*self.attachment,
             key: self.key,
             rseq_offset: self.rseq_offset,
-            tid: thread::with(|mark| mark.tid.load(Relaxed)),
+            tid: thread::with(|mark| mark.entries[SLOT].tid.load(Relaxed)),
         }
     }
 
     /// One attempt of the fixed sequence.
     pub fn fixed<const LEN: usize, const ORDERED: bool>(&self, id: u16, payload: &[u8; LEN]) -> bool {
+        let (want, entry, payload) = (Want::of(id, MAJOR), thread::entry_offset(SLOT), payload.as_ptr());
         // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this thread.
-        unsafe { publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, id, payload.as_ptr()) }
+        unsafe {
+            publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, entry, &want, id, payload)
+        }
+    }
+
+    /// The same for a class with this word.
+    pub fn fixed_if<const LEN: usize>(&self, want: &Want, id: u16, payload: &[u8; LEN]) -> bool {
+        let (entry, payload) = (thread::entry_offset(SLOT), payload.as_ptr());
+        // SAFETY: as in `fixed`.
+        unsafe { publish::fixed::<LEN, false>(&*self.attachment, self.rseq_offset, entry, want, id, payload) }
+    }
+
+    /// One attempt of the gathering sequence for a class with this word.
+    pub fn gather_if(&self, want: &Want, id: u16, segments: &[Segment]) -> Outcome {
+        // SAFETY: as in `gather`.
+        unsafe { publish::gather::<false>(self.destination(), want, id, segments, false) }
     }
 
     /// One attempt of the gathering sequence.
     pub fn gather(&self, id: u16, segments: &[Segment], extended: bool) -> Outcome {
         // SAFETY: tests pass segments of living slices; the rest as in `fixed`.
-        unsafe { publish::gather::<false>(self.destination(), id, segments, extended) }
+        unsafe { publish::gather::<false>(self.destination(), &Want::of(id, MAJOR), id, segments, extended) }
     }
 
     /// One attempt to open the next sub-buffer.
@@ -101,6 +121,7 @@ impl Publisher {
                     Opened::Interrupted => return self.count(Loss::Interrupted),
                 },
                 Outcome::Interrupted => return self.count(Loss::Interrupted),
+                Outcome::Unwanted => unreachable!("every event is wanted here"),
             }
         }
         self.count(Loss::Interrupted)

@@ -6,12 +6,12 @@ use std::sync::atomic::Ordering::*;
 use tracewing_abi::event::{CONTEXT, HEADER};
 use tracewing_abi::region::{Loss, SUB_BUFFER_HEADER};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Segment, thread};
+use tracewing_ring::{Segment, Want, thread};
 
 use crate::collector::Collector;
 use crate::events::payload;
 use crate::machine;
-use crate::publisher::Publisher;
+use crate::publisher::{Publisher, SLOT};
 
 /// The calling thread's CPU, on which it stays from now on.
 fn stay() -> usize {
@@ -241,8 +241,33 @@ fn who_is_not_attached_writes_nothing() {
     assert_eq!(publisher.attachment().attach(&publisher.region, key + 2), key + 2);
     refused("attached under another key");
     assert_eq!(publisher.attachment().attach(&publisher.region, key + 4), key + 2, "the first one wins");
-    thread::with(|mark| mark.key.store(key + 2, Relaxed));
+    thread::with(|mark| mark.entries[SLOT].key.store(key + 2, Relaxed));
     assert!(publisher.fixed::<8, false>(1, &payload(1, 1)), "the thread has entered the new one");
+}
+
+#[test]
+fn what_is_not_wanted_is_not_written() {
+    let Some(publisher) = Publisher::new(2, 256) else { return };
+    let cpu = stay();
+    publisher.enter(1);
+    publisher.emit_fixed::<8, false>(1, &payload(1, 0)).unwrap();
+    let head = || publisher.region.cpu(cpu).control().head.load(Relaxed);
+    let (before, bytes) = (head(), payload::<8>(1, 1));
+    let segments = [Segment::of(&bytes)];
+    // As an event that was begun before the class was switched off, or given to another one.
+    for want in [Want::none(), Want::of(2, 0)] {
+        assert!(!publisher.fixed_if::<8>(&want, 1, &bytes));
+        assert_eq!(publisher.gather_if(&want, 1, &segments), Outcome::Unwanted);
+        assert_eq!(head(), before);
+    }
+    publisher.region.majors().store(!(1 << 5), Relaxed);
+    let (off, on) = (Want::of(1, 5), Want::of(1, 6));
+    assert!(publisher.fixed_if::<8>(&off, 1, &bytes), "there is nothing left to do");
+    assert_eq!(publisher.gather_if(&off, 1, &segments), Outcome::Unwanted);
+    assert_eq!(head(), before);
+    assert!(publisher.fixed_if::<8>(&on, 1, &bytes));
+    assert_eq!(publisher.gather_if(&on, 1, &segments), Outcome::Written);
+    assert_ne!(head(), before);
 }
 
 #[test]

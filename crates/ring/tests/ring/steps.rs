@@ -111,7 +111,7 @@ fn by_steps(watched: &Watched, sequence: Sequence, head: u64) -> Vec<Vec<u8>> {
         Fate::GoOn
     };
     let (processors, attachment, fate) = (&processors[..], &attachment, &look);
-    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: TID, fate };
+    let mut task = Task { processors, on: watched.cpu, attachment, key, tid: TID, want: None, fate };
     let bytes = payload::<LEN>(TID as u32, 1);
     match sequence {
         Sequence::Open | Sequence::FirstOpen => {

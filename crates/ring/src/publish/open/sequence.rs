@@ -7,7 +7,7 @@ use tracewing_abi::region::SubBufferHeader;
 
 use super::Request;
 use crate::attachment::Attachment;
-use crate::publish::steps::{lines, open_steps, sequence};
+use crate::publish::steps::{arm, armed, lines, open_steps, sequence};
 use crate::publish::{ATTEMPTS, CPU_ID, Destination, Opened, RSEQ_CS};
 
 const RETRY: u32 = 0;
@@ -68,12 +68,7 @@ macro_rules! instruction {
         ]
     };
     (Armed) => {
-        lines![
-            "mov rdx, [{request} + {R_NEW_HEAD}]"
-            "lea {t}, [rip + 3b]"
-            "cmp {t}, fs:[{rseq} + {RSEQ_CS}]"
-            "jne 6b"
-        ]
+        concat!("mov rdx, [{request} + {R_NEW_HEAD}]\n", armed!())
     };
     (Commit) => { lines!["mov [{control}], rdx"] };
 }
@@ -96,10 +91,7 @@ pub(super) unsafe fn run(to: Destination, request: &Request) -> Opened {
         asm!(
             sequence!(
                 "mov {attempts:e}, {ATTEMPTS}",
-                "2:",
-                "lea {t}, [rip + 3b]",
-                "mov fs:[{rseq} + {RSEQ_CS}], {t}",
-                "4:",
+                arm!(),
                 "mov {status:e}, {RETRY}",
                 open_steps!(instructions),
                 "5:",

@@ -1,10 +1,10 @@
-//! A CPU that is taken away and given back, again and again. Whatever happens to this process, the CPU comes back: a
-//! child looks after that.
+//! A CPU that is taken away and given back, again and again. Whatever ends this process, the CPU comes back: a child looks
+//! after that.
 
 use std::fs;
-use std::io::Read;
-use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 use std::time::Duration;
@@ -21,27 +21,21 @@ fn switch() -> Option<PathBuf> {
     (1..machine::possible_cpus()).rev().map(path).find(is_on)
 }
 
-/// Waits until this process has closed the other end of the pipe, by its death if need be, and switches the CPU on.
-fn keep(path: &PathBuf, pipe: OwnedFd) -> i32 {
-    // SAFETY: changes only the calling process: no signal of the terminal, and none for the parent's death.
-    unsafe {
-        libc::setsid();
-        libc::prctl(libc::PR_SET_PDEATHSIG, 0);
-    }
-    let _ = fs::File::from(pipe).read(&mut [0]);
-    fs::write(path, "1").is_err().into()
-}
+/// What switches a CPU on when its standard input ends. Nothing but `kill -9` of itself keeps it from that; it is a program
+/// of another name, in a process group of its own, so that what ends the test does not reach it.
+const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _
+for attempt in 1 2 3 4 5 6 7 8 9; do echo 1 > \"$0\" && exit 0; sleep 0.2; done; exit 1";
 
 /// Runs `run` while a CPU comes and goes; gives how often it went, 0 where that is not possible.
 pub fn during<T>(seed: u64, run: impl FnOnce() -> T) -> (T, u64) {
     let Some(path) = switch() else { return (run(), 0) };
-    let (theirs, ours) = rustix::pipe::pipe_with(rustix::pipe::PipeFlags::CLOEXEC).expect("a pipe");
-    let raw = std::os::fd::AsRawFd::as_raw_fd(&ours);
-    let keeper = machine::fork(|| {
-        // SAFETY: the child's copy of the writing end, which its parent's alone shall keep open.
-        unsafe { libc::close(raw) };
-        keep(&path, theirs)
-    });
+    let mut keeper = Command::new("/bin/sh")
+        .args(["-c", KEEPER])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .process_group(0)
+        .spawn()
+        .expect("/bin/sh starts");
     let done = AtomicBool::new(false);
     let result = thread::scope(|scope| {
         let _stop = StopAtEnd(&done);
@@ -60,7 +54,8 @@ pub fn during<T>(seed: u64, run: impl FnOnce() -> T) -> (T, u64) {
         done.store(true, Release);
         (result, times.join().expect("writes files"))
     });
-    drop(ours);
-    assert_eq!(machine::wait(keeper), 0, "{} could not be switched on again", path.display());
+    // Closes its standard input first.
+    let kept = keeper.wait().expect("a child that nobody else waits for");
+    assert!(kept.success(), "{} could not be switched on again", path.display());
     result
 }
