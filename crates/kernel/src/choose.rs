@@ -1,8 +1,8 @@
 //! Which events to record: the default set, or those that match the user's patterns.
 
 use crate::error::Error;
-use crate::glob::matches;
 use crate::lttng;
+use tracewing_rules::Glob;
 
 /// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults, signals.
 pub const DEFAULT: &[&str] = &[
@@ -47,8 +47,11 @@ pub struct Choice {
 /// # Errors
 /// [`Error::NothingChosen`] if nothing matches.
 pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> Result<Choice, Error> {
-    let patterns: Vec<&str> =
-        if globs.is_empty() { DEFAULT.to_vec() } else { globs.iter().map(AsRef::as_ref).collect() };
+    let patterns: Vec<Glob> = if globs.is_empty() {
+        DEFAULT.iter().map(|pattern| Glob::new(*pattern)).collect()
+    } else {
+        globs.iter().map(|pattern| Glob::new(pattern.as_ref())).collect()
+    };
     let mut used = vec![false; patterns.len()];
     let mut events = available;
     events.retain(|(system, name)| {
@@ -56,7 +59,7 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
         let traced = lttng::event_name(system, name);
         let mut wanted = false;
         for (pattern, used) in patterns.iter().zip(&mut used) {
-            let hit = matches(pattern, &full) || matches(pattern, name) || matches(pattern, &traced);
+            let hit = pattern.matches(&full) || pattern.matches(name) || pattern.matches(&traced);
             *used |= hit;
             wanted |= hit;
         }
@@ -66,7 +69,7 @@ pub fn choose<S: AsRef<str>>(available: Vec<(String, String)>, globs: &[S]) -> R
         .iter()
         .zip(&used)
         .filter(|(_, used)| !**used)
-        .map(|(pattern, _)| (*pattern).to_owned())
+        .map(|(pattern, _)| pattern.as_str().to_owned())
         .collect();
     if events.is_empty() {
         return Err(Error::NothingChosen(absent.join(", ")));

@@ -13,7 +13,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | [`choose`], [`glob`] | which events: the default set, or patterns |
+//! | [`choose`] | which events: the default set, or patterns |
 //! | [`mod@format`], [`mod@print`] | reads an event's description |
 //! | [`page`] | decodes raw pages of the kernel's ring buffer |
 //! | [`lttng`] | the names events and fields have in the trace |
@@ -95,7 +95,6 @@ mod error;
 mod flight;
 mod folder;
 pub mod format;
-pub mod glob;
 mod instance;
 mod kept;
 mod losses;

@@ -27,7 +27,8 @@
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `json` | lines of JSON |
 //! | `listing` | all of it, as `tracewing list` does it |
-//! | `select`, `glob`, `time_range`, `zone` | what of it a user wants to see |
+//! | `select`, `time_range`, `zone` | what of it a user wants to see |
+//! | `condition`, `values` | predicates on what is in an event |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
@@ -35,10 +36,10 @@
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
 mod clock;
+mod condition;
 mod describe;
 mod error;
 mod find;
-mod glob;
 mod json;
 mod listing;
 mod merge;
@@ -57,11 +58,11 @@ mod summary;
 mod text;
 mod text_value;
 mod time_range;
+mod values;
 mod zone;
 
 pub use error::Error;
 pub use find::{Found, find};
-pub use glob::Glob;
 pub use json::JsonPrinter;
 pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
@@ -72,6 +73,7 @@ pub use stamp::Stamp;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;
 pub use time_range::{TimePoint, TimeRange};
+pub use tracewing_rules::{Glob, Predicate, PredicateError};
 pub use zone::{Civil, Zone};
 
 /// A UUID in its usual text form.

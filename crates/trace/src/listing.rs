@@ -9,6 +9,7 @@ use crate::text::TextPrinter;
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
 use std::io::{self, Write};
+use tracewing_rules::Predicate;
 
 /// Bytes collected before they are written.
 const BATCH: usize = 1 << 16;
@@ -26,6 +27,8 @@ pub struct Listing {
     pub to: Option<TimePoint>,
     /// Patterns, one of which an event's name must match; all events where there is none.
     pub events: Vec<String>,
+    /// What must hold for an event.
+    pub predicate: Option<Predicate>,
     /// How many events are printed at most.
     pub count: Option<u64>,
     /// Of those that would be printed otherwise only the last so many are. They are counted first, so the recording is read
@@ -114,6 +117,9 @@ impl Listing {
         };
         let mut json = JsonPrinter::new();
         let mut selection = Selection::new(&self.events);
+        if let Some(predicate) = &self.predicate {
+            selection = selection.with_predicate(predicate.clone(), recording)?;
+        }
         let mut left = self.count.unwrap_or(u64::MAX);
         let mut skipped = match self.last {
             Some(last) => count(recording, range, &mut selection, left).saturating_sub(last),

@@ -201,6 +201,10 @@ impl Trace {
         &self.folders
     }
 
+    pub(crate) fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
     /// What the metadata says.
     pub fn class(&self) -> &TraceClass {
         self.decoder.trace_class()

@@ -119,6 +119,9 @@ pub struct ClassReport {
     pub name: Option<String>,
     /// LTTng's log level, 0 (emergency) to 14 (debug).
     pub log_level: Option<i64>,
+    /// K42's major class, of tracewing's own events that have one besides 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub major: Option<i64>,
     /// How often it occurs.
     pub count: u64,
     /// What its author says about it.
@@ -247,6 +250,10 @@ impl ClassReport {
             id: class.id,
             name: class.name.clone(),
             log_level: class.log_level,
+            major: match trace.note(class.id, "major") {
+                Some(EnvValue::Integer(number)) => Some(*number),
+                _ => None,
+            },
             count: summary.count,
             description: note("description"),
             print: note("print"),
@@ -267,7 +274,8 @@ fn is_note(key: &str) -> bool {
     let Some((id, note)) = key.strip_prefix("event_").and_then(|rest| rest.split_once('_')) else {
         return false;
     };
-    let known = ["description", "print", "file", "line"].contains(&note) || note.starts_with("unit_");
+    let known =
+        ["description", "print", "file", "line", "major"].contains(&note) || note.starts_with("unit_");
     known && id.bytes().all(|byte| byte.is_ascii_digit())
 }
 

@@ -1,15 +1,29 @@
-//! Which events a user wants to see: by name.
+//! Which events a user wants to see: by name, and by what is in them.
 
-use crate::glob::Glob;
+use crate::Error;
+use crate::condition::EventCondition;
 use crate::merge::EventRef;
+use crate::open::{Recording, Trace};
+use crate::values::Values;
 use std::collections::HashMap;
+use tracewing_rules::{CompileError, Glob, Predicate};
 
-/// Chooses events by name; asks each pattern once per event class.
+/// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
 #[derive(Debug, Default)]
 pub struct Selection {
     globs: Vec<Glob>,
+    predicate: Option<Predicate>,
     /// By trace, data stream class id and event class id.
-    known: HashMap<(usize, u64, u64), bool>,
+    known: HashMap<(usize, u64, u64), Choice>,
+    values: Values,
+}
+
+/// Which events of a class are wanted.
+#[derive(Debug)]
+enum Choice {
+    None,
+    All,
+    Some(Box<EventCondition>),
 }
 
 impl Selection {
@@ -17,20 +31,87 @@ impl Selection {
     pub fn new<S: AsRef<str>>(patterns: &[S]) -> Self {
         Selection {
             globs: patterns.iter().map(|pattern| Glob::new(pattern.as_ref())).collect(),
-            known: HashMap::new(),
+            ..Selection::default()
         }
+    }
+
+    /// Of those, only the events for which `predicate` holds.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of them.
+    pub fn with_predicate(mut self, predicate: Predicate, recording: &Recording) -> Result<Self, Error> {
+        let mut reasons = Vec::new();
+        for trace in recording.traces() {
+            for (stream, class) in trace.class().data_stream_classes.iter().enumerate() {
+                for (event, class) in class.event_record_classes.iter().enumerate() {
+                    if !self.names(class.name.as_deref()) {
+                        continue;
+                    }
+                    match EventCondition::new(&predicate, trace, stream, event) {
+                        Ok(_) => {
+                            self.predicate = Some(predicate);
+                            return Ok(self);
+                        }
+                        Err(reason) => reasons.push(reason),
+                    }
+                }
+            }
+        }
+        self.predicate = Some(predicate);
+        if reasons.is_empty() { Ok(self) } else { Err(Error::Usage(no_fit(reasons))) }
     }
 
     /// Whether `event` is wanted.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
-        if self.globs.is_empty() {
+        if self.globs.is_empty() && self.predicate.is_none() {
             return true;
         }
-        let class = event.decoded().class();
+        let decoded = event.decoded();
+        let class = decoded.class();
         let key = (event.trace_index(), event.stream().class_id(), class.id);
-        let globs = &self.globs;
-        *self.known.entry(key).or_insert_with(|| {
-            class.name.as_deref().is_some_and(|name| globs.iter().any(|glob| glob.matches(name)))
-        })
+        if !self.known.contains_key(&key) {
+            let choice = self.choose(event.trace(), event.stream().class_id(), decoded.class_index());
+            self.known.insert(key, choice);
+        }
+        match self.known.get(&key) {
+            Some(Choice::All) => true,
+            Some(Choice::Some(condition)) => condition.holds(&decoded, &mut self.values),
+            Some(Choice::None) | None => false,
+        }
     }
+
+    fn names(&self, name: Option<&str>) -> bool {
+        self.globs.is_empty() || name.is_some_and(|name| self.globs.iter().any(|glob| glob.matches(name)))
+    }
+
+    fn choose(&self, trace: &Trace, stream_class: u64, event: usize) -> Choice {
+        let streams = &trace.class().data_stream_classes;
+        let Some(stream) = streams.iter().position(|class| class.id == stream_class) else {
+            return Choice::None;
+        };
+        if !self.names(streams[stream].event_record_classes[event].name.as_deref()) {
+            return Choice::None;
+        }
+        let Some(predicate) = &self.predicate else { return Choice::All };
+        match EventCondition::new(predicate, trace, stream, event) {
+            Ok(condition) => Choice::Some(Box::new(condition)),
+            Err(_) => Choice::None,
+        }
+    }
+}
+
+/// Why a predicate fits no event: the classes that come closest first, which have the fields but of another type.
+fn no_fit(mut reasons: Vec<CompileError>) -> String {
+    const MOST: usize = 4;
+    let missing = |reason: &CompileError| matches!(reason.problem, tracewing_rules::Problem::Missing(..));
+    reasons.sort_by_key(missing);
+    reasons.dedup();
+    let mut message = "no event has what the condition asks for".to_owned();
+    for reason in reasons.iter().take(MOST) {
+        message += &format!("\n  {reason}");
+    }
+    if reasons.len() > MOST {
+        message += &format!("\n  and {} more", reasons.len() - MOST);
+    }
+    message
 }

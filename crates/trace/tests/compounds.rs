@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
-use tracewing_trace::{Listing, Recording};
+use tracewing_trace::{Format, Listing, Predicate, Recording};
 
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;
@@ -113,5 +113,86 @@ fn every_compound_in_both_byte_orders() {
             let text = String::from_utf8(ours.0).unwrap();
             assert_eq!(text.lines().count(), 5, "{text}");
         }
+    }
+}
+
+/// Names of the events for which a predicate holds, with what is in `either`.
+fn chosen(recording: &Recording, predicate: &str) -> Result<Vec<String>, String> {
+    let listing = Listing {
+        format: Format::Json,
+        predicate: Some(Predicate::parse(predicate).map_err(|error| error.to_string())?),
+        ..Listing::default()
+    };
+    let mut out = (Vec::new(), Vec::new());
+    listing.print(recording, &mut out).map_err(|error| error.to_string())?;
+    let values = out.0.split(|&byte| byte == b'\n').filter(|line| !line.is_empty());
+    let values = values.map(|line| serde_json::from_slice::<serde_json::Value>(line).unwrap());
+    Ok(values.map(|value| format!("{} {}", value["event"], value["payload"]["either"])).collect())
+}
+
+#[test]
+fn predicates_reach_inside_compounds() {
+    const NUMBER: &str = r#""deep" {"number":700}"#;
+    const TEXT: &str = r#""deep" {"text":"text"}"#;
+    const PAIR: &str = r#""deep" {"pair":{"a":5,"b":6}}"#;
+    const DEEP: [&str; 3] = [NUMBER, TEXT, PAIR];
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), true, true);
+    let recording = Recording::open(&[folder.path()]).unwrap();
+    for (predicate, expected) in [
+        ("either.number == 700", &[NUMBER][..]),
+        ("either.number != 700", &[]),
+        ("!(either.number == 700)", &[TEXT, PAIR]),
+        ("either.text =~ 't??t'", &[TEXT]),
+        ("either.pair.b > either.pair.a", &[PAIR]),
+        ("either.pair.a == 6 || tag == 'text'", &[TEXT]),
+        ("point.in.y == -1 && point.in.z == 'in' && point.x == 1", &DEEP),
+        ("len(point.in.z) == 2 && len(names) < 2", &[NUMBER, TEXT]),
+        ("names[0] == 'name0'", &[TEXT, PAIR]),
+        ("names[1] != 'name0'", &[PAIR]),
+        ("len(points) == 2", &DEEP),
+        ("choice == 'other'", &[TEXT, PAIR]),
+        ("choice == 'zero' || choice == 'more'", &[NUMBER, PAIR]),
+        ("points[0].x == 3 && points[1].x == 4 && matrix[1][0] == 3", &DEEP),
+        ("matrix[1][1] == 3", &[]),
+        ("choice == 'more' && choice =~ 'oth*'", &[PAIR]),
+        ("choice != 'more'", &[NUMBER, TEXT]),
+        ("three == 5 && hex == -2 && real == 1.25", &DEEP),
+        ("$level == 4 && $event == 'deep' && $cpu == 3 && $note == 'note'", &DEEP),
+        ("$inner.a == 9", &[NUMBER, TEXT, PAIR, r#""bare" null"#, r#""quiet" null"#]),
+        (
+            "$hostname == 'box' && $procname =~ 'in*' && $pid == 1 && $event != 'deep'",
+            &[r#""bare" null"#, r#""quiet" null"#],
+        ),
+        ("again & 1", &[TEXT]),
+    ] {
+        assert_eq!(
+            chosen(&recording, predicate).as_deref(),
+            Ok(&expected.iter().map(ToString::to_string).collect::<Vec<_>>()[..]),
+            "{predicate}"
+        );
+    }
+    for (predicate, expected) in [
+        ("points[0].q == 1", "it has no `points[0].q` (it has points[0].x)"),
+        ("point.q == 1", "event \"deep\": it has no `point.q` (it has point.x, point.in)"),
+        (
+            "point == 1",
+            "event \"deep\": `point` is made of parts: ask for one of them (it has point.x, point.in)",
+        ),
+        (
+            "either == 1",
+            "`either` is made of parts: ask for one of them (it has either.number, either.text, either.pair)",
+        ),
+        ("points[2].x == 1", "`points[2].x`: the array has 2 values"),
+        ("matrix[0][2] == 1", "`matrix[0][2]`: the array has 2 values"),
+        ("point.x[0] == 1", "`point.x[0]`: the field has a single value"),
+        ("matrix[0] == 1", "`matrix[0]` has several values"),
+        ("tail[0] == 1", "`tail[0]`: the array has 0 values"),
+        ("nobody == 1", "event \"quiet\": it has no `nobody`"),
+        ("$vtid == 1", "it has no `$vtid` (it has $event, $level, $level, "),
+        ("tag == 'none'", "`tag` has no label \"none\" (it has number, text, pair)"),
+    ] {
+        let error = chosen(&recording, predicate).unwrap_err();
+        assert!(error.contains(expected), "{predicate}: {error}");
     }
 }

@@ -5,9 +5,10 @@ mod common;
 use common::{Event, Packet, class, tick, write_trace};
 use std::path::Path;
 use tracewing_ctf::model::{
-    DisplayBase, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, VariantClass,
+    DisplayBase, Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
+    VariantClass,
 };
-use tracewing_trace::{ClockStyle, Format, Listing, Recording, Report, Style, Zone};
+use tracewing_trace::{ClockStyle, Format, Listing, Predicate, Recording, Report, Style, Zone};
 
 fn print(folder: &Path, listing: &Listing) -> Vec<String> {
     let mut ours = (Vec::new(), Vec::new());
@@ -157,6 +158,72 @@ fn a_selection_counts_only_what_it_prints() {
     odd.style.delta = true;
     let lines = print(folder.path(), &odd);
     assert!(lines[0].contains("(+?.?????????)") && lines[1].contains("(+0.000000200)"), "{lines:?}");
+}
+
+/// What tracewing writes as several fields, and under another name, is what the program had.
+#[test]
+fn predicates_see_fields_as_the_program_had_them() {
+    let optional = |name: &str, class: FieldClass| {
+        let tag = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("some", 1, 1);
+        let value = VariantClass::new(format!("_{name}_tag").as_str())
+            .with("none", StructureClass::new())
+            .with("some", class);
+        (tag, value)
+    };
+    let wide = |signed| {
+        let high = IntegerClass { signed, ..IntegerClass::unsigned(64) };
+        FieldClass::from(StructureClass::new().with("low", FieldClass::unsigned(64)).with("high", high))
+    };
+    let letter = FieldClass::array(IntegerClass::unsigned(8).with_encoding(Encoding::Utf8), 4);
+    let (maybe_tag, maybe) = optional("maybe", wide(true));
+    let (empty_tag, empty) = optional("empty", FieldClass::unsigned(8));
+    let members = StructureClass::new()
+        .with("huge", wide(false))
+        .with("_maybe_tag", maybe_tag)
+        .with("maybe", maybe)
+        .with("_empty_tag", empty_tag)
+        .with("empty", empty)
+        .with("letter", letter)
+        .with("_sizes_length", FieldClass::unsigned(16))
+        .with("sizes", FieldClass::sequence(wide(true), "_sizes_length"))
+        .with("http_method", FieldClass::string());
+    let mut payload = (u128::MAX - 1).to_le_bytes().to_vec();
+    payload.push(1);
+    payload.extend((-3_i128).to_le_bytes());
+    payload.push(0);
+    payload.extend("ß\0\0".as_bytes());
+    payload.extend(2_u16.to_le_bytes());
+    payload.extend([5_i128.to_le_bytes(), (-(1_i128 << 90)).to_le_bytes()].concat());
+    payload.extend(b"GET\0");
+    let folder = tempfile::tempdir().unwrap();
+    one_event(folder.path(), members, &payload, &[]);
+    for (predicate, expected) in [
+        ("huge == 340282366920938463463374607431768211454", true),
+        ("huge < 0 || huge & 1", false),
+        ("maybe == -3 && len(maybe) == 1 && maybe < huge", true),
+        ("empty == 0 || empty != 0 || len(empty) != 0", false),
+        ("!(empty == 0)", true),
+        ("letter == 'ß' && letter =~ '?'", true),
+        ("len(sizes) == 2 && sizes[0] == 5 && sizes[1] < -1000", true),
+        ("sizes[2] != 0", false),
+        ("http.method == 'GET' && http_method != 'PUT'", true),
+        ("$tid == 42 && $cpu == 0 && $event == 'shop:enqueued'", true),
+        ("$cpu > -1 && $cpu_id < 1", true),
+    ] {
+        let predicate = Some(Predicate::parse(predicate).unwrap());
+        let lines = print(folder.path(), &Listing { predicate: predicate.clone(), ..listing(Format::Text) });
+        assert_eq!(lines.len(), usize::from(expected), "{predicate:?}");
+    }
+    let none = Listing { predicate: Some(Predicate::parse("nobody").unwrap()), ..listing(Format::Text) };
+    let error =
+        none.print(&Recording::open(&[folder.path()]).unwrap(), &mut (Vec::new(), Vec::new())).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "no event has what the condition asks for\n  event \"test:tick\": it has no `nobody` (it has n)\n  event \
+         \"shop:enqueued\": it has no `nobody` (it has huge, maybe, empty, letter, sizes, http_method)"
+    );
+    let elsewhere = Listing { events: vec!["bar:*".into()], ..none };
+    assert!(print(folder.path(), &elsewhere).is_empty(), "nothing to choose from is no mistake");
 }
 
 #[test]

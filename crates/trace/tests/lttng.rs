@@ -1,10 +1,12 @@
 //! Records C tracepoints of every field kind with LTTng in several ways, and compares with babeltrace2.
 
+use serde_json::Value;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracewing_trace::babeltrace2::{
     assert_always_same_as_babeltrace2, assert_same_as_babeltrace2, is_available,
 };
+use tracewing_trace::{Format, Listing, Predicate, Recording};
 
 /// Records everything `record.sh` records; `None`, with a line on stderr, where LTTng is missing.
 fn record(out: &Path) -> Option<()> {
@@ -31,6 +33,8 @@ fn lttng_traces_print_as_babeltrace2_prints_them() {
     }
     // All of them at once: several traces, and chunks that belong together.
     assert_always_same_as_babeltrace2(out.path());
+
+    predicates_choose_what_they_say(&out.path().join("uid"));
 
     let lossy = out.path().join("lossy");
     let report = {
@@ -63,5 +67,73 @@ fn lttng_traces_print_as_babeltrace2_prints_them() {
         assert_same_as_babeltrace2(&lossy, &[&begin_option]);
         assert_same_as_babeltrace2(&lossy, &[&end_option]);
         assert_same_as_babeltrace2(&lossy, &[&begin_option, &format!("--end={}", seconds(end + 50_000))]);
+    }
+}
+
+/// The events of a trace as JSON, all or those for which a predicate holds.
+fn as_json(recording: &Recording, predicate: Option<&str>) -> Vec<Value> {
+    let predicate = predicate.map(|text| Predicate::parse(text).unwrap());
+    let listing = Listing { format: Format::Json, predicate, ..Listing::default() };
+    let mut out = (Vec::new(), Vec::new());
+    listing.print(recording, &mut out).unwrap();
+    out.0
+        .split(|&byte| byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).unwrap())
+        .collect()
+}
+
+/// Each predicate beside what it means on the JSON of an event.
+fn predicates_choose_what_they_say(trace: &Path) {
+    type Meaning = fn(&Value, &Value) -> bool;
+    let cases: [(&str, Meaning); 14] = [
+        ("u64 > 9223372036854775807", |payload, _| payload["u64"].as_u64() > Some(i64::MAX as u64)),
+        ("u64 == i64 && i64 >= 0", |payload, _| {
+            payload["u64"].as_u64().is_some() && payload["u64"].as_u64() == payload["i64"].as_u64()
+        }),
+        ("i8 < 0 && u8 & 0x80", |payload, _| payload["i8"].as_i64() < Some(0) && !payload["i8"].is_null()),
+        ("nh16 == 0xff00 || n32 == 0x0700_0000", |payload, _| {
+            payload["nh16"] == 0xff00 || payload["n32"] == 0x0700_0000
+        }),
+        ("twice > 0.1 && twice <= 123457", |payload, _| {
+            payload["twice"].as_f64().is_some_and(|real| real > 0.1 && real <= 123_457.0)
+        }),
+        ("single != single", |_, _| false),
+        ("twice == twice", |payload, _| !payload["twice"].is_null() && payload["twice"] != "nan"),
+        ("string =~ '*words' || text == 'plain'", |payload, _| {
+            payload["string"] == "two words" || payload["text"] == "plain"
+        }),
+        ("len(seqtext) == 5 && string != ''", |payload, _| payload["seqtext"] == "plain"),
+        ("seq[2] == -9223372036854775808", |payload, _| payload["seq"][2] == i64::MIN),
+        ("len(seqhex) > 1 && bytes[0] == 255 && after != 3", |payload, _| {
+            payload["seqhex"].as_array().is_some_and(|seq| seq.len() > 1) && payload["after"] != 3
+        }),
+        ("colour == 'warm' && colour !~ 'co*'", |payload, _| {
+            let labels = payload["colour"]["labels"].as_array();
+            labels.is_some_and(|labels| {
+                labels.contains(&"warm".into()) && !labels.contains(&"cold \"quoted\"".into())
+            })
+        }),
+        ("$procname == 'kinds' && $tid != $pid && $level == 0", |payload, event| {
+            let context = &event["common_context"];
+            !payload["twice"].is_null() && context["vtid"] != context["vpid"]
+        }),
+        ("$event =~ 'kinds:*' && $cpu == 0 && !($vtid == $vpid)", |_, event| {
+            let context = &event["common_context"];
+            event["event"].as_str().is_some_and(|name| name.starts_with("kinds:"))
+                && event["packet_context"]["cpu_id"] == 0
+                && context["vtid"] != context["vpid"]
+        }),
+    ];
+    let recording = Recording::open(&[trace]).unwrap();
+    let all = as_json(&recording, None);
+    for (predicate, meaning) in cases {
+        let expected: Vec<_> = all.iter().filter(|event| meaning(&event["payload"], event)).collect();
+        let chosen = as_json(&recording, Some(predicate));
+        assert_eq!(chosen.iter().collect::<Vec<_>>(), expected, "{predicate}");
+        assert!(
+            chosen.len() < all.len() && (predicate == "single != single") == chosen.is_empty(),
+            "{predicate}"
+        );
     }
 }

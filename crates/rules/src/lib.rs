@@ -1,0 +1,75 @@
+//! Which events a recording takes, and which of a trace are shown: shell patterns ([`Glob`]), rules on event classes
+//! ([`Rule`], [`Rules`]) and conditions on fields ([`Predicate`]). One grammar for all of them, wherever they are given.
+//!
+//! What a program asks before it writes an event is the predicate compiled for the event's class
+//! ([`Predicate::compile`], [`tracewing_abi::filter`]); what a reader of traces asks is the same predicate resolved for
+//! a class of the trace ([`Predicate::resolve`]). Who tells the programs is others' business.
+//!
+//! ```
+//! use tracewing_rules::Predicate;
+//!
+//! let predicate = Predicate::parse(r#"depth > 3 && customer == "x""#)?;
+//! let error = Predicate::parse("depth > && x").unwrap_err();
+//! assert_eq!(error.to_string(), "expected a field or a value\n  depth > && x\n          ^");
+//! # Ok::<(), tracewing_rules::PredicateError>(())
+//! ```
+//!
+//! # Predicates
+//!
+//! ```text
+//! predicate  = all { "||" all }
+//! all        = unit { "&&" unit }
+//! unit       = "!" unit | operand [ relation operand ]
+//! relation   = "==" | "!=" | "<" | "<=" | ">" | ">=" | "=~" | "!~"
+//! operand    = ( variable | literal | "(" predicate ")" ) [ "&" integer ]
+//! variable   = path | "len(" path ")"
+//! path       = [ "$" ] name { "." name | "[" integer "]" }
+//! literal    = [ "-" ] integer | [ "-" ] real | text | "true" | "false"
+//! integer    = decimal | "0x" hexadecimal | "0o" octal | "0b" binary, with "_" between digits
+//! text       = "…" or '…' with \n \r \t \\ \" \' \xNN \u{N}
+//! ```
+//!
+//! - `&&` binds tighter than `||`, `!` and `&` tighter than a relation. A parenthesised predicate stands in a relation
+//!   only if it is an operand, as in `(flags & 6) == 2`. Relations do not chain, and `!` in front of one needs
+//!   parentheses.
+//! - A name is a field of the event, `$name` what is known about it besides: `$tid`, `$pid`, `$cpu`, `$event` (the
+//!   class's name) and `$level` (the number that LTTng gives its level: the smaller, the more severe).
+//! - Integers are compared as numbers, whatever their size and signedness; so are an integer and a floating-point
+//!   number of which one is literal. NaN is in no relation to anything, not even `!=`. `true` is 1, `false` 0.
+//! - An operand alone is true if it is an integer other than 0. `&` gives the bits in common, of a negative number in
+//!   two's complement.
+//! - Texts are equal or not, or match a pattern ([`Glob`]) with `=~` or not with `!~`. A `char` is a text. An
+//!   enumeration is compared with a label like a text, and with a number like an integer.
+//! - `len` is the length of a text in bytes, the number of values of an array or slice, and whether an optional field
+//!   has a value (1 or 0).
+//! - A relation with something that the event does not have (an optional field without value, an element behind the end
+//!   of a slice) is false, `!=` and `!~` included.
+//! - A class that lacks a field of the predicate, or has one of another type, has no event for which it holds; why is a
+//!   [`CompileError`].
+
+#![forbid(unsafe_code)]
+
+mod check;
+mod class;
+mod compile;
+mod condition;
+mod error;
+mod glob;
+mod integer;
+mod layout;
+mod lexer;
+mod parser;
+mod predicate;
+mod relation;
+mod rule;
+mod selection;
+
+pub use check::{Found, Schema, Type};
+pub use condition::{Condition, Test, Value};
+pub use error::{CompileError, Problem};
+pub use glob::Glob;
+pub use integer::Integer;
+pub use predicate::{Literal, Predicate, PredicateError, Scope, Variable};
+pub use relation::Orders;
+pub use rule::{Action, Decision, Process, ProcessPattern, Rule, Rules};
+pub use selection::{Levels, Majors, SelectionError};
