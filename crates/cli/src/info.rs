@@ -219,14 +219,35 @@ fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Res
         let text = format!("{name}{separator}{}", fields.join(", "));
         write!(out, " {:>id$}  {:>count$}  ", class.id, class.count)?;
         print_wrapped(out, &shown(&text), indent, indent + 2, terminal)?;
-        let source = class.source.as_ref().map(|source| format!("({source})"));
-        let about: Vec<&str> = class.description.as_deref().into_iter().chain(source.as_deref()).collect();
+        let facts: Vec<String> = [
+            class.source.clone(),
+            class.log_level.map(level_text),
+            class.major.map(|major| format!("major class {major}")),
+        ]
+        .into_iter()
+        .flatten()
+        .collect();
+        let facts = (!facts.is_empty()).then(|| format!("({})", facts.join(", ")));
+        let about: Vec<&str> = class.description.as_deref().into_iter().chain(facts.as_deref()).collect();
         if !about.is_empty() {
             write!(out, "{:1$}", "", indent + 2)?;
             print_wrapped(out, &shown(&about.join(" ")), indent + 2, indent + 2, terminal)?;
         }
     }
     Ok(())
+}
+
+/// LTTng's number for a level, in the words of `tracewing record --level` where it has one.
+fn level_text(level: i64) -> String {
+    let word = match level {
+        3 => "error",
+        4 => "warn",
+        6 => "info",
+        10 => "debug",
+        14 => "trace",
+        other => return format!("level {other}"),
+    };
+    word.to_owned()
 }
 
 /// Prints words from the column `at` on, with line breaks before `width`; the lines after the first begin at `indent`.

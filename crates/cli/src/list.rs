@@ -4,7 +4,7 @@ use crate::output::{Output, raise_file_limit};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, Zone};
+use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Predicate, Recording, Style, Zone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -28,6 +28,10 @@ pub struct Args {
     /// Print only events whose names match GLOB; may be given several times
     #[arg(short = 'e', long = "event", value_name = "GLOB")]
     events: Vec<String>,
+
+    /// Print only events for which this is true, as in 'depth > 3 && customer == "x"'
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Predicate>,
 
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
@@ -81,6 +85,7 @@ Examples:
   tracewing list my-trace                          everything, merged by time
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
   tracewing list my-trace --from +1.5s --to +2s    half a second
+  tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
   tracewing list my-trace --pretty                 as their authors meant them
   tracewing list my-trace --format json | jq .event
 
@@ -89,6 +94,17 @@ TIME is one of
   '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z  date and time
   04:25:40.934685633                             on the day the trace begins
   1795235140.934685633                           seconds since the clock's origin
+
+CONDITION compares what is in an event; events of a class that lacks a field of it are not printed.
+  == != < <= > >=          numbers; == and != texts, too
+  =~ !~                    texts with patterns: *, ?, [a-z], [!a-z]
+  && || ! ( )              and, or, not
+  flags & 0x10             a bit is set; (flags & 6) == 2 compares some of them
+  state == \"running\"       an enumeration, by label or number
+  point.x, sizes[0]        a part of a structure, an element of an array
+  len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
+  $cpu, $tid, $pid         contexts: whatever the trace has besides the event's own fields
+  $event, $level           the event's name, its level as LTTng numbers it (the smaller, the more severe)
 
 JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, \
 specific_context and payload; those that an event does not have are left out. Enumerations are \
@@ -117,6 +133,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             fields: FieldStyle::parse(&args.fields)?,
         },
         events: args.events.clone(),
+        predicate: args.condition.clone(),
         count: args.count,
         ..Listing::default()
     };

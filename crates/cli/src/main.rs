@@ -3,6 +3,7 @@
 //! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a module and
 //! a variant of [`Command`].
 
+mod control;
 mod info;
 mod list;
 mod output;
@@ -10,6 +11,8 @@ mod record;
 mod record_summary;
 mod recorded;
 mod recover;
+mod selection;
+mod sites;
 mod snapshot;
 mod threads;
 
@@ -29,6 +32,16 @@ struct Cli {
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
     Record(record::Args),
+    /// Record more events of programs in a recording that runs
+    Enable(control::EnableArgs),
+    /// Record fewer events of programs in a recording that runs
+    Disable(control::DisableArgs),
+    /// Record no events of programs until `tracewing resume`
+    Pause(control::PauseArgs),
+    /// End a pause
+    Resume(control::PauseArgs),
+    /// Print the event rules of a recording that runs
+    Rules(control::RulesArgs),
     /// Have a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
     /// Print the events of traces in the order of time
@@ -39,6 +52,8 @@ enum Command {
     Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
+    /// List the places where a program can be traced, from its file or out of a process, and which are on
+    Sites(sites::Args),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
@@ -52,11 +67,17 @@ enum Command {
 fn main() -> ExitCode {
     let result = match Cli::parse().command {
         Command::Record(args) => record::run(&args),
+        Command::Enable(args) => control::enable(&args),
+        Command::Disable(args) => control::disable(&args),
+        Command::Pause(args) => control::pause(&args),
+        Command::Resume(args) => control::resume(&args),
+        Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
+        Command::Sites(args) => sites::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();

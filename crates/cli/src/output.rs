@@ -44,6 +44,12 @@ pub fn print_error(error: &Error) {
     anstream::eprintln!("{style}error{style:#}: {}", lines.join("\n"));
 }
 
+/// Prints what the user should know, on standard error.
+pub fn print_warning(line: &str) {
+    let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
+    anstream::eprintln!("{style}tracewing{style:#}: {}", shown(line));
+}
+
 /// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();

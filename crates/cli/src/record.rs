@@ -8,18 +8,22 @@ use std::process::ExitCode;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anstyle::{AnsiColor, Style};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_rules::{Majors, Rules};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
+use tracewing_session::running::{Kind, Running};
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
+use crate::output::print_warning;
 use crate::record_summary;
+use crate::selection::{self, Condition, Selection, Wish};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -27,10 +31,14 @@ Examples:
       a program, all that it starts, and the kernel's view of them
   tracewing record -o T -e 'shop:*' -- ./server
       into the folder T, of user events only those of the provider shop
+  tracewing record -e 'shop:*' --exclude '*:started' --where 'depth > 3' -- ./server
+      of these only those that fulfil a condition
   tracewing record --system-wide -- make -j4
       kernel events of the whole machine while make runs
   tracewing record -k 'sched_*' -k 'block:*' -- dd if=/dev/zero of=x count=9
       only these kernel events
+  tracewing record --with server --for 10 -o T -e 'shop:*'
+      the programs of a recording that runs, for ten seconds, into a trace of their own
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
   tracewing record --flight-recorder -o T -- ./server
@@ -54,16 +62,12 @@ Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording w
 two seconds; a second one does not wait for CMD.";
 
 #[derive(Debug, clap::Args)]
-#[command(after_help = EXAMPLES, after_long_help = format!("{LONG_HELP}\n\n{EXAMPLES}"))]
+#[command(after_help = EXAMPLES, after_long_help = format!("{}\n\n{LONG_HELP}\n\n{EXAMPLES}", selection::LONG_HELP))]
 pub struct Args {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty [default:
     /// tracewing-DATE-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
-
-    /// Record only user events whose names (PROVIDER:EVENT) match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
 
     /// Record the kernel events whose names (EVENT or SYSTEM:EVENT) match GLOB instead of the default set; may be
     /// given several times
@@ -123,8 +127,23 @@ pub struct Args {
     #[arg(short, long)]
     quiet: bool,
 
+    #[command(flatten)]
+    selection: Selection,
+
+    #[command(flatten)]
+    condition: Condition,
+
+    /// Record the programs of the recording that runs by this process id or command, too, into buffers of its own; without CMD
+    /// until that one's command ends, or Ctrl-C. Of the kernel's events only those of the whole machine can be had
+    #[arg(long, value_name = "PID|NAME")]
+    with: Option<String>,
+
+    /// End the recording after SECONDS, if CMD has not ended before; CMD goes on
+    #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
+    duration: Option<Duration>,
+
     /// The command to record, and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "CMD")]
+    #[arg(required_unless_present = "with", trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
 }
 
@@ -195,6 +214,11 @@ fn parse_size(text: &str) -> Result<Size, String> {
     size.map(Size).ok_or_else(|| "a number of bytes, or one followed by K, M or G, is expected".to_owned())
 }
 
+fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "a number of seconds is expected".to_owned())
+}
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
     let quiet = args.quiet || args.format == Format::Json;
@@ -224,11 +248,26 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.sub_buffers, args.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    let (rules, majors) = match args.selection.enable(&args.condition) {
+        Wish::Nothing => (Rules::new(), Majors::ALL),
+        Wish::Majors(majors) => (Rules::new(), majors),
+        Wish::Rule(rule) => ([*rule].into_iter().collect(), Majors::ALL),
+    };
+    let with = args.with.as_deref().map(|wanted| Running::choose(Running::all(), Some(wanted), Kind::Any));
+    if with.is_some() && !args.system_wide && !args.kernel_events.is_empty() {
+        bail!(
+            "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
+        );
+    }
+    let no_kernel = args.no_kernel || (with.is_some() && !args.system_wide);
     Ok(Options {
+        with: with.transpose()?,
+        duration: args.duration,
         output: args.output.clone().unwrap_or_else(default_folder),
         command: args.command.clone(),
-        events: args.events.clone(),
-        kernel_events: (!args.no_kernel).then(|| args.kernel_events.clone()),
+        rules,
+        majors,
+        kernel_events: (!no_kernel).then(|| args.kernel_events.clone()),
         system_wide: args.system_wide,
         geometry: match args.on_full {
             OnFull::Discard => geometry,
@@ -330,8 +369,7 @@ impl Observer for Screen {
 
     fn note(&mut self, line: &str) {
         self.clear();
-        let style = Style::new().fg_color(Some(AnsiColor::Yellow.into()));
-        anstream::eprintln!("{style}tracewing{style:#}: {line}");
+        print_warning(line);
     }
 }
 

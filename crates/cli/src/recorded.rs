@@ -10,6 +10,11 @@ use tracewing_trace::Zone;
 /// Ranges of what was overwritten that are listed one by one.
 const MAX_RANGES: usize = 10;
 
+/// Changes that are listed one by one.
+const MAX_CHANGES: usize = 20;
+/// The rule of a recording of which nobody has said what it is to take.
+const EVERYTHING: &str = "enable -e '*'";
+
 /// Prints the facts that are there.
 pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(version) = text(note, "/version") {
@@ -36,9 +41,29 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
         writeln!(out, "programs  {} joined", processes.len())?;
     }
+    print_rules(out, note, zone)?;
     print_snapshot(out, note, zone)?;
     print_overwritten(out, note, zone)?;
     print_calibration(out, note, zone)
+}
+
+/// Which events of programs it was to take when it began, and what was changed when.
+fn print_rules(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
+    let list = |key| note.get(key).and_then(Value::as_array).into_iter().flatten();
+    let majors = text(note, "/majors").map(|majors| format!("--major {majors}"));
+    let rules = list("event_rules").filter_map(Value::as_str).filter(|rule| *rule != EVERYTHING);
+    for rule in rules.chain(majors.as_deref()) {
+        writeln!(out, "events    {}", shown(rule))?;
+    }
+    let changes = list("changes").filter_map(|change| Some((change.get("time")?, text(change, "/what")?)));
+    for (time, what) in changes.clone().take(MAX_CHANGES) {
+        let when = real_time(note, time).map(|ns| format!(" at {}", zone.format(ns))).unwrap_or_default();
+        writeln!(out, "changed   {}{when}", shown(what))?;
+    }
+    match changes.count().saturating_sub(MAX_CHANGES) {
+        0 => Ok(()),
+        more => writeln!(out, "          and {more} more; --format json has them"),
+    }
 }
 
 /// Which snapshot of a flight recorder it is.

@@ -4,7 +4,7 @@ use crate::output::shown;
 use clap::ValueEnum;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_session::running::Running;
+use tracewing_session::running::{Kind, Running};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -40,7 +40,7 @@ enum Format {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recorder = Running::choose(Running::all(), args.recorder.as_deref())?;
+    let recorder = Running::choose(Running::all(), args.recorder.as_deref(), Kind::FlightRecorder)?;
     let folder = recorder.snapshot()?;
     let mut out = std::io::stdout().lock();
     match args.format {

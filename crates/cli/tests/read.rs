@@ -129,6 +129,7 @@ fn info_in_tables_and_in_json() {
     }
     // What the recorder noted stands at the top.
     let note = r#"{"version": "9", "state": "cut_short", "command": ["make", "-j2"], "host": {"name": "box"},
+        "event_rules": ["enable -e 'shop:*'"], "majors": "3", "changes": [{"time": 500000005, "what": "pause"}],
         "clock": {"frequency": 1000000000, "begin": {"cycles": 5, "realtime_ns": 1795235140000000005, "uncertainty_ns": 25},
         "end": {"cycles": 1000000005, "realtime_ns": 1795235141000000002, "uncertainty_ns": 25}}}"#;
     let parent = tempfile::tempdir().unwrap();
@@ -141,6 +142,7 @@ fn info_in_tables_and_in_json() {
         "box",
         "5 cycles at 2026-11-21 04:25:40.000000005",
         "drift     3 ns",
+        "events    enable -e 'shop:*'\nevents    --major 3\nchanged   pause at 2026-11-21 04:25:40.500000005",
     ] {
         assert!(tables.contains(part), "{part} is not in\n{tables}");
     }

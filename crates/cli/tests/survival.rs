@@ -62,9 +62,12 @@ impl Recorded {
         let recorder = self.recorder.id();
         let children = fs::read_to_string(format!("/proc/{recorder}/task/{recorder}/children")).unwrap();
         let program: u32 = children.split_ascii_whitespace().next().unwrap().parse().unwrap();
-        for process in if program_first { [program, recorder] } else { [recorder, program] } {
+        // Stopped, so that it does not see its child's end and come to its own in order.
+        let [first, last] = if program_first { [program, recorder] } else { [recorder, program] };
+        let signals = [(recorder, libc::SIGSTOP), (first, libc::SIGKILL), (last, libc::SIGKILL)];
+        for (process, signal) in signals {
             // SAFETY: processes that this test has started; the recorder has not waited for its child.
-            assert_eq!(unsafe { libc::kill(process as i32, libc::SIGKILL) }, 0);
+            assert_eq!(unsafe { libc::kill(process as i32, signal) }, 0);
         }
         self.recorder.wait().unwrap();
         let begin = Instant::now();

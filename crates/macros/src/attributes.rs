@@ -12,6 +12,8 @@ pub struct OnClass {
     pub provider: Option<LitStr>,
     /// The variant of `Level`.
     pub level: Option<Ident>,
+    /// The major class, 0 to 63.
+    pub major: Option<u8>,
     pub print: Option<LitStr>,
     pub ordered: Option<Span>,
     pub krate: Option<Path>,
@@ -52,10 +54,14 @@ impl OnClass {
                 name::check_event_part(&provider.value(), provider.span(), false)
             }
             "level" => set(&mut this.level, &meta, level).map(drop),
+            "major" => set(&mut this.major, &meta, major).map(drop),
             "print" => set(&mut this.print, &meta, string).map(drop),
             "ordered" => set(&mut this.ordered, &meta, flag).map(drop),
             "crate" => set(&mut this.krate, &meta, path).map(drop),
-            _ => Err(meta.error("expected `name`, `provider`, `level`, `print`, `ordered` or `crate`")),
+            _ => {
+                Err(meta
+                    .error("expected `name`, `provider`, `level`, `major`, `print`, `ordered` or `crate`"))
+            }
         })?;
         Ok(this)
     }
@@ -183,4 +189,10 @@ fn level(meta: &ParseNestedMeta) -> Result<Ident> {
         }
     };
     Ok(Ident::new(variant, Span::call_site()))
+}
+
+fn major(meta: &ParseNestedMeta) -> Result<u8> {
+    let number: syn::LitInt = meta.value()?.parse()?;
+    let major = number.base10_parse().ok().filter(|major| *major < 64);
+    major.ok_or_else(|| Error::new(number.span(), "expected the number of a major class, 0 to 63"))
 }

@@ -43,8 +43,6 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
             type __FieldTypes = #types;
             const __LAYOUT: __tracewing::Layout = __tracewing::layout::<__FieldTypes>();
 
-            #[used]
-            #[unsafe(link_section = "tracewing_classes_1")]
             static __CLASS: __tracewing::EventClass =
                 __tracewing::EventClass::new(__tracewing::describe::<__Declaration, __FieldTypes, #count>);
 
@@ -54,6 +52,9 @@ pub fn expand(input: &DeriveInput) -> Result<TokenStream> {
                 fn class() -> &'static __tracewing::EventClass {
                     &__CLASS
                 }
+
+                const DESCRIPTION: &'static __tracewing::Class<'static> =
+                    <__tracewing::Description<__Declaration, __FieldTypes, #count>>::CLASS;
 
                 #[inline(always)]
                 fn send<S: __tracewing::Sink>(&self, sink: S) {
@@ -133,6 +134,7 @@ fn declaration(input: &DeriveInput, class: &OnClass, fields: &[Recorded<'_>]) ->
         None => quote!(__tracewing::crate_name(::core::module_path!())),
     };
     let level = class.level.clone().unwrap_or_else(|| Ident::new("Info", Span::call_site()));
+    let major = class.major.unwrap_or(0);
     let description = description(&input.attrs);
     let print = class.print.as_ref().map_or_else(String::new, LitStr::value);
     let declared_at = input.ident.span().unwrap();
@@ -157,6 +159,7 @@ fn declaration(input: &DeriveInput, class: &OnClass, fields: &[Recorded<'_>]) ->
                 }
             };
             const LEVEL: __tracewing::Level = __tracewing::Level::#level;
+            const MAJOR: u8 = #major;
             const DESCRIPTION: &'static str = #description;
             const PRINT: &'static str = #print;
             const FILE: &'static str = #file;

@@ -42,6 +42,7 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `name = "enqueued"` | the event's name within its provider | the struct's name in `snake_case` |
 /// | `provider = "shop"` | the first part of the full name `shop:enqueued` | the crate's name |
 /// | `level = "debug"` | how severe: `error`, `warn`, `info`, `debug`, `trace` | `info` |
+/// | `major = 3` | the event's major class, a number from 0 to 63 that a recording can switch as a whole | 0 |
 /// | `print = "…"` | how a reader is to show the event, see below | fields as `name = value` |
 /// | `ordered` | the event means "has been received" (a lock acquired, a message received, a thread woken): its time stamp cannot precede that of the cause on another processor. Costs a fence, some nanoseconds | off |
 /// | `crate = some::path` | where the crate `tracewing` is found | `::tracewing` |

@@ -25,13 +25,14 @@ pub(crate) struct Command {
     arguments: Vec<CString>,
 }
 
-/// The forked process, from before its `exec` to its end.
+/// The process whose end ends the recording: one that was forked, from before its `exec` on, or another recorder's.
 pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
     /// Held while the child waits; a byte lets it go.
     gate: Option<OwnedFd>,
-    failure: OwnedFd,
+    /// Where the system's answer to `exec` comes from; nothing where it is not ours.
+    failure: Option<OwnedFd>,
 }
 
 /// What the child gets back of what the recorder changed for itself.
@@ -62,7 +63,7 @@ impl Command {
     pub(crate) fn fork(
         &self,
         variable: &str,
-        value: &Path,
+        value: &OsStr,
         inheritance: &Inheritance,
     ) -> Result<Child, Error> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::system("pipe"));
@@ -103,11 +104,27 @@ impl Command {
         }
         let pid = Pid::from_raw(pid).ok_or_else(|| Error::system("fork")(io::Error::last_os_error()))?;
         let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
-        Ok(Child { pid, pidfd, gate: Some(gate_write), failure: failure_read })
+        Ok(Child { pid, pidfd, gate: Some(gate_write), failure: Some(failure_read) })
     }
 }
 
 impl Child {
+    /// The command of another recorder.
+    ///
+    /// # Errors
+    /// It has ended.
+    pub(crate) fn of_another(pid: u32) -> Result<Self, Error> {
+        let gone = || Error::system("pidfd_open")(io::Error::from(Errno::SRCH));
+        let pid = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or_else(gone)?;
+        let pidfd = pidfd_open(pid, PidfdFlags::empty()).map_err(Error::system("pidfd_open"))?;
+        Ok(Self { pid, pidfd, gate: None, failure: None })
+    }
+
+    /// Whether this recorder has started it, and is to wait for it and pass on signals.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.failure.is_some()
+    }
+
     /// Its process id, which the command will have.
     pub(crate) fn pid(&self) -> Pid {
         self.pid
@@ -121,9 +138,10 @@ impl Child {
         if let Some(gate) = self.gate.take() {
             rustix::io::write(&gate, &[1])?;
         }
+        let Some(failure) = &self.failure else { return Ok(()) };
         let mut error = [0; 4];
         // The other end closes at exec.
-        let read = rustix::io::retry_on_intr(|| rustix::io::read(&self.failure, &mut error))?;
+        let read = rustix::io::retry_on_intr(|| rustix::io::read(failure, &mut error))?;
         if read == error.len() {
             Err(io::Error::from_raw_os_error(i32::from_ne_bytes(error)))
         } else {
@@ -131,15 +149,19 @@ impl Child {
         }
     }
 
-    /// Sends a signal; a child that has ended does not get it.
+    /// Sends a signal; a child that has ended, or is not ours, does not get it.
     pub(crate) fn signal(&self, number: i32) {
-        if let Some(signal) = Signal::from_named_raw(number) {
+        if let Some(signal) = Signal::from_named_raw(number).filter(|_| self.is_ours()) {
             let _ = kill_process(self.pid, signal);
         }
     }
 
-    /// The exit status if it has ended, as shells tell it. To be called until it gives one, not after.
+    /// The exit status if it has ended, as shells tell it, or 0 where it is not ours. To be called when the descriptor is
+    /// readable, until it gives one, not after.
     pub(crate) fn ended(&self) -> Option<i32> {
+        if !self.is_ours() {
+            return Some(0);
+        }
         let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
         match status {
             Ok(None) | Err(Errno::INTR) => None,
@@ -162,7 +184,7 @@ impl AsFd for Child {
 }
 
 /// The recorder's environment with one variable changed.
-fn environment(variable: &str, value: &Path) -> Vec<CString> {
+fn environment(variable: &str, value: &OsStr) -> Vec<CString> {
     let others = env::vars_os().filter(|(name, _)| name != variable);
     others
         .chain([(variable.into(), value.into())])

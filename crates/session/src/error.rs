@@ -4,6 +4,8 @@ use std::ffi::OsString;
 use std::io;
 use std::path::PathBuf;
 
+use crate::running::AskError;
+
 /// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace exists then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -30,6 +32,9 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
+    /// The programs of another recording cannot be had.
+    #[error(transparent)]
+    With(AskError),
     /// A system call that needs nothing but a working system.
     #[error("{call}: {source}")]
     System {

@@ -54,8 +54,7 @@ impl Recorder<'_> {
         let mut message = vec![0; LARGEST_ANSWER];
         let len = match question {
             Question::Status => {
-                let command: Vec<_> =
-                    self.options.command.iter().map(|word| word.to_string_lossy()).collect();
+                let command: Vec<String> = self.options.words().collect();
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),

@@ -2,14 +2,18 @@
 
 use std::os::fd::OwnedFd;
 
-use tracewing_abi::message::{Answer, Hello};
+use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
+use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::folder::{Description, ProcessDescription};
+use tracewing_rules::Decision;
 
-use crate::client::Host;
+use crate::client::{Decided, Host};
+use crate::program::Program;
 use crate::regions::Regions;
+use crate::rules::RecordingRules;
 use crate::socket::Peer;
 
 /// Joined programs that are described one by one; bounds the description of a recording of a very large build.
@@ -22,6 +26,7 @@ pub(crate) struct Join {
     pub clock: TraceClock,
     pub regions: Regions,
     pub classes: Classes,
+    pub rules: RecordingRules,
     pub description: Description,
     /// Why the recording cannot go on.
     pub error: Option<tracewing_consumer::Error>,
@@ -38,12 +43,15 @@ impl Join {
         }
     }
 
-    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(OwnedFd, Answer), String> {
+    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(Option<OwnedFd>, Answer), String> {
         if hello.version != VERSION {
             return Err(format!(
                 "it speaks version {} of the protocol and this recorder {VERSION}; build both with the same tracewing",
                 hello.version
             ));
+        }
+        if matches!(hello.joining, Joining::Sharer | Joining::More) {
+            return Ok((None, Answer::Known));
         }
         let joined = self.regions.join(peer, hello)?;
         let own =
@@ -54,17 +62,17 @@ impl Join {
             let watch = (watch.number, own(watch.pidfd)?);
             self.watches.push(watch);
         }
-        Ok((memory, answer))
+        Ok((Some(memory), answer))
     }
 }
 
 impl Host for Join {
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(OwnedFd, Answer)> {
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Option<OwnedFd>, Answer)> {
         let pid = peer.pid.as_raw_nonzero().get();
         match self.buffers(peer, hello) {
             Ok(buffers) => {
                 let processes = &mut self.description.processes;
-                if !hello.rejoin && processes.len() < MOST_PROCESSES {
+                if hello.joining == Joining::Program && processes.len() < MOST_PROCESSES {
                     processes.push(ProcessDescription::of(pid.unsigned_abs(), peer.uid, self.clock.now()));
                 }
                 Some(buffers)
@@ -76,12 +84,23 @@ impl Host for Join {
         }
     }
 
-    fn register(&mut self, descriptions: &[&[u8]]) -> Option<Vec<u16>> {
-        match self.classes.register(descriptions.iter().copied()) {
-            Ok(registered) => {
-                registered.refused.into_iter().for_each(|line| self.note(line));
-                Some(registered.ids)
-            }
+    fn describe(&mut self, descriptions: &[&[u8]]) -> Vec<u16> {
+        let registered = self.classes.describe(descriptions.iter().copied());
+        registered.refused.into_iter().for_each(|line| self.note(line));
+        registered.ids
+    }
+
+    fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>> {
+        let process = program.process();
+        let decide = |class: ClassView<'_>| match self.rules.decide(&class, &process) {
+            Decision::Off => Decided::default(),
+            Decision::On { filter } => Decided { on: true, filter: filter.unwrap_or_default() },
+        };
+        let decided: Vec<Decided> =
+            ids.iter().map(|&id| self.classes.class(id).map(decide).unwrap_or_default()).collect();
+        let on = ids.iter().zip(&decided).filter(|(_, decided)| decided.on).map(|(id, _)| *id);
+        match self.classes.want(on) {
+            Ok(()) => Some(decided),
             Err(error) => {
                 self.error.get_or_insert(error);
                 None

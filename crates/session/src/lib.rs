@@ -9,10 +9,15 @@
 //! | [`outcome`] | what a recording amounts to |
 //! | `socket` | the private socket that programs find through their environment |
 //! | `flight` | a flight recorder's snapshots, and who may ask for them |
-//! | [`running`] | the recordings of this machine, as `tracewing snapshot` finds them |
+//! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
+//! | [`change`] | what can be changed in one that runs |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | `kernel` | kernel events, where they can be had |
-//! | `client` | one program's handshake |
+//! | `client` | one connection: handshake, changes, questions |
+//! | `connections` | all of them |
+//! | `control` | changes of a running recording: event rules, major classes, pauses |
+//! | `rules` | the event rules, and how they fit the classes that there are |
+//! | `program` | a process, as `/proc` tells of it |
 //! | `regions` | the buffers of all users and processes |
 //! | `child` | the recorded command |
 //! | `priority` | the recorder's share of the CPUs |
@@ -22,8 +27,11 @@
 //! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited for: one
 //! that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
+pub mod change;
 mod child;
 mod client;
+mod connections;
+mod control;
 mod error;
 mod flight;
 mod join;
@@ -31,8 +39,10 @@ mod kernel;
 pub mod options;
 pub mod outcome;
 mod priority;
+mod program;
 pub mod recorder;
 mod regions;
+mod rules;
 mod run;
 pub mod running;
 mod signals;

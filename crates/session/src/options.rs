@@ -8,6 +8,9 @@ use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_rules::{Majors, Rules};
+
+use crate::running::Running;
 
 /// Who shares buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -43,10 +46,16 @@ impl Default for SnapshotOn {
 pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
-    /// Command and arguments.
+    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as the other one's command.
     pub command: Vec<OsString>,
+    /// Records the programs of this recording, too: those that it has, and those that join it later.
+    pub with: Option<Running>,
+    /// The recording ends after this time, whatever the command does.
+    pub duration: Option<Duration>,
     /// Event rules for user events; none means every event.
-    pub events: Vec<String>,
+    pub rules: Rules,
+    /// Major classes of user events that are on: the recording's mask word.
+    pub majors: Majors,
     /// Kernel events to record; `None` for no kernel events, empty for the default set.
     pub kernel_events: Option<Vec<String>>,
     /// Kernel events of the whole machine, not only what concerns the command's process tree.
@@ -72,9 +81,12 @@ impl Options {
         Self {
             output: output.into(),
             command: command.into_iter().map(Into::into).collect(),
-            events: Vec::new(),
+            rules: Rules::new(),
+            majors: Majors::ALL,
             kernel_events: Some(Vec::new()),
             system_wide: false,
+            with: None,
+            duration: None,
             geometry: default_geometry(),
             flush: FLUSH,
             sharing: Sharing::default(),
@@ -82,6 +94,14 @@ impl Options {
             flight_recorder: None,
             buffers_in: None,
         }
+    }
+}
+
+impl Options {
+    /// The words of the command, or of that of the recording whose programs are recorded.
+    pub(crate) fn words(&self) -> impl Iterator<Item = String> {
+        let other = self.with.as_ref().filter(|_| self.command.is_empty()).map(|with| with.command.clone());
+        self.command.iter().map(|word| word.to_string_lossy().into_owned()).chain(other)
     }
 }
 

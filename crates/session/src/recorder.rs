@@ -6,10 +6,10 @@
 //! load.
 
 use std::collections::BTreeMap;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
+use std::{env, fs};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use tracewing_abi::SOCKET_VARIABLE;
@@ -19,13 +19,14 @@ use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::UserTrace;
 use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, create_empty};
-use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::survival::BufferFolder;
+use tracewing_rules::Majors;
 
 use crate::child::{Child, Command, Inheritance};
-use crate::client::Client;
+use crate::connections::Connections;
+use crate::control::Changes;
 use crate::flight::{Flight, absolute};
 use crate::join::Join;
 use crate::kernel::Kernel;
@@ -33,8 +34,10 @@ use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, SnapshotSummary, Summary};
 use crate::priority::Priority;
 use crate::regions::Regions;
+use crate::rules::RecordingRules;
+use crate::running::Running;
 use crate::signals::Signals;
-use crate::socket::Listener;
+use crate::socket::{Listener, sockets};
 use crate::{Error, system};
 
 /// What a descriptor in the loop is, as the kernel keeps it for us.
@@ -73,7 +76,8 @@ pub struct Progress {
     pub snapshots: Option<usize>,
 }
 
-/// Records a command and everything it starts, until it ends, a signal stops the recording or the disk is full.
+/// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over or the disk is
+/// full; or the programs of another recording ([`Options::with`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
@@ -81,12 +85,15 @@ pub struct Progress {
 /// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the [`Outcome`] and to the
 /// observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
-    let command = Command::find(&options.command)?;
+    let subject = match &options.with {
+        Some(with) if options.command.is_empty() => Subject::ProgramsOf(with),
+        _ => Subject::Command(Command::find(&options.command)?),
+    };
     let clock = TraceClock::new(options.clock)?;
     let output = Output::create(options)?;
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
-    let mut recorder = match Recorder::start(options, observer, &command, clock, &output, files.clone()) {
+    let mut recorder = match Recorder::start(options, observer, &subject, clock, &output, files.clone()) {
         Ok(recorder) => recorder,
         Err(error) => {
             output.discard();
@@ -106,6 +113,14 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     }
     let exit_status = recorder.wait_for_child();
     Ok(Outcome { exit_status, summary })
+}
+
+/// What is recorded, and how long.
+enum Subject<'a> {
+    /// A command, until it ends.
+    Command(Command),
+    /// The programs of another recording, until its command ends.
+    ProgramsOf(&'a Running),
 }
 
 /// Where a recording goes.
@@ -147,8 +162,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) epoll: OwnedFd,
     pub(crate) listener: Option<Listener>,
     pub(crate) listening: bool,
-    pub(crate) clients: BTreeMap<u64, Client>,
-    pub(crate) next_client: u64,
+    pub(crate) connections: Connections,
+    pub(crate) changes: Changes,
     pub(crate) watched: BTreeMap<u64, OwnedFd>,
     pub(crate) child: Child,
     pub(crate) exit_status: Option<i32>,
@@ -182,13 +197,15 @@ pub(crate) enum Stop {
     },
     /// The trace cannot be written.
     CannotWrite,
+    /// A signal came, and there is no command to wait for.
+    Over,
 }
 
 impl<'a> Recorder<'a> {
     fn start(
         options: &'a Options,
         observer: &'a mut dyn Observer,
-        command: &Command,
+        subject: &Subject<'_>,
         clock: TraceClock,
         output: &Output,
         files: Option<BufferFolder>,
@@ -207,31 +224,45 @@ impl<'a> Recorder<'a> {
             Some(_) => trace,
             None => trace.map(|trace| trace.write_behind(Priority::raise)),
         };
-        let rules = EventRules::new(options.events.iter().cloned());
+        let rules = RecordingRules::new(&options.rules);
         let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
-        let mut classes = Classes::new(&user, recording, class.clone(), rules)?;
+        let mut classes = Classes::new(&user, recording, class.clone())?;
         let geometry = match output {
             Output::Trace(_) => options.geometry,
             Output::Snapshots(_) => options.geometry.overwriting(),
         };
-        let description = describe(options, geometry, &clock, begin);
+        let description = describe(options, &rules, geometry, &clock, begin);
         if let Some(files) = &files {
             classes.keep_table(files.classes())?;
             let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
             files.describe(&Description { trace_folder, ..description.clone() })?;
         }
-        let regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace, files);
+        let mut regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace, files);
+        regions.set_majors(options.majors.0);
         if let Some(folder) = output.folder() {
             folder.describe(&description)?;
         }
-        let mut join = Join { clock, regions, classes, description, error: None, watches: Vec::new() };
+        let mut join = Join { clock, regions, classes, rules, description, error: None, watches: Vec::new() };
 
         let inheritance = Inheritance {
             mask: signals.mask_before(),
             file_size_signal: signals.file_size_before(),
             open_files,
         };
-        let mut child = command.fork(SOCKET_VARIABLE, listener.path(), &inheritance)?;
+        let mut child = match subject {
+            Subject::ProgramsOf(other) => Child::of_another(other.command_pid)?,
+            Subject::Command(command) => {
+                let outer = env::var_os(SOCKET_VARIABLE);
+                let (sockets, is_too_many) = sockets(listener.path(), outer.as_deref());
+                if is_too_many {
+                    join.note(
+                        "this is one recording in too many others: the outermost gets no events of programs"
+                            .to_owned(),
+                    );
+                }
+                command.fork(SOCKET_VARIABLE, &sockets, &inheritance)?
+            }
+        };
         let priority = Priority::raise();
         let folder = output.folder().map(Folder::kernel);
         let note = &mut |line| join.note(line);
@@ -248,15 +279,19 @@ impl<'a> Recorder<'a> {
         watch(signals.as_fd(), SIGNALS)?;
         watch(child.as_fd(), CHILD)?;
         let (started, began) = (Instant::now(), join.clock.now());
-        child.release().map_err(|source| Error::Command { command: options.command[0].clone(), source })?;
+        let name = || options.command.first().cloned().unwrap_or_default();
+        child.release().map_err(|source| Error::Command { command: name(), source })?;
+        if let Some(with) = &options.with {
+            with.invite(listener.path()).map_err(Error::With)?;
+        }
         Ok(Self {
             options,
             observer,
             epoll,
             listener: Some(listener),
             listening: false,
-            clients: BTreeMap::new(),
-            next_client: FIRST,
+            connections: Connections::new(system::open_files()),
+            changes: Changes::new(options.majors.0),
             watched: BTreeMap::new(),
             child,
             exit_status: None,
@@ -279,7 +314,9 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self, output: &Output) -> (Summary, bool) {
         let seconds = self.started.elapsed().as_secs_f64();
         self.listener = None;
-        self.clients.clear();
+        // Programs that see their connection end look at their buffers: whether the recording is over.
+        self.join.regions.close();
+        self.connections.clients.clear();
         self.watched.clear();
         let is_snapshot_written = self.last_snapshot();
         let (user, written) = self.join.regions.finish(self.stop != Stop::CannotWrite);
@@ -287,6 +324,7 @@ impl<'a> Recorder<'a> {
             self.cannot_write(&error);
         }
         user.damages.into_iter().for_each(|damage| self.join.note(damage));
+        self.join.rules.hints(&self.join.classes).into_iter().for_each(|hint| self.join.note(hint));
         let kernel = self.kernel.finish(&mut |line| self.join.note(line));
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
@@ -337,7 +375,13 @@ impl<'a> Recorder<'a> {
     }
 }
 
-fn describe(options: &Options, geometry: Geometry, clock: &TraceClock, begin: Calibration) -> Description {
+fn describe(
+    options: &Options,
+    rules: &RecordingRules,
+    geometry: Geometry,
+    clock: &TraceClock,
+    begin: Calibration,
+) -> Description {
     let buffers = BufferDescription {
         sub_buffer_bytes: geometry.sub_buffer_bytes(),
         sub_buffers: geometry.sub_buffers(),
@@ -345,8 +389,9 @@ fn describe(options: &Options, geometry: Geometry, clock: &TraceClock, begin: Ca
         overwrite: geometry.mode() == Mode::Overwrite,
         flush_ms: options.flight_recorder.is_none().then_some(options.flush.as_millis() as u64),
     };
-    let command = options.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
-    Description { command, event_rules: options.events.clone(), ..Description::new(clock, begin, buffers) }
+    let command = options.words().collect();
+    let majors = (options.majors != Majors::ALL).then(|| options.majors.to_string());
+    Description { command, event_rules: rules.texts(), majors, ..Description::new(clock, begin, buffers) }
 }
 
 /// Bytes of all files in a folder.

@@ -8,6 +8,7 @@
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
@@ -51,6 +52,8 @@ struct Place {
     clock: TraceClock,
     begin: Calibration,
     recording: Uuid,
+    /// The regions' mask word.
+    majors: u64,
     /// Set where buffers are to be files.
     files: Option<BufferFolder>,
 }
@@ -64,6 +67,7 @@ impl Place {
         };
         let drain = drain.map_err(|error| error.to_string())?;
         drain.tell_real_time(&clock, &self.begin);
+        drain.region().majors().store(self.majors, Ordering::Relaxed);
         Ok(drain)
     }
 
@@ -118,7 +122,7 @@ pub(crate) struct Watch<'a> {
 }
 
 impl Regions {
-    /// None yet. They are drained into `trace`, or without one kept for snapshots.
+    /// None yet. They are drained into `trace`, or without one kept for snapshots. All major classes are on.
     pub(crate) fn new(
         geometry: Geometry,
         clock: TraceClock,
@@ -130,7 +134,7 @@ impl Regions {
     ) -> Self {
         Self {
             clock,
-            place: Place { geometry, clock, begin, recording, files },
+            place: Place { geometry, clock, begin, recording, majors: u64::MAX, files },
             sharing,
             trace,
             users: BTreeMap::new(),
@@ -203,6 +207,16 @@ impl Regions {
         self.processes.insert(number, Process { pid: peer.pid, pidfd, drain });
         self.next += 1;
         Ok(number)
+    }
+
+    /// Changes the mask word of all regions, those to come included: one store for each. Writers look at it for each
+    /// event.
+    pub(crate) fn set_majors(&mut self, majors: u64) {
+        self.place.majors = majors;
+        let processes = self.processes.values().map(|process| &process.drain);
+        for drain in self.users.values().chain(processes) {
+            drain.region().majors().store(majors, Ordering::Relaxed);
+        }
     }
 
     /// Writes what is due everywhere.

@@ -1,4 +1,4 @@
-//! Recordings that run on this machine, found from outside: which there are, and asking one for a snapshot.
+//! Recordings that run on this machine, found from outside: which there are, asking one for a snapshot, and changing one.
 //!
 //! Every recorder has a folder for its socket (see `socket`); whoever may list the folder above it finds them all. So
 //! there is nothing to set up. Folders of other users are looked at by root only.
@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
 use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,12 +19,18 @@ use rustix::net::{
     socket_with,
 };
 use rustix::process::{Uid, getuid};
+use tracewing_abi::message::MAX_MESSAGE;
+use tracewing_abi::message::control::{Answer, Control, decode_answer};
+use tracewing_abi::message::join::Join;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 
+use crate::change::{Change, Changed};
 use crate::socket::{self, SOCKET};
 
 /// Time that a recorder has to say what it is.
 const PATIENCE: Duration = Duration::from_secs(2);
+/// Time that it has to make a change: longer than it waits for its programs.
+const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A recording that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,13 +48,13 @@ pub struct Running {
     pub output: PathBuf,
 }
 
-/// Why there is no snapshot.
+/// Why a recording did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub enum SnapshotError {
+pub enum AskError {
     /// No recording runs that this user may ask.
-    #[error("no recording is running; start one with `tracewing record --flight-recorder -- CMD`")]
-    NoneRuns,
+    #[error("no recording is running; start one with `tracewing record{} -- CMD`", options(.0))]
+    NoneRuns(Kind),
     /// The word names no recording.
     #[error("no running recording is called {wanted:?}; there {}", listed(running))]
     NoSuch {
@@ -57,19 +64,50 @@ pub enum SnapshotError {
         running: Vec<Running>,
     },
     /// Several recordings could be meant.
-    #[error("several flight recorders are running, name one by its process id: {}", lines(.0))]
-    Several(Vec<Running>),
+    #[error("several {} are running, name one by its process id: {}", .0, lines(.1))]
+    Several(Kind, Vec<Running>),
     /// It keeps everything on disk already.
     #[error(
         "process {0} is no flight recorder: its trace is on disk already (see `tracewing record --flight-recorder`)"
     )]
     NotFlightRecorder(u32),
-    /// The recorder could not write it.
+    /// The recorder could not write a snapshot.
     #[error("the recorder could not take a snapshot: {0}")]
     Failed(String),
+    /// The recorder does not make the change.
+    #[error("the recorder (process {0}) refuses: {1}")]
+    Refused(u32, String),
+    /// The change does not fit a message.
+    #[error("too many or too long patterns")]
+    TooLarge,
     /// The connection broke: the recorder has ended, or is another version.
     #[error("the recorder (process {0}) gave no answer; it has ended, or is of another version of tracewing")]
     NoAnswer(u32),
+}
+
+/// Which recordings can be meant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// All.
+    Any,
+    /// Flight recorders.
+    FlightRecorder,
+}
+
+impl std::fmt::Display for Kind {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Any => "recordings",
+            Self::FlightRecorder => "flight recorders",
+        })
+    }
+}
+
+fn options(kind: &Kind) -> &'static str {
+    match kind {
+        Kind::Any => "",
+        Kind::FlightRecorder => " --flight-recorder",
+    }
 }
 
 fn listed(running: &[Running]) -> String {
@@ -101,26 +139,30 @@ impl Running {
         running
     }
 
-    /// The one flight recorder that is meant: by its process id or its command's, or by the command's name; without a
-    /// word the only one.
+    /// The one recording that is meant: by its process id or its command's, or by the command's name; without a word the
+    /// only one of the kind.
     ///
     /// # Errors
-    /// None or several could be meant, or the one that is meant is no flight recorder.
-    pub fn choose(mut running: Vec<Self>, wanted: Option<&str>) -> Result<Self, SnapshotError> {
+    /// None or several could be meant, or the one that is meant is not of the kind.
+    pub fn choose(mut running: Vec<Self>, wanted: Option<&str>, kind: Kind) -> Result<Self, AskError> {
         let mut meant = running.clone();
         if let Some(wanted) = wanted {
             meant.retain(|one| one.is_called(wanted));
+            // A recorder can be the command of another one.
+            if meant.iter().any(|one| one.pid.to_string() == wanted) {
+                meant.retain(|one| one.pid.to_string() == wanted);
+            }
             if meant.is_empty() && !running.is_empty() {
-                return Err(SnapshotError::NoSuch { wanted: wanted.to_owned(), running });
+                return Err(AskError::NoSuch { wanted: wanted.to_owned(), running });
             }
         }
-        let none =
-            meant.first().map_or(SnapshotError::NoneRuns, |one| SnapshotError::NotFlightRecorder(one.pid));
-        running = meant.into_iter().filter(|one| one.is_flight_recorder).collect();
+        let none = meant.first().map_or(AskError::NoneRuns(kind), |one| AskError::NotFlightRecorder(one.pid));
+        let is_one = |one: &Self| kind == Kind::Any || one.is_flight_recorder;
+        running = meant.into_iter().filter(is_one).collect();
         match running.len() {
             0 => Err(none),
             1 => Ok(running.remove(0)),
-            _ => Err(SnapshotError::Several(running)),
+            _ => Err(AskError::Several(kind, running)),
         }
     }
 
@@ -128,23 +170,55 @@ impl Running {
     ///
     /// # Errors
     /// The recorder is gone or cannot write it.
-    pub fn snapshot(&self) -> Result<PathBuf, SnapshotError> {
+    pub fn snapshot(&self) -> Result<PathBuf, AskError> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let question = Question::Snapshot(Asker::Command);
-        let answer = ask(&self.socket, question, None, &mut buffer);
+        let question = Question::Snapshot(Asker::Command).encode();
+        let answer = ask(&self.socket, &question, None, &mut buffer);
         match answer.and_then(|answer| Taken::decode(answer).ok()) {
             Some(Taken::Folder(folder)) => Ok(folder.into()),
-            Some(Taken::NotFlightRecorder | Taken::NotWanted) => {
-                Err(SnapshotError::NotFlightRecorder(self.pid))
-            }
-            Some(Taken::Failed(why)) => Err(SnapshotError::Failed(why.to_owned())),
-            None => Err(SnapshotError::NoAnswer(self.pid)),
+            Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(AskError::NotFlightRecorder(self.pid)),
+            Some(Taken::Failed(why)) => Err(AskError::Failed(why.to_owned())),
+            None => Err(AskError::NoAnswer(self.pid)),
+        }
+    }
+
+    /// Changes the recording, and waits until its programs have confirmed that, for some seconds at most.
+    ///
+    /// # Errors
+    /// The recorder is gone, or refuses.
+    pub fn change(&self, change: &Change) -> Result<Changed, AskError> {
+        let question = change.encode().map_err(|_| AskError::TooLarge)?;
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let answer = ask(&self.socket, &question, Some(CHANGE_PATIENCE), &mut buffer);
+        let (answer, items) =
+            answer.and_then(|bytes| decode_answer(bytes).ok()).ok_or(AskError::NoAnswer(self.pid))?;
+        match answer {
+            Answer::Refused(why) => Err(AskError::Refused(self.pid, why.to_owned())),
+            Answer::Changed(effect) => Ok(Changed::new(&effect, items)),
+        }
+    }
+
+    /// Has the programs of the recording, those that join it later included, join the recorder that listens at a path.
+    /// They do so afterwards, in their own time.
+    ///
+    /// # Errors
+    /// The recorder is gone, or refuses.
+    pub(crate) fn invite(&self, path: &Path) -> Result<(), AskError> {
+        let mut message = [0; Control::HEADER + Join::LONGEST_PATH];
+        let encoded = Control::Invite(path.as_os_str().as_bytes()).encode(&mut message);
+        let len = encoded.map_err(|_| AskError::TooLarge)?;
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let answer = ask(&self.socket, &message[..len], Some(CHANGE_PATIENCE), &mut buffer);
+        match answer.and_then(|bytes| Some(decode_answer(bytes).ok()?.0)) {
+            Some(Answer::Changed(_)) => Ok(()),
+            Some(Answer::Refused(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
+            None => Err(AskError::NoAnswer(self.pid)),
         }
     }
 
     fn at(socket: &Path) -> Option<Self> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let answer = ask(socket, Question::Status, Some(PATIENCE), &mut buffer)?;
+        let answer = ask(socket, &Question::Status.encode(), Some(PATIENCE), &mut buffer)?;
         let status = Status::decode(answer).ok()?;
         Some(Self {
             socket: socket.to_owned(),
@@ -168,7 +242,7 @@ impl Running {
 /// Asks the recorder behind a socket. `None` without an answer in time.
 fn ask<'a>(
     path: &Path,
-    question: Question,
+    question: &[u8],
     patience: Option<Duration>,
     buffer: &'a mut [u8],
 ) -> Option<&'a [u8]> {
@@ -177,7 +251,7 @@ fn ask<'a>(
     set_socket_timeout(&socket, Timeout::Send, patience).ok()?;
     set_socket_timeout(&socket, Timeout::Recv, patience).ok()?;
     connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
-    retry_on_intr(|| send(&socket, &question.encode(), SendFlags::NOSIGNAL)).ok()?;
+    retry_on_intr(|| send(&socket, question, SendFlags::NOSIGNAL)).ok()?;
     let (len, _) = retry_on_intr(|| recv(&socket, &mut *buffer, RecvFlags::empty())).ok()?;
     buffer.get(..len).filter(|answer| !answer.is_empty())
 }
@@ -227,12 +301,13 @@ mod tests {
     fn the_one_that_is_meant_is_found() {
         let one = running(10, true, "/usr/bin/server --port 1");
         let all = vec![one.clone(), running(20, false, "make"), running(30, false, "server")];
+        let flight = |all: &[Running], word| Running::choose(all.to_vec(), word, Kind::FlightRecorder);
         for word in [None, Some("10"), Some("11"), Some("server"), Some("/usr/bin/server")] {
-            assert_eq!(Running::choose(all.clone(), word).unwrap(), one, "{word:?}");
+            assert_eq!(flight(&all, word).unwrap(), one, "{word:?}");
         }
-        let error = |all: &[Running], word| Running::choose(all.to_vec(), word).unwrap_err().to_string();
+        let error = |all: &[Running], word| flight(all, word).unwrap_err().to_string();
         assert!(error(&[], None).contains("no recording is running"));
-        assert!(error(&[], Some("1")).contains("no recording is running"));
+        assert!(error(&[], Some("1")).contains("record --flight-recorder --"));
         assert!(error(&all, Some("make")).contains("20 is no flight recorder"));
         assert!(error(&all[1..], None).contains("20 is no flight recorder"));
         assert!(error(&all, Some("nobody")).contains("\n  20 (recorder of make, into /t)"));
@@ -240,6 +315,13 @@ mod tests {
         assert!(
             error(&two, None).contains("\n  10 (flight recorder of /usr/bin/server --port 1, into /t)\n  40")
         );
-        assert_eq!(Running::choose(two.to_vec(), Some("40")).unwrap().pid, 40);
+        assert_eq!(flight(&two, Some("40")).unwrap().pid, 40);
+
+        let any = |all: &[Running], word| Running::choose(all.to_vec(), word, Kind::Any);
+        assert_eq!(any(&all, Some("make")).unwrap().pid, 20);
+        assert_eq!(any(&all[1..2], None).unwrap().pid, 20);
+        assert!(any(&all, None).unwrap_err().to_string().contains("several recordings are running"));
+        assert!(any(&all, Some("server")).unwrap_err().to_string().contains("\n  30"));
+        assert!(any(&[], None).unwrap_err().to_string().contains("record -- CMD"));
     }
 }

@@ -5,6 +5,7 @@
 //! the leftover of a killed recorder and removed by the next one. So that a folder of this name is never without its lock,
 //! it is made under another name and renamed once it is locked.
 
+use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
@@ -28,6 +29,8 @@ const UNLOCKED_PREFIX: &str = "tracewing.new-";
 pub(crate) const SOCKET: &str = "socket";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
+/// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).
+const MOST_RECORDERS: usize = 8;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
 const LONGEST_PATH: usize = 107;
 /// Time after which nobody can be about to lock a folder any more.
@@ -124,8 +127,20 @@ pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
 }
 
 /// Whether a folder's name is one of a recorder that runs, or ran.
-pub(crate) fn is_recorders(name: &std::ffi::OsStr) -> bool {
+pub(crate) fn is_recorders(name: &OsStr) -> bool {
     name.as_bytes().starts_with(PREFIX.as_bytes())
+}
+
+/// What to tell programs of where to connect: to the recorder that listens at `own`, and to those that record this one
+/// (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)). Also says whether that is more
+/// than programs join.
+pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, bool) {
+    let outer =
+        outer.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').map(OsStr::from_bytes);
+    // Those of recordings that are over are left behind in the environment of who outlives them.
+    let living: Vec<&OsStr> = outer.filter(|path| !path.is_empty() && Path::new(path).exists()).collect();
+    let all: Vec<&OsStr> = [own.as_os_str()].into_iter().chain(living).collect();
+    (all[..all.len().min(MOST_RECORDERS)].join(OsStr::new(":")), all.len() > MOST_RECORDERS)
 }
 
 /// Root's programs often become other users, who cannot enter root's runtime folder.
@@ -134,7 +149,7 @@ pub(crate) fn parent_folder() -> PathBuf {
     env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
         .filter(|path| getuid() != Uid::ROOT && path.is_absolute() && path.as_os_str().len() <= longest)
-        .filter(|path| path.is_dir())
+        .filter(|path| path.is_dir() && !path.as_os_str().as_bytes().contains(&b':'))
         .unwrap_or_else(|| "/tmp".into())
 }
 
@@ -176,6 +191,26 @@ mod tests {
         assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o711);
         drop(listener);
         assert!(!folder.exists());
+    }
+
+    #[test]
+    fn recorders_around_this_one_are_told_to_programs_as_far_as_they_live() {
+        let folder = tempfile::tempdir().unwrap();
+        let paths: Vec<PathBuf> = (0..8).map(|number| folder.path().join(number.to_string())).collect();
+        let own = Path::new("/own");
+        let told = |outer: &str| {
+            let (value, is_more) = sockets(own, Some(OsStr::new(outer)));
+            (value.into_string().unwrap(), is_more)
+        };
+        assert_eq!(sockets(own, None), ("/own".into(), false));
+        assert_eq!(told(&format!("::{}:/no/such", paths[0].display())), ("/own".to_owned(), false));
+        paths.iter().for_each(|path| fs::write(path, "").unwrap());
+        let one = paths[0].display().to_string();
+        assert_eq!(told(&format!(":{one}:/no/such")), (format!("/own:{one}"), false));
+        let all = paths.iter().map(|path| path.display().to_string()).collect::<Vec<_>>().join(":");
+        let (value, is_more) = told(&all);
+        assert_eq!((value.split(':').count(), is_more), (8, true));
+        assert!(value.starts_with(&format!("/own:{one}:")));
     }
 
     #[test]

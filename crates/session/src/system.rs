@@ -10,3 +10,10 @@ pub(crate) fn raise_open_files() -> Rlimit {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: before.maximum, maximum: before.maximum });
     before
 }
+
+/// Files that this process may have open at once.
+pub(crate) fn open_files() -> usize {
+    getrlimit(Resource::Nofile)
+        .current
+        .map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX))
+}

@@ -1,150 +1,31 @@
 //! Recordings of a shell, with programs played by the test: honest ones, silent ones, and ones that send rubbish.
 
+mod common;
+
 use std::fs;
-use std::io::{IoSliceMut, Read};
-use std::mem::MaybeUninit;
-use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
 use std::thread;
-use std::time::{Duration, Instant};
 
-use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendFlags, SocketAddrUnix,
-    SocketType, connect, recv, recvmsg, send, socket,
-};
-use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE, decode_ids};
+use common::{Notes, Program, hello, options, with_programs};
+use tracewing_abi::message::{Answer, Hello, MAX_MESSAGE};
 use tracewing_abi::region::{Geometry, VERSION};
-use tracewing_abi::schema::{Class, Level};
 use tracewing_consumer::folder::State;
+use tracewing_rules::Rule;
 use tracewing_session::options::Sharing;
-use tracewing_session::{Error, Observer, Options, Outcome, record};
-
-#[derive(Default)]
-struct Notes(Vec<String>);
-
-impl Observer for Notes {
-    fn note(&mut self, line: &str) {
-        self.0.push(line.to_owned());
-    }
-}
-
-fn options(folder: &Path, script: &str) -> Options {
-    let mut options = Options::new(folder.join("trace"), ["sh", "-c", script]);
-    options.kernel_events = None;
-    options
-}
-
-/// Records a shell that tells the socket's path and lives until `programs` is done with it.
-fn with_programs(adapt: impl FnOnce(&mut Options), programs: impl FnOnce(&Path) + Send) -> Outcome {
-    let folder = tempfile::tempdir().unwrap();
-    let (told, done) = (folder.path().join("told"), folder.path().join("done"));
-    let script = format!(
-        "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
-        told.display(),
-        done.display()
-    );
-    let mut options = options(folder.path(), &script);
-    adapt(&mut options);
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            let _finally = Finally(&done);
-            let begin = Instant::now();
-            while !told.exists() {
-                assert!(begin.elapsed() < Duration::from_secs(30), "the shell did not start");
-                thread::sleep(Duration::from_millis(5));
-            }
-            programs(&PathBuf::from(fs::read_to_string(&told).unwrap()));
-        });
-        record(&options, &mut Notes::default()).unwrap()
-    })
-}
-
-/// Lets the shell end also when the programs' part of a test fails.
-struct Finally<'a>(&'a Path);
-
-impl Drop for Finally<'_> {
-    fn drop(&mut self) {
-        fs::write(self.0, "").unwrap();
-    }
-}
-
-struct Program(OwnedFd);
-
-impl Program {
-    fn connect(path: &Path) -> Self {
-        let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
-        connect(&socket, &SocketAddrUnix::new(path).unwrap()).unwrap();
-        Self(socket)
-    }
-
-    fn send(&self, message: &[u8]) {
-        send(&self.0, message, SendFlags::NOSIGNAL).unwrap();
-    }
-
-    fn answer(&self) -> Vec<u8> {
-        let mut buffer = vec![0; MAX_MESSAGE];
-        let (len, _) = recv(&self.0, &mut buffer, RecvFlags::empty()).unwrap();
-        buffer.truncate(len);
-        buffer
-    }
-
-    /// The recorder has closed the connection.
-    fn is_dropped(&self) -> bool {
-        let mut byte = [0];
-        matches!(recv(&self.0, &mut byte, RecvFlags::empty()), Ok((0, _)) | Err(_))
-    }
-
-    fn hello(&self, hello: Hello) -> (Answer, Option<OwnedFd>) {
-        self.send(&hello.encode());
-        let mut answer = [0; Answer::SIZE];
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
-        let mut control = RecvAncillaryBuffer::new(&mut space);
-        let flags = RecvFlags::CMSG_CLOEXEC;
-        recvmsg(&self.0, &mut [IoSliceMut::new(&mut answer)], &mut control, flags).unwrap();
-        let file = control.drain().find_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(mut files) => files.next(),
-            _ => None,
-        });
-        (Answer::decode(&answer).unwrap(), file)
-    }
-
-    fn classes(&self, names: &[&str]) -> Vec<u16> {
-        let mut buffer = vec![0; MAX_MESSAGE];
-        let mut writer = ClassesWriter::new(&mut buffer).unwrap();
-        for name in names {
-            let class = Class {
-                name,
-                level: Level::Info,
-                description: "",
-                print: "",
-                file: "",
-                line: 0,
-                fields: &[],
-            };
-            writer.push(&class).unwrap();
-        }
-        self.send(writer.finish());
-        decode_ids(&self.answer()).unwrap().collect()
-    }
-}
-
-fn hello() -> Hello {
-    Hello { version: VERSION, pid: std::process::id(), can_publish: true, rejoin: false }
-}
+use tracewing_session::{Error, Options, record};
 
 #[test]
 fn programs_join_and_get_ids() {
     let outcome = with_programs(
-        |options| options.events = vec!["a:*".into()],
-        |path| {
+        |options| options.rules.push(Rule::enable(["a:*"])),
+        |path, _| {
             let program = Program::connect(path);
             let (answer, file) = program.hello(hello());
             let size = fs::File::from(file.unwrap()).metadata().unwrap().len();
             assert!(matches!(answer, Answer::Welcome { size: told, .. } if told == size));
-            assert_eq!(program.classes(&["a:x", "b:x", "a:y"]), [1, 0, 2]);
+            assert_eq!(program.classes(&["a:x", "b:x", "a:y"]), [(1, true), (2, false), (3, true)]);
             let other = Program::connect(path);
             assert!(matches!(other.hello(hello()).0, Answer::Welcome { .. }));
-            assert_eq!(other.classes(&["a:y", "a:z"]), [2, 3]);
+            assert_eq!(other.classes(&["a:y", "a:z"]), [(3, true), (4, true)]);
         },
     );
     assert_eq!((outcome.exit_status, outcome.summary.processes), (0, 2));
@@ -155,7 +36,7 @@ fn programs_join_and_get_ids() {
 fn rubbish_and_silence_harm_nobody() {
     let outcome = with_programs(
         |_| {},
-        |path| {
+        |path, _| {
             let silent: Vec<_> = (0..20).map(|_| Program::connect(path)).collect();
             let halfway = Program::connect(path);
             halfway.hello(hello());
@@ -176,7 +57,7 @@ fn rubbish_and_silence_harm_nobody() {
 
             let honest = Program::connect(path);
             honest.hello(hello());
-            assert_eq!(honest.classes(&["a:b"]), [1]);
+            assert_eq!(honest.classes(&["a:b"]), [(1, true)]);
             drop(silent);
         },
     );
@@ -189,14 +70,14 @@ fn rubbish_and_silence_harm_nobody() {
 fn two_thousand_programs_join() {
     let outcome = with_programs(
         |_| {},
-        |path| {
+        |path, _| {
             thread::scope(|scope| {
                 for _ in 0..4 {
                     scope.spawn(|| {
                         for _ in 0..500 {
                             let program = Program::connect(path);
                             assert!(matches!(program.hello(hello()).0, Answer::Welcome { .. }));
-                            assert_eq!(program.classes(&["a:b"]), [1]);
+                            assert_eq!(program.classes(&["a:b"]), [(1, true)]);
                         }
                     });
                 }
@@ -210,7 +91,7 @@ fn two_thousand_programs_join() {
 fn who_cannot_share_buffers_gets_its_own() {
     let size = |adapt: fn(&mut Options), hellos: [Hello; 2]| {
         let same = std::sync::Mutex::new(None);
-        with_programs(adapt, |path| {
+        with_programs(adapt, |path, _| {
             let inode = |hello| {
                 use std::os::unix::fs::MetadataExt;
                 let (_, file) = Program::connect(path).hello(hello);
@@ -257,35 +138,10 @@ fn what_cannot_run_leaves_nothing() {
 }
 
 #[test]
-fn the_command_finds_signals_environment_and_files_as_it_would_without_us() {
-    let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    let script = format!(
-        "{{ grep -E 'Sig(Blk|Ign)' /proc/self/status; ulimit -n; ls /proc/self/fd | wc -l; }} > {}",
-        out.display()
-    );
-    let read = || {
-        let mut text = String::new();
-        fs::File::open(&out).unwrap().read_to_string(&mut text).unwrap();
-        // The C library ignores two real-time signals of its own as it likes.
-        let own = |line: &str| {
-            let ignored = line.strip_prefix("SigIgn:\t").and_then(|mask| u64::from_str_radix(mask, 16).ok());
-            ignored.map_or_else(|| line.to_owned(), |mask| format!("{:x}", mask & !(3 << 31)))
-        };
-        text.lines().map(own).collect::<Vec<_>>()
-    };
-    let status = std::process::Command::new("sh").args(["-c", &script]).status().unwrap();
-    assert!(status.success());
-    let without = read();
-    record(&options(folder.path(), &script), &mut Notes::default()).unwrap();
-    assert_eq!(read(), without);
-}
-
-#[test]
 fn a_geometry_too_large_for_the_machine_is_the_programs_loss_only() {
     let outcome = with_programs(
         |options| options.geometry = Geometry::new(8192, 256, 1 << 30).unwrap(),
-        |path| assert_eq!(Program::connect(path).hello(hello()).0, Answer::Refused),
+        |path, _| assert_eq!(Program::connect(path).hello(hello()).0, Answer::Refused),
     );
     assert_eq!(outcome.exit_status, 0);
     assert!(outcome.summary.notes[0].contains("shared memory"), "{:?}", outcome.summary.notes);

@@ -1,122 +1,125 @@
-//! Event classes: one record of 16 bytes each, which the event path reads and the agent finds, and the description
+//! Event classes: a record of 64 bytes each, which the event path reads and the agent changes, and the description
 //! behind it.
 //!
-//! The records of a program, or of a shared library, lie one behind the other in its section `tracewing_classes_1`;
-//! the linker says where that begins and ends. So the agent knows every class before the first event, no list is
-//! built at start-up, and a plug-in that has its own copy of this crate has its own list. The number at the end of the
-//! section's name changes with the layout of [`EventClass`]: copies of different versions of this crate may be linked
-//! into one program and never read each other's records.
-//!
-//! A record gets into the section in one of two ways. A derived class is a `static` there. An ad-hoc class
-//! ([`event!`](crate::event)) cannot be one, since a `static` cannot have the types that the compiler infers from the
-//! arguments: its record is written by the assembler, through directives in the code of the site ([`ad_hoc`]), with a
-//! pointer to the instance of [`describe`] for those types. Where the compiler copies that code (inlining, generic
-//! functions) each copy has its own record, with the same description or another one as the types ask; the recorder
+//! The agent finds classes by the sites of their events (crate `trigger`). A derived class's record is a `static`. An ad-hoc
+//! class's ([`event!`](crate::event)) cannot be one, since a `static` cannot have the types that the compiler infers from the
+//! arguments: it is laid out by the assembler, through directives in the code of [`ad_hoc`] for those types, with a
+//! pointer to the instance of [`describe`] for them. A class may have several records with equal descriptions; a recording
 //! gives equal descriptions the same id.
 //!
-//! The list is that of the object that this crate's code is in. Where a Rust `dylib` (not a `cdylib`) holds that code
-//! for a program as well, the program's own classes stay off.
-//!
-//! Who sets the ids, and when, is the agent's business; what a description says is
+//! Who says what is wanted, and when, is the agent's business; what a description says is
 //! [`declaration`](crate::declaration)'s.
 
 use crate::declaration::{Declaration, FieldList, describe};
-use core::sync::atomic::{AtomicU32, Ordering};
+use core::num::NonZeroU16;
+use core::sync::atomic::{AtomicU16, AtomicU32, Ordering::*};
 use tracewing_abi::schema;
+use tracewing_ring::Want;
+use tracewing_ring::thread::RECORDINGS;
 
-/// An event class of this program: whether some recording wants its events, and what they are.
+/// An event class of this program: which recordings want its events, and what they are.
 ///
-/// Made by [`derive(Event)`](crate::Event) and [`event!`](crate::event) only. Size and alignment are equal, so that
-/// records from different object files follow each other without gaps.
-#[repr(C, align(16))]
+/// Made by [`derive(Event)`](crate::Event) and [`event!`](crate::event) only. A cache line of its own.
+#[repr(C, align(64))]
 pub struct EventClass {
-    id: AtomicU32,
-    describe: fn() -> &'static schema::Class<'static>,
+    wants: [Want; RECORDINGS],
+    /// The filter that each recording has for the class (`agent::filters`), 0 for none.
+    filters: [AtomicU16; RECORDINGS],
+    /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
+    wanted: AtomicU32,
+    describe: fn(&'static EventClass) -> &'static schema::Class<'static>,
 }
 
-const _: () = assert!(size_of::<EventClass>() == 16 && align_of::<EventClass>() == 16);
+const _: () = assert!(size_of::<EventClass>() == 64 && align_of::<EventClass>() == 64);
+
+/// The bits of recordings in `wanted`.
+const ALL: u32 = FILTERED - 1;
+/// The first recording's bit for a filter in `wanted`.
+pub(crate) const FILTERED: u32 = 1 << RECORDINGS;
 
 impl EventClass {
     /// A class that is off.
     #[doc(hidden)]
-    pub const fn new(describe: fn() -> &'static schema::Class<'static>) -> Self {
-        Self { id: AtomicU32::new(0), describe }
+    pub const fn new(describe: fn(&'static EventClass) -> &'static schema::Class<'static>) -> Self {
+        Self {
+            wants: [const { Want::none() }; RECORDINGS],
+            filters: [const { AtomicU16::new(0) }; RECORDINGS],
+            wanted: AtomicU32::new(0),
+            describe,
+        }
     }
 
     /// Whether some recording wants events of this class: one relaxed load.
     #[inline(always)]
     pub fn is_on(&self) -> bool {
-        self.id() != 0
+        self.wanted() & ALL != 0
     }
 
-    /// The number by which the recording knows this class, 0 while it is off.
+    /// A bit for each recording that wants the class, and [`FILTERED`] bits.
     #[inline(always)]
-    pub fn id(&self) -> u32 {
-        self.id.load(Ordering::Relaxed)
+    pub(crate) fn wanted(&self) -> u32 {
+        self.wanted.load(Relaxed) // each recording's word says so again
     }
 
-    /// Switches the class on, or off with 0. Where no recording is joined, its events go nowhere.
-    #[doc(hidden)]
-    pub fn set_id(&self, id: u32) {
-        self.id.store(id, Ordering::Relaxed);
+    /// The recording's word.
+    #[inline(always)]
+    pub(crate) fn want(&self, slot: usize) -> &Want {
+        &self.wants[slot]
+    }
+
+    /// The number of the recording's filter, 0 for none.
+    pub(crate) fn filter(&self, slot: usize) -> u16 {
+        self.filters[slot].load(Acquire) // with `set_filter`: the filter is in its place
+    }
+
+    /// Gives the recording another filter for the class, or none, and gives the number of the one before.
+    pub(crate) fn set_filter(&self, slot: usize, number: u16) -> u16 {
+        let before = self.filters[slot].swap(number, AcqRel); // with `filter`
+        let bit = FILTERED << slot;
+        match number {
+            0 => self.wanted.fetch_and(!bit, Relaxed),
+            _ => self.wanted.fetch_or(bit, Relaxed),
+        };
+        before
+    }
+
+    /// From now on the recording wants the class, by this id; or not, without one, which is final with the caller's
+    /// `membarrier`. Says whether that changes [`EventClass::is_on`].
+    pub(crate) fn set_wanted(&'static self, slot: usize, id: Option<NonZeroU16>) -> bool {
+        let bit = 1 << slot;
+        match id {
+            Some(id) => {
+                self.wants[slot].set(id.get(), self.description().major);
+                self.wanted.fetch_or(bit, Relaxed) & ALL == 0
+            }
+            None => {
+                self.wants[slot].clear();
+                self.wanted.fetch_and(!bit, Relaxed) & ALL == bit
+            }
+        }
     }
 
     /// Name, level, fields and the like.
-    pub fn description(&self) -> &'static schema::Class<'static> {
-        (self.describe)()
+    pub fn description(&'static self) -> &'static schema::Class<'static> {
+        (self.describe)(self)
     }
 }
 
-/// Keeps the section alive in a program without any class.
-#[used]
-#[unsafe(link_section = "tracewing_classes_1")]
-static NONE: EventClass =
-    EventClass::new(|| unreachable!("`all` leaves this record out, so nobody asks what it describes"));
-
-// SAFETY: the linker defines both for every section whose name is an identifier (`NONE` sees to it that there is one).
-unsafe extern "C" {
-    #[link_name = "__start_tracewing_classes_1"]
-    static START: [u8; 0];
-    #[link_name = "__stop_tracewing_classes_1"]
-    static STOP: [u8; 0];
-}
-
-/// The classes of the program or shared library that this copy of the crate is linked into, in no order. A class may
-/// come several times, then with equal descriptions; each record must be switched on by itself.
-pub fn all() -> impl Iterator<Item = &'static EventClass> {
-    // SAFETY: directives for the assembler, no instruction. They keep the dynamic linker from taking another object's
-    // symbols for ours.
-    unsafe {
-        core::arch::asm!(
-            ".hidden __start_tracewing_classes_1",
-            ".hidden __stop_tracewing_classes_1",
-            options(nomem, nostack, preserves_flags)
-        );
-    }
-    let (start, stop) = (&raw const START as usize, &raw const STOP as usize);
-    let first = &raw const START as *const EventClass;
-    (0..(stop - start) / size_of::<EventClass>()).filter_map(move |index| {
-        // SAFETY: the linker defines the two symbols as begin and end of the section, in which only `EventClass`
-        // records are put, each as large as its alignment, hence without gaps; they are never changed but through
-        // their atomics, and live as long as this code is loaded.
-        let class = unsafe { &*first.add(index) };
-        (!core::ptr::eq(class, &NONE)).then_some(class)
-    })
-}
-
-/// The record of an ad-hoc class, made where this is inlined.
+/// The record of an ad-hoc class.
 #[doc(hidden)]
-#[inline(always)]
+#[cold]
+#[inline(never)]
 pub fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static EventClass {
     let class: *const EventClass;
-    // SAFETY: `pushsection` to `popsection` lay out an `EventClass` (zero id, four bytes of padding, function pointer)
+    // SAFETY: `pushsection` to `popsection` lay out an `EventClass` (zeroes, function pointer)
     // aligned as that type is; the instructions take its address, touch no memory and no flags.
     unsafe {
         #[cfg(target_arch = "x86_64")]
         core::arch::asm!(
-            ".pushsection tracewing_classes_1, \"aw\", @progbits",
-            ".balign 16",
-            "2: .quad 0, {describe}",
+            ".pushsection .data.tracewing_class, \"aw\", @progbits",
+            ".balign 64",
+            "2: .zero 56",
+            ".quad {describe}",
             ".popsection",
             "lea {class}, [rip + 2b]",
             class = out(reg) class,
@@ -125,9 +128,10 @@ pub fn ad_hoc<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static Eve
         );
         #[cfg(target_arch = "aarch64")]
         core::arch::asm!(
-            ".pushsection tracewing_classes_1, \"aw\", @progbits",
-            ".balign 16",
-            "2: .quad 0, {describe}",
+            ".pushsection .data.tracewing_class, \"aw\", @progbits",
+            ".balign 64",
+            "2: .zero 56",
+            ".quad {describe}",
             ".popsection",
             "adrp {class}, 2b",
             "add {class}, {class}, :lo12:2b",

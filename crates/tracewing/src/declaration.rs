@@ -2,6 +2,7 @@
 //! macros write down, [`FieldList`] adds what only the types know, [`describe`] joins both, [`mistake`] finds what no
 //! trace could hold.
 
+use crate::class::EventClass;
 use crate::field::{Field, FieldType};
 use crate::payload::Fields;
 use core::marker::PhantomData;
@@ -13,6 +14,7 @@ use tracewing_abi::schema;
 pub trait Declaration {
     const NAME: &'static str;
     const LEVEL: schema::Level;
+    const MAJOR: u8;
     const DESCRIPTION: &'static str;
     const PRINT: &'static str;
     const FILE: &'static str;
@@ -80,12 +82,15 @@ const fn describe_field(declaration: FieldDeclaration, of_type: FieldType) -> sc
 
 /// The description of the class with this declaration and these field types, which are `N`.
 #[doc(hidden)]
-pub fn describe<D: Declaration, F: FieldList<D>, const N: usize>() -> &'static schema::Class<'static> {
-    let () = Description::<D, F, N>::FITS;
+pub fn describe<D: Declaration, F: FieldList<D>, const N: usize>(
+    _of: &'static EventClass,
+) -> &'static schema::Class<'static> {
     Description::<D, F, N>::CLASS
 }
 
-struct Description<D, F, const N: usize>(PhantomData<fn(D, F)>);
+/// The description of the class with a declaration `D` and `N` fields of the types `F`.
+#[doc(hidden)]
+pub struct Description<D, F, const N: usize>(PhantomData<fn(D, F)>);
 
 impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
     const FIELDS: &'static [schema::Field<'static>; N] = &{
@@ -98,9 +103,16 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
         unsafe { (&raw const list).cast::<[schema::Field<'static>; N]>().read() }
     };
 
-    const CLASS: &'static schema::Class<'static> = &schema::Class {
+    /// The description.
+    pub const CLASS: &'static schema::Class<'static> = {
+        let () = Self::FITS;
+        Self::DESCRIBED
+    };
+
+    const DESCRIBED: &'static schema::Class<'static> = &schema::Class {
         name: D::NAME,
         level: D::LEVEL,
+        major: D::MAJOR,
         description: D::DESCRIPTION,
         print: D::PRINT,
         file: D::FILE,
@@ -109,14 +121,14 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
     };
 
     const FITS: () = assert!(
-        encoded_size(Self::CLASS) <= MAX_MESSAGE / 2,
+        encoded_size(Self::DESCRIBED) <= MAX_MESSAGE / 2,
         "description, print form, fields and labels of an event are more than 30 KiB of text"
     );
 }
 
 /// Bytes of a class description in a message, as [`schema`] lays it out.
 pub(crate) const fn encoded_size(class: &schema::Class<'static>) -> usize {
-    let mut size = 2 + 1 + 4 * 2 + 4 + 1;
+    let mut size = 2 + 2 + 4 * 2 + 4 + 1;
     size += class.name.len() + class.description.len() + class.print.len() + class.file.len();
     let mut at = 0;
     while at < class.fields.len() {

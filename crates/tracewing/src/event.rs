@@ -3,10 +3,12 @@
 //! [`payload`](crate::payload)'s part, how they reach a buffer [`path`](crate::path)'s.
 
 use crate::class::{self, EventClass};
-use crate::declaration::{Declaration, FieldList};
+use crate::declaration::{Declaration, Description, FieldList};
 use crate::path::{self, Segment};
 use crate::payload::{self, Sink};
 use core::marker::PhantomData;
+use tracewing_abi::schema;
+use tracewing_trigger::{Kind, Place, Site};
 
 /// An event that a program can emit with [`emit!`](crate::emit).
 ///
@@ -20,6 +22,10 @@ pub trait Event {
     /// The type's event class.
     fn class() -> &'static EventClass;
 
+    /// The class's description.
+    #[doc(hidden)]
+    const DESCRIPTION: &'static schema::Class<'static>;
+
     /// Hands the event's payload to `sink`, whether the class is on or not.
     #[doc(hidden)]
     fn send<S: Sink>(&self, sink: S);
@@ -30,6 +36,8 @@ impl<E: Event> Event for &E {
     fn class() -> &'static EventClass {
         E::class()
     }
+
+    const DESCRIPTION: &'static schema::Class<'static> = E::DESCRIPTION;
 
     #[inline(always)]
     fn send<S: Sink>(&self, sink: S) {
@@ -54,12 +62,19 @@ impl Sink for Record {
     }
 }
 
+/// Where in the source a site is.
+#[doc(hidden)]
+pub trait Location {
+    const FILE: &'static str;
+    const LINE: u32;
+}
+
 /// The site of an `emit!`, before the event's type is known: the compiler infers it from the argument of
 /// [`record`](Self::record), so that the class can be asked before that argument is evaluated.
 #[doc(hidden)]
-pub struct Site<E>(PhantomData<fn(E)>);
+pub struct EventSite<L, E>(PhantomData<fn(L, E)>);
 
-impl<E> Site<E> {
+impl<L, E> EventSite<L, E> {
     #[allow(clippy::new_without_default, reason = "only `emit!` makes one")]
     #[inline(always)]
     pub const fn new() -> Self {
@@ -67,12 +82,24 @@ impl<E> Site<E> {
     }
 }
 
-impl<E: Event> Site<E> {
+impl<L: Location, E: Event> Place for EventSite<L, E> {
+    const SITE: &'static Site = &Site {
+        class: E::DESCRIPTION,
+        owner: || core::ptr::from_ref(E::class()).cast(),
+        file: L::FILE,
+        line: L::LINE,
+        kind: Kind::Event,
+    };
+}
+
+impl<L: Location, E: Event> EventSite<L, E> {
     #[inline(always)]
     pub fn is_on(&self) -> bool {
-        E::class().is_on()
+        tracewing_trigger::is_on::<Self>()
     }
+}
 
+impl<L, E: Event> EventSite<L, E> {
     #[inline(always)]
     pub fn record(&self, event: &E) {
         event.send(Record(E::class()));
@@ -91,16 +118,24 @@ impl<D, F, const N: usize> AdHocSite<D, F, N> {
     }
 }
 
+impl<D: Declaration, F: FieldList<D>, const N: usize> Place for AdHocSite<D, F, N> {
+    const SITE: &'static Site = &Site {
+        class: Description::<D, F, N>::CLASS,
+        owner: || core::ptr::from_ref(class::ad_hoc::<D, F, N>()).cast(),
+        file: D::FILE,
+        line: D::LINE,
+        kind: Kind::Event,
+    };
+}
+
 impl<D: Declaration, F: FieldList<D>, const N: usize> AdHocSite<D, F, N> {
-    /// The site's class, if it is on. Each call in the source has a class record of its own.
     #[inline(always)]
-    pub fn class_if_on(&self) -> Option<&'static EventClass> {
-        let class = class::ad_hoc::<D, F, N>();
-        class.is_on().then_some(class)
+    pub fn is_on(&self) -> bool {
+        tracewing_trigger::is_on::<Self>()
     }
 
     #[inline(always)]
-    pub fn record(&self, class: &'static EventClass, fields: F) {
-        payload::gather_inferred(&fields, Record(class));
+    pub fn record(&self, fields: F) {
+        payload::gather_inferred(&fields, Record(class::ad_hoc::<D, F, N>()));
     }
 }

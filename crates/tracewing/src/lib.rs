@@ -1,5 +1,5 @@
 //! Instruments a program: declares its events and emits them, at about the price of reading the CPU's clock while
-//! somebody records, and one load and a branch while nobody does.
+//! somebody records, and one instruction, without a load or a branch, while nobody does.
 //!
 //! ```
 //! use tracewing::{Event, emit, event};
@@ -22,7 +22,8 @@
 //!
 //! `tracewing record -- PROGRAM` records it: the program finds the recorder through its environment when it starts, and
 //! so does every program that it starts. A program can also record itself, with [`Session`]. Otherwise nothing happens:
-//! no thread is started, no file or socket opened, nothing printed.
+//! no thread is started, no file or socket opened, nothing printed. A program that `tracewing record` records has one thread
+//! more, named `tracewing`, asleep but when `tracewing enable` or `disable` changes what is wanted.
 //!
 //! A flight recorder (`tracewing record --flight-recorder`, or a [`Session`] of that kind) keeps the newest events in memory
 //! and writes them when asked: by [`snapshot`], on a panic ([`snapshot_on_panic`]), or from outside.
@@ -37,7 +38,15 @@
 //! emitted. Where the system has no restartable sequences (Linux before 4.18, glibc before 2.35, another processor than
 //! x86-64, a time stamp counter that cannot be trusted), a protocol with two locked instructions takes their place.
 //!
+//! An `emit!` or `event!` that nobody wants is `test eax, imm32`, whose result nobody reads; the agent makes it a jump to the
+//! code behind it by changing one byte (crate `tracewing-trigger`, `docs/triggers.md`). Up to eight recordings can see the
+//! program at a time, each with its own rules (crate `tracewing-rules`, `docs/rules.md`) and buffers. Without the feature `sites`
+//! the macros leave nothing in the program.
+//!
 //! # Limits
+//! - A forked child gets a thread of that kind, too; one that wants to be alone (`unshare` with `CLONE_NEWUSER`) must be made
+//!   by other means than `fork`. Children made by `vfork` or raw system calls cannot be told of changes.
+//! - With protocol `Smp` an event that a thread has begun when its class is switched off may still come.
 //! - A child made by a raw `vfork` or `clone` system call that shares its parent's memory is not noticed and may overwrite
 //!   other events; the C library's functions are.
 //! - A uprobe, or a debugger's breakpoint, on an instruction of the sequence makes the kernel run the rest of it
@@ -50,6 +59,8 @@
 mod agent;
 mod class;
 mod declaration;
+#[doc(hidden)]
+pub mod dynamic;
 mod event;
 mod field;
 mod macros;
@@ -58,6 +69,7 @@ mod payload;
 #[cfg(feature = "session")]
 mod session;
 mod snapshot;
+mod span;
 
 pub use class::EventClass;
 pub use event::Event;
@@ -67,5 +79,8 @@ pub use macros::private as __private;
 #[cfg(feature = "session")]
 pub use session::{Session, SessionBuilder, SessionError, SessionSummary};
 pub use snapshot::{SnapshotError, snapshot, snapshot_on_panic};
+pub use span::{Instrumented, Span, SpanId};
 pub use tracewing_abi::schema::Level;
 pub use tracewing_macros::{Event, EventField};
+#[cfg(feature = "session")]
+pub use tracewing_rules as rules;

@@ -1,10 +1,10 @@
-//! `emit!` and `event!`, and what the expansions of all macros of this crate need to reach. The macros only arrange
+//! `emit!`, `event!` and `span!`, and what the expansions of all macros of this crate need to reach. The macros only arrange
 //! tokens; what happens is in [`event`](crate::event).
 
 /// Emits an event, if some recording wants events of its class.
 ///
 /// The argument is any expression whose type implements [`Event`](trait@crate::Event). It is borrowed, and evaluated
-/// only when the event is wanted; until then the whole costs one relaxed load and a branch.
+/// only when the event is wanted; until then the whole costs one instruction, which the agent changes while the program runs.
 ///
 /// ```
 /// use tracewing::{Event, emit};
@@ -26,7 +26,12 @@
 #[macro_export]
 macro_rules! emit {
     ($event:expr $(,)?) => {{
-        let site = $crate::__private::Site::new();
+        struct __TracewingLocation;
+        impl $crate::__private::Location for __TracewingLocation {
+            const FILE: &'static str = ::core::file!();
+            const LINE: u32 = ::core::line!();
+        }
+        let site = $crate::__private::EventSite::<__TracewingLocation, _>::new();
         if site.is_on() {
             site.record(&$event);
         }
@@ -57,33 +62,49 @@ macro_rules! emit {
 /// same name.
 #[macro_export]
 macro_rules! event {
-    (level: $level:ident, $name:literal $(, $field:ident $(= $value:expr)?)* $(,)?) => {{
+    (level: $level:ident, $name:literal $(, $field:ident $(= $value:expr)?)* $(,)?) => {
+        $crate::__event!(
+            $level,
+            $name,
+            [$($crate::__private::FieldDeclaration::plain(::core::stringify!($field))),*],
+            $crate::__event_fields!($($field $(= $value)?,)*)
+        )
+    };
+    ($name:literal $($fields:tt)*) => {
+        $crate::event!(level: Info, $name $($fields)*)
+    };
+}
+
+/// The site of an event: level, name, declarations of the fields and, if it is wanted, their values.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __event {
+    ($level:ident, $name:expr, $fields:expr, $values:expr) => {{
         struct __TracewingDeclaration;
         impl $crate::__private::Declaration for __TracewingDeclaration {
             const NAME: &'static str = $name;
             const LEVEL: $crate::Level = $crate::Level::$level;
+            const MAJOR: u8 = 0;
             const DESCRIPTION: &'static str = "";
             const PRINT: &'static str = "";
             const FILE: &'static str = ::core::file!();
             const LINE: u32 = ::core::line!();
-            const FIELDS: &'static [$crate::__private::FieldDeclaration] =
-                &[$($crate::__private::FieldDeclaration::plain(::core::stringify!($field))),*];
+            const FIELDS: &'static [$crate::__private::FieldDeclaration] = &$fields;
         }
         const _: () = if let ::core::option::Option::Some(mistake) =
             $crate::__private::mistake::<__TracewingDeclaration>()
         {
             ::core::panic!("{}", mistake)
         };
-        let site = $crate::__private::AdHocSite::<__TracewingDeclaration, _, {
-            <__TracewingDeclaration as $crate::__private::Declaration>::FIELDS.len()
-        }>::new();
-        if let ::core::option::Option::Some(class) = site.class_if_on() {
-            site.record(class, $crate::__event_fields!($($field $(= $value)?,)*));
+        let site = $crate::__private::AdHocSite::<
+            __TracewingDeclaration,
+            _,
+            { <__TracewingDeclaration as $crate::__private::Declaration>::FIELDS.len() },
+        >::new();
+        if site.is_on() {
+            site.record($values);
         }
     }};
-    ($name:literal $($fields:tt)*) => {
-        $crate::event!(level: Info, $name $($fields)*)
-    };
 }
 
 /// The values of `event!` as nested pairs of references.
@@ -95,14 +116,94 @@ macro_rules! __event_fields {
     ($field:ident = $value:expr, $($rest:tt)*) => { (&$value, $crate::__event_fields!($($rest)*)) };
 }
 
+/// Begins a span, which ends when the guard that this gives is dropped, if some recording wants it.
+///
+/// First the name, `"provider:span"`, then fields, as in [`event!`](crate::event). The span consists of two events:
+/// `provider:span_begin`, with the span's id, that of its parent, and the fields, and `provider:span_end`, with the
+/// id. What the thread does in between is inside of the span.
+///
+/// ```
+/// use tracewing::span;
+///
+/// let (id, customer) = (17_u64, "Ada");
+/// let order = span!("shop:order", id, customer);
+/// {
+///     let _packing = span!(level: Debug, "shop:packing"); // its parent is the order
+/// }
+/// let parent = order.id();
+/// std::thread::spawn(move || {
+///     let _shipping = span!(parent: parent, "shop:shipping", id);
+/// });
+/// # ; drop(order);
+/// ```
+///
+/// The parent is the innermost span that the thread is in, of those that are recorded. `parent:` names another one, with
+/// [`Span::id`](crate::Span::id) or [`SpanId::innermost`](crate::SpanId::innermost), or none, with `None`. It goes behind
+/// `level:` where both are told.
+///
+/// While nobody records it, a span costs what an event does, and a test where it ends. In async code, use
+/// [`Span::instrument`](crate::Span::instrument).
+#[macro_export]
+macro_rules! span {
+    (level: $level:ident, parent: $parent:expr, $name:literal $($fields:tt)*) => {
+        $crate::__span!($level, (|_| $crate::__private::Opening::explicit($parent)), $name $($fields)*)
+    };
+    (level: $level:ident, $name:literal $($fields:tt)*) => {
+        $crate::__span!($level, $crate::__private::Opening::parent, $name $($fields)*)
+    };
+    (parent: $parent:expr, $name:literal $($fields:tt)*) => {
+        $crate::span!(level: Info, parent: $parent, $name $($fields)*)
+    };
+    ($name:literal $($fields:tt)*) => {
+        $crate::span!(level: Info, $name $($fields)*)
+    };
+}
+
+/// A span whose parent is what `$parent` makes of its opening.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __span {
+    ($level:ident, $parent:expr, $name:literal $(, $field:ident $(= $value:expr)?)* $(,)?) => {{
+        struct __TracewingSpan;
+        impl $crate::__private::SpanDeclaration for __TracewingSpan {
+            const LEVEL: $crate::Level = $crate::Level::$level;
+            const FILE: &'static str = ::core::file!();
+            const LINE: u32 = ::core::line!();
+            const NAMES: [&'static str; 4] = [
+                ::core::concat!($name, "_end"),
+                ::core::concat!($name, "_enter"),
+                ::core::concat!($name, "_exit"),
+                ::core::concat!($name, "_close"),
+            ];
+        }
+        let mut opening = $crate::__private::Opening::default();
+        $crate::__event!(
+            $level,
+            ::core::concat!($name, "_begin"),
+            [
+                $crate::__private::FieldDeclaration::of_span("span"),
+                $crate::__private::FieldDeclaration::of_span("parent"),
+                $($crate::__private::FieldDeclaration::plain(::core::stringify!($field))),*
+            ],
+            (
+                &opening.begin(),
+                (&$parent(&opening), $crate::__event_fields!($($field $(= $value)?,)*)),
+            )
+        );
+        opening.guard::<__TracewingSpan>()
+    }};
+}
+
 /// What the macros' expansions use. No part of the interface: it changes without notice.
 pub mod private {
-    pub use crate::class::{EventClass, all};
+    pub use crate::agent::{classes, pretend};
+    pub use crate::class::EventClass;
     pub use crate::declaration::{
-        Declaration, FieldDeclaration, crate_name, describe, joined, length_of_joined, mistake,
+        Declaration, Description, FieldDeclaration, crate_name, describe, joined, length_of_joined, mistake,
     };
-    pub use crate::event::{AdHocSite, Site};
+    pub use crate::event::{AdHocSite, EventSite, Location};
     pub use crate::field::{Field, FieldType, field_type};
     pub use crate::payload::{Fields, Layout, Sink, Writer, fixed, gather, layout, to_bytes};
-    pub use tracewing_abi::schema::{Base, Level, Scalar};
+    pub use crate::span::{Opening, SpanDeclaration};
+    pub use tracewing_abi::schema::{Base, Class, Level, Scalar};
 }

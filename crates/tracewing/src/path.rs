@@ -1,7 +1,12 @@
-//! The event path: takes a payload to the buffer of the CPU.
+//! The event path: takes a payload to the buffer of the CPU, for each recording that wants it.
 //!
 //! The fast half is `tracewing_ring::publish::fixed`, one restartable sequence; whatever it leaves over (a thread's first
 //! event, a full sub-buffer, a payload of variable size) goes to the agent.
+//!
+//! What is read here of control data, the class's words and filters and which buffers a recording has, lies in memory that
+//! is never freed, and may change at any moment: another recording may have taken the place of the one that the class's
+//! mask spoke of. The sequence compares again what matters, attachment and id, and nothing can come between its comparison
+//! and its commit. So control data needs no lock, no reference count and no grace period here.
 
 use core::sync::atomic::Ordering::*;
 
@@ -9,38 +14,68 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::MIN_SUB_BUFFER;
 pub use tracewing_ring::Segment;
 use tracewing_ring::publish::{self, Destination, Outcome};
-use tracewing_ring::thread;
+use tracewing_ring::thread::{self, RECORDINGS};
 
-use crate::agent::{self, ATTACHMENT, RSEQ_OFFSET};
-use crate::class::EventClass;
+use crate::agent::{self, ATTACHMENTS, RSEQ_OFFSET};
+use crate::class::{EventClass, FILTERED};
 
 /// Records an event of constant payload size.
 ///
 /// # Safety
 /// `payload` points to `LEN` readable bytes.
+#[cold]
 #[inline(never)]
 pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(class: &'static EventClass, payload: *const u8) {
-    let id = class.id() as u16;
+    // The usual case has a constant slot, so that no address here depends on what was loaded before.
+    if class.wanted() == 1 {
+        // SAFETY: the payload by the caller.
+        unsafe { fixed_into::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
+    } else {
+        // SAFETY: the payload by the caller.
+        unsafe { fixed_into_each::<LEN, ORDERED>(class, payload) };
+    }
+}
+
+/// # Safety
+/// As for [`fixed`].
+#[inline(never)]
+unsafe fn fixed_into_each<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+) {
+    // SAFETY: the payload by the caller.
+    let write = |slot, id| unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) };
+    // SAFETY: the payload by the caller.
+    unsafe { for_each_recording(class, &[Segment { start: payload, len: LEN }], write) };
+}
+
+/// Writes the event for one recording, by the fast half if that can.
+///
+/// # Safety
+/// As for [`fixed`].
+#[inline(always)]
+unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    payload: *const u8,
+) {
     if id == 0 {
-        return; // switched off since the site looked
+        return; // switched off since
     }
     // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
-    let (attachment, rseq_offset) = (ATTACHMENT.load(Relaxed), RSEQ_OFFSET.load(Relaxed));
+    let (attachment, rseq_offset) = (ATTACHMENTS[slot].load(Relaxed), RSEQ_OFFSET.load(Relaxed));
+    let (entry, want) = (thread::entry_offset(slot), class.want(slot));
     let length = HEADER + CONTEXT + LEN;
     // SAFETY: the attachment is always valid.
-    if length <= MIN_SUB_BUFFER / 2 || length <= unsafe { &*attachment }.largest_event() {
-        // SAFETY: the payload by the caller. `ATTACHMENT` always points to an attachment; while its key is the thread's,
-        // the agent keeps the region mapped, and `RSEQ_OFFSET` was stored before that key.
-        if unsafe { publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, id, payload) } {
-            return;
-        }
-    }
-    let segments = [Segment { start: payload, len: LEN }];
-    // SAFETY: the caller's.
-    unsafe {
-        if !agent::write_smp(id, &segments) {
-            agent::write(id, &segments);
-        }
+    let fits = length <= MIN_SUB_BUFFER / 2 || length <= unsafe { &*attachment }.largest_event();
+    // SAFETY: the payload by the caller. A slot's attachment is always valid; while its key is the thread's,
+    // the agent keeps the region mapped, and `RSEQ_OFFSET` was stored before that key.
+    let done =
+        fits && unsafe { publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, entry, want, id, payload) };
+    if !done {
+        // SAFETY: the payload by the caller.
+        unsafe { slow(class, slot, id, &[Segment { start: payload, len: LEN }]) };
     }
 }
 
@@ -48,28 +83,68 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(class: &'static Event
 ///
 /// # Safety
 /// All segments are readable and stay unchanged.
+#[cold]
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
-    let id = class.id() as u16;
-    if id == 0 {
-        return; // switched off since the site looked
-    }
-    // SAFETY: the attachment is always valid.
-    let attachment = unsafe { &*ATTACHMENT.load(Relaxed) };
-    let (key, tid) = thread::with(|mark| (mark.key.load(Relaxed), mark.tid.load(Relaxed)));
-    if key == attachment.key()
-        && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT
-    {
-        let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
-        // SAFETY: the segments by the caller; the rest as in `fixed`.
-        if unsafe { publish::gather::<ORDERED>(to, id, segments, false) } == Outcome::Written {
-            return;
+    let write = |slot: usize, id: u16| {
+        if id == 0 {
+            return; // switched off since
+        }
+        // SAFETY: the attachment is always valid.
+        let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
+        let (key, tid) = thread::with(|mark| {
+            let entry = &mark.entries[slot];
+            (entry.key.load(Relaxed), entry.tid.load(Relaxed))
+        });
+        let done = key == attachment.key()
+            && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT
+            && {
+                let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
+                // SAFETY: the segments by the caller; the rest as in `fixed_into`.
+                let outcome =
+                    unsafe { publish::gather::<ORDERED>(to, class.want(slot), id, segments, false) };
+                matches!(outcome, Outcome::Written | Outcome::Unwanted)
+            };
+        if !done {
+            // SAFETY: the segments by the caller.
+            unsafe { slow(class, slot, id, segments) };
+        }
+    };
+    // SAFETY: the segments by the caller.
+    unsafe { for_each_recording(class, segments, write) };
+}
+
+/// Runs `body` for each recording that wants this event, with its number and the class's id in it.
+///
+/// # Safety
+/// Every segment is readable.
+#[inline(always)]
+unsafe fn for_each_recording(
+    class: &'static EventClass,
+    segments: &[Segment],
+    mut body: impl FnMut(usize, u16),
+) {
+    let wanted = class.wanted();
+    let mut left = wanted % FILTERED;
+    while left != 0 {
+        let slot = left.trailing_zeros() as usize % RECORDINGS;
+        left &= left - 1;
+        let id = class.want(slot).id();
+        // SAFETY: the caller's.
+        if wanted & FILTERED << slot == 0 || unsafe { agent::accepts(class, slot, segments) } {
+            body(slot, id);
         }
     }
+}
+
+/// # Safety
+/// As for [`gather`].
+#[inline(never)]
+unsafe fn slow(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
     // SAFETY: the caller's.
     unsafe {
-        if !agent::write_smp(id, segments) {
-            agent::write(id, segments);
+        if !agent::write_smp(class, slot, id, segments) {
+            agent::write(class, slot, id, segments);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! that of a flight recorder sleeps until it is told to take a snapshot, and writes itself.
 
 mod bell;
+mod wishes;
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,6 @@ use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
@@ -20,22 +20,22 @@ use tracewing_consumer::drain::{Drain, StreamSummary, UserTrace};
 use tracewing_consumer::folder::{
     BufferDescription, Description, Folder, ProcessDescription, SnapshotDescription, State,
 };
-use tracewing_consumer::glob::EventRules;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
 use tracewing_consumer::snapshot::{Snapshot, Writers};
+use tracewing_rules::{Rule, Rules};
 
 use crate::agent::{self, ClassTable};
-use crate::class::{self, EventClass};
 use bell::{Bell, Order};
+use wishes::Wishes;
 
 /// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`], which also says
 /// what became of it.
 ///
 /// Recorded are the events of this copy of the crate, in all threads; also those of forked children where the thread that
-/// emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. At most one recording sees a
-/// program at a time: while `tracewing record` does, no session can begin.
+/// emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. Up to eight recordings see a
+/// program at a time, sessions and `tracewing record`, each with its own rules and buffers.
 ///
 /// ```no_run
 /// #[derive(tracewing::Event)]
@@ -61,6 +61,8 @@ pub struct Session {
 struct Worker {
     bell: Arc<Bell>,
     is_flight_recorder: bool,
+    slot: usize,
+    wishes: Arc<Wishes>,
     thread: JoinHandle<Result<SessionSummary, SessionError>>,
 }
 
@@ -82,9 +84,19 @@ pub struct SessionSummary {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// Another recording has the program already: `tracewing record`, or another [`Session`].
-    #[error("this program is being recorded already")]
-    AlreadyRecorded,
+    /// As many recordings as can see a program see it already; or the system has no memory for what the program needs to
+    /// take part.
+    #[error("this program takes part in eight recordings already, or has no memory for one more")]
+    CannotTakePart,
+    /// Sites could not be switched on or off: the kernel does not let the program change its code, or a debugger has
+    /// breakpoints on them. The others were.
+    #[error("{failed} instrumentation points could not be switched: {why}")]
+    NotSwitched {
+        /// How many.
+        failed: usize,
+        /// Why the first could not.
+        why: String,
+    },
     /// The folder, the clock or the buffers.
     #[error(transparent)]
     Recording(#[from] tracewing_consumer::Error),
@@ -109,7 +121,7 @@ pub enum SessionError {
 #[must_use = "nothing is recorded before `start`"]
 pub struct SessionBuilder {
     output: PathBuf,
-    events: Vec<String>,
+    rules: Rules,
     sub_buffer_bytes: usize,
     sub_buffers: usize,
     flush: Duration,
@@ -122,7 +134,7 @@ impl Session {
     pub fn builder() -> SessionBuilder {
         SessionBuilder {
             output: "tracewing".into(),
-            events: Vec::new(),
+            rules: Rules::new(),
             sub_buffer_bytes: SUB_BUFFER_BYTES,
             sub_buffers: SUB_BUFFERS,
             flush: FLUSH,
@@ -152,6 +164,43 @@ impl Session {
         worker.bell.snapshot(Order { folder: folder.into(), done });
         // A thread that is gone has dropped the other end.
         result.recv().unwrap_or(Err(SessionError::NotFlightRecorder))
+    }
+
+    /// Changes what is recorded: of the rules so far and this one, the last that matches a class decides. When it returns,
+    /// what the rules forbid is not recorded any more (where the program has restartable sequences: else but for events
+    /// that threads had begun), and what they allow is. Forked children go on as they were.
+    ///
+    /// # Errors
+    /// [`SessionError::NotSwitched`]; the metadata cannot be written; or the session is the parent process's.
+    pub fn rule(&self, rule: Rule) -> Result<(), SessionError> {
+        let worker = self.worker.as_ref().ok_or(SessionError::OfParent)?;
+        if self.process != std::process::id() {
+            return Err(SessionError::OfParent);
+        }
+        let _turn = wishes::turn();
+        let grants = worker.wishes.change(rule);
+        switched(agent::change(worker.slot, grants.into_iter()))?;
+        match worker.wishes.state().error.take() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+
+    /// Records nothing until [`Session::resume`]: one store, whatever the number of classes and threads. An event that a
+    /// thread has begun may still be recorded.
+    pub fn pause(&self) {
+        self.set_majors(0);
+    }
+
+    /// Goes on after [`Session::pause`].
+    pub fn resume(&self) {
+        self.set_majors(u64::MAX);
+    }
+
+    fn set_majors(&self, mask: u64) {
+        if let Some(worker) = &self.worker {
+            agent::set_majors(worker.slot, mask);
+        }
     }
 
     /// Ends the recording and completes the trace folder.
@@ -187,9 +236,16 @@ impl SessionBuilder {
         self
     }
 
-    /// Records only events whose names (`provider:event`) match the shell pattern, or one of several.
-    pub fn event(mut self, pattern: impl Into<String>) -> Self {
-        self.events.push(pattern.into());
+    /// Records only events whose names (`provider:event`) match the shell pattern, or one of several. Short for a
+    /// [`rule`](Self::rule) that enables them.
+    pub fn event(self, pattern: impl Into<String>) -> Self {
+        self.rule(Rule::enable([pattern.into()]))
+    }
+
+    /// Adds a rule: of several, the last one that matches a class decides. Without any, everything is recorded; where the
+    /// first one enables something, nothing but what rules enable.
+    pub fn rule(mut self, rule: Rule) -> Self {
+        self.rules.push(rule);
         self
     }
 
@@ -227,12 +283,9 @@ impl SessionBuilder {
     /// Begins the recording.
     ///
     /// # Errors
-    /// The program is being recorded already; the folder is not empty or cannot be made; there is no memory for the
+    /// The program takes part in eight recordings already; the folder is not empty or cannot be made; there is no memory for the
     /// buffers, or their numbers are no powers of two.
     pub fn start(self) -> Result<Session, SessionError> {
-        if agent::is_attached() {
-            return Err(SessionError::AlreadyRecorded);
-        }
         if self.flight_recorder {
             return Recording::begin(self, None).and_then(Recording::spawn);
         }
@@ -251,9 +304,8 @@ struct Recording {
     output: Option<(Folder, UserTrace)>,
     clock: TraceClock,
     drain: Drain,
-    classes: Classes,
+    wishes: Arc<Wishes>,
     description: Description,
-    ids: Vec<u16>,
     table: Option<ClassTable>,
     flush: Duration,
     snapshots: u64,
@@ -270,10 +322,10 @@ impl Recording {
         let (recording, user) = (identity()?, folder.map(Folder::user));
         let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
         let trace = trace.map(|trace| trace.write_behind(|| ()));
-        let rules = EventRules::new(settings.events.iter().cloned());
+        let rules = settings.rules;
         let class = clock_class(&clock, &begin, identity()?);
         let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
-        let mut classes = Classes::new(&user, recording, class, rules)?;
+        let classes = Classes::new(&user, recording, class)?;
         let publishes = agent::can_publish() && clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
@@ -289,11 +341,10 @@ impl Recording {
         };
         let mut description = Description::new(&clock, begin, buffers);
         description.command = std::env::args_os().map(|part| part.to_string_lossy().into_owned()).collect();
-        description.event_rules = settings.events;
+        description.event_rules = rules.iter().map(Rule::to_string).collect();
         // SAFETY: the call has no arguments and cannot fail.
         let user = unsafe { libc::getuid() };
         description.processes = vec![ProcessDescription::of(process, user, begin.cycles)];
-        let ids = register(&mut classes, &mut description.notes)?;
         if let Some(folder) = folder {
             folder.describe(&description)?;
         }
@@ -301,9 +352,8 @@ impl Recording {
             output: folder.cloned().zip(trace),
             clock,
             drain,
-            classes,
+            wishes: Wishes::new(classes, rules),
             description,
-            ids,
             table: None,
             flush: settings.flush,
             snapshots: 0,
@@ -313,34 +363,44 @@ impl Recording {
 
     fn spawn(mut self) -> Result<Session, SessionError> {
         let bell = Arc::new(Bell::default());
-        if !agent::attach(&self.drain.region(), self.drain.memory().as_fd().as_raw_fd()) {
-            return Err(SessionError::AlreadyRecorded);
+        let region = self.drain.region();
+        let slot = agent::attach(&region, self.drain.memory().as_fd().as_raw_fd())
+            .ok_or(SessionError::CannotTakePart)?;
+        // All classes begin at once, however long it takes to switch their sites on.
+        agent::set_majors(slot, 0);
+        let joined = switched(agent::join(slot, self.wishes.registrar()));
+        let failed = joined.err().or_else(|| self.wishes.state().error.take().map(SessionError::from));
+        if let Some(error) = failed {
+            leave(slot);
+            return Err(error);
         }
-        for (class, id) in class::all().zip(&self.ids) {
-            class.set_id(u32::from(*id));
-        }
-        self.table = ClassTable::new(&self.drain.region().recording());
+        agent::set_majors(slot, u64::MAX);
+        self.table = ClassTable::new(slot, &region.recording());
         let is_flight_recorder = self.output.is_none();
+        let wishes = self.wishes.clone();
         let work = {
             let bell = bell.clone();
-            move || self.run(&bell)
+            move || self.run(slot, &bell)
         };
         let thread = thread::Builder::new().name("tracewing".to_owned()).spawn(work).map_err(|source| {
-            agent::detach();
+            leave(slot);
             SessionError::System { action: "start a thread", source }
         })?;
-        Ok(Session { worker: Some(Worker { bell, is_flight_recorder, thread }), process: std::process::id() })
+        Ok(Session {
+            worker: Some(Worker { bell, is_flight_recorder, slot, wishes, thread }),
+            process: std::process::id(),
+        })
     }
 
-    fn run(mut self, bell: &Bell) -> Result<SessionSummary, SessionError> {
+    fn run(mut self, slot: usize, bell: &Bell) -> Result<SessionSummary, SessionError> {
         let result = match self.output.take() {
             Some((folder, mut trace)) => {
                 let drained = self.drain_until_stop(&mut trace, bell);
-                self.complete(&folder, &mut trace, drained)
+                self.complete(slot, &folder, &mut trace, drained)
             }
             None => {
                 self.wait_for_orders(bell);
-                agent::detach();
+                leave(slot);
                 Ok(())
             }
         };
@@ -359,11 +419,12 @@ impl Recording {
 
     fn complete(
         &mut self,
+        slot: usize,
         folder: &Folder,
         trace: &mut UserTrace,
         mut result: Result<(), SessionError>,
     ) -> Result<(), SessionError> {
-        agent::detach();
+        leave(slot);
         self.drain.close();
         match result {
             Ok(()) => result = self.drain.finish(trace, &self.clock).map_err(SessionError::from),
@@ -373,6 +434,7 @@ impl Recording {
         description.state = if result.is_ok() { State::Complete } else { State::CutShort };
         description.clock.end = Some(self.clock.calibrate());
         description.user_streams = self.drain.summary();
+        description.notes.append(&mut self.wishes.state().notes);
         description.losses = self.drain.losses().cloned().collect();
         description.overwritten = self.drain.overwritten().cloned().collect();
         let described = folder.describe(description);
@@ -407,7 +469,7 @@ impl Recording {
         let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };
         let mut description = self.description.clone();
         description.clock.end = Some(self.clock.calibrate());
-        let description = snapshot.finish(&self.classes, about, description)?;
+        let description = snapshot.finish(&self.wishes.state().classes, about, description)?;
         Ok(sum(folder, &description))
     }
 }
@@ -429,18 +491,16 @@ fn sum(folder: &Path, description: &Description) -> SessionSummary {
     }
 }
 
-/// Ids for all classes of this copy of the crate, in the order of [`class::all`].
-fn register(classes: &mut Classes, notes: &mut Vec<String>) -> Result<Vec<u16>, SessionError> {
-    let mut buffer = vec![0; MAX_MESSAGE];
-    // No class is too large for a message: `describe` has seen to that when it was compiled.
-    let mut encode = |class: &EventClass| -> Option<Vec<u8>> {
-        let mut writer = ClassesWriter::new(&mut buffer).ok()?;
-        writer.push(class.description()).ok()?;
-        let description = decode_classes(writer.finish()).ok()?.next()?.ok()?;
-        Some(description.to_vec())
-    };
-    let descriptions: Vec<Vec<u8>> = class::all().map(|class| encode(class).unwrap_or_default()).collect();
-    let registered = classes.register(descriptions.iter().map(Vec::as_slice))?;
-    notes.extend(registered.refused);
-    Ok(registered.ids)
+/// Ends the process's part in the session: when it returns, no thread writes to the session's buffers.
+fn leave(slot: usize) {
+    agent::set_majors(slot, 0); // all classes end at once
+    agent::forget(slot);
+    agent::leave(slot);
+}
+
+fn switched(changed: agent::Changed) -> Result<(), SessionError> {
+    match changed.why {
+        Some(why) => Err(SessionError::NotSwitched { failed: changed.failed, why }),
+        None => Ok(()),
+    }
 }

@@ -101,8 +101,19 @@ fn note(info: &PanicHookInfo<'_>) {
 }
 
 fn ask(asker: Asker) -> Result<PathBuf, SnapshotError> {
+    let mut result = Err(SnapshotError::NotRecorded);
+    for recorder in agent::recorders() {
+        result = ask_one(&recorder, asker);
+        if result.is_ok() {
+            break;
+        }
+    }
+    result
+}
+
+fn ask_one(recorder: &agent::Path, asker: Asker) -> Result<PathBuf, SnapshotError> {
     let mut buffer = vec![0; LARGEST_ANSWER];
-    match agent::ask_for_snapshot(asker, &mut buffer)? {
+    match agent::ask_for_snapshot(recorder, asker, &mut buffer)? {
         Taken::Folder(folder) => Ok(folder.into()),
         Taken::NotFlightRecorder => Err(SnapshotError::NotFlightRecorder),
         Taken::NotWanted => Err(SnapshotError::NotWanted),

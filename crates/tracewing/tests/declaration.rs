@@ -132,8 +132,11 @@ fn the_crate_may_have_another_name() {
 }
 
 fn ad_hoc(name: &str) -> Vec<&'static Class<'static>> {
-    let mut found: Vec<_> =
-        tracewing::__private::all().map(EventClass::description).filter(|class| class.name == name).collect();
+    let mut found: Vec<_> = tracewing::__private::classes()
+        .into_iter()
+        .map(EventClass::description)
+        .filter(|class| class.name == name)
+        .collect();
     found.dedup();
     found
 }
@@ -201,7 +204,7 @@ fn an_ad_hoc_class_may_have_many_fields() {
 #[test]
 fn descriptions_survive_the_handshake() {
     let mut buffer = vec![0; tracewing_abi::message::MAX_MESSAGE];
-    for class in tracewing::__private::all() {
+    for class in tracewing::__private::classes() {
         let mut writer = tracewing_abi::message::ClassesWriter::new(&mut buffer).unwrap();
         assert_eq!(writer.push(class.description()), Ok(()), "{}", class.description().name);
     }

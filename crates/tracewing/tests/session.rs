@@ -65,19 +65,31 @@ fn what_is_emitted_between_start_and_stop_is_recorded() {
 }
 
 #[test]
-fn sessions_follow_each_other_and_do_not_overlap() {
+fn sessions_follow_each_other_and_overlap() {
     let _alone = alone();
     let folder = tempfile::tempdir().unwrap();
     for round in 0..3 {
         let trace = folder.path().join(round.to_string());
         let session = Session::builder().output(&trace).start().unwrap();
-        let second = Session::builder().output(folder.path().join("second")).start();
-        assert!(matches!(second, Err(SessionError::AlreadyRecorded)));
+        let within = folder.path().join(format!("{round}-within"));
+        let second = Session::builder().output(&within).start().unwrap();
         emit!(Step { number: round });
+        drop(second);
+        emit!(Step { number: round + 100 });
         drop(session);
-        assert!(numbers(&trace).is_none_or(|found| found == [round]));
+        assert!(numbers(&trace).is_none_or(|found| found == [round, round + 100]));
+        assert!(numbers(&within).is_none_or(|found| found == [round]));
     }
-    assert!(!folder.path().join("second").exists());
+    let start =
+        |number: usize| Session::builder().output(folder.path().join(format!("many-{number}"))).start();
+    let sessions: Vec<_> = (0..8).map(start).collect::<Result<_, _>>().unwrap();
+    assert!(matches!(start(8), Err(SessionError::CannotTakePart)));
+    assert!(!folder.path().join("many-8").exists());
+    emit!(Step { number: 7 });
+    for session in sessions {
+        let summary = session.stop().unwrap();
+        assert!(numbers(&summary.folder).is_none_or(|found| found == [7]));
+    }
     let error = Session::builder().output(folder.path()).start().unwrap_err();
     assert!(error.to_string().contains("not empty"), "{error}");
     let odd = Session::builder().output(folder.path().join("odd")).sub_buffers(3).start().unwrap_err();

@@ -1,31 +1,56 @@
-//! Which buffers the process writes to.
+//! Which buffers the process writes to: a [`Slot`] for each recording that it takes part in.
 //!
-//! [`JOINED`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment lies that the fast half
-//! of the event path reads through [`ATTACHMENT`]. A forked child inherits all of that and the classes' ids, and finds
+//! [`Slot::joined`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment lies that the fast half
+//! of the event path reads. A forked child inherits all of that and the classes' ids, and finds
 //! the page wiped: its first event comes to [`process_key`], which attaches it again, to the same region if that is shared,
 //! else to one that the recorder gives it. There every thread, and every signal handler, that finds the process without
 //! buffers asks for some; the first answer counts, so that nobody waits for another and nobody's event is lost.
 //!
-//! A region that a recorder gave is never unmapped: threads may be anywhere between a look at [`JOINED`] and their last
-//! access. Who looks while there is a session of the program's own is counted ([`Visit`]); the session's region is unmapped
-//! when all have left.
+//! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half they are
+//! counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier` restarts. So a region is
+//! unmapped when the recording is over, except where protocol `Smp` has a fast half, which is not counted.
 
 use core::ops::Deref;
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
 
 use tracewing_abi::region::{CONTROL, PAGE, Protocol};
+use tracewing_ring::thread::RECORDINGS;
 use tracewing_ring::{Attachment, Region};
 
-use super::{join, system};
-use crate::class;
+use super::{fork, join, system};
 
 /// A region that this process has mapped.
 pub(super) struct Joined {
     pub(super) region: Region,
     /// A forked child may write to it, too.
     inherited: bool,
+    path: Path,
     own: &'static Own,
+}
+
+/// Where a recorder listens: the path of its socket, empty for a session of the program's own. Kept without allocation.
+#[derive(Clone, Copy)]
+pub(crate) struct Path {
+    bytes: [u8; 108],
+    len: usize,
+}
+
+impl Path {
+    #[cfg(feature = "session")]
+    const NONE: Self = Self { bytes: [0; 108], len: 0 };
+
+    /// `None` for one that is longer than a socket's can be.
+    pub(super) fn new(path: &[u8]) -> Option<Self> {
+        let mut bytes = [0; 108];
+        bytes.get_mut(..path.len())?.copy_from_slice(path);
+        Some(Self { bytes, len: path.len() })
+    }
+
+    /// The path.
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
 }
 
 /// What belongs to one process and one region: a forked child finds it zeroed.
@@ -37,26 +62,63 @@ struct Own {
 }
 
 static DETACHED: Attachment = Attachment::new();
-/// What the fast half of the event path reads; always valid.
-pub(crate) static ATTACHMENT: AtomicPtr<Attachment> = AtomicPtr::new((&raw const DETACHED).cast_mut());
 /// Distance of a thread's `struct rseq` from its thread pointer, once the process is attached with `Publish`.
 pub(crate) static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-static JOINED: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
-/// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
-static SPARE: AtomicPtr<Own> = AtomicPtr::new(core::ptr::null_mut());
+/// The process's part in one recording.
+pub(crate) struct Slot {
+    joined: AtomicPtr<Joined>,
+    /// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
+    spare: AtomicPtr<Own>,
+    /// The region, if its protocol is `Smp` and it is a recorder's: for the fast half of that protocol.
+    smp: AtomicPtr<Joined>,
+    taken: AtomicBool,
+}
+
+/// What the fast half of the event path reads, for each slot; always valid.
+pub(crate) static ATTACHMENTS: [AtomicPtr<Attachment>; RECORDINGS] =
+    [const { AtomicPtr::new((&raw const DETACHED).cast_mut()) }; RECORDINGS];
+
+/// All of them, taken or not.
+static SLOTS: [Slot; RECORDINGS] = [const { Slot::new() }; RECORDINGS];
+
+impl Slot {
+    const fn new() -> Self {
+        Self {
+            joined: AtomicPtr::new(core::ptr::null_mut()),
+            spare: AtomicPtr::new(core::ptr::null_mut()),
+            smp: AtomicPtr::new(core::ptr::null_mut()),
+            taken: AtomicBool::new(false),
+        }
+    }
+
+    /// A free one's number, from now on the caller's.
+    pub(super) fn take() -> Option<usize> {
+        SLOTS.iter().position(|slot| !slot.taken.swap(true, Acquire)) // with `give_back`
+    }
+
+    /// The region for the fast half of protocol `Smp`.
+    pub(super) fn smp(number: usize) -> &'static AtomicPtr<Joined> {
+        &SLOTS[number].smp
+    }
+
+    /// Lets another recording have it. No class is wanted any more.
+    pub(super) fn give_back(number: usize) {
+        SLOTS[number].taken.store(false, Release); // with `take`
+    }
+}
 
 /// Bytes of a region that are mapped in advance, where all processes of a user share it, and where it is this one's own.
 const POPULATED_SHARED: usize = 64 << 20;
 const POPULATED_OWN: usize = 8 << 20;
 
-/// Looks at [`JOINED`] before it counts as changing for ever.
+/// Looks at a slot before it counts as changing for ever.
 const ATTEMPTS: u32 = 64;
 
 /// The region in use, held as long as the value.
 pub(super) struct Visit {
     joined: &'static Joined,
-    #[cfg(feature = "session")]
+    slot: usize,
     _counted: Option<visits::Counted>,
 }
 
@@ -71,26 +133,30 @@ impl Deref for Visit {
 impl Visit {
     /// Whether this is still the region to use.
     pub(super) fn is_current(&self) -> bool {
-        core::ptr::eq(JOINED.load(Relaxed), self.joined)
+        core::ptr::eq(SLOTS[self.slot].joined.load(Relaxed), self.joined)
+    }
+
+    /// The slot's number.
+    pub(super) fn slot(&self) -> usize {
+        self.slot
     }
 }
 
-/// The region in use, if there is one. None either after [`ATTEMPTS`] sessions have begun or ended between two looks: an
+/// The region in use in a slot, if there is one. None either after [`ATTEMPTS`] sessions have begun or ended between two looks: an
 /// event then belongs to no recording that is known to live.
-pub(super) fn joined() -> Option<Visit> {
+pub(super) fn joined(slot: usize) -> Option<Visit> {
     for _ in 0..ATTEMPTS {
-        let joined = JOINED.load(Acquire); // with the release in `begin`
+        let joined = SLOTS[slot].joined.load(Acquire); // with the release in `begin`
         if joined.is_null() {
             return None;
         }
-        #[cfg(feature = "session")]
         let counted = visits::count();
-        // Unchanged: a session that ends now waits for this visit. Ordered behind the count by the fence there.
-        if core::ptr::eq(JOINED.load(Acquire), joined) {
+        // Unchanged: whoever ends the recording now waits for this visit. Ordered behind the count by the fence there.
+        if core::ptr::eq(SLOTS[slot].joined.load(Acquire), joined) {
             return Some(Visit {
-                // SAFETY: of a recorder's, then never freed; or of a session's, then freed when no visit is left.
+                // SAFETY: freed when no visit is left.
                 joined: unsafe { &*joined },
-                #[cfg(feature = "session")]
+                slot,
                 _counted: counted,
             });
         }
@@ -104,25 +170,33 @@ pub(crate) fn can_publish() -> bool {
     tracewing_ring::thread::rseq_of_libc().is_some()
 }
 
-/// Makes `region` the one that this process writes to, in place of `before`; `None` if that is not the one any more.
-fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<NonNull<Joined>> {
+/// Makes `region` the one that this process writes to for a recording, in place of `before`; `None` if that is not the one
+/// any more.
+fn begin(
+    slot: usize,
+    region: Region,
+    inherited: bool,
+    path: Path,
+    before: *mut Joined,
+) -> Option<NonNull<Joined>> {
     if region.protocol() == Protocol::Publish {
         let offset = tracewing_ring::thread::rseq_of_libc()?;
         RSEQ_OFFSET.store(offset, Relaxed); // read only under a key, which is stored (release) later
     }
     let place = system::map_private(size_of::<Joined>())?;
     let page: *mut Joined = place.as_ptr().cast();
-    let begun = own().is_some_and(|own| {
-        let joined = Joined { region, inherited, own };
+    let (slot, attachment) = (&SLOTS[slot], &ATTACHMENTS[slot]);
+    let begun = own(slot).is_some_and(|own| {
+        let joined = Joined { region, inherited, path, own };
         new_key(&joined);
         // SAFETY: fresh memory, a page and thus large enough and aligned.
         unsafe { page.write(joined) };
         // Release, with `joined`.
-        let is_first = JOINED.compare_exchange(before, page, AcqRel, Relaxed).is_ok();
+        let is_first = slot.joined.compare_exchange(before, page, AcqRel, Relaxed).is_ok();
         if is_first {
-            ATTACHMENT.store((&raw const own.attachment).cast_mut(), Release); // with the fast half's dependent loads
+            attachment.store((&raw const own.attachment).cast_mut(), Release); // with the fast half's dependent loads
         } else {
-            spare(own);
+            spare(slot, own);
         }
         is_first
     });
@@ -134,8 +208,8 @@ fn begin(region: Region, inherited: bool, before: *mut Joined) -> Option<NonNull
 }
 
 /// A page without keys.
-fn own() -> Option<&'static Own> {
-    let spare = SPARE.swap(core::ptr::null_mut(), Acquire); // with the release in `spare`
+fn own(slot: &Slot) -> Option<&'static Own> {
+    let spare = slot.spare.swap(core::ptr::null_mut(), Acquire); // with the release in `spare`
     let page =
         if spare.is_null() { system::map_wiped_on_fork(size_of::<Own>())?.as_ptr().cast() } else { spare };
     // SAFETY: a page that is never unmapped; zeroes are a valid `Own`.
@@ -144,10 +218,10 @@ fn own() -> Option<&'static Own> {
 
 /// Takes the keys from a page, which serves again after the caller's `membarrier`, if any thread can be in a sequence that
 /// has seen them.
-fn spare(own: &'static Own) {
+fn spare(slot: &Slot, own: &'static Own) {
     own.smp_key.store(0, Relaxed);
     own.attachment.detach();
-    SPARE.store((&raw const *own).cast_mut(), Release); // with `own`
+    slot.spare.store((&raw const *own).cast_mut(), Release); // with `own`
 }
 
 /// Attaches this process to the region and gives its key. Several threads may do so at once.
@@ -165,6 +239,11 @@ fn new_key(joined: &Joined) -> u64 {
 }
 
 impl Joined {
+    /// Where its recorder listens.
+    pub(super) fn path(&self) -> Path {
+        self.path
+    }
+
     /// What the fast half reads while this is the region in use.
     pub(super) fn attachment(&self) -> &'static Attachment {
         &self.own.attachment
@@ -192,19 +271,91 @@ pub(super) fn process_key(visit: &Visit, may_ask: bool) -> Option<u64> {
     None
 }
 
-/// The recording is over, or this process has no part in it: switches everything off.
+/// The recording is over, or this process has no part in it: nothing is written any more. Which classes are wanted is the
+/// agent's business; this may be a signal handler.
 pub(super) fn end(visit: &Visit) {
     let joined = (&raw const *visit.joined).cast_mut();
-    if JOINED.compare_exchange(joined, core::ptr::null_mut(), Relaxed, Relaxed).is_ok() {
-        class::all().for_each(|class| class.set_id(0));
+    if SLOTS[visit.slot].joined.compare_exchange(joined, core::ptr::null_mut(), Relaxed, Relaxed).is_ok() {
+        visit.own.smp_key.store(0, Relaxed); // only compared
+        visit.own.attachment.detach();
     }
 }
 
-/// Maps the region in `file` and makes it the one that this process writes to, in place of the one that is visited.
-pub(super) fn attach_file(
+/// The recorder has closed the region: the fast half writes nothing to it any more. The slot stays the recording's until
+/// [`leave`].
+pub(super) fn stop(visit: &Visit) {
+    visit.own.smp_key.store(0, Relaxed); // only compared
+    visit.own.attachment.detach();
+}
+
+/// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process writes to the
+/// region any more (`Smp`: but for one that had passed all checks); no class may be wanted in the slot.
+pub(crate) fn leave(slot: usize) {
+    let Some(visit) = joined(slot) else { return };
+    end(&visit);
+    let (joined, has_fast_smp) = (visit.joined, !SLOTS[slot].smp.load(Relaxed).is_null());
+    // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none. Refused only
+    // where a filter for system calls has come since the process took part.
+    let restart = || {
+        system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
+            || joined.region.protocol() != Protocol::Publish
+    };
+    let mut all_left = restart();
+    drop(visit);
+    all_left &= visits::wait_for_end();
+    if has_fast_smp {
+        return; // who is in it is not counted; the slot stays this recording's
+    }
+    // Once more: a visitor that found the key gone may have made a new one before it left.
+    joined.own.attachment.detach();
+    all_left &= restart();
+    let (base, size) = (joined.region.base(), joined.region.geometry().size());
+    if all_left {
+        spare(&SLOTS[slot], joined.own);
+        // SAFETY: the consumer has a mapping of its own. No thread is in a sequence with the old key, none
+        // is in the slow half, and none finds its way to the region again.
+        unsafe {
+            system::unmap(base, size);
+            system::unmap(NonNull::from(joined).cast(), size_of::<Joined>());
+        }
+    } else {
+        // SAFETY: a thread was stopped between its look and its last access, for as long as nobody can wait: it finds
+        // zeroes, and writes where nobody reads. What it may still read or detach is not used again.
+        unsafe { system::map_zeroes_over(base, size) };
+    }
+    Slot::give_back(slot);
+}
+
+/// Takes part in a recording with these buffers, and gives the slot's number. `None` where the process takes part in as
+/// many recordings as it can, or the system refuses.
+pub(super) fn take_part(
     file: libc::c_int,
     size: usize,
     inherited: bool,
+    path: Path,
+) -> Option<(usize, NonNull<Joined>)> {
+    fork::notice();
+    // Without it a region with protocol `Publish` cannot be left again.
+    system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ);
+    if !visits::prepare() {
+        return None;
+    }
+    let slot = Slot::take()?;
+    let joined = attach_file(slot, file, size, inherited, path, None);
+    if joined.is_none() {
+        Slot::give_back(slot);
+    }
+    Some((slot, joined?))
+}
+
+/// Maps the region in `file` and makes it the one that this process writes to for a recording, in place of the one that is
+/// visited.
+pub(super) fn attach_file(
+    slot: usize,
+    file: libc::c_int,
+    size: usize,
+    inherited: bool,
+    path: Path,
     before: Option<&Visit>,
 ) -> Option<NonNull<Joined>> {
     let base = system::map_shared(file, size)?;
@@ -213,7 +364,7 @@ pub(super) fn attach_file(
     let region = unsafe { Region::attach(base, size) };
     let attached = region.ok().and_then(|region| {
         populate(&region, if inherited { POPULATED_SHARED } else { POPULATED_OWN });
-        begin(region, inherited, before)
+        begin(slot, region, inherited, path, before)
     });
     if attached.is_none() {
         // SAFETY: `begin` has told nobody.
@@ -242,70 +393,25 @@ impl Joined {
     }
 }
 
+/// As [`take_part`], for the buffers of a session in this process. A child of the process shares them where the
+/// protocol allows.
 #[cfg(feature = "session")]
-pub(crate) use in_process::{attach, detach, is_attached};
+pub(crate) fn attach(region: &Region, file: libc::c_int) -> Option<usize> {
+    let inherited = region.protocol() == Protocol::Publish;
+    take_part(file, region.geometry().size(), inherited, Path::NONE).map(|(slot, _)| slot)
+}
 
+/// Says which major classes a session of the program's own wants.
 #[cfg(feature = "session")]
-mod in_process {
-    //! Sessions of the program's own: regions that come and go.
-
-    use super::*;
-
-    /// Whether some recording has the process.
-    pub(crate) fn is_attached() -> bool {
-        let Some(visit) = joined() else { return false };
-        if visit.region.is_closed() {
-            end(&visit); // nobody has emitted since
-            return false;
-        }
-        true
-    }
-
-    /// As [`attach_file`], for the buffers of a session in this process. A child of the process shares them where the
-    /// protocol allows. `false` where another recording was faster.
-    pub(crate) fn attach(region: &Region, file: libc::c_int) -> bool {
-        let inherited = region.protocol() == Protocol::Publish;
-        if inherited && !system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ) {
-            return false;
-        }
-        // Who is just noticing that an earlier recording is over must not switch this one off.
-        visits::prepare() && {
-            visits::wait_for_end();
-            attach_file(file, region.geometry().size(), inherited, None).is_some()
-        }
-    }
-
-    /// Ends the attachment to a session in this process. When it returns, no thread of the process writes to the session's
-    /// memory any more.
-    pub(crate) fn detach() {
-        let Some(visit) = joined() else { return };
-        end(&visit);
-        spare(visit.own);
-        // Restarts every sequence that has seen the old key; each finds it gone. Cannot fail once registered, and without
-        // `Publish` there is no sequence.
-        system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
-        let joined = visit.joined;
-        drop(visit);
-        let (base, size) = (joined.region.base(), joined.region.geometry().size());
-        if visits::wait_for_end() {
-            // SAFETY: the session's consumer has a mapping of its own. No thread is in a sequence with the old key, none
-            // is in the slow half, and none finds its way to the region again.
-            unsafe {
-                system::unmap(base, size);
-                system::unmap(core::ptr::NonNull::from(joined).cast(), size_of::<Joined>());
-            }
-        } else {
-            // SAFETY: a thread was stopped between its look and its last access, for as long as nobody can wait: it finds
-            // zeroes, and writes where nobody reads.
-            unsafe { system::map_zeroes_over(base, size) };
-        }
+pub(crate) fn set_majors(slot: usize, mask: u64) {
+    if let Some(joined) = joined(slot) {
+        joined.region.majors().store(mask, Relaxed); // a wish, which orders nothing
     }
 }
 
-#[cfg(feature = "session")]
 mod visits {
-    //! How many threads are between a look at [`super::JOINED`] and their last access to what it names. Counted only in
-    //! programs that record themselves, in a few words by CPU.
+    //! How many threads are between a look at a slot and their last access to what it names, counted in a few words by
+    //! CPU once the process has taken part in a recording.
 
     use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
 

@@ -2,27 +2,25 @@
 //! recorder's region. Everything else goes to the slow half.
 
 use core::ptr::NonNull;
-use core::sync::atomic::{AtomicPtr, Ordering::*};
+use core::sync::atomic::Ordering::*;
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::Protocol;
 use tracewing_ring::lttng::{self, Smp};
-use tracewing_ring::{Segment, thread};
+use tracewing_ring::{Region, Segment, thread};
 
-use super::attach::Joined;
+use super::attach::{Joined, Slot};
 use super::system;
-
-/// The region to write to, if its protocol is `Smp`. Never one of the program's own sessions, which come and go.
-static REGION: AtomicPtr<Joined> = AtomicPtr::new(core::ptr::null_mut());
+use crate::class::EventClass;
 
 /// Takes a region over for the fast half.
 ///
 /// # Safety
 /// It is never unmapped, nor is `joined`.
-pub(super) unsafe fn offer(joined: NonNull<Joined>) {
+pub(super) unsafe fn offer(slot: usize, joined: NonNull<Joined>) {
     // SAFETY: the caller's.
     if unsafe { joined.as_ref() }.region.protocol() == Protocol::Smp {
-        REGION.store(joined.as_ptr(), Release); // with `write`
+        Slot::smp(slot).store(joined.as_ptr(), Release); // with `write`
     }
 }
 
@@ -31,23 +29,35 @@ pub(super) unsafe fn offer(joined: NonNull<Joined>) {
 /// # Safety
 /// Every segment is readable.
 #[inline(always)]
-pub(crate) unsafe fn write(id: u16, segments: &[Segment]) -> bool {
-    let joined = REGION.load(Acquire); // with `offer`
+pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) -> bool {
+    let joined = Slot::smp(slot).load(Acquire); // with `offer`
     // SAFETY: null, or what `offer` was given, which stays.
     let Some(joined) = (unsafe { joined.as_ref() }) else { return false };
     // A forked child finds no key. A thread that has not entered under this one, or that shares its block, is not known.
     let Some(key) = joined.smp_key() else { return false };
     let known = thread::with(|mark| {
-        let is_known = mark.key.load(Relaxed) == key && mark.shared.load(Relaxed) == 0;
-        is_known.then(|| mark.tid.load(Relaxed))
+        let entry = &mark.entries[slot];
+        let is_known = entry.key.load(Relaxed) == key && mark.shared.load(Relaxed) == 0;
+        is_known.then(|| entry.tid.load(Relaxed))
     });
     let Some(tid) = known else { return false };
     let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);
     if joined.region.is_closed() || size > joined.region.geometry().largest_event() {
         return false;
     }
+    if !is_wanted(class, slot, id, &joined.region) {
+        return true;
+    }
     let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
     // SAFETY: the segments by the caller; the region stays mapped and has the protocol. A loss is counted there.
     let _ = unsafe { lttng::write::<Smp>(&joined.region, cpu, tid, id, segments) };
     true
+}
+
+/// Whether the class still has this id in the recording, and its major class is on. Without a sequence around it this is a
+/// look in advance: an event of a thread that is stopped right behind it follows later.
+pub(super) fn is_wanted(class: &'static EventClass, slot: usize, id: u16, region: &Region) -> bool {
+    class.want(slot).get().is_some_and(|(now, major)| {
+        now == id && region.majors().load(Relaxed) >> major & 1 != 0 // a wish, which orders nothing
+    })
 }

@@ -3,38 +3,8 @@
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::NonNull;
 
-/// A function of the C library, `None` where it is not linked.
-macro_rules! weak {
-    ($name:literal, $type:ty) => {{
-        let address: *const libc::c_void;
-        // SAFETY: loads an address from the global offset table; null where nothing defines the symbol.
-        #[cfg(target_arch = "x86_64")]
-        unsafe {
-            core::arch::asm!(
-                concat!(".weak ", $name),
-                concat!("mov {}, qword ptr [rip + ", $name, "@GOTPCREL]"),
-                out(reg) address,
-                options(pure, nomem, nostack, preserves_flags),
-            );
-        }
-        // SAFETY: as above.
-        #[cfg(target_arch = "aarch64")]
-        unsafe {
-            core::arch::asm!(
-                concat!(".weak ", $name),
-                concat!("adrp {0}, :got:", $name),
-                concat!("ldr {0}, [{0}, :got_lo12:", $name, "]"),
-                out(reg) address,
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        // SAFETY: an option of a function pointer is null or an address; the caller names the function's type.
-        unsafe { core::mem::transmute::<*const libc::c_void, Option<$type>>(address) }
-    }};
-}
-
 /// A descriptor that is closed at the end.
-pub(super) struct Fd(libc::c_int);
+pub(crate) struct Fd(libc::c_int);
 
 impl Fd {
     /// Takes over a descriptor that a system call has just made.
@@ -154,7 +124,6 @@ pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u
 /// # Safety
 /// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under those who
 /// still use it.
-#[cfg(feature = "session")]
 pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
@@ -171,29 +140,7 @@ pub(super) unsafe fn unmap(base: NonNull<u8>, size: usize) {
     unsafe { libc::munmap(base.as_ptr().cast(), size) };
 }
 
-/// Keeps the shared library that this code is in loaded, whoever closes it: its buffers are mapped, its classes are on, and a
-/// thread may be anywhere in it. Does nothing in a program, which is never unloaded.
-pub(super) fn stay_loaded() {
-    type Find = unsafe extern "C" fn(*const libc::c_void, *mut libc::Dl_info) -> libc::c_int;
-    type Open = unsafe extern "C" fn(*const libc::c_char, libc::c_int) -> *mut libc::c_void;
-    // Weak: a static program has neither, and linking the C library's there is warned of.
-    let (Some(find), Some(open)) = (weak!("dladdr", Find), weak!("dlopen", Open)) else { return };
-    let mut info = MaybeUninit::<libc::Dl_info>::zeroed();
-    let here = stay_loaded as *const libc::c_void;
-    // SAFETY: the C library's functions of these types. `info` is written to where the first gives a value other than 0; the
-    // name lives as long as the object. The second finds an object that is loaded already, or nothing.
-    unsafe {
-        if find(here, info.as_mut_ptr()) != 0 {
-            let name = info.assume_init().dli_fname;
-            if !name.is_null() {
-                open(name, libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE);
-            }
-        }
-    }
-}
-
 /// `membarrier(2)` with this command; `false` where the kernel has it not.
-#[cfg(feature = "session")]
 pub(super) fn membarrier(command: libc::c_int) -> bool {
     // SAFETY: the call takes three integers and touches no memory.
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
@@ -224,6 +171,66 @@ pub(super) fn connect(path: &[u8], seconds: i64) -> Option<Fd> {
     let connected =
         uninterrupted(|| unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize });
     (connected == 0).then_some(socket)
+}
+
+/// Closes a descriptor by its number.
+pub(super) fn close(descriptor: libc::c_int) {
+    // SAFETY: a number; the caller knows that it is its own.
+    unsafe { libc::close(descriptor) };
+}
+
+/// The same socket by a high number, where programs do not look for theirs.
+pub(super) fn out_of_the_way(socket: Fd) -> Fd {
+    const LOWEST: libc::c_int = 900;
+    // SAFETY: two integers.
+    Fd::new(unsafe { libc::fcntl(socket.0, libc::F_DUPFD_CLOEXEC, LOWEST) }).unwrap_or(socket)
+}
+
+/// Lets a receive on the socket take as long as it takes.
+pub(super) fn wait_for_ever(socket: &Fd) {
+    let limit = libc::timeval { tv_sec: 0, tv_usec: 0 };
+    let size = size_of::<libc::timeval>() as libc::socklen_t;
+    // SAFETY: `limit` is a timeval, as the option wants.
+    unsafe {
+        libc::setsockopt(socket.0, libc::SOL_SOCKET, libc::SO_RCVTIMEO, (&raw const limit).cast(), size)
+    };
+}
+
+/// What a descriptor refers to.
+#[derive(PartialEq, Eq)]
+pub(super) struct Identity(libc::dev_t, libc::ino_t);
+
+/// `None` where the number refers to nothing.
+pub(super) fn identity(file: &Fd) -> Option<Identity> {
+    let mut data = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `data` has room for a stat, and all-zero is one.
+    let data = unsafe { (libc::fstat(file.0, data.as_mut_ptr()) == 0).then(|| data.assume_init()) }?;
+    Some(Identity(data.st_dev, data.st_ino))
+}
+
+/// Waits until one of the sockets, of at most as many as there can be recordings, can be read or is no socket any more;
+/// gives its index. `None` when that could not be said: look again.
+pub(super) fn wait_readable<'a>(sockets: impl Iterator<Item = &'a Fd>) -> Option<usize> {
+    const MOST: usize = tracewing_ring::thread::RECORDINGS;
+    let mut files = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
+    let count = files.iter_mut().zip(sockets).map(|(file, socket)| file.fd = socket.0).count();
+    let files = &mut files[..count];
+    // SAFETY: an array of that many.
+    let ready = unsafe { libc::poll(files.as_mut_ptr(), count as libc::nfds_t, -1) };
+    if ready > 0 {
+        return files.iter().position(|file| file.revents != 0);
+    }
+    if errno() == libc::EINTR {
+        return None;
+    }
+    // The program's limit on open files is below their number, or a filter for system calls refuses: look now and then.
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    files.iter().position(|file| {
+        // SAFETY: no room is needed to look whether there is anything.
+        let peeked =
+            unsafe { libc::recv(file.fd, core::ptr::null_mut(), 0, libc::MSG_PEEK | libc::MSG_DONTWAIT) };
+        peeked >= 0 || !matches!(errno(), libc::EAGAIN | libc::EINTR)
+    })
 }
 
 /// Repeats a system call that signals interrupt, but not for ever.
@@ -260,7 +267,8 @@ pub(super) fn receive<'a>(socket: &Fd, buffer: &'a mut [u8]) -> Option<(&'a [u8]
     header.msg_iov = &raw mut part;
     header.msg_iovlen = 1;
     header.msg_control = control.0.as_mut_ptr().cast();
-    header.msg_controllen = control.0.len();
+    // The field's type is the C library's own.
+    header.msg_controllen = control.0.len() as _;
     // SAFETY: the header describes buffers of ours.
     let len = uninterrupted(|| unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) });
     let file = received_descriptor(&header);
@@ -276,7 +284,10 @@ fn received_descriptor(header: &libc::msghdr) -> Option<Fd> {
     let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
     // SAFETY: CMSG_LEN only computes.
     let one = unsafe { libc::CMSG_LEN(size_of::<libc::c_int>() as u32) } as usize;
-    if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS || first.cmsg_len < one {
+    if first.cmsg_level != libc::SOL_SOCKET
+        || first.cmsg_type != libc::SCM_RIGHTS
+        || (first.cmsg_len as usize) < one
+    {
         return None;
     }
     // SAFETY: the message holds at least one descriptor, by its length.
@@ -284,7 +295,6 @@ fn received_descriptor(header: &libc::msghdr) -> Option<Fd> {
 }
 
 /// Blocks all signals of the calling thread while `body` runs.
-#[cfg(target_arch = "x86_64")]
 pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: the sets are initialised by the calls that take them.
     unsafe {

@@ -5,8 +5,7 @@ use core::ptr::NonNull;
 
 use tracewing_abi::class_table::{ENTRY, HEADER, NAME, Writer};
 
-use super::system;
-use crate::class;
+use super::{control, system};
 use crate::declaration::encoded_size;
 
 /// The table of a recording, there until this is dropped.
@@ -19,14 +18,12 @@ pub(crate) struct ClassTable {
 unsafe impl Send for ClassTable {}
 
 impl ClassTable {
-    /// The classes that are on now, for this recording. `None` where the system has no memory for it: the program is
+    /// The classes to which this recording has given ids so far. `None` where the system has no memory for it: the program is
     /// recorded all the same.
-    pub(crate) fn new(recording: &[u8; 16]) -> Option<Self> {
-        let id = |class: &&class::EventClass| u16::try_from(class.id()).ok().filter(|id| *id != 0);
+    pub(crate) fn new(slot: usize, recording: &[u8; 16]) -> Option<Self> {
         let mut classes: Vec<_> =
-            class::all().filter_map(|class| Some((id(&class)?, class.description()))).collect();
+            control::granted(slot).into_iter().map(|(id, class)| (id, class.description())).collect();
         classes.sort_unstable_by_key(|(id, _)| *id);
-        classes.dedup_by_key(|(id, _)| *id);
         let size = classes.iter().fold(HEADER, |size, (_, class)| size + ENTRY + encoded_size(class));
         let this = Self { base: system::map_named(NAME, size)?, size };
         // SAFETY: mapped just now, readable and writable, and nobody else knows of it.

@@ -10,7 +10,7 @@ use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
 use tracewing_abi::region::Loss;
 use tracewing_ring::publish::{Destination, SIGNATURE};
-use tracewing_ring::{Segment, thread};
+use tracewing_ring::{Segment, Want, thread};
 
 use super::attach::{Joined, RSEQ_OFFSET};
 use super::system;
@@ -50,7 +50,7 @@ impl Area {
 ///
 /// # Safety
 /// Every segment is readable.
-pub(super) unsafe fn write(joined: &Joined, key: u64, tid: i32, id: u16, segments: &[Segment]) {
+pub(super) unsafe fn write(joined: &Joined, key: u64, tid: i32, want: &Want, id: u16, segments: &[Segment]) {
     system::without_signals(|| {
         let area = Area::new();
         let registered = area.call(0);
@@ -63,8 +63,8 @@ pub(super) unsafe fn write(joined: &Joined, key: u64, tid: i32, id: u16, segment
         let to = Destination { attachment: joined.attachment(), key, rseq_offset, tid };
         // SAFETY: the segments by the caller; the registration is this task's own, by either way; the caller's
         // visit keeps the region mapped.
-        let done =
-            (0..ATTEMPTS).any(|_| matches!(unsafe { publish_once(joined, to, id, segments) }, Step::Done));
+        let done = (0..ATTEMPTS)
+            .any(|_| matches!(unsafe { publish_once(joined, to, want, id, segments) }, Step::Done));
         if !done {
             count_loss(joined, Loss::Unprotected);
         }

@@ -12,7 +12,7 @@ use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 use core::sync::atomic::Ordering::*;
 
-use tracewing_ring::thread::{self, Mark};
+use tracewing_ring::thread::{self, Entry, Mark, RECORDINGS};
 
 // The child returns first, on the parent's stack, so the return address is kept in a register (rdi) as the C library
 // does; the kernel preserves all but rax, rcx and r11.
@@ -23,7 +23,11 @@ global_asm!(
     "vfork:",
     "pop rdi",
     concat!("mov rsi, qword ptr [rip + ", tracewing_ring::thread_symbol!(), "@GOTTPOFF]"),
-    "mov qword ptr fs:[rsi + {KEY}], -1", // Mark::NEVER
+    ".set .Lentry, 0",
+    ".rept {RECORDINGS}",
+    "mov qword ptr fs:[rsi + {KEY} + .Lentry], -1", // Mark::NEVER
+    ".set .Lentry, .Lentry + {ENTRY}",
+    ".endr",
     "inc dword ptr fs:[rsi + {SHARED}]",
     "mov eax, 58", // SYS_vfork
     "syscall",
@@ -49,7 +53,9 @@ global_asm!(
     ".set clone, {clone}",
     ".popsection",
     clone = sym noticed_clone,
-    KEY = const offset_of!(Mark, key),
+    KEY = const offset_of!(Mark, entries) + offset_of!(Entry, key),
+    ENTRY = const size_of::<Entry>(),
+    RECORDINGS = const RECORDINGS,
     SHARED = const offset_of!(Mark, shared),
 );
 
@@ -84,7 +90,7 @@ unsafe extern "C" fn noticed_clone(
     let shares = flags & libc::CLONE_VM != 0 && flags & libc::CLONE_SETTLS == 0;
     if shares {
         thread::with(|mark| {
-            mark.key.store(Mark::NEVER, Relaxed);
+            mark.entries.iter().for_each(|entry| entry.key.store(Mark::NEVER, Relaxed));
             mark.shared.fetch_add(1, Relaxed);
         });
     }

@@ -10,12 +10,16 @@ use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
-use tracewing_ring::{Segment, publish, thread};
+use tracewing_ring::{Segment, Want, publish, thread};
 
-use super::attach::{Joined, RSEQ_OFFSET, Visit, end, joined, process_key};
+use super::attach::{Joined, RSEQ_OFFSET, Visit, joined, process_key, stop};
+use super::smp::is_wanted;
 use super::system;
 #[cfg(target_arch = "x86_64")]
 use super::unprotected;
+use crate::Event;
+use crate::class::EventClass;
+use crate::payload::Sink;
 
 /// Attempts before the event is counted lost. Each but the first means that another thread has opened a sub-buffer, that
 /// this one has migrated, or that the process was attached anew.
@@ -30,6 +34,11 @@ struct Thread<'a> {
     name: &'a str,
 }
 
+/// The class of [`Thread`], which has no site.
+pub(crate) fn thread_class() -> &'static EventClass {
+    Thread::class()
+}
+
 /// Whether there is anything left to do.
 pub(super) enum Step {
     Done,
@@ -42,32 +51,36 @@ pub(super) enum Step {
 /// Every segment is readable.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn write(id: u16, segments: &[Segment]) {
+pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
     // SAFETY: the caller's.
-    system::keeping_errno(|| unsafe { attempt_all(id, segments) });
+    system::keeping_errno(|| unsafe { attempt_all(class, slot, id, segments) });
 }
 
-unsafe fn attempt_all(id: u16, segments: &[Segment]) {
+unsafe fn attempt_all(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
     for _ in 0..ATTEMPTS {
-        let Some(joined) = joined() else { return };
+        let Some(joined) = joined(slot) else { return };
         if joined.region.is_closed() {
-            return end(&joined);
+            return stop(&joined);
+        }
+        // Before the thread is announced, which it is with its first event that is wanted.
+        if !is_wanted(class, slot, id, &joined.region) {
+            return;
         }
         let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);
         if size > joined.region.geometry().largest_event() {
             return count_loss(&joined, Loss::TooLarge);
         }
         // SAFETY: the caller's.
-        if let Step::Done = unsafe { attempt(&joined, id, segments) } {
+        if let Step::Done = unsafe { attempt(&joined, class.want(slot), id, segments) } {
             return;
         }
     }
-    if let Some(joined) = joined() {
+    if let Some(joined) = joined(slot) {
         count_loss(&joined, Loss::Interrupted);
     }
 }
 
-unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
+unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) -> Step {
     let shared = thread::with(|mark| mark.shared.load(Relaxed) != 0);
     // A child on its parent's memory has a process id of its own, with which it cannot ask for its parent.
     let Some(key) = process_key(joined, !shared) else {
@@ -80,9 +93,9 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
     match joined.region.protocol() {
         #[cfg(target_arch = "x86_64")]
         Protocol::Publish if shared => {
-            let tid = announce_shared(key);
+            let tid = announce_shared(joined, want, key);
             // SAFETY: the caller's.
-            unsafe { unprotected::write(joined, key, tid, id, segments) };
+            unsafe { unprotected::write(joined, key, tid, want, id, segments) };
             Step::Done
         }
         Protocol::Publish => {
@@ -90,14 +103,14 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
                 attachment: joined.attachment(),
                 key,
                 rseq_offset: RSEQ_OFFSET.load(Relaxed),
-                tid: enter(key),
+                tid: enter(joined, want, key),
             };
             // SAFETY: the segments by the caller. The visit keeps the region mapped; the thread is registered
             // by the C library, and its block is not shared.
-            unsafe { publish_once(joined, to, id, segments) }
+            unsafe { publish_once(joined, to, want, id, segments) }
         }
         Protocol::Smp => {
-            let tid = if shared { announce_shared(key) } else { enter(key) };
+            let tid = if shared { announce_shared(joined, want, key) } else { enter(joined, want, key) };
             // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
             let _ = unsafe { lttng::write::<Smp>(&joined.region, cpu_of(joined), tid, id, segments) };
             Step::Done
@@ -114,15 +127,21 @@ unsafe fn attempt(joined: &Visit, id: u16, segments: &[Segment]) -> Step {
 ///
 /// # Safety
 /// As for [`publish::gather`] and [`publish::open`].
-pub(super) unsafe fn publish_once(joined: &Joined, to: Destination, id: u16, segments: &[Segment]) -> Step {
+pub(super) unsafe fn publish_once(
+    joined: &Joined,
+    to: Destination,
+    want: &Want,
+    id: u16,
+    segments: &[Segment],
+) -> Step {
     // SAFETY: the caller's.
-    let mut outcome = unsafe { publish::gather::<true>(to, id, segments, false) };
+    let mut outcome = unsafe { publish::gather::<true>(to, want, id, segments, false) };
     if outcome == Outcome::Extend {
         // SAFETY: the caller's.
-        outcome = unsafe { publish::gather::<true>(to, id, segments, true) };
+        outcome = unsafe { publish::gather::<true>(to, want, id, segments, true) };
     }
     match outcome {
-        Outcome::Written => Step::Done,
+        Outcome::Written | Outcome::Unwanted => Step::Done,
         Outcome::Detached | Outcome::Extend => Step::Again,
         // SAFETY: the caller's.
         Outcome::Full { cpu, head } => match unsafe { publish::open(to, &joined.region, cpu, head) } {
@@ -141,17 +160,18 @@ pub(super) unsafe fn publish_once(joined: &Joined, to: Destination, id: u16, seg
 }
 
 /// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its id.
-fn enter(key: u64) -> i32 {
+fn enter(joined: &Visit, want: &Want, key: u64) -> i32 {
     thread::with(|mark| {
-        if mark.key.load(Relaxed) == key {
-            return mark.tid.load(Relaxed);
+        let entry = &mark.entries[joined.slot()];
+        if entry.key.load(Relaxed) == key {
+            return entry.tid.load(Relaxed);
         }
         let tid = system::thread_id();
-        mark.tid.store(tid, Relaxed);
+        entry.tid.store(tid, Relaxed);
         compiler_fence(Release); // a signal handler that finds the key finds the id
-        mark.key.store(key, Relaxed);
-        if mark.announced.swap(short(key), Relaxed) != short(key) {
-            announce();
+        entry.key.store(key, Relaxed);
+        if entry.announced.swap(short(key), Relaxed) != short(key) {
+            announce(joined, want);
         }
         tid
     })
@@ -163,23 +183,54 @@ fn short(key: u64) -> i32 {
 }
 
 /// Announces a task that uses another thread's block, or whose block is used, and gives its id.
-fn announce_shared(key: u64) -> i32 {
+fn announce_shared(joined: &Visit, want: &Want, key: u64) -> i32 {
     let tid = system::thread_id();
     let is_new = |mark: &thread::Mark| {
-        let is_owner = mark.tid.load(Relaxed) == tid && mark.announced.load(Relaxed) == short(key);
+        let entry = &mark.entries[joined.slot()];
+        let is_owner = entry.tid.load(Relaxed) == tid && entry.announced.load(Relaxed) == short(key);
         !is_owner && mark.announced_shared.swap(tid, Relaxed) != tid
     };
     if thread::with(is_new) {
-        announce();
+        announce(joined, want);
     }
     tid
 }
 
-fn announce() {
+/// Writes the event [`Thread`] into one recording, as of the major class of the event that is at hand, so that it is there
+/// whenever that is.
+fn announce(joined: &Visit, want: &Want) {
+    let (Some((id, _)), Some((_, major))) = (Thread::class().want(joined.slot()).get(), want.get()) else {
+        return;
+    };
     let name = system::thread_name();
     let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
     let name = core::str::from_utf8(name).unwrap_or("?");
-    crate::emit!(Thread { pid: system::process_id(), name });
+    let thread = Thread { pid: system::process_id(), name };
+    thread.send(Announce { joined, want: &Want::of(id, major), id });
+}
+
+/// Takes the payload of a [`Thread`].
+struct Announce<'a> {
+    joined: &'a Visit,
+    want: &'a Want,
+    id: u16,
+}
+
+impl Sink for Announce<'_> {
+    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+        // SAFETY: the caller's.
+        unsafe { self.gather::<ORDERED>(&[Segment { start: payload, len: LEN }]) };
+    }
+
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        for _ in 0..ATTEMPTS {
+            // SAFETY: the caller's.
+            if let Step::Done = unsafe { attempt(self.joined, self.want, self.id, segments) } {
+                return;
+            }
+        }
+        count_loss(self.joined, Loss::Interrupted);
+    }
 }
 
 /// Counts an event lost on the CPU that the thread runs on.

@@ -22,10 +22,21 @@ impl Workspace {
     }
 
     /// Adds a package with tracewing as dependency, of one target, whose source is `main.rs`.
+    #[allow(dead_code, reason = "not every test that builds programs needs it")]
     pub fn package(&self, name: &str, target: &str, source: &str, dependencies: &str) {
+        self.write_package(name, target, source, "\"sites\"", dependencies);
+    }
+
+    /// The same with these features of tracewing, and no other dependency.
+    #[allow(dead_code, reason = "not every test that builds programs needs it")]
+    pub fn package_with(&self, name: &str, target: &str, source: &str, features: &str) {
+        self.write_package(name, target, source, features, "");
+    }
+
+    fn write_package(&self, name: &str, target: &str, source: &str, features: &str, dependencies: &str) {
         let manifest = format!(
             "[package]\nname = {name:?}\nedition = \"2024\"\n{target}\npath = \"main.rs\"\n\
-             [dependencies]\ntracewing = {{ path = {:?}, default-features = false }}\n{dependencies}",
+             [dependencies]\ntracewing = {{ path = {:?}, default-features = false, features = [{features}] }}\n{dependencies}",
             env!("CARGO_MANIFEST_DIR")
         );
         self.write(&format!("{name}/Cargo.toml"), &manifest);

@@ -37,7 +37,7 @@ struct Provider;
 struct Empty;
 
 #[derive(Event)]
-#[event(colour = "red")] //~ expected `name`, `provider`, `level`, `print`, `ordered` or `crate`
+#[event(colour = "red")] //~ expected `name`, `provider`, `level`, `major`, `print`, `ordered` or `crate`
 struct Unknown;
 
 #[derive(Event)]

@@ -1,0 +1,173 @@
+//! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and changing it.
+
+use crate::output::{print_warning, shown};
+use crate::selection::{self, Condition, Selection, Wish};
+use clap::ValueEnum;
+use std::io::Write;
+use std::process::ExitCode;
+use tracewing_session::change::{Change, Changed, Process};
+use tracewing_session::running::{Kind, Running};
+
+const CHANGE_EXAMPLES: &str = "\
+Examples:
+  tracewing enable -e 'shop:*'
+      the recording that runs, if it is the only one, also takes the events of the provider shop
+  tracewing enable server -e 'shop:dequeued' --where 'depth > 100'
+      the recording of the command `server` takes these events from now on only where depth is large
+  tracewing disable -e '*' --exclude 'shop:*'
+      all but those of shop are no longer recorded
+  tracewing disable --level debug..trace --process 4711
+      nothing less severe than info is recorded of this process
+  tracewing disable --major 3,8-12
+      major classes, in the recording's mask
+
+When the command returns, every program has confirmed the change: no event is written any more that it forbids. Programs \
+that have not answered after two seconds (because they are stopped, say) are named, and change when they go on.
+
+The exit status is 0 if all programs have confirmed, 1 if some have not, or if there is no such recording.";
+
+const PAUSE_EXAMPLES: &str = "\
+Examples:
+  tracewing pause && sleep 10 && tracewing resume
+      ten seconds without events of programs
+  tracewing record --major 0-7 -- ./server & ... tracewing pause server
+
+A pause is one store into the memory that programs and recorder share; nobody has to be told. Kernel events are recorded \
+all the same.";
+
+#[derive(Debug, clap::Args)]
+pub struct Common {
+    /// The recording: its recorder's process id, its command's process id, or its command's name [default: the only one]
+    #[arg(value_name = "PID|NAME")]
+    recording: Option<String>,
+
+    /// How to print what the recording is like after the change
+    #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
+    format: Format,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Format {
+    #[default]
+    Text,
+    /// One JSON object on one line
+    Json,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = CHANGE_EXAMPLES, after_long_help = format!("{}\n\n{CHANGE_EXAMPLES}", selection::LONG_HELP))]
+pub struct EnableArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    selection: Selection,
+    #[command(flatten)]
+    condition: Condition,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = CHANGE_EXAMPLES, after_long_help = format!("{}\n\n{CHANGE_EXAMPLES}", selection::LONG_HELP))]
+pub struct DisableArgs {
+    #[command(flatten)]
+    common: Common,
+    #[command(flatten)]
+    selection: Selection,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = PAUSE_EXAMPLES)]
+pub struct PauseArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct RulesArgs {
+    #[command(flatten)]
+    common: Common,
+}
+
+pub fn enable(args: &EnableArgs) -> anyhow::Result<ExitCode> {
+    args.common.make(&change(args.selection.enable(&args.condition), true)?)
+}
+
+pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
+    args.common.make(&change(args.selection.disable(), false)?)
+}
+
+pub fn pause(args: &PauseArgs) -> anyhow::Result<ExitCode> {
+    args.common.make(&Change::Pause)
+}
+
+pub fn resume(args: &PauseArgs) -> anyhow::Result<ExitCode> {
+    args.common.make(&Change::Resume)
+}
+
+pub fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
+    args.common.make(&Change::Nothing)
+}
+
+fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
+    match wish {
+        Wish::Nothing => {
+            anyhow::bail!("which events? say it by -e GLOB and its like; -e '*' are all of them")
+        }
+        Wish::Majors(majors) => Ok(Change::Majors { on, majors }),
+        Wish::Rule(rule) => Ok(Change::Rule(rule)),
+    }
+}
+
+impl Common {
+    fn make(&self, change: &Change) -> anyhow::Result<ExitCode> {
+        let recording = Running::choose(Running::all(), self.recording.as_deref(), Kind::Any)?;
+        let changed = recording.change(change)?;
+        match self.format {
+            Format::Text => print(&changed)?,
+            Format::Json => {
+                let mut object = serde_json::to_value(&changed)?;
+                object["recorder"] = recording.pid.into();
+                object["command"] = recording.command.into();
+                writeln!(std::io::stdout(), "{object}")?;
+            }
+        }
+        Ok(if changed.is_everywhere() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    }
+}
+
+fn print(changed: &Changed) -> std::io::Result<()> {
+    let mut out = std::io::stdout().lock();
+    for rule in &changed.rules {
+        writeln!(out, "{}", shown(rule))?;
+    }
+    let count =
+        |count: u32, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
+    let mut state = format!(
+        "{} on in {}",
+        count(changed.classes, "event class is", "event classes are"),
+        count(changed.programs, "program", "programs")
+    );
+    if changed.majors != "0-63" {
+        let majors = if changed.majors.is_empty() { "none" } else { &changed.majors };
+        state += &format!("; major classes that are on: {majors}");
+    }
+    if changed.paused {
+        state += "; paused";
+    }
+    writeln!(out, "{state}")?;
+    for note in &changed.notes {
+        print_warning(note);
+    }
+    let line = |process: &Process, what| {
+        print_warning(&format!("process {} ({}) {what}", process.pid, process.name))
+    };
+    for process in &changed.unanswered {
+        line(process, "has not confirmed the change; it may still record as before");
+    }
+    for process in &changed.unreachable {
+        line(process, "cannot be told of the change: its connection is gone, and it goes on as before");
+    }
+    if changed.unlisted > 0 {
+        print_warning(&format!("and {} more processes", changed.unlisted));
+    }
+    Ok(())
+}

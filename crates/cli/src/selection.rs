@@ -1,0 +1,163 @@
+//! The options that choose events of programs, shared by `record`, `enable` and `disable`.
+
+use tracewing_rules::{Action, Glob, Levels, Majors, Predicate, ProcessPattern, Rule};
+
+/// What the options mean, for the long help.
+pub const LONG_HELP: &str = "\
+Event rules: -e, --exclude, --provider, --level, --major, --process and --where together are one rule, which is for the \
+events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
+`tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
+`tracewing disable`, which add a rule each: the last rule that is for an event decides.
+
+--where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
+$tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
+combine. It is looked at before the event is written. Events without such a field are left out. Only `record` and `enable` \
+have it.
+
+--major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
+the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
+
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Events of programs")]
+pub struct Selection {
+    /// Those whose names (PROVIDER:EVENT) match GLOB; may be given several times
+    #[arg(short = 'e', long = "event", value_name = "GLOB")]
+    events: Vec<String>,
+
+    /// But not those whose names match GLOB; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Those of providers that match GLOB; may be given several times
+    #[arg(long = "provider", value_name = "GLOB")]
+    providers: Vec<String>,
+
+    /// Those at least as severe as LEVEL (error, warn, info, debug, trace), or from one level to another: debug..info
+    #[arg(long = "level", value_name = "LEVEL")]
+    levels: Option<Levels>,
+
+    /// Those of these major classes, as in 3,8-12
+    #[arg(long = "major", value_name = "LIST")]
+    majors: Option<Majors>,
+
+    /// Those of the process with this id, or of programs whose names match the GLOB; may be given several times
+    #[arg(long = "process", value_name = "PID|GLOB")]
+    processes: Vec<String>,
+}
+
+/// The condition of a rule that enables.
+#[derive(Debug, Clone, Default, PartialEq, clap::Args)]
+#[command(next_help_heading = "Events of programs")]
+pub struct Condition {
+    /// Those for which this is true, as in 'depth > 3 && customer == "x"'
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Predicate>,
+}
+
+/// What options ask for.
+pub enum Wish {
+    /// None of them was given.
+    Nothing,
+    /// Major classes, and nothing else.
+    Majors(Majors),
+    Rule(Box<Rule>),
+}
+
+impl Selection {
+    /// A rule for these events that enables them under a condition.
+    pub fn enable(&self, condition: &Condition) -> Wish {
+        self.wish(Action::Enable(condition.condition.clone()))
+    }
+
+    /// A rule for these events that disables them.
+    pub fn disable(&self) -> Wish {
+        self.wish(Action::Disable)
+    }
+
+    fn wish(&self, action: Action) -> Wish {
+        let has_condition = matches!(action, Action::Enable(Some(_)));
+        match self.majors {
+            None if *self == Self::default() && !has_condition => Wish::Nothing,
+            Some(majors) if !has_condition && *self == (Self { majors: Some(majors), ..Self::default() }) => {
+                Wish::Majors(majors)
+            }
+            _ => Wish::Rule(Box::new(self.rule(action))),
+        }
+    }
+
+    fn rule(&self, action: Action) -> Rule {
+        let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text.as_str())).collect();
+        Rule {
+            action,
+            events: globs(&self.events),
+            exclude: globs(&self.exclude),
+            providers: globs(&self.providers),
+            levels: self.levels.unwrap_or_default(),
+            majors: self.majors.unwrap_or_default(),
+            processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Parser;
+
+    #[derive(Debug, Parser)]
+    struct Command {
+        #[command(flatten)]
+        selection: Selection,
+        #[command(flatten)]
+        condition: Condition,
+    }
+
+    fn wish(options: &[&str]) -> Wish {
+        let command = Command::parse_from(["command"].iter().chain(options));
+        command.selection.enable(&command.condition)
+    }
+
+    #[test]
+    fn major_classes_alone_are_for_the_mask() {
+        assert!(matches!(wish(&[]), Wish::Nothing));
+        assert!(matches!(wish(&["--major", "1,3"]), Wish::Majors(Majors(0b1010))));
+        for more in
+            [["-e", "*"], ["--level", "info"], ["--where", "a"], ["--process", "1"], ["--exclude", "a"]]
+        {
+            let Wish::Rule(rule) = wish(&["--major", "1,3", more[0], more[1]]) else { panic!("{more:?}") };
+            assert_eq!(rule.majors, Majors(0b1010));
+        }
+    }
+
+    #[test]
+    fn all_options_are_one_rule() {
+        let options = [
+            "-e",
+            "shop:*",
+            "-e",
+            "bar:*",
+            "--exclude",
+            "*:x",
+            "--provider",
+            "s*",
+            "--level",
+            "warn",
+            "--process",
+            "7",
+            "--process",
+            "srv",
+            "--where",
+            "depth > 3",
+        ];
+        let Wish::Rule(rule) = wish(&options) else { panic!() };
+        assert_eq!(
+            rule.to_string(),
+            "enable -e 'shop:*' -e 'bar:*' --exclude '*:x' --provider 's*' --level warn --process 7 --process srv \
+             --where 'depth > 3'"
+        );
+        let error = Command::try_parse_from(["command", "--where", "depth > && x"]).unwrap_err().to_string();
+        assert!(error.contains("  depth > && x\n          ^"), "{error}");
+        assert!(Command::try_parse_from(["command", "--level", "loud"]).is_err());
+        assert!(Command::try_parse_from(["command", "--major", "64"]).is_err());
+    }
+}

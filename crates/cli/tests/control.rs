@@ -1,0 +1,310 @@
+//! `tracewing enable`, `disable`, `pause` and `resume` on recordings of a real program: events begin and stop when they
+//! should, programs that do not answer are named, and there can be several recordings at once.
+
+mod recorded;
+
+use std::io::{BufRead, BufReader, Lines, Write};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use recorded::{Recording, ended, list, program};
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::Value;
+
+/// The program `steps` under `tracewing record`.
+struct Steps {
+    recorder: Child,
+    input: ChildStdin,
+    output: Lines<BufReader<ChildStdout>>,
+    folder: tempfile::TempDir,
+    pid: Pid,
+}
+
+impl Steps {
+    /// Records it into the folder `t`. `before` are words in front of the program.
+    fn record(options: &[&str], before: &[&str]) -> Self {
+        Self::record_program("steps", options, before)
+    }
+
+    /// As [`Steps::record`], another program, whose first line of output is its process id.
+    fn record_program(name: &str, options: &[&str], before: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        recorder.current_dir(folder.path()).args(["record", "--no-kernel", "--format", "json", "-o", "t"]);
+        recorder.args(options).arg("--").args(before).arg(program(name));
+        recorder.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut recorder = recorder.spawn().unwrap();
+        let input = recorder.stdin.take().unwrap();
+        let mut output = BufReader::new(recorder.stdout.take().unwrap()).lines();
+        let pid = output.next().unwrap().unwrap().parse().unwrap();
+        Self { recorder, input, output, folder, pid: Pid::from_raw(pid).unwrap() }
+    }
+
+    fn step(&mut self, step: impl ToString) {
+        let step = step.to_string();
+        writeln!(self.input, "{step}").unwrap();
+        assert_eq!(self.output.next().unwrap().unwrap(), step);
+    }
+
+    /// A subcommand for this recording.
+    fn command(&self, name: &str, options: &[&str]) -> Output {
+        command(name, &self.recorder.id().to_string(), options)
+    }
+
+    /// A subcommand that all programs confirm, on a busy machine perhaps later than it waits; gives the recording's state.
+    fn make(&self, name: &str, options: &[&str]) -> Value {
+        let begin = Instant::now();
+        loop {
+            let output = self.command(name, &[options, &["--format", "json"]].concat());
+            if output.status.success() {
+                return serde_json::from_slice(&output.stdout).unwrap();
+            }
+            assert!(begin.elapsed() < Duration::from_secs(60), "{name} {options:?}: {output:?}");
+        }
+    }
+
+    /// Lets the program come to its end.
+    fn end(self) -> Recording {
+        drop(self.input);
+        ended(self.folder, self.recorder)
+    }
+}
+
+fn command(name: &str, recording: &str, options: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing")).args([name, recording]).args(options).output().unwrap()
+}
+
+/// The numbers of all events of a name in a trace, in the order of time.
+fn numbers(trace: &Path, name: &str) -> Vec<u64> {
+    list(trace).iter().filter(|event| event.name == name).map(|event| event.number("number")).collect()
+}
+
+#[test]
+fn what_a_command_has_changed_holds_from_the_next_event_on() {
+    let mut steps = Steps::record(&["-e", "steps:step"], &[]);
+    steps.step(1);
+    steps.make("disable", &["--level", "debug..trace"]);
+    steps.step(2);
+    let state = steps.make("enable", &["-e", "steps:*", "--where", "number > 3"]);
+    assert_eq!((&state["programs"], &state["classes"]), (&1.into(), &2.into()));
+    (3..5).for_each(|number| steps.step(number));
+    assert_eq!(steps.make("pause", &[])["paused"], true);
+    steps.step(5);
+    steps.make("resume", &[]);
+    steps.step(6);
+    assert_eq!(steps.make("disable", &["--major", "3-5"])["majors"], "0-2,6-63");
+    steps.step(7);
+    steps.make("enable", &["--major", "3"]);
+    steps.step(8);
+    steps.make("enable", &["--provider", "steps", "--where", "word =~ 'o*' || number == 10"]);
+    (9..12).for_each(|number| steps.step(number));
+    steps.make("disable", &["-e", "*", "--process", "steps"]);
+    steps.step(12);
+    let rules = steps.make("rules", &[])["rules"].as_array().unwrap().len();
+    assert_eq!(rules, 5);
+    let recording = steps.end();
+    assert_eq!(numbers(&recording.trace(), "steps:step"), [1, 4, 6, 8, 9, 10, 11]);
+    // It has no field `word`, so the last condition leaves it out.
+    assert_eq!(numbers(&recording.trace(), "steps:other"), [4, 6, 7, 8]);
+    recording.compare_with_babeltrace2();
+    let info =
+        Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("info").arg(recording.trace()).output().unwrap();
+    let info = String::from_utf8(info.stdout).unwrap();
+    for part in ["events    enable -e steps:step", "changed   pause at", "debug, major class 3"] {
+        assert!(info.contains(part), "{part} is not in\n{info}");
+    }
+}
+
+#[test]
+fn nothing_is_recorded_until_it_is_wanted() {
+    let mut steps = Steps::record(&["-e", "nothing"], &[]);
+    steps.step(1);
+    steps.make("enable", &["-e", "steps:other"]);
+    steps.step(2);
+    let recording = steps.end();
+    let events = recording.events();
+    assert_eq!(events.iter().filter(|event| event.name != "tracewing:thread").count(), 1);
+    assert_eq!(numbers(&recording.trace(), "steps:other"), [2]);
+    let notes = recording.summary["notes"].to_string();
+    assert!(notes.contains("no event matched -e 'nothing'"), "{notes}");
+}
+
+#[test]
+fn a_stopped_program_is_named_and_changes_when_it_goes_on() {
+    let mut steps = Steps::record(&[], &[]);
+    steps.step(1);
+    kill_process(steps.pid, Signal::STOP).unwrap();
+    let output = steps.command("disable", &["-e", "*"]);
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert_eq!(output.status.code(), Some(1), "{text}");
+    let named = format!("process {} (steps) has not confirmed", steps.pid.as_raw_nonzero());
+    assert!(text.contains(&named), "{text}");
+    // A pause needs nobody's consent.
+    assert_eq!(steps.make("pause", &[])["unanswered"], Value::Array(Vec::new()));
+    steps.make("resume", &[]);
+    kill_process(steps.pid, Signal::CONT).unwrap();
+    steps.make("disable", &["-e", "*"]);
+    steps.step(2);
+    assert_eq!(numbers(&steps.end().trace(), "steps:step"), [1]);
+}
+
+#[test]
+fn a_forked_child_is_told() {
+    let mut steps = Steps::record(&[], &[]);
+    steps.step("fork");
+    let begin = Instant::now();
+    while steps.make("rules", &[])["programs"] != 2 {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the child does not connect");
+    }
+    steps.step(1);
+    steps.make("disable", &["-e", "steps:step"]);
+    steps.step(2);
+    let recording = steps.end();
+    assert_eq!(numbers(&recording.trace(), "steps:step"), [1]);
+    assert_eq!(numbers(&recording.trace(), "steps:other"), [1, 2]);
+}
+
+#[test]
+fn recordings_of_recordings_take_what_each_wants() {
+    let inner = ["record", "--no-kernel", "--quiet", "-e", "steps:other", "-o", "inner"];
+    let before: Vec<&str> =
+        [env!("CARGO_BIN_EXE_tracewing")].into_iter().chain(inner).chain(["--"]).collect();
+    let mut steps = Steps::record(&["-e", "steps:step"], &before);
+    steps.step(1);
+    steps.make("disable", &["-e", "*"]);
+    steps.step(2);
+    let inner = command("enable", &steps.pid.as_raw_nonzero().to_string(), &["-e", "steps:step"]);
+    assert!(inner.status.success(), "{inner:?}");
+    steps.step(3);
+    let recording = steps.end();
+    assert_eq!(numbers(&recording.trace(), "steps:step"), [1]);
+    assert!(numbers(&recording.trace(), "steps:other").is_empty());
+    let inner = recording.folder.path().join("inner");
+    assert_eq!(numbers(&inner, "steps:step"), [3]);
+    assert_eq!(numbers(&inner, "steps:other"), [1, 2, 3]);
+}
+
+#[test]
+fn programs_of_a_recording_that_runs_are_recorded_once_more() {
+    let mut steps = Steps::record(&["-e", "steps:step"], &[]);
+    steps.step(1);
+    let first = steps.recorder.id().to_string();
+    let with = |options: &[&str]| {
+        let mut second = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        second.current_dir(steps.folder.path()).args(["record", "--format", "json", "--with", &first]);
+        second.args(options).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::piped());
+        second.spawn().unwrap()
+    };
+    let second = with(&["-o", "second", "-e", "steps:other"]);
+    let begin = Instant::now();
+    let is_told = |id: u32| {
+        let output = command("rules", &id.to_string(), &["--format", "json"]);
+        serde_json::from_slice(&output.stdout).is_ok_and(|state: Value| state["programs"] == 1)
+    };
+    while !is_told(second.id()) {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the program does not join");
+    }
+    // It ends by itself; whatever it is, that is no concern of the other two.
+    let third = with(&["-o", "third", "--for", "0.05"]).wait_with_output().unwrap();
+    assert_eq!(third.status.code(), Some(0), "{third:?}");
+    steps.step(2);
+    steps.make("disable", &["-e", "*"]);
+    steps.step(3);
+    kill_process(Pid::from_raw(second.id() as i32).unwrap(), Signal::INT).unwrap();
+    let second = second.wait_with_output().unwrap();
+    assert_eq!(second.status.code(), Some(0), "{second:?}");
+    let summary: Value = serde_json::from_slice(&second.stderr).unwrap();
+    assert_eq!((&summary["processes"], &summary["lost"]), (&1.into(), &0.into()));
+    steps.step(4);
+    let recording = steps.end();
+    assert_eq!(numbers(&recording.trace(), "steps:step"), [1, 2]);
+    assert_eq!(numbers(&recording.folder.path().join("second"), "steps:other"), [2, 3]);
+    assert!(numbers(&recording.folder.path().join("second"), "steps:step").is_empty());
+}
+
+#[test]
+fn a_recording_that_has_ended_leaves_nothing_in_the_program() {
+    // Its threads emit all the time: they find the buffers closed before the program hears of the end.
+    let mut pilot = Steps::record_program("pilot", &[], &["sh", "-c", "echo $$; exec \"$0\""]);
+    writeln!(pilot.input, "fly").unwrap();
+    assert_eq!(pilot.output.next().unwrap().unwrap(), "flying");
+    let (recorder, pid) = (pilot.recorder.id().to_string(), pilot.pid.as_raw_nonzero());
+    let mapped = || {
+        let maps = std::fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
+        maps.lines().filter(|line| line.contains("memfd:tracewing")).count()
+    };
+    let before = mapped();
+    for number in 0..4 {
+        let mut further = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        further.current_dir(pilot.folder.path()).args(["record", "--format", "json", "--with", &recorder]);
+        further.args(["--for", "0.3", "--sub-buffer-size", "4K", "-o", &number.to_string()]);
+        let further = further.output().unwrap();
+        assert!(further.status.success(), "{further:?}");
+    }
+    let begin = Instant::now();
+    while mapped() > before {
+        assert!(begin.elapsed() < Duration::from_secs(30), "{} mappings, {before} before", mapped());
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    pilot.end();
+}
+
+#[test]
+fn programs_beyond_the_limit_on_open_files_are_recorded_and_cannot_be_told() {
+    let script = "ulimit -n 64 -H; exec \"$@\"";
+    let folder = tempfile::tempdir().unwrap();
+    let programs = 40;
+    // Each of them waits for the end of its input, which all of them share.
+    let all = format!("for n in $(seq {programs}); do {} & done <&0; wait", program("steps").display());
+    let mut recorder = Command::new("bash");
+    recorder.current_dir(folder.path()).args(["-c", &format!("ulimit -n 64; {script}"), "bash"]);
+    recorder.args([
+        env!("CARGO_BIN_EXE_tracewing"),
+        "record",
+        "--no-kernel",
+        "--format",
+        "json",
+        "-o",
+        "t",
+        "--",
+    ]);
+    recorder.args(["bash", "-c", &all]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut recorder = recorder.spawn().unwrap();
+    let input = recorder.stdin.take().unwrap();
+    let mut output = BufReader::new(recorder.stdout.take().unwrap()).lines();
+    (0..programs).for_each(|_| drop(output.next().unwrap().unwrap()));
+    let state = command("disable", &recorder.id().to_string(), &["-e", "*", "--format", "json"]);
+    let state: Value = serde_json::from_slice(&state.stdout).unwrap();
+    drop(input);
+    let recording = ended(folder, recorder);
+    assert_eq!(recording.summary["processes"], programs);
+    let notes = recording.summary["notes"].to_string();
+    assert!(notes.contains("programs at once") && notes.contains("ulimit -n"), "{notes}");
+    assert!(state["programs"].as_u64().unwrap() < programs, "{state}");
+}
+
+#[test]
+fn what_cannot_be_done_is_said() {
+    let steps = Steps::record(&[], &[]);
+    let fails = |name: &str, options: &[&str], code: i32, part: &str| {
+        let output = steps.command(name, options);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.code() == Some(code) && text.contains(part), "{name} {options:?}: {text}");
+    };
+    fails("enable", &[], 1, "which events?");
+    fails("disable", &[], 1, "which events?");
+    fails("enable", &["--where", "number >"], 2, "number >\n");
+    fails("disable", &["--where", "number > 3"], 2, "--where");
+    fails("enable", &["--level", "loud"], 2, "is no level");
+    fails("enable", &["--major", "64"], 2, "from 0 to 63");
+    let long = "x".repeat(60_000);
+    fails("enable", &["-e", &long, "-e", &long], 1, "too long patterns");
+    let nobody = command("pause", "no-such-recording", &[]);
+    assert_eq!(nobody.status.code(), Some(1));
+    assert!(String::from_utf8(nobody.stderr).unwrap().contains("is called \"no-such-recording\""));
+    let warned = steps.command("enable", &["-e", "step", "--where", "number > 3"]);
+    assert!(warned.status.success());
+    assert!(String::from_utf8(warned.stderr).unwrap().contains("no event of the programs so far"));
+    steps.end();
+}

@@ -1,0 +1,123 @@
+//! What can be changed in a running recording, and what a change has led to, for who asks
+//! ([`Running::change`](crate::running::Running::change)). The recorder's side is `control`.
+
+use serde::Serialize;
+use tracewing_abi::WireError;
+use tracewing_abi::message::MAX_MESSAGE;
+use tracewing_abi::message::control::{Control, Effect, Item};
+use tracewing_abi::wire::Output;
+use tracewing_rules::{Majors, Rule};
+
+/// A change of a recording.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// None: only what there is, is told.
+    Nothing,
+    /// One more event rule, which decides wherever it matches.
+    Rule(Box<Rule>),
+    /// Switches major classes in the recording's mask word: one store, whatever is recorded.
+    Majors {
+        /// On, or off.
+        on: bool,
+        /// Which.
+        majors: Majors,
+    },
+    /// No events until it is resumed: one store.
+    Pause,
+    /// Ends a pause.
+    Resume,
+}
+
+impl From<Rule> for Change {
+    fn from(rule: Rule) -> Self {
+        Self::Rule(Box::new(rule))
+    }
+}
+
+impl Change {
+    pub(crate) fn encode(&self) -> Result<Vec<u8>, WireError> {
+        let mut rule_bytes = vec![0; MAX_MESSAGE - Control::HEADER];
+        let control = match self {
+            Self::Nothing => Control::Show,
+            Self::Rule(rule) => {
+                let mut out = Output::new(&mut rule_bytes);
+                rule.encode_to(&mut out)?;
+                let len = out.len;
+                Control::Rule(&rule_bytes[..len])
+            }
+            Self::Majors { on, majors } => Control::Majors { on: *on, majors: majors.0 },
+            Self::Pause => Control::Pause,
+            Self::Resume => Control::Resume,
+        };
+        let mut message = vec![0; MAX_MESSAGE];
+        let len = control.encode(&mut message)?;
+        message.truncate(len);
+        Ok(message)
+    }
+}
+
+/// A process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Its id.
+    pub pid: u32,
+    /// Its program's name.
+    pub name: String,
+}
+
+/// What a recording is like after a change.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Changed {
+    /// Programs that the recorder can reach.
+    pub programs: u32,
+    /// Event classes that are on in at least one of them.
+    pub classes: u32,
+    /// Major classes that are on: what the mask word is while the recording is not paused.
+    pub majors: String,
+    /// Whether no events are recorded for the time being.
+    pub paused: bool,
+    /// Programs that were told and have not confirmed; they may still record as before.
+    pub unanswered: Vec<Process>,
+    /// Programs that are recorded and cannot be told anything: their connection is gone.
+    pub unreachable: Vec<Process>,
+    /// Processes of these two kinds that are not listed.
+    pub unlisted: u32,
+    /// What the user should know besides.
+    pub notes: Vec<String>,
+    /// The event rules, in their order, as the options by which they are given; only where nothing was changed.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<String>,
+}
+
+impl Changed {
+    pub(crate) fn new<'a>(effect: &Effect, items: impl Iterator<Item = Item<'a>>) -> Self {
+        let mut this = Self {
+            programs: effect.programs,
+            classes: effect.classes,
+            majors: Majors(effect.majors).to_string(),
+            paused: effect.is_paused,
+            unanswered: Vec::new(),
+            unreachable: Vec::new(),
+            unlisted: 0,
+            notes: Vec::new(),
+            rules: Vec::new(),
+        };
+        let process = |pid, name: &str| Process { pid, name: name.to_owned() };
+        for item in items {
+            match item {
+                Item::Rule(text) => this.rules.push(text.to_owned()),
+                Item::Note(text) => this.notes.push(text.to_owned()),
+                Item::Unanswered(pid, name) => this.unanswered.push(process(pid, name)),
+                Item::Unreachable(pid, name) => this.unreachable.push(process(pid, name)),
+            }
+        }
+        let listed = this.unanswered.len() + this.unreachable.len();
+        this.unlisted = effect.unanswered.saturating_add(effect.unreachable).saturating_sub(listed as u32);
+        this
+    }
+
+    /// Whether it is in force in all programs.
+    pub fn is_everywhere(&self) -> bool {
+        self.unanswered.is_empty() && self.unreachable.is_empty() && self.unlisted == 0
+    }
+}

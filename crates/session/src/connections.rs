@@ -1,0 +1,281 @@
+//! The connections of all programs: taken when they come, kept while a program is recorded, so that it can be told of
+//! changes, and looked up by process.
+//!
+//! A program's hang-up says nothing about its buffers: it may write events until it is dead.
+
+use std::collections::BTreeMap;
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::io::Errno;
+use tracewing_abi::message::Joining;
+use tracewing_abi::message::join::Join;
+
+use crate::client::{Client, Fate, Member};
+use crate::program::{Program, parent};
+use crate::recorder::{FIRST, LISTENER, Recorder};
+use crate::socket::peer;
+
+/// Further recorders that programs are told of: as many as they join.
+const MOST_OTHERS: usize = 7;
+/// Handshakes at one time; more wait in the socket's backlog.
+const MOST_HANDSHAKES: usize = 512;
+/// Programs that have left: from so many on it is looked which of them are dead.
+const MANY_LEFT: usize = 1024;
+
+/// All connections, by their numbers in the loop.
+pub(crate) struct Connections {
+    pub(crate) clients: BTreeMap<u64, Client>,
+    next: u64,
+    /// Programs that can be told of changes: a connection by process id and copy of the library.
+    members: BTreeMap<(i32, u64), u64>,
+    /// Connections that are kept open; programs beyond that are recorded and cannot be told anything.
+    most: usize,
+    /// Programs whose connection has ended, dead or not.
+    left: BTreeMap<(i32, u64), Program>,
+    look_at_left: usize,
+    /// Sockets of recorders that want the same programs.
+    others: Vec<PathBuf>,
+}
+
+impl Connections {
+    /// None yet, in a process that may open `files` files: half of them can be connections.
+    pub(crate) fn new(files: usize) -> Self {
+        Self {
+            clients: BTreeMap::new(),
+            next: FIRST,
+            members: BTreeMap::new(),
+            most: files / 2,
+            left: BTreeMap::new(),
+            look_at_left: MANY_LEFT,
+            others: Vec::new(),
+        }
+    }
+
+    /// Whether one more can be accepted.
+    fn has_room(&self) -> bool {
+        self.clients.len() < MOST_HANDSHAKES
+            || self.clients.values().filter(|client| client.is_hurried()).count() < MOST_HANDSHAKES
+    }
+
+    /// Programs that can be told of changes, a connection each.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
+        self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
+    }
+
+    /// Programs that are recorded and cannot be told anything.
+    pub(crate) fn unreachable(&mut self) -> impl Iterator<Item = &Program> {
+        self.left.retain(|_, program| program.is_alive());
+        self.left.values()
+    }
+
+    /// Has all programs, those that join later included, join a further recorder.
+    ///
+    /// # Errors
+    /// The path makes no sense, or there are too many recorders.
+    pub(crate) fn invite(&mut self, path: &Path) -> Result<(), String> {
+        self.others.retain(|other| other.exists());
+        if !path.is_absolute() || !path.exists() || path.as_os_str().len() > Join::LONGEST_PATH {
+            return Err(format!("there is no recorder at {}", path.display()));
+        }
+        if self.others.len() >= MOST_OTHERS {
+            return Err(format!("its programs take part in {MOST_OTHERS} other recordings"));
+        }
+        self.others.push(path.to_owned());
+        let members = self.members.values().filter_map(|number| self.clients.get(number));
+        members.for_each(|client| client.invite(path.as_os_str().as_bytes()));
+        Ok(())
+    }
+
+    /// A program's connection has ended.
+    fn leave(&mut self, member: &Member) {
+        self.left.insert((member.program.pid, member.copy), member.program.clone());
+        if self.left.len() >= self.look_at_left {
+            self.left.retain(|_, program| program.is_alive());
+            self.look_at_left = MANY_LEFT.max(2 * self.left.len());
+        }
+    }
+
+    /// A program has just joined by connection `number`. Gives whether that can stay open.
+    fn keep(&mut self, number: u64, rules_differ: bool, all: impl FnOnce() -> Vec<u16>) -> bool {
+        let has_room = self.clients.len() <= self.most;
+        let Some(member) = self.clients.get(&number).and_then(Client::member) else { return true };
+        let (pid, copy, joining) = (member.program.pid, member.copy, member.joining);
+        let inherited = match joining {
+            Joining::Child | Joining::Sharer => Some(self.parents_classes(pid, copy, all)),
+            Joining::Program | Joining::More => None,
+        };
+        if joining != Joining::More {
+            self.left.retain(|(left, _), _| *left != pid);
+            let before = has_room.then(|| self.members.insert((pid, copy), number)).flatten();
+            // It has executed another file, or makes fun of us.
+            if let Some(client) = before.and_then(|before| self.clients.get_mut(&before)) {
+                client.hurry(Instant::now());
+            }
+        }
+        if let Some(client) = self.clients.get_mut(&number) {
+            // A forked child follows its parent into whatever that has joined.
+            for other in self.others.iter().filter(|other| joining == Joining::Program && other.exists()) {
+                client.invite(other.as_os_str().as_bytes());
+            }
+            if !has_room {
+                client.hurry(Instant::now());
+            }
+            if let (Some(inherited), Some(member)) = (inherited, client.member_mut()) {
+                if rules_differ {
+                    member.behind.extend(inherited.keys());
+                }
+                member.classes = inherited;
+            }
+        }
+        has_room
+    }
+
+    /// What a forked child knows: its parent's classes, or all where the parent is not known any more.
+    fn parents_classes(&self, pid: i32, copy: u64, all: impl FnOnce() -> Vec<u16>) -> BTreeMap<u16, bool> {
+        let parent = parent(pid).and_then(|parent| self.members.get(&(parent, copy)));
+        let parent = parent.and_then(|number| self.clients.get(number)?.member());
+        match parent {
+            Some(parent) => parent.classes.clone(),
+            None => all().into_iter().map(|id| (id, false)).collect(),
+        }
+    }
+}
+
+impl Recorder<'_> {
+    pub(crate) fn listen(&mut self) {
+        if !self.listening
+            && self.connections.has_room()
+            && let Some(listener) = &self.listener
+        {
+            let data = EventData::new_u64(LISTENER);
+            self.listening = epoll::add(&self.epoll, listener, data, EventFlags::IN).is_ok();
+        }
+    }
+
+    pub(crate) fn accept(&mut self) {
+        let now = Instant::now();
+        while let Some(listener) = &self.listener {
+            match if self.connections.has_room() { listener.accept() } else { Err(Errno::MFILE) } {
+                Ok(socket) => {
+                    let Some(peer) = peer(socket.as_fd()) else {
+                        self.join.note("a process of another PID namespace is not recorded".to_owned());
+                        continue;
+                    };
+                    let number = self.connections.next;
+                    let data = EventData::new_u64(number);
+                    if epoll::add(&self.epoll, &socket, data, EventFlags::IN).is_ok() {
+                        self.connections.clients.insert(number, Client::new(socket, peer, now));
+                        self.connections.next += 2;
+                    }
+                }
+                Err(Errno::AGAIN) => return,
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                // Too many, or out of descriptors: those who wait get their turn at a later look.
+                Err(_) => {
+                    let _ = epoll::delete(&self.epoll, listener);
+                    self.listening = false;
+                    return;
+                }
+            }
+        }
+    }
+
+    pub(crate) fn client_ready(&mut self, number: u64) {
+        let Some(client) = self.connections.clients.get_mut(&number) else { return };
+        match client.ready(&mut self.join, &mut self.message, Instant::now()) {
+            Fate::Stays => self.update_interest(number),
+            Fate::Joins => self.joined(number),
+            Fate::Ends => self.disconnect(number),
+            Fate::Asks(question) => {
+                let pid = client.pid();
+                let answer = self.answer(question, pid);
+                if let Some(client) = self.connections.clients.remove(&number) {
+                    client.answer(&answer);
+                }
+            }
+            Fate::Controls(len) => self.control(number, len),
+        }
+        for (process, pidfd) in std::mem::take(&mut self.join.watches) {
+            let number = FIRST + 1 + 2 * process;
+            if epoll::add(&self.epoll, &pidfd, EventData::new_u64(number), EventFlags::IN).is_ok() {
+                self.watched.insert(number, pidfd);
+            }
+        }
+        if let Some(error) = self.join.error.take() {
+            self.cannot_write(&error);
+        }
+    }
+
+    fn joined(&mut self, number: u64) {
+        let (rules_differ, classes) = (self.join.rules.differ(), &self.join.classes);
+        let all = || classes.described().map(|(id, _)| id).collect();
+        if !self.connections.keep(number, rules_differ, all) {
+            self.join.note(format!(
+                "more than {} programs at once: some of them cannot be told when event rules change (the limit on \
+                 open files, ulimit -n, allows no more)",
+                self.connections.most
+            ));
+        }
+        self.send(number);
+    }
+
+    /// Sends a program what it is to be told.
+    pub(crate) fn send(&mut self, number: u64) {
+        let Some(client) = self.connections.clients.get_mut(&number) else { return };
+        match client.send(&mut self.join) {
+            Some(()) => self.update_interest(number),
+            None => self.disconnect(number),
+        }
+    }
+
+    fn update_interest(&mut self, number: u64) {
+        let Some(client) = self.connections.clients.get_mut(&number) else { return };
+        let wanted = client.wanted_interest();
+        if wanted != client.interest {
+            client.interest = wanted;
+            if epoll::modify(&self.epoll, &*client, EventData::new_u64(number), wanted).is_err() {
+                self.disconnect(number);
+            }
+        }
+    }
+
+    pub(crate) fn disconnect_overdue(&mut self, now: Instant) {
+        let clients = self.connections.clients.iter();
+        let overdue: Vec<u64> =
+            clients.filter(|(_, client)| client.is_overdue(now)).map(|(number, _)| *number).collect();
+        overdue.into_iter().for_each(|number| self.disconnect(number));
+    }
+
+    pub(crate) fn disconnect(&mut self, number: u64) {
+        // Closing takes it out of the epoll set: the descriptor has no copies.
+        let Some(client) = self.connections.clients.remove(&number) else { return };
+        let Some(member) = client.member() else { return };
+        let key = (member.program.pid, member.copy);
+        let main = self.connections.members.get(&key).copied();
+        match (member.joining, main) {
+            (Joining::More, Some(main)) => self.got_more(number, main, member),
+            (Joining::More, None) => {}
+            // There is another connection in its place.
+            (_, Some(main)) if main != number => {}
+            (_, main) => {
+                main.and_then(|_| self.connections.members.remove(&key));
+                self.connections.leave(member);
+            }
+        }
+    }
+
+    /// The connection `number`, by which a program has brought more classes, has ended: it knows them by now, but not what
+    /// has changed since.
+    fn got_more(&mut self, number: u64, main: u64, more: &Member) {
+        let Some(client) = self.connections.clients.get_mut(&main) else { return };
+        let Some(member) = client.member_mut() else { return };
+        member.classes.extend(&more.classes);
+        member.behind.extend(&more.behind);
+        self.changes.hand_over(number, main);
+        self.send(main);
+    }
+}

@@ -1,0 +1,235 @@
+//! Changes of a running recording: event rules, major classes, pauses. A change is told to every program that it concerns,
+//! and answered when all of them have confirmed it, or [`PATIENCE`] is over.
+
+use std::collections::{BTreeSet, HashSet};
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::getuid;
+use tracewing_abi::message::MAX_MESSAGE;
+use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item};
+use tracewing_abi::wire::Input;
+use tracewing_consumer::folder::ChangeDescription;
+use tracewing_rules::{Majors, Rule};
+
+use crate::client::Client;
+use crate::recorder::Recorder;
+use crate::rules::{Fit, is_own};
+
+/// Time that programs have to confirm a change.
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Changes that are described one by one.
+const MOST_CHANGES: usize = 10_000;
+/// Lines of a kind in an answer.
+const MOST_LINES: usize = 64;
+
+/// What has changed since the recording began, and who waits for a change.
+pub(crate) struct Changes {
+    /// The mask word but for pauses.
+    majors: u64,
+    is_paused: bool,
+    waiting: Vec<Waiting>,
+}
+
+/// Somebody who wants to know when a change is in force.
+struct Waiting {
+    /// Its connection.
+    asker: u64,
+    until: Instant,
+    /// Connections whose programs have not confirmed it yet.
+    concerned: BTreeSet<u64>,
+    notes: Vec<String>,
+    /// Whether to tell the rules.
+    shows: bool,
+}
+
+impl Changes {
+    pub(crate) fn new(majors: u64) -> Self {
+        Self { majors, is_paused: false, waiting: Vec::new() }
+    }
+
+    /// The regions' mask word.
+    pub(crate) fn mask(&self) -> u64 {
+        if self.is_paused { 0 } else { self.majors }
+    }
+
+    /// When somebody has to be answered at the latest.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.waiting.iter().map(|waiting| waiting.until).min()
+    }
+
+    /// What was to be confirmed by connection `number` is now by connection `main`, of the same program.
+    pub(crate) fn hand_over(&mut self, number: u64, main: u64) {
+        for waiting in &mut self.waiting {
+            if waiting.concerned.remove(&number) {
+                waiting.concerned.insert(main);
+            }
+        }
+    }
+}
+
+impl Recorder<'_> {
+    /// Connection `asker` wants what the message's first `len` bytes say.
+    pub(crate) fn control(&mut self, asker: u64, len: usize) {
+        let message = self.message[..len].to_vec();
+        match self.change(asker, &message) {
+            Ok(waiting) => self.changes.waiting.push(waiting),
+            Err(why) => self.reply(asker, &Answer::Refused(&why), &[]),
+        }
+    }
+
+    fn change(&mut self, asker: u64, message: &[u8]) -> Result<Waiting, String> {
+        let user = self.connections.clients.get(&asker).map(Client::uid);
+        if user.is_none_or(|user| user != 0 && user != getuid().as_raw()) {
+            return Err("only the user who records, and root, may ask for that".to_owned());
+        }
+        let mut waiting = Waiting {
+            asker,
+            until: Instant::now() + PATIENCE,
+            concerned: BTreeSet::new(),
+            notes: Vec::new(),
+            shows: false,
+        };
+        match Control::decode(message).map_err(|error| error.to_string())? {
+            Control::Show => waiting.shows = true,
+            Control::Rule(rule) => {
+                let mut input = Input::new(rule);
+                let rule = Rule::decode_from(&mut input).map_err(|error| error.to_string())?;
+                if !input.bytes.is_empty() {
+                    return Err("the message has more than a rule".to_owned());
+                }
+                self.add_rule(rule, &mut waiting)?;
+            }
+            Control::Majors { on, majors } => {
+                let word = if on { self.changes.majors | majors } else { self.changes.majors & !majors };
+                let what = if on { "enable" } else { "disable" };
+                self.changes.majors = word;
+                self.mask_changed(format!("{what} --major {}", Majors(majors)));
+            }
+            Control::Pause => {
+                self.changes.is_paused = true;
+                self.mask_changed("pause".to_owned());
+            }
+            Control::Resume => {
+                self.changes.is_paused = false;
+                self.mask_changed("resume".to_owned());
+            }
+            Control::Invite(path) => self.connections.invite(Path::new(OsStr::from_bytes(path)))?,
+        }
+        Ok(waiting)
+    }
+
+    fn mask_changed(&mut self, what: String) {
+        self.join.regions.set_majors(self.changes.mask());
+        self.describe_change(what);
+    }
+
+    fn describe_change(&mut self, what: String) {
+        let changes = &mut self.join.description.changes;
+        if changes.len() < MOST_CHANGES {
+            changes.push(ChangeDescription { time: self.join.clock.now(), what });
+        }
+    }
+
+    fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), String> {
+        let fit = Fit::of(&rule, &self.join.classes);
+        waiting.notes.extend(fit.note(&rule));
+        self.join.rules.push(rule.clone())?;
+        self.describe_change(rule.to_string());
+        for (number, client) in &mut self.connections.clients {
+            let Some(member) = client.member_mut() else { continue };
+            let process = member.program.process();
+            let concerns = |id: &&u16| {
+                let class = self.join.classes.class(**id);
+                fit.matching.contains(*id)
+                    && (rule.processes.is_empty()
+                        || class.is_some_and(|class| rule.matches(&class, &process)))
+            };
+            let ids: Vec<u16> = member.classes.keys().filter(concerns).copied().collect();
+            member.behind.extend(ids);
+            if !member.is_settled() {
+                waiting.concerned.insert(*number);
+            }
+        }
+        waiting.concerned.clone().into_iter().for_each(|number| self.send(number));
+        Ok(())
+    }
+
+    /// Answers those whose changes are in force, or have waited long enough.
+    pub(crate) fn settle(&mut self) {
+        let now = Instant::now();
+        let mut waiting = std::mem::take(&mut self.changes.waiting);
+        waiting.retain_mut(|one| {
+            one.concerned.retain(|number| self.is_behind(*number, &mut one.notes));
+            let is_over = one.concerned.is_empty() || now >= one.until;
+            if is_over {
+                self.report(one);
+            }
+            !is_over
+        });
+        self.changes.waiting.append(&mut waiting);
+    }
+
+    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it, there is a note.
+    fn is_behind(&mut self, number: u64, notes: &mut Vec<String>) -> bool {
+        let client = self.connections.clients.get_mut(&number);
+        let Some(member) = client.and_then(Client::member_mut) else { return false };
+        let is_behind = !member.is_settled();
+        if let Some((sites, why)) = member.failure.take_if(|_| !is_behind) {
+            let program = &member.program;
+            let noun = if sites == 1 { "site" } else { "sites" };
+            notes.push(format!(
+                "process {} ({}): {sites} {noun} could not be switched: {why}",
+                program.pid, program.name
+            ));
+        }
+        is_behind
+    }
+
+    /// Says what a change has led to.
+    fn report(&mut self, waiting: &Waiting) {
+        let (mut pids, mut on) = (HashSet::new(), HashSet::new());
+        for (_, member) in self.connections.members() {
+            pids.insert(member.program.pid);
+            on.extend(member.classes.iter().filter(|(_, is_on)| **is_on).map(|(id, _)| *id));
+        }
+        let classes = &self.join.classes;
+        on.retain(|id| classes.class(*id).is_some_and(|class| !is_own(&class)));
+        let unanswered: Vec<(u32, String)> = waiting
+            .concerned
+            .iter()
+            .filter_map(|number| self.connections.clients.get(number)?.member())
+            .map(|member| member.program.told())
+            .collect();
+        let unreachable: Vec<_> = self.connections.unreachable().map(|program| program.told()).collect();
+        let effect = Effect {
+            programs: pids.len() as u32,
+            classes: on.len() as u32,
+            majors: self.changes.majors,
+            is_paused: self.changes.is_paused,
+            unanswered: unanswered.len() as u32,
+            unreachable: unreachable.len() as u32,
+        };
+        let rules: Vec<String> = if waiting.shows { self.join.rules.texts() } else { Vec::new() };
+        let mut items: Vec<Item<'_>> = Vec::new();
+        let few = |list| <[(u32, String)]>::iter(list).take(MOST_LINES);
+        items.extend(few(&unanswered).map(|(pid, name)| Item::Unanswered(*pid, name)));
+        items.extend(few(&unreachable).map(|(pid, name)| Item::Unreachable(*pid, name)));
+        items.extend(waiting.notes.iter().take(MOST_LINES).map(|note| Item::Note(note)));
+        items.extend(rules.iter().map(|rule| Item::Rule(rule)));
+        self.reply(waiting.asker, &Answer::Changed(effect), &items);
+    }
+
+    fn reply(&mut self, asker: u64, answer: &Answer<'_>, items: &[Item<'_>]) {
+        let Some(client) = self.connections.clients.remove(&asker) else { return };
+        let mut message = vec![0; MAX_MESSAGE];
+        if let Ok(mut writer) = AnswerWriter::new(&mut message, answer) {
+            // What does not fit is counted in the answer's first part.
+            let _ = items.iter().try_for_each(|item| writer.push(*item));
+            let len = writer.finish();
+            client.answer(&message[..len]);
+        }
+    }
+}

@@ -1,0 +1,105 @@
+//! A process as `/proc` tells of it: what it is called, who its parent is, and whether it is still the same one.
+
+use std::fs;
+use std::path::PathBuf;
+
+use tracewing_rules::Process;
+
+/// A process that joins, or did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Program {
+    /// Process id.
+    pub pid: i32,
+    /// File name of its executable, or where that is not known the name of its main thread; may be empty.
+    pub name: String,
+    /// When it began, in the kernel's ticks: process ids come back. 0 where that is not known.
+    began: u64,
+}
+
+impl Program {
+    /// The living process with this id.
+    pub(crate) fn of(pid: i32) -> Self {
+        Self {
+            pid,
+            name: executable(pid).or_else(|| main_thread(pid)).unwrap_or_default(),
+            began: began(pid),
+        }
+    }
+
+    /// As event rules see it.
+    pub(crate) fn process(&self) -> Process<'_> {
+        Process { pid: self.pid.unsigned_abs(), name: &self.name }
+    }
+
+    /// As messages have it.
+    pub(crate) fn told(&self) -> (u32, String) {
+        (self.pid.unsigned_abs(), self.name.clone())
+    }
+
+    /// Whether the process is still there, and still executes the same file.
+    pub(crate) fn is_alive(&self) -> bool {
+        self.began != 0 && *self == Self::of(self.pid)
+    }
+}
+
+/// A process's parent.
+pub(crate) fn parent(pid: i32) -> Option<i32> {
+    stat(pid)?.split(' ').nth(1)?.parse().ok()
+}
+
+fn executable(pid: i32) -> Option<String> {
+    let path = fs::read_link(PathBuf::from(format!("/proc/{pid}/exe"))).ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    // The kernel's words for a file that was replaced.
+    Some(name.strip_suffix(" (deleted)").unwrap_or(&name).to_owned())
+}
+
+fn main_thread(pid: i32) -> Option<String> {
+    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned())
+}
+
+/// Field 22 of `stat` (`man 5 proc_pid_stat`).
+fn began(pid: i32) -> u64 {
+    stat(pid).and_then(|stat| stat.split(' ').nth(19)?.parse().ok()).unwrap_or(0)
+}
+
+/// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's `linux/sched.h`).
+const EXITING: u64 = 4;
+
+/// `stat` of a living process from its third field on: the name before that may have spaces and parentheses of its own.
+fn stat(pid: i32) -> Option<String> {
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat).into_owned();
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let flags: u64 = rest.split(' ').nth(6)?.parse().ok()?;
+    // Or it is dead, and nobody has waited for it yet.
+    (flags & EXITING == 0 && !rest.starts_with(['Z', 'X'])).then(|| rest.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn processes_are_known_again() {
+        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let pid = child.id() as i32;
+        let begin = std::time::Instant::now();
+        while Program::of(pid).name != "sleep" && begin.elapsed().as_secs() < 30 {
+            std::thread::yield_now();
+        }
+        let program = Program::of(pid);
+        assert_eq!((program.name.as_str(), parent(pid)), ("sleep", Some(std::process::id() as i32)));
+        assert!(program.is_alive());
+        assert!(!Program { began: program.began - 1, ..program.clone() }.is_alive());
+        child.kill().unwrap();
+        // Not waited for: it is a zombie now.
+        let begin = std::time::Instant::now();
+        while program.is_alive() && begin.elapsed().as_secs() < 30 {
+            std::thread::yield_now();
+        }
+        assert!(!program.is_alive());
+        child.wait().unwrap();
+        assert_eq!(parent(pid), None);
+    }
+}

@@ -1,0 +1,151 @@
+//! A recording's event rules, and how they fit the event classes that programs have.
+
+use std::collections::HashSet;
+
+use tracewing_abi::schema::ClassView;
+use tracewing_consumer::classes::Classes;
+use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules};
+
+/// Rules that a recording can have.
+const MOST_RULES: usize = 256;
+/// Classes that are named where many have the same problem.
+const MOST_NAMED: usize = 4;
+/// What the names of the tracer's own events begin with; rules do not concern them.
+const OWN: &str = "tracewing:";
+
+/// The rules of a recording.
+#[derive(Debug)]
+pub(crate) struct RecordingRules {
+    rules: Rules,
+    /// Those that it began with.
+    first: Rules,
+}
+
+impl RecordingRules {
+    /// The rules that a recording begins with; without any it takes every event.
+    pub(crate) fn new(rules: &Rules) -> Self {
+        // What is said later adds to that, so it has to be said.
+        let rules = if rules.is_empty() { [Rule::default()].into_iter().collect() } else { rules.clone() };
+        Self { first: rules.clone(), rules }
+    }
+
+    /// What becomes of a class in a process. Where a predicate does not fit the class, it is off.
+    pub(crate) fn decide(&self, class: &ClassView<'_>, process: &Process<'_>) -> Decision {
+        self.rules.decide(class, process).unwrap_or(Decision::Off)
+    }
+
+    /// Whether two processes may differ in what was decided of a class, be it because one was asked earlier.
+    pub(crate) fn differ(&self) -> bool {
+        self.rules != self.first || self.rules.iter().any(|rule| !rule.processes.is_empty())
+    }
+
+    /// Adds a rule behind the others. Where it is for all events, those go: but the first, which says what becomes of
+    /// classes that no rule matches.
+    ///
+    /// # Errors
+    /// There are too many.
+    pub(crate) fn push(&mut self, rule: Rule) -> Result<(), String> {
+        let kept = if selects_all(&rule) { 1 } else { MOST_RULES };
+        let mut rules: Rules = self.rules.iter().take(kept).cloned().collect();
+        rules.push(rule);
+        if rules.len() > MOST_RULES {
+            return Err(format!(
+                "a recording has at most {MOST_RULES} event rules; one for all events (-e '*') takes the place of all \
+                 others"
+            ));
+        }
+        self.rules = rules;
+        Ok(())
+    }
+
+    /// The rules, as the options by which they are given.
+    pub(crate) fn texts(&self) -> Vec<String> {
+        self.rules.iter().map(ToString::to_string).collect()
+    }
+
+    /// What is to be said of the rules that the recording began with, once all programs were met.
+    pub(crate) fn hints(&self, classes: &Classes) -> Vec<String> {
+        let mut hints = Vec::new();
+        let names = || classes.described().filter(|(_, class)| !is_own(class)).map(|(_, class)| class.name);
+        if names().next().is_none() {
+            return hints;
+        }
+        for rule in self.first.iter() {
+            let is_met = |glob: &&Glob| names().any(|name| glob.matches(name));
+            let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_met(glob)).collect();
+            for glob in &unmet {
+                hints.push(format!("no event matched -e '{glob}'; see `tracewing sites`"));
+            }
+            if unmet.is_empty() {
+                hints.extend(Fit::of(rule, classes).note(rule));
+            }
+        }
+        hints
+    }
+}
+
+/// Whether a class is one of the tracer itself.
+pub(crate) fn is_own(class: &ClassView<'_>) -> bool {
+    class.name.starts_with(OWN)
+}
+
+fn selects_all(rule: &Rule) -> bool {
+    let is_all = |glob: &Glob| glob.as_str() == "*";
+    let events = if rule.events.iter().any(is_all) { Vec::new() } else { rule.events.clone() };
+    Rule { events, action: Action::Disable, ..rule.clone() }
+        == Rule { action: Action::Disable, ..Rule::default() }
+}
+
+/// How a rule fits the classes that programs have so far.
+pub(crate) struct Fit {
+    /// The ids of those that it matches, in some process.
+    pub(crate) matching: HashSet<u16>,
+    /// Whether there are any classes that it could match.
+    is_any: bool,
+    /// Why its predicate does not fit those that it does not fit.
+    misfits: Vec<String>,
+}
+
+impl Fit {
+    pub(crate) fn of(rule: &Rule, classes: &Classes) -> Self {
+        let anywhere = Rule { processes: Vec::new(), ..rule.clone() };
+        let nobody = Process { pid: 0, name: "" };
+        let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new() };
+        for (id, class) in classes.described().filter(|(_, class)| !is_own(class)) {
+            this.is_any = true;
+            if !anywhere.matches(&class, &nobody) {
+                continue;
+            }
+            this.matching.insert(id);
+            if let Action::Enable(Some(predicate)) = &rule.action
+                && let Err(error) = predicate.compile(&class)
+            {
+                this.misfits.push(error.to_string());
+            }
+        }
+        this
+    }
+
+    /// What the user should know of it.
+    pub(crate) fn note(&self, rule: &Rule) -> Option<String> {
+        if self.matching.is_empty() {
+            return self.is_any.then(|| {
+                format!("no event of the programs so far is one of `{rule}`; see `tracewing sites`")
+            });
+        }
+        if self.misfits.is_empty() {
+            return None;
+        }
+        let (misfits, all) = (self.misfits.len(), self.matching.len());
+        let which = if misfits == all {
+            "none of the events that it names can fulfil the condition".to_owned()
+        } else {
+            format!("{misfits} of the {all} events that it names cannot fulfil the condition and are off")
+        };
+        let mut why = self.misfits[..misfits.min(MOST_NAMED)].join("; ");
+        if misfits > MOST_NAMED {
+            why += &format!("; and {} more", misfits - MOST_NAMED);
+        }
+        Some(format!("`{rule}`: {which}: {why}"))
+    }
+}

@@ -1,0 +1,354 @@
+//! Which classes the recordings want, and with that which sites are on.
+//!
+//! A recording that the process takes part in is told every class (of the program, of its libraries, of those that are loaded
+//! later, and classes made at run time), and grants it an id, and says whether it wants its events; later it may change
+//! its mind. A class's sites are on while any recording wants it.
+//!
+//! All of it is behind one lock, which the event path never takes. The order of a change: what is wanted is said in the
+//! class's words first and then its sites are switched on, so that nobody comes to a site that is on too early in vain; what is
+//! not wanted any more is cleared first, then `membarrier` restarts every sequence, which finds the id gone: from then
+//! on no event is written (protocol `Publish`), and the sites follow.
+
+use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU16;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracewing_abi::message::grant::Grant;
+use tracewing_ring::thread::RECORDINGS;
+use tracewing_trigger::{Kind, Lock, Object, Record, objects, on_load, pin, switch};
+
+use super::filters::Filters;
+use super::{system, watch};
+use crate::class::EventClass;
+
+/// A [`Grant`] of its own.
+#[derive(Debug, Clone)]
+pub(crate) struct Granted {
+    pub(crate) id: u16,
+    pub(crate) on: bool,
+    pub(crate) filter: Vec<u8>,
+}
+
+impl From<Grant<'_>> for Granted {
+    fn from(grant: Grant<'_>) -> Self {
+        Self { id: grant.id, on: grant.on, filter: grant.filter.to_vec() }
+    }
+}
+
+/// How a recording is told of classes.
+pub(crate) type Registrar = Arc<dyn Fn(&[&'static EventClass]) -> Answer + Send + Sync>;
+
+/// A recording's answer to classes.
+#[derive(Default)]
+pub(crate) struct Answer {
+    /// A grant for each, in their order, or fewer where the recording is gone.
+    pub(crate) grants: Vec<Granted>,
+    /// Dropped when the grants are in force: the recorder takes its end for that.
+    pub(crate) connection: Option<system::Fd>,
+    /// Dropped then, too: what a session decides later is put into force later.
+    pub(crate) turn: Option<MutexGuard<'static, ()>>,
+}
+
+impl From<Vec<Granted>> for Answer {
+    fn from(grants: Vec<Granted>) -> Self {
+        Self { grants, ..Self::default() }
+    }
+}
+
+/// What became of a change.
+#[derive(Debug, Default)]
+pub(crate) struct Changed {
+    /// Sites that could not be switched.
+    pub(crate) failed: usize,
+    /// Why not.
+    pub(crate) why: Option<String>,
+}
+
+struct Known {
+    class: &'static EventClass,
+    sites: Vec<&'static Record>,
+}
+
+/// A recording's part.
+struct Member {
+    registrar: Registrar,
+    /// How many of the known classes it has been told.
+    told: usize,
+    /// Indices of the classes with each id.
+    ids: HashMap<u16, Vec<usize>>,
+}
+
+/// What is known of the process, and what is wanted.
+pub(super) struct Control {
+    objects: HashSet<usize>,
+    classes: Vec<Known>,
+    indices: HashMap<usize, usize>,
+    /// Classes that were made at run time, by their encoded descriptions.
+    made: HashMap<Box<[u8]>, &'static EventClass>,
+    members: [Option<Member>; RECORDINGS],
+    filters: Filters,
+}
+
+static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
+
+/// Held while recordings are told of classes, so that whoever has made one, or has found one that another thread has just
+/// made, knows that all have been told. A child that is forked meanwhile finds it free. The dynamic linker is not called
+/// under it: `on_load`'s hook comes with the linker's own lock.
+static TELLING: Lock = Lock::new();
+
+/// Runs `body` with the lock, and without signals, whose handlers might want it.
+fn locked<R>(body: impl FnOnce(&mut Control) -> R) -> R {
+    system::without_signals(|| body(lock().get_or_insert_with(Control::new)))
+}
+
+fn lock() -> Hold {
+    CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The lock.
+pub(super) type Hold = MutexGuard<'static, Option<Control>>;
+
+/// Holds the lock while the process forks, so that the child finds it free and everything in order.
+pub(super) fn hold() -> Hold {
+    lock()
+}
+
+/// Makes the process a member of the recording in a slot: tells it all classes.
+pub(crate) fn join(slot: usize, registrar: Registrar) -> Changed {
+    on_load(|_: &Object| tell_all());
+    locked(|control| {
+        control.members[slot] = Some(Member { registrar, told: 0, ids: HashMap::new() });
+    });
+    watch::set_member(slot, true);
+    find_classes();
+    let telling = TELLING.lock();
+    let changed = tell(slot);
+    drop(telling);
+    watch::tell();
+    changed
+}
+
+/// The recording in a slot wants nothing any more, and is not told of anything.
+pub(crate) fn forget(slot: usize) {
+    locked(|control| {
+        if let Some(member) = control.members[slot].take() {
+            let ids: Vec<u16> = member.ids.keys().copied().collect();
+            let off = ids.into_iter().map(|id| Granted { id, on: false, filter: Vec::new() });
+            control.apply(slot, &member.ids, off);
+        }
+    });
+    watch::set_member(slot, false);
+    watch::tell();
+}
+
+/// A recording has changed its mind.
+pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Changed {
+    let changed = locked(|control| {
+        let Some(member) = control.members[slot].take() else { return Changed::default() };
+        let changed = control.apply(slot, &member.ids, grants);
+        control.members[slot] = Some(member);
+        changed
+    });
+    watch::tell();
+    changed
+}
+
+/// The class that was made at run time for this encoded description, made now if there is none; it has no site.
+pub(crate) fn add(key: &[u8], make: impl FnOnce() -> &'static EventClass) -> &'static EventClass {
+    let _telling = TELLING.lock();
+    let (class, is_new) = locked(|control| match control.made.get(key) {
+        Some(class) => (*class, false),
+        None => {
+            let class = make();
+            control.made.insert(key.into(), class);
+            control.index(class);
+            (class, true)
+        }
+    });
+    if is_new {
+        tell_all_news();
+    }
+    class
+}
+
+/// For tests: all classes that a recording would be told of.
+pub fn classes() -> Vec<&'static EventClass> {
+    find_classes();
+    locked(|control| control.classes.iter().map(|known| known.class).collect())
+}
+
+/// For tests: a recording without buffers that wants all events, or none any more.
+pub fn pretend(wants: bool) {
+    const SLOT: usize = RECORDINGS - 1;
+    forget(SLOT);
+    if !wants {
+        return;
+    }
+    let grant = |_: &&EventClass| Granted { id: 1, on: true, filter: Vec::new() };
+    join(SLOT, Arc::new(move |classes| classes.iter().map(grant).collect::<Vec<_>>().into()));
+}
+
+/// The classes that a recording has given an id, with these.
+pub(crate) fn granted(slot: usize) -> Vec<(u16, &'static EventClass)> {
+    locked(|control| {
+        let ids = control.members[slot].iter().flat_map(|member| &member.ids);
+        let first =
+            |(id, indices): (&u16, &Vec<usize>)| Some((*id, control.classes[*indices.first()?].class));
+        ids.filter_map(first).collect()
+    })
+}
+
+/// Tells all recordings what they do not know yet.
+fn tell_all() {
+    let has_members = locked(|control| control.members.iter().any(Option::is_some));
+    if has_members {
+        find_classes();
+        let _telling = TELLING.lock();
+        tell_all_news();
+    }
+}
+
+fn tell_all_news() {
+    (0..RECORDINGS).for_each(|slot| drop(tell(slot)));
+}
+
+/// Tells the recording in a slot what it does not know yet. The caller holds [`TELLING`]; the lock is free while it answers.
+fn tell(slot: usize) -> Changed {
+    let Some((first, classes, registrar)) = locked(|control| control.news(slot)) else {
+        return Changed::default();
+    };
+    let Answer { grants, connection, turn } = registrar(&classes);
+    let changed = locked(|control| {
+        let Some(mut member) = control.members[slot].take() else { return Changed::default() };
+        for (index, grant) in (first..).zip(&grants).filter(|(_, grant)| grant.id != 0) {
+            member.ids.entry(grant.id).or_default().push(index);
+        }
+        let changed = control.apply(slot, &member.ids, grants.into_iter());
+        control.members[slot] = Some(member);
+        changed
+    });
+    drop((connection, turn));
+    changed
+}
+
+/// Looks for objects that are not known yet, and keeps them loaded: their classes are on, and a thread may be anywhere in
+/// them.
+fn find_classes() {
+    let known = locked(|control| control.objects.clone());
+    let found: Vec<usize> = objects().iter().map(address).filter(|found| !known.contains(found)).collect();
+    // Not under any lock: the dynamic linker has its own, which who calls `on_load`'s hook holds.
+    let kept: HashSet<usize> = found.into_iter().filter(|found| pin(*found as *const ())).collect();
+    pin(find_classes as *const ());
+    let all = objects();
+    let records = all.iter().filter(|object| kept.contains(&address(object))).flat_map(Object::sites);
+    let records = records.map(|record| {
+        // SAFETY: its object is never unloaded.
+        unsafe { &*core::ptr::from_ref(record) }
+    });
+    let records: Vec<&'static Record> = records.collect();
+    drop(all);
+    locked(|control| {
+        control.objects.extend(kept);
+        control.index(crate::agent::thread_class());
+        records.into_iter().for_each(|record| control.add_site(record));
+    });
+}
+
+fn address(object: &Object) -> usize {
+    core::ptr::from_ref(object) as usize
+}
+
+impl Control {
+    fn new() -> Self {
+        Self {
+            objects: HashSet::new(),
+            classes: Vec::new(),
+            indices: HashMap::new(),
+            made: HashMap::new(),
+            members: [const { None }; RECORDINGS],
+            filters: Filters::new(),
+        }
+    }
+
+    fn index(&mut self, class: &'static EventClass) -> usize {
+        *self.indices.entry(core::ptr::from_ref(class) as usize).or_insert_with(|| {
+            self.classes.push(Known { class, sites: Vec::new() });
+            self.classes.len() - 1
+        })
+    }
+
+    fn add_site(&mut self, record: &'static Record) {
+        let site = record.site();
+        if site.kind != Kind::Event {
+            return;
+        }
+        // SAFETY: what `event` has given as the owner: a class, which lives as long as its object.
+        let index = self.index(unsafe { &*(site.owner)().cast::<EventClass>() });
+        let known = &mut self.classes[index];
+        if !known.sites.iter().any(|known| core::ptr::eq(*known, record)) {
+            known.sites.push(record);
+        }
+    }
+
+    fn news(&mut self, slot: usize) -> Option<(usize, Vec<&'static EventClass>, Registrar)> {
+        let member = self.members[slot].as_mut()?;
+        let first = core::mem::replace(&mut member.told, self.classes.len());
+        let news: Vec<_> = self.classes[first..].iter().map(|known| known.class).collect();
+        (!news.is_empty()).then(|| (first, news, member.registrar.clone()))
+    }
+
+    fn apply(
+        &mut self,
+        slot: usize,
+        ids: &HashMap<u16, Vec<usize>>,
+        grants: impl Iterator<Item = Granted>,
+    ) -> Changed {
+        let mut changed = Changed::default();
+        let (mut replaced, mut turned, mut is_revoked) = (Vec::new(), Vec::new(), false);
+        for grant in grants {
+            for &index in ids.get(&grant.id).into_iter().flatten() {
+                let class = self.classes[index].class;
+                let filter = match grant.on && !grant.filter.is_empty() {
+                    true => self.filters.add(&grant.filter),
+                    false => Some(0),
+                };
+                if filter.is_none() {
+                    changed.why.get_or_insert_with(|| "no room for its filter".to_owned());
+                }
+                let before = class.set_filter(slot, filter.unwrap_or(0));
+                let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
+                is_revoked |= id.is_none() || before != 0;
+                replaced.push(before);
+                if class.set_wanted(slot, id) {
+                    turned.push((index, id.is_some()));
+                }
+            }
+        }
+        if is_revoked {
+            // Every sequence that has seen an id that is gone begins again. Without `Publish` there is none.
+            system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ);
+        }
+        replaced.into_iter().for_each(|filter| self.filters.remove(filter));
+        self.switch_sites(&turned, &mut changed);
+        changed
+    }
+
+    fn switch_sites(&self, turned: &[(usize, bool)], changed: &mut Changed) {
+        let sites =
+            |&(index, on): &(usize, bool)| self.classes[index].sites.iter().map(move |site| (*site, on));
+        let sites: Vec<(&Record, bool)> = turned.iter().flat_map(sites).collect();
+        match switch(&sites) {
+            Ok(switched) => {
+                changed.failed += switched.obstructed;
+                if let Some(obstacle) = switched.obstacle {
+                    let why = format!("a breakpoint or probe is at {:#x}", obstacle.address);
+                    changed.why.get_or_insert(why);
+                }
+            }
+            Err(error) => {
+                changed.failed += sites.len() - error.changed;
+                changed.why.get_or_insert(error.to_string());
+            }
+        }
+    }
+}

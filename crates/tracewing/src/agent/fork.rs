@@ -1,0 +1,64 @@
+//! What a fork needs: the agent's lock in order, and in the child an agent of its own.
+//!
+//! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls: such a child
+//! writes events as its parent did, but cannot be told of changes.
+
+use core::cell::UnsafeCell;
+use core::mem::MaybeUninit;
+use std::sync::Once;
+
+use super::{control, reach};
+
+/// What the forking thread holds until the fork is over.
+struct Held {
+    lock: control::Hold,
+    signals: libc::sigset_t,
+}
+
+struct Place(UnsafeCell<Option<Held>>);
+
+// SAFETY: only accessed by the handlers, between `prepare`, which has got the lock, and whoever releases it.
+unsafe impl Sync for Place {}
+
+static HELD: Place = Place(UnsafeCell::new(None));
+
+/// Installs the handlers.
+pub(super) fn notice() {
+    static ONCE: Once = Once::new();
+    ONCE.call_once(|| {
+        // SAFETY: functions of the right type, in an object that stays loaded.
+        unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+    });
+}
+
+unsafe extern "C" fn prepare() {
+    let (mut all, mut signals) = (MaybeUninit::uninit(), MaybeUninit::uninit());
+    // SAFETY: the sets are initialised by the calls that take them.
+    let signals = unsafe {
+        libc::sigfillset(all.as_mut_ptr());
+        libc::pthread_sigmask(libc::SIG_SETMASK, all.as_ptr(), signals.as_mut_ptr());
+        signals.assume_init()
+    };
+    let lock = control::hold();
+    // SAFETY: this thread has the lock.
+    unsafe { *HELD.0.get() = Some(Held { lock, signals }) };
+}
+
+fn release() {
+    // SAFETY: the thread that has the lock, or its copy in the child.
+    if let Some(held) = unsafe { (*HELD.0.get()).take() } {
+        drop(held.lock);
+        // SAFETY: the set that `prepare` was given.
+        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const held.signals, core::ptr::null_mut()) };
+    }
+}
+
+unsafe extern "C" fn in_parent() {
+    release();
+}
+
+unsafe extern "C" fn in_child() {
+    release();
+    crate::span::forget_block();
+    reach::begin_in_child();
+}

@@ -1,0 +1,117 @@
+//! What a session wants of the program's classes: their ids, and what its rules say of each.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
+use tracewing_consumer::classes::Classes;
+use tracewing_rules::{Decision, Process, Rule, Rules};
+
+use crate::agent::{Answer, Granted, Registrar};
+use crate::class::EventClass;
+
+/// Held from a decision until it is in force, so that decisions come into force in the order in which they are made.
+pub(super) fn turn() -> MutexGuard<'static, ()> {
+    static TURN: Mutex<()> = Mutex::new(());
+    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Shared by the session, its thread, and whoever loads a library with classes.
+pub(super) struct Wishes {
+    state: Mutex<State>,
+    /// A forked child finds its parent's copy, perhaps in the middle of a change, and leaves it alone.
+    pid: u32,
+    name: String,
+}
+
+pub(super) struct State {
+    pub(super) classes: Classes,
+    rules: Rules,
+    /// Lines for the user.
+    pub(super) notes: Vec<String>,
+    /// Why classes that came later are not recorded.
+    pub(super) error: Option<tracewing_consumer::Error>,
+}
+
+impl Wishes {
+    pub(super) fn new(classes: Classes, rules: Rules) -> Arc<Self> {
+        let program = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_owned()));
+        let name = program.unwrap_or_default().to_string_lossy().into_owned();
+        let state = Mutex::new(State { classes, rules, notes: Vec::new(), error: None });
+        Arc::new(Self { state, pid: std::process::id(), name })
+    }
+
+    pub(super) fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What the agent calls for classes that the session does not know yet.
+    pub(super) fn registrar(self: &Arc<Self>) -> Registrar {
+        let this = self.clone();
+        Arc::new(move |classes| match std::process::id() == this.pid {
+            true => {
+                let turn = Some(turn());
+                Answer { grants: this.register(classes), turn, ..Answer::default() }
+            }
+            false => Answer::default(),
+        })
+    }
+
+    fn register(&self, classes: &[&'static EventClass]) -> Vec<Granted> {
+        let descriptions: Vec<Vec<u8>> = classes.iter().map(|class| encode(class)).collect();
+        let mut state = self.state();
+        let registered = state.classes.describe(descriptions.iter().map(Vec::as_slice));
+        state.notes.extend(registered.refused);
+        self.decide(&mut state, registered.ids)
+    }
+
+    /// Adds a rule, and gives what the session wants from now on.
+    pub(super) fn change(&self, rule: Rule) -> Vec<Granted> {
+        let mut state = self.state();
+        state.rules.push(rule);
+        let ids = state.classes.described().map(|(id, _)| id).collect();
+        self.decide(&mut state, ids)
+    }
+
+    /// What the rules say of the classes with these ids, all of which are in the metadata when it returns.
+    fn decide(&self, state: &mut State, ids: Vec<u16>) -> Vec<Granted> {
+        let process = Process { pid: self.pid, name: &self.name };
+        let mut grants = Vec::new();
+        for id in ids {
+            let decision = state.classes.class(id).map(|class| state.rules.decide(&class, &process));
+            let filter = match decision {
+                Some(Ok(Decision::On { filter })) => Some(filter.map(Vec::from).unwrap_or_default()),
+                Some(Err(error)) => {
+                    state.notes.push(error.to_string());
+                    None
+                }
+                Some(Ok(Decision::Off)) | None => None,
+            };
+            grants.push(Granted { id, on: filter.is_some(), filter: filter.unwrap_or_default() });
+        }
+        let wanted = grants.iter().filter(|grant| grant.on).map(|grant| grant.id);
+        if let Err(error) = state.classes.want(wanted) {
+            state.error.get_or_insert(error);
+            grants.iter_mut().for_each(|grant| grant.on = false);
+        }
+        grants
+    }
+}
+
+impl std::fmt::Debug for Wishes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Wishes").finish_non_exhaustive()
+    }
+}
+
+/// A class's description as bytes; empty, and thus refused, if it were too large, which no class is whose declaration has
+/// been compiled.
+fn encode(class: &'static EventClass) -> Vec<u8> {
+    let mut buffer = vec![0; MAX_MESSAGE];
+    let mut encoded = || {
+        let mut writer = ClassesWriter::new(&mut buffer).ok()?;
+        writer.push(class.description()).ok()?;
+        let description = decode_classes(writer.finish()).ok()?.next()?.ok()?;
+        Some(description.to_vec())
+    };
+    encoded().unwrap_or_default()
+}
