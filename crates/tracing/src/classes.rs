@@ -1,0 +1,183 @@
+//! The event classes of one call site.
+//!
+//! `tracing` knows the names of a call site's fields, but no types: those are known from the values only, and a value may
+//! be absent. So a class is made when an event shows what its values are, and another one, of the same name, when an
+//! event of the call site shows others; the first [`MOST_CLASSES`] times. What comes then has all its fields as text.
+
+use crate::values::{Kind, Kinds, MOST_FIELDS, TYPED_FIELDS};
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, Ordering::*};
+use tracewing::Level;
+use tracewing::dynamic::{self, EventClass};
+use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
+
+/// Classes of one call site whose fields have types.
+const MOST_CLASSES: usize = 8;
+
+/// What all classes of a call site have in common.
+pub struct Description {
+    pub name: String,
+    pub level: Level,
+    pub text: String,
+    pub file: &'static str,
+    pub line: u32,
+    /// The ids in front of the fields.
+    pub ids: &'static [&'static str],
+}
+
+impl Description {
+    /// Makes the class with these fields known to the recordings. It stays as long as the program. `None` for one that is
+    /// too large to be told.
+    pub fn register(&self, fields: impl IntoIterator<Item = Field<'static>>) -> Option<&'static EventClass> {
+        let leak = |text: &str| -> &'static str { Box::leak(text.into()) };
+        let id = |name| Field { base: Base::Hexadecimal, ..field(name, Shape::One, Scalar::U64) };
+        let fields: Vec<_> = self.ids.iter().map(|name| id(name)).chain(fields).collect();
+        dynamic::register(Class {
+            name: leak(&self.name),
+            level: self.level,
+            major: 0,
+            description: leak(&self.text),
+            print: "",
+            file: self.file,
+            line: self.line,
+            fields: fields.leak(),
+        })
+    }
+}
+
+fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
+    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+}
+
+fn field_of_kind(name: &'static str, kind: Kind) -> Option<Field<'static>> {
+    let (shape, scalar) = match kind {
+        Kind::Absent => return None,
+        Kind::U64 => (Shape::One, Scalar::U64),
+        Kind::I64 => (Shape::One, Scalar::I64),
+        Kind::F64 => (Shape::One, Scalar::F64),
+        Kind::Bool => (Shape::One, Scalar::Bool),
+        Kind::U128 => (Shape::One, Scalar::U128),
+        Kind::I128 => (Shape::One, Scalar::I128),
+        Kind::Text => (Shape::Text, Scalar::U8),
+        Kind::Bytes => (Shape::Slice, Scalar::U8),
+    };
+    Some(field(name, shape, scalar))
+}
+
+/// One class, in a list that only grows.
+struct Variant {
+    /// `None`: all fields are text.
+    kinds: Option<Kinds>,
+    /// `None`: its events cannot be recorded.
+    class: Option<&'static EventClass>,
+    next: AtomicPtr<Variant>,
+}
+
+/// The classes of a call site's events of one sort.
+pub struct Classes {
+    description: Description,
+    fields: Vec<&'static str>,
+    first: AtomicPtr<Variant>,
+    /// Some event had a value for each field, so that its class tells what the call site's events are.
+    is_settled: AtomicBool,
+}
+
+/// The class for an event.
+#[derive(Clone, Copy)]
+pub struct Found {
+    /// `None`: it cannot be recorded.
+    pub class: Option<&'static EventClass>,
+    /// The class has all fields as text: the values must be collected so.
+    pub is_text: bool,
+    /// It has just been made.
+    pub is_new: bool,
+}
+
+impl Classes {
+    /// None so far, for events with these fields.
+    pub fn new(description: Description, mut fields: Vec<&'static str>) -> Self {
+        fields.truncate(MOST_FIELDS);
+        Self { description, fields, first: AtomicPtr::default(), is_settled: AtomicBool::new(false) }
+    }
+
+    /// Number of fields, those that are not recorded left out.
+    #[inline]
+    pub fn fields(&self) -> usize {
+        self.fields.len()
+    }
+
+    /// Whether some recording may want events from here: of a class that is known, or of one that is not known yet.
+    #[inline]
+    pub fn may_be_wanted(&self) -> bool {
+        // Relaxed: says nothing about other memory.
+        self.is_wanted() || !self.is_settled.load(Relaxed) && dynamic::is_recorded()
+    }
+
+    /// Whether there is any class yet.
+    pub fn is_known(&self) -> bool {
+        !self.first.load(Relaxed).is_null() // not followed
+    }
+
+    /// Whether some recording wants events of a class that is known.
+    #[inline]
+    pub fn is_wanted(&self) -> bool {
+        self.variants().any(|variant| variant.class.is_some_and(EventClass::is_on))
+    }
+
+    /// The class of values of these kinds, which may be a new one.
+    #[inline]
+    pub fn find(&self, kinds: Kinds) -> Found {
+        match self.variants().find(|variant| variant.kinds == Some(kinds)) {
+            Some(variant) => Found { class: variant.class, is_text: false, is_new: false },
+            None => self.add(kinds),
+        }
+    }
+
+    #[inline]
+    fn variants(&self) -> impl Iterator<Item = &'static Variant> {
+        // SAFETY: null, or a variant that was leaked; the acquire pairs with the release in `add`.
+        let at = |pointer: &AtomicPtr<Variant>| unsafe { pointer.load(Acquire).as_ref() };
+        core::iter::successors(at(&self.first), move |variant| at(&variant.next))
+    }
+
+    #[cold]
+    fn add(&self, kinds: Kinds) -> Found {
+        // Again where another thread has added one meanwhile: at most as often as there are classes. No lock, since a child
+        // that is forked while a recorder is told of the class would find it taken for ever.
+        let (kinds, class) = loop {
+            let (mut last, mut count) = (&self.first, 0);
+            for variant in self.variants() {
+                // Added since the caller looked, or the last one, for all others.
+                if variant.kinds.is_none_or(|others| others == kinds) {
+                    return Found { class: variant.class, is_text: variant.kinds.is_none(), is_new: false };
+                }
+                (last, count) = (&variant.next, count + 1);
+            }
+            let kinds = (count < MOST_CLASSES).then_some(kinds);
+            let class = self.register(kinds);
+            let variant = Box::new(Variant { kinds, class, next: AtomicPtr::new(ptr::null_mut()) });
+            let variant = Box::into_raw(variant);
+            // Release: partner is the acquire in `variants`.
+            if last.compare_exchange(ptr::null_mut(), variant, Release, Relaxed).is_ok() {
+                break (kinds, class);
+            }
+            // SAFETY: made above, and nobody was told.
+            drop(unsafe { Box::from_raw(variant) });
+        };
+        let mut typed = 0..self.fields.len().min(TYPED_FIELDS);
+        if kinds.is_none_or(|kinds| typed.all(|index| kinds.get(index) != Kind::Absent)) {
+            self.is_settled.store(true, Relaxed);
+        }
+        Found { class, is_text: kinds.is_none(), is_new: true }
+    }
+
+    /// Makes a class of all fields that values of these kinds have.
+    fn register(&self, kinds: Option<Kinds>) -> Option<&'static EventClass> {
+        let kind = |index| match kinds {
+            Some(kinds) if index < TYPED_FIELDS => kinds.get(index),
+            _ => Kind::Text,
+        };
+        let fields = self.fields.iter().enumerate();
+        self.description.register(fields.filter_map(|(index, name)| field_of_kind(name, kind(index))))
+    }
+}

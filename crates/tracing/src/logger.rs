@@ -1,0 +1,79 @@
+//! A logger for the crate `log` in programs that do not use `tracing`.
+//!
+//! Its classes are those that records have which come through `tracing-log`: `log:error` to `log:trace`, with the record's
+//! target, module, file and line as fields, since `log` has no call sites that could be told apart.
+
+use crate::classes::{Classes, Description};
+use crate::name;
+use crate::record::record;
+use log::{LevelFilter, Metadata, Record, SetLoggerError};
+use std::sync::LazyLock;
+use tracewing::Level;
+use tracewing::dynamic::{self, span};
+
+/// Records what is logged.
+struct Logger;
+
+/// Makes recordings of the program contain all that it logs through the crate `log`. It is not written anywhere else.
+///
+/// The maximum level of `log` is changed while the program runs: to `Trace` while somebody records the program, to `Off`
+/// while nobody does, so that logging costs one load and a comparison then.
+///
+/// In a program that uses `tracing`, let `tracing_subscriber` or `tracing-log` pass the records on to the layer instead.
+///
+/// # Errors
+/// The program has a logger already.
+pub fn init_logger() -> Result<(), SetLoggerError> {
+    log::set_logger(&Logger)?;
+    dynamic::on_change(set_level);
+    set_level();
+    Ok(())
+}
+
+fn set_level() {
+    log::set_max_level(if dynamic::is_recorded() { LevelFilter::Trace } else { LevelFilter::Off });
+}
+
+fn classes(level: log::Level) -> &'static Classes {
+    static CLASSES: LazyLock<[Classes; 5]> = LazyLock::new(|| {
+        [Level::Error, Level::Warn, Level::Info, Level::Debug, Level::Trace].map(|level| {
+            let description = Description {
+                name: format!("log:{}", format!("{level:?}").to_ascii_lowercase()),
+                level,
+                text: name::RECORD_OF_LOG.to_owned(),
+                file: "",
+                line: 0,
+                ids: &["span"],
+            };
+            Classes::new(description, vec!["message", "target", "module_path", "file", "line"])
+        })
+    });
+    &CLASSES[level as usize - 1]
+}
+
+impl log::Log for Logger {
+    fn enabled(&self, metadata: &Metadata<'_>) -> bool {
+        classes(metadata.level()).may_be_wanted()
+    }
+
+    fn log(&self, of: &Record<'_>) {
+        let classes = classes(of.level());
+        if !classes.may_be_wanted() {
+            return;
+        }
+        record(classes, &[span::innermost()], |values| {
+            values.put_debug(0, of.args());
+            values.put_str(1, of.target());
+            [of.module_path(), of.file()].into_iter().zip(2..).for_each(|(text, index)| {
+                if let Some(text) = text {
+                    values.put_str(index, text);
+                }
+            });
+            if let Some(line) = of.line() {
+                values.put_u64(4, line.into());
+            }
+        });
+    }
+
+    fn flush(&self) {}
+}

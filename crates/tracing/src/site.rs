@@ -1,0 +1,244 @@
+//! The call sites of a program: what is known of each, found by the address of its metadata.
+//!
+//! `tracing` hands over a call site's metadata with every event, always the same `static`, and asks for nothing else to be
+//! found by. So there is one table for the process, from such addresses to [`Site`]s, read without a lock. It is replaced by one
+//! of twice the size when it is half full; tables and sites are never freed, since a reader may be anywhere in them.
+
+use crate::classes::{Classes, Description};
+use crate::name;
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, Ordering::*};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use tracewing::Level;
+use tracewing::dynamic::{self, EventClass};
+use tracing_core::Metadata;
+
+/// What events of a call site tell. The names of a span's, as in `docs/spans.md`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// An event of the program's.
+    Event,
+    /// A span exists from now on.
+    New,
+    /// Fields of a span have these values from now on.
+    Record,
+    /// The thread is in the span.
+    Enter,
+    /// The thread is in the span no longer.
+    Exit,
+    /// Nobody has the span any more.
+    Close,
+    /// Something led to the span.
+    Follows,
+}
+
+impl Occasion {
+    fn suffix(self) -> &'static str {
+        match self {
+            Self::Event => "",
+            Self::New => "_new",
+            Self::Record => "_record",
+            Self::Enter => "_enter",
+            Self::Exit => "_exit",
+            Self::Close => "_close",
+            Self::Follows => "_follows",
+        }
+    }
+
+    fn ids(self) -> &'static [&'static str] {
+        match self {
+            Self::New => &["span", "parent"],
+            Self::Follows => &["span", "follows"],
+            _ => &["span"],
+        }
+    }
+
+    fn describe(self, metadata: &Metadata<'_>) -> String {
+        let what = match self {
+            Self::Event if name::is_of_log(metadata) => return name::RECORD_OF_LOG.to_owned(),
+            Self::Event => "event",
+            Self::New => "new span",
+            Self::Record => "values of span",
+            Self::Enter => "thread enters span",
+            Self::Exit => "thread leaves span",
+            Self::Close => "end of span",
+            Self::Follows => "cause of span",
+        };
+        format!("{what} `{}` of target `{}`", metadata.name(), metadata.target())
+    }
+}
+
+/// A call site.
+pub struct Site {
+    metadata: &'static Metadata<'static>,
+    /// Of the program's events, or of new spans.
+    pub first: Classes,
+    /// A span's other classes.
+    pub span: Option<Box<SpanClasses>>,
+}
+
+/// The classes of what happens to a span after its beginning.
+pub struct SpanClasses {
+    pub record: Classes,
+    pub enter: Class,
+    pub exit: Class,
+    pub close: Class,
+    pub follows: Class,
+}
+
+/// A class with ids, and no fields of the call site.
+pub struct Class {
+    description: Description,
+    class: OnceLock<Option<&'static EventClass>>,
+}
+
+impl Class {
+    fn new(metadata: &'static Metadata<'static>, occasion: Occasion) -> Self {
+        Self { description: describe(metadata, occasion), class: OnceLock::new() }
+    }
+
+    /// The class, if it is known and some recording wants it.
+    #[inline]
+    pub fn if_on(&self) -> Option<&'static EventClass> {
+        self.class.get().copied().flatten().filter(|class| class.is_on())
+    }
+
+    fn make_known(&self) {
+        self.class.get_or_init(|| self.description.register([]));
+    }
+}
+
+impl SpanClasses {
+    fn without_fields(&self) -> [&Class; 4] {
+        [&self.enter, &self.exit, &self.close, &self.follows]
+    }
+
+    /// Makes the classes known that have no fields of the call site.
+    pub fn make_known(&self) {
+        self.without_fields().into_iter().for_each(Class::make_known);
+    }
+}
+
+impl Site {
+    fn new(metadata: &'static Metadata<'static>) -> Self {
+        let fields = name::of_fields(metadata, &["span", "parent"]);
+        let fields: Vec<&'static str> = fields.into_iter().map(|field| &*field.leak()).collect();
+        let classes = |occasion| Classes::new(describe(metadata, occasion), fields.clone());
+        let class = |occasion| Class::new(metadata, occasion);
+        let span = metadata.is_span().then(|| {
+            Box::new(SpanClasses {
+                record: classes(Occasion::Record),
+                enter: class(Occasion::Enter),
+                exit: class(Occasion::Exit),
+                close: class(Occasion::Close),
+                follows: class(Occasion::Follows),
+            })
+        });
+        let first = classes(if span.is_some() { Occasion::New } else { Occasion::Event });
+        Self { metadata, first, span }
+    }
+
+    /// Whether some recording may want something of what happens here. What a span has before its first `record` is taken for
+    /// all that it ever has: nothing else is as dear as a span.
+    pub fn may_be_wanted(&self) -> bool {
+        let Some(span) = &self.span else { return self.first.may_be_wanted() };
+        let is_wanted = |class: &Class| class.if_on().is_some();
+        !self.first.is_known() && dynamic::is_recorded()
+            || self.first.is_wanted()
+            || span.without_fields().into_iter().any(is_wanted)
+    }
+}
+
+fn describe(metadata: &'static Metadata<'static>, occasion: Occasion) -> Description {
+    use tracing_core::Level as Of;
+    Description {
+        name: name::of_class(metadata, occasion.suffix()),
+        level: match *metadata.level() {
+            Of::ERROR => Level::Error,
+            Of::WARN => Level::Warn,
+            Of::INFO => Level::Info,
+            Of::DEBUG => Level::Debug,
+            Of::TRACE => Level::Trace,
+        },
+        text: occasion.describe(metadata),
+        file: metadata.file().unwrap_or_default(),
+        line: metadata.line().unwrap_or_default(),
+        ids: occasion.ids(),
+    }
+}
+
+/// From addresses to sites: an open hash table.
+struct Table {
+    slots: Box<[AtomicPtr<Site>]>,
+    /// By how much a product is shifted to give an index.
+    shift: u32,
+}
+
+/// The table in use; null before the first call site.
+static TABLE: AtomicPtr<Table> = AtomicPtr::new(ptr::null_mut());
+
+impl Table {
+    fn with_slots(count: usize) -> Self {
+        let slots = (0..count).map(|_| AtomicPtr::default()).collect();
+        Self { slots, shift: u64::BITS - count.trailing_zeros() }
+    }
+
+    /// The site with this metadata, or the slot that it would be in.
+    #[inline]
+    fn find(&self, metadata: &'static Metadata<'static>) -> Result<&'static Site, &AtomicPtr<Site>> {
+        // Fibonacci hashing: statics lie at small distances from each other.
+        let product = (ptr::from_ref(metadata) as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        let mut at = (product >> self.shift) as usize;
+        loop {
+            let slot = &self.slots[at & (self.slots.len() - 1)];
+            // SAFETY: null, or a site that was leaked; the acquire pairs with the release in `add`.
+            match unsafe { slot.load(Acquire).as_ref() } {
+                Some(site) if ptr::eq(site.metadata, metadata) => return Ok(site),
+                Some(_) => at += 1, // half of the slots are empty
+                None => return Err(slot),
+            }
+        }
+    }
+}
+
+/// What is known of the call site with this metadata.
+#[inline]
+pub fn of(metadata: &'static Metadata<'static>) -> &'static Site {
+    // SAFETY: null, or a table that was leaked; the acquire pairs with the release in `add`.
+    let table = unsafe { TABLE.load(Acquire).as_ref() };
+    match table.and_then(|table| table.find(metadata).ok()) {
+        Some(site) => site,
+        None => add(metadata),
+    }
+}
+
+#[cold]
+fn add(metadata: &'static Metadata<'static>) -> &'static Site {
+    static SITES: Mutex<Vec<&'static Site>> = Mutex::new(Vec::new());
+    const FIRST: usize = 256;
+    let mut sites = SITES.lock().unwrap_or_else(PoisonError::into_inner);
+    // SAFETY: as in `of`; the lock keeps everybody else from replacing it.
+    let mut table = unsafe { TABLE.load(Relaxed).as_ref() };
+    if table.is_none_or(|table| sites.len() * 2 >= table.slots.len()) {
+        let larger = Table::with_slots(table.map_or(FIRST, |table| table.slots.len() * 2));
+        for site in sites.iter() {
+            if let Err(slot) = larger.find(site.metadata) {
+                slot.store(ptr::from_ref(*site).cast_mut(), Relaxed); // published with the table
+            }
+        }
+        let larger: &'static Table = Box::leak(Box::new(larger));
+        TABLE.store(ptr::from_ref(larger).cast_mut(), Release); // partner: the acquire in `of`
+        table = Some(larger);
+    }
+    match table.map(|table| table.find(metadata)) {
+        Some(Ok(site)) => site, // added since the caller looked
+        found => {
+            let site: &'static Site = Box::leak(Box::new(Site::new(metadata)));
+            sites.push(site);
+            if let Some(Err(slot)) = found {
+                slot.store(ptr::from_ref(site).cast_mut(), Release); // partner: the acquire in `find`
+            }
+            site
+        }
+    }
+}
