@@ -5,6 +5,8 @@
 //! work ([`process`]): this program itself, started again under `tracewing record` ([`own`], [`worker`]), a C program
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
+//!
+//! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod bounds;
 mod disk;
@@ -21,6 +23,7 @@ mod process;
 mod record;
 mod report;
 mod threads;
+mod trigger;
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -38,6 +41,8 @@ struct Arguments {
 enum What {
     /// Measure the price of events
     Record(record::Options),
+    /// Measure sites that are off, and what switches them
+    Trigger(trigger::Options),
     /// Obey the orders on standard input (started by `record`)
     #[command(hide = true)]
     Worker,
@@ -46,6 +51,7 @@ enum What {
 pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().what {
         What::Record(options) => record::run(&options),
+        What::Trigger(options) => trigger::run(&options),
         What::Worker => worker::run(),
     };
     match outcome {

@@ -1,11 +1,13 @@
 /*
- * The LTTng-UST side of `cargo xtask bench record`. It obeys the same orders as bench's own worker, one on a line of
+ * The LTTng-UST side of `cargo xtask bench record` and `bench trigger`. It obeys the same orders as bench's own worker, one on a line of
  * standard input:
  *
  *   two_u64 COUNT          emits COUNT events; answers with the nanoseconds of CPU time that the loop took
  *   threads COUNT THREADS two_u64
  *                          the same in each of that many threads at once; answers with the CPU time of all
  *   flood MS               emits for that long; answers with the events and the nanoseconds
+ *   empty COUNT            a loop of COUNT / 16 turns; answers with the CPU time
+ *   site COUNT             the same with sixteen events in each turn; for a program that nobody records
  *   latency COUNT PATH     times COUNT single events, in cycles, as 32-bit words to PATH; answers with the page
  *                          faults of the first event and of the others (and twice -1: system calls are not counted)
  *
@@ -42,6 +44,29 @@ static uint64_t emit(uint64_t count)
 
 	for (uint64_t i = 0; i < count; i++)
 		lttng_ust_tracepoint(tracewing_bench, two, i, i ^ begin);
+	return now(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
+
+#define FOUR(step) step; step; step; step
+#define IN_A_ROW(step) do { FOUR(step); FOUR(step); FOUR(step); FOUR(step); } while (0)
+
+static uint64_t empty(uint64_t count)
+{
+	uint64_t begin = now(CLOCK_THREAD_CPUTIME_ID);
+
+	for (uint64_t i = 0; i < count / 16; i++)
+		__asm__ volatile("" : : "r"(i)); /* keeps the loop a loop */
+	return now(CLOCK_THREAD_CPUTIME_ID) - begin;
+}
+
+static uint64_t sites(uint64_t count)
+{
+	uint64_t begin = now(CLOCK_THREAD_CPUTIME_ID);
+
+	for (uint64_t i = 0; i < count / 16; i++) {
+		__asm__ volatile("" : : "r"(i));
+		IN_A_ROW(lttng_ust_tracepoint(tracewing_bench, two, i, i ^ begin));
+	}
 	return now(CLOCK_THREAD_CPUTIME_ID) - begin;
 }
 
@@ -152,6 +177,10 @@ int main(void)
 			failed = 1;
 		else if (strcmp(name, "two_u64") == 0)
 			failed = printf("%" PRIu64 "\n", emit(number)) < 0;
+		else if (strcmp(name, "empty") == 0)
+			failed = printf("%" PRIu64 "\n", empty(number)) < 0;
+		else if (strcmp(name, "site") == 0)
+			failed = printf("%" PRIu64 "\n", sites(number)) < 0;
 		else if (strcmp(name, "threads") == 0)
 			failed = threads(number, rest);
 		else if (strcmp(name, "flood") == 0)

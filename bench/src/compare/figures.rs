@@ -17,6 +17,19 @@ impl Rounds {
         (smallest, largest)
     }
 
+    /// Between what the median of ever more rounds would lie, with 95 % confidence: ranks of the sorted rounds by the
+    /// binomial distribution, for which nothing need be known of the figures' own. From least to most where there are few.
+    pub fn interval(&self) -> (f64, f64) {
+        let mut sorted = self.0.clone();
+        sorted.sort_by(f64::total_cmp);
+        let count = sorted.len() as f64;
+        // Half the width of the distribution's middle 95 %, in ranks.
+        let width = 1.96 * count.sqrt() / 2.0;
+        let below = (count / 2.0 - width).floor().max(0.0) as usize;
+        let rank = |rank: usize| sorted.get(rank).copied().unwrap_or(f64::NAN);
+        (rank(below.saturating_sub(1)), rank(sorted.len().saturating_sub(below.max(1))))
+    }
+
     /// Divides round by round, so that what changed on the machine from one round to the next cancels out.
     pub fn ratio_to(&self, other: &Self) -> Self {
         Self(self.0.iter().zip(&other.0).map(|(mine, theirs)| mine / theirs).collect())
@@ -64,6 +77,15 @@ mod tests {
         assert_eq!(slow.ratio_to(&fast).0, [2.0, 4.0, 3.0]);
         assert_eq!(slow.ratio_to(&fast).median(), 3.0);
         assert_eq!(slow.range(), (10.0, 40.0));
+    }
+
+    #[test]
+    fn an_interval_has_its_ranks_around_the_median() {
+        let rounds = |count: u32| Rounds((1..=count).map(f64::from).collect());
+        // Tables of the binomial distribution: the 40th and the 61st of 100, the 1st and the 6th of 6.
+        assert_eq!(rounds(100).interval(), (40.0, 61.0));
+        assert_eq!(rounds(6).interval(), (1.0, 6.0));
+        assert_eq!(rounds(1).interval(), (1.0, 1.0));
     }
 
     #[test]

@@ -34,8 +34,7 @@ impl Lttng {
         let program = scratch.join("lttng-peer");
         build(sources, &program)?;
         let daemon = if daemon_answers() { None } else { Some(start_daemon()?) };
-        let version = command(&["--version"])?.split(" - ").next().unwrap_or_default().trim().to_owned();
-        Ok(Self { program, daemon, version })
+        Ok(Self { program, daemon, version: version()? })
     }
 
     /// A session that records into memory, or to disk into a folder.
@@ -128,7 +127,13 @@ impl Drop for Lttng {
     }
 }
 
-fn build(sources: &Path, program: &Path) -> Result<()> {
+/// LTTng's version, as it says it.
+pub fn version() -> Result<String> {
+    Ok(command(&["--version"])?.split(" - ").next().unwrap_or_default().trim().to_owned())
+}
+
+/// Compiles the program from the C files in `sources`.
+pub fn build(sources: &Path, program: &Path) -> Result<()> {
     let output = Command::new("gcc")
         .args(["-O2", "-g", "-Wall", "-pthread", "-I"])
         .arg(sources)

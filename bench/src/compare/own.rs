@@ -4,6 +4,7 @@
 use crate::compare::process::Worker;
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::Value;
+use std::ffi::OsStr;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,8 +32,14 @@ pub struct Recording {
 }
 
 impl Recording {
-    /// Starts one, into a folder that does not exist yet. The recorder may use any CPU.
+    /// Starts one of this program as a worker.
     pub fn start(tracewing: &Path, folder: &Path, how: How) -> Result<Self> {
+        let me = std::env::current_exe().context("cannot tell this program's path")?;
+        Self::start_program(tracewing, folder, how, &[me.as_os_str(), "worker".as_ref()])
+    }
+
+    /// Starts one, into a folder that does not exist yet. The recorder may use any CPU.
+    pub fn start_program(tracewing: &Path, folder: &Path, how: How, program: &[&OsStr]) -> Result<Self> {
         let mut command = Command::new(tracewing);
         command.args(["record", "--no-kernel", "--quiet", "--sub-buffer-size", "1M", "--sub-buffers", "4"]);
         if !how.to_disk {
@@ -45,7 +52,7 @@ impl Recording {
         if let Some(cpu) = how.cpu {
             command.args(["taskset", "--cpu-list", &cpu.to_string()]);
         }
-        command.arg(std::env::current_exe().context("cannot tell this program's path")?).arg("worker");
+        command.args(program);
         let messages = folder.with_extension("messages");
         let file =
             File::create(&messages).with_context(|| format!("cannot create {}", messages.display()))?;

@@ -1,0 +1,100 @@
+//! What passing a site costs, by how it is made: a loop whose turn is sixteen of them, minus the same program's loop without.
+
+use super::Setting;
+use crate::compare::figures::{Rounds, median};
+use crate::compare::process::{Worker, pinned};
+use anyhow::Result;
+use std::collections::HashMap;
+use std::process::Command;
+
+/// Sites in a burst, and bursts in a round.
+const SITES: u64 = 1 << 18;
+const BURSTS: u32 = 7;
+
+/// In whose program a form is measured.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Who {
+    Own,
+    Lttng,
+    Tracing(&'static str),
+}
+
+/// A line of the table.
+pub struct Form {
+    pub group: &'static str,
+    pub title: &'static str,
+    /// Nanoseconds of one site, a figure per round.
+    pub rounds: Rounds,
+    who: Who,
+    order: &'static str,
+}
+
+/// The table.
+pub struct Forms {
+    pub rows: Vec<Form>,
+    pub rounds: u32,
+    pub cpu: usize,
+}
+
+const OFF: &str = "nobody wants it";
+const ON: &str = "somebody wants it, and does nothing";
+
+fn rows() -> Vec<Form> {
+    let row = |group, who, order, title| Form { group, title, rounds: Rounds::default(), who, order };
+    vec![
+        row(OFF, Who::Own, "site", "tracewing's site: test eax, imm32"),
+        row(OFF, Who::Own, "emit", "tracewing's emit! with two u64"),
+        row(OFF, Who::Own, "nop", "five bytes of nop"),
+        row(OFF, Who::Own, "jump", "Feather-Trace: short jump over a long one"),
+        row(OFF, Who::Own, "load", "load of a word, compare, branch"),
+        row(OFF, Who::Lttng, "site", "LTTng-UST, tracepoint with two u64"),
+        row(OFF, Who::Tracing("nobody"), "site", "tracing, event with two u64, no subscriber"),
+        row(OFF, Who::Tracing("uninterested"), "site", "tracing, the same, subscriber not interested"),
+        row(ON, Who::Own, "on", "tracewing's site, call of an empty function"),
+        row(ON, Who::Own, "callback", "tracewing's fire!, empty callback attached"),
+    ]
+}
+
+pub fn measure(setting: &Setting) -> Result<Forms> {
+    let mut workers = HashMap::from([(Who::Own, setting.worker()?)]);
+    if let Some(program) = &setting.lttng {
+        // Nobody has to answer: it is not to be recorded.
+        let start =
+            || Worker::start("lttng-ust", Command::new(program).env("LTTNG_UST_REGISTER_TIMEOUT", "0"));
+        workers.insert(Who::Lttng, pinned(setting.cpu, start)?);
+    }
+    for mode in ["nobody", "uninterested"] {
+        if let Some(worker) = setting.tracing(mode)? {
+            workers.insert(Who::Tracing(mode), worker);
+        }
+    }
+    let mut rows = rows();
+    rows.retain(|row| workers.contains_key(&row.who));
+    // The first round warms up and is not counted.
+    for round in 0..=setting.rounds {
+        let mut bursts: Vec<Vec<f64>> = vec![Vec::new(); rows.len()];
+        for _ in 0..BURSTS {
+            for (row, figures) in rows.iter().zip(&mut bursts) {
+                let Some(worker) = workers.get_mut(&row.who) else { continue };
+                let empty = worker.measure("empty", SITES)?;
+                figures.push(worker.measure(row.order, SITES)? - empty);
+            }
+        }
+        if round > 0 {
+            for (row, figures) in rows.iter_mut().zip(&bursts) {
+                row.rounds.0.push(median(figures));
+            }
+        }
+    }
+    for worker in workers.into_values() {
+        worker.finish_well()?;
+    }
+    Ok(Forms { rows, rounds: setting.rounds, cpu: setting.cpu })
+}
+
+impl Forms {
+    /// The headings, in their order in the table.
+    pub fn groups(&self) -> impl Iterator<Item = (&'static str, impl Iterator<Item = &Form>)> {
+        [OFF, ON].into_iter().map(|group| (group, self.rows.iter().filter(move |row| row.group == group)))
+    }
+}

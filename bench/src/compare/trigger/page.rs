@@ -1,0 +1,120 @@
+//! Writes the page: tables in Markdown.
+
+use super::report::with_interval;
+use super::{Results, shapes::Shapes};
+use crate::compare::bounds::Bound;
+use crate::compare::figures::Rounds;
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The page's name.
+const PAGE: &str = "performance-trigger.md";
+
+pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
+    let mut text = String::new();
+    introduction(&mut text, results, bounds)?;
+    if let Some(measured) = &results.shapes {
+        shapes(&mut text, measured)?;
+    }
+    if let Some(forms) = &results.forms {
+        writeln!(
+            text,
+            "\n## Passing a site\n\n\
+            Sixteen in a row in a loop that does nothing else, minus the same program's loop without them. That is \
+            more than a site costs in a program, where the processor waits for other things meanwhile, and it tells \
+            the forms apart. Figures about 0 may fall below it. CPU {}, {} rounds.\n\n\
+            | | ns | spread |\n|---|--:|--:|",
+            forms.cpu, forms.rounds
+        )?;
+        for (group, rows) in forms.groups() {
+            writeln!(text, "| **{group}** | | |")?;
+            for row in rows {
+                writeln!(text, "| {} | {} |", row.title, cells(&row.rounds))?;
+            }
+        }
+    }
+    if let Some(switching) = &results.switching {
+        writeln!(
+            text,
+            "\n## Switching\n\n\
+            {} sites of one program by one call, until every thread finds them switched; on the clock, in ms. \
+            `mprotect` takes the place of `/proc/self/mem` where that is refused.\n\n\
+            | | ms | spread | ns per site |\n|---|--:|--:|--:|",
+            switching.sites
+        )?;
+        for way in &switching.ways {
+            for (direction, rounds) in [("on", &way.on), ("off", &way.off)] {
+                let each = rounds.median() * 1e6 / f64::from(switching.sites);
+                writeln!(text, "| {}, {direction} | {} | {each:.0} |", way.title, cells(rounds))?;
+            }
+        }
+    }
+    if let Some(layer) = &results.layer {
+        writeln!(
+            text,
+            "\n## An event of `tracing`\n\n\
+            `tracing::info!` with two `u64`; CPU time of the thread that emits it, not what a tracer does in threads \
+            and processes of its own (tracing-chrome formats its text in one).\n\n\
+            | | ns | spread |\n|---|--:|--:|"
+        )?;
+        for row in layer.rows() {
+            writeln!(text, "| {} | {} |", row.title, cells(&row.rounds))?;
+        }
+        writeln!(text, "| ratio tracing-chrome/tracewing's layer | {} |", cells(&layer.ratio()))?;
+    }
+    let path = folder.join(PAGE);
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
+
+fn introduction(text: &mut String, results: &Results, bounds: &[Bound]) -> Result<()> {
+    writeln!(
+        text,
+        "# What sites cost\n\n\
+        Written by `cargo xtask bench trigger --page`, which measured all sides in one run, in turn, round by round. \
+        Times are CPU time of the measured threads unless said otherwise; ratios are taken round by round. Figures are \
+        medians over the rounds; the spread is from the least round to the most. Your machine has other figures: \
+        run it there.\n\n| | |\n|---|---|"
+    )?;
+    for (word, value) in &results.machine {
+        writeln!(text, "| {word} | {value} |")?;
+    }
+    writeln!(text, "\n## What is required\n\n| | required | measured | |\n|---|---|---|---|")?;
+    for Bound { what, limit, measured, holds } in bounds {
+        let verdict = if *holds { "holds" } else { "**fails**" };
+        writeln!(text, "| {what} | {limit} | {measured} | {verdict} |")?;
+    }
+    Ok(())
+}
+
+fn shapes(text: &mut String, shapes: &Shapes) -> Result<()> {
+    writeln!(
+        text,
+        "\n## A site that is off, and none\n\n\
+        Functions of several shapes, compiled with an `emit!` of two `u64` and without. Where a function comes to lie can change its \
+        speed by more than an instruction in it, so each of {} rounds copies both to another position in a page, the same \
+        for both, and measures them in turn; a figure is the least of nine. The ratio is that of the times, with \
+        the 95 % confidence interval of its median (by order statistics, which assumes no distribution). Beside it \
+        the same with the site's instruction replaced by a `nop`: what is left then is the compiler's doing. The last shape \
+        shows the price that is none of the instruction: the compiler does not vectorise a loop with a site in \
+        it. CPU {}.\n\n\
+        | | ns without | with a site, to without | with nop, to without |\n|---|--:|--:|--:|",
+        shapes.layouts, shapes.cpu
+    )?;
+    for shape in &shapes.rows {
+        let ns = shape.bare.median();
+        writeln!(
+            text,
+            "| {} | {ns:.2} | {} | {} |",
+            shape.title,
+            with_interval(&shape.off),
+            with_interval(&shape.nop)
+        )?;
+    }
+    Ok(())
+}
+
+fn cells(rounds: &Rounds) -> String {
+    let (least, most) = rounds.range();
+    format!("{:.2} | {least:.2} to {most:.2}", rounds.median())
+}

@@ -1,0 +1,84 @@
+//! Functions with a site that is off against the same functions without it. Each round copies them to another position in a
+//! page, the same for all of them, so that the luck of a layout is in the spread and not in the ratio; the third, in which
+//! the site's instruction is replaced by a `nop` of five bytes, tells how much of a difference is the compiler's doing.
+
+use super::Setting;
+use crate::compare::bounds::Bound;
+use crate::compare::figures::Rounds;
+use anyhow::Result;
+
+/// A shape's name in the worker's orders, what it is, calls per measurement, and whether it has to cost nothing.
+const SHAPES: &[(&str, &str, u32, bool)] = &[
+    ("straight", "straight line", 10_000, true),
+    ("calls", "two calls", 10_000, true),
+    ("tight", "loop with some work", 200, true),
+    ("memory", "loop over memory", 200, true),
+    ("vectors", "loop that is vectorised without it", 1_000, false),
+];
+
+/// How far from 1 the interval may reach.
+const MOST: f64 = 0.02;
+
+/// Positions in a page at which a function can begin.
+const POSITIONS: u64 = 256;
+
+/// A line of the table.
+pub struct Shape {
+    pub title: &'static str,
+    /// Nanoseconds of a call without a site.
+    pub bare: Rounds,
+    /// A call with a site that is off, divided by one without; a figure per layout.
+    pub off: Rounds,
+    /// The same where a `nop` of five bytes is in place of the site's instruction.
+    pub nop: Rounds,
+    must_be_free: bool,
+}
+
+/// The table.
+pub struct Shapes {
+    pub rows: Vec<Shape>,
+    pub layouts: u32,
+    pub cpu: usize,
+}
+
+pub fn measure(setting: &Setting) -> Result<Shapes> {
+    let mut worker = setting.worker()?;
+    let new = |&(_, title, _, must_be_free): &(_, _, _, _)| Shape {
+        title,
+        bare: Rounds::default(),
+        off: Rounds::default(),
+        nop: Rounds::default(),
+        must_be_free,
+    };
+    let mut rows: Vec<_> = SHAPES.iter().map(new).collect();
+    let mut random = 0x9e37_79b9_7f4a_7c15_u64;
+    for _ in 0..setting.layouts {
+        for ((name, _, calls, _), row) in SHAPES.iter().zip(&mut rows) {
+            random ^= random << 13;
+            random ^= random >> 7;
+            random ^= random << 17;
+            let position = (random >> 32) % POSITIONS * 16;
+            let [bare, off, nop] = worker.order::<f64, 3>(&format!("shape {calls} {name} {position}"))?;
+            row.bare.0.push(bare / f64::from(*calls));
+            row.off.0.push(off / bare);
+            row.nop.0.push(nop / bare);
+        }
+    }
+    worker.finish_well()?;
+    Ok(Shapes { rows, layouts: setting.layouts, cpu: setting.cpu })
+}
+
+impl Shapes {
+    pub fn bounds(&self) -> Vec<Bound> {
+        let bound = |shape: &Shape| {
+            let (least, most) = shape.off.interval();
+            Bound {
+                what: shape.title,
+                limit: "with a site that is off, to without: 95 % interval includes 1, within 2 %",
+                measured: format!("{:.4} ({least:.4} to {most:.4})", shape.off.median()),
+                holds: least <= 1.0 && most >= 1.0 && least >= 1.0 - MOST && most <= 1.0 + MOST,
+            }
+        };
+        self.rows.iter().filter(|shape| shape.must_be_free).map(bound).collect()
+    }
+}

@@ -1,0 +1,29 @@
+//! The worker of `bench trigger`: a program of its own, so that its sites are in no other program that is measured. It obeys
+//! orders on standard input, one on a line (`compare/process.rs`):
+//!
+//! | order | does | answer |
+//! |---|---|---|
+//! | `shape COUNT NAME POSITION` | calls a function without a site, with one that is off, and with `nop` in its place, COUNT times each, copied to a position in a page (`shapes.rs`) | ns of CPU time of each |
+//! | `flip COUNT` | switches COUNT sites on, then off (`many.rs`) | ns of each, and how many could be switched |
+//! | `FORM COUNT` | passes COUNT sites of a form (`forms.rs`) | ns of CPU time |
+//!
+//! Under loom there is none: loom runs only one of the baselines.
+
+#[cfg(not(loom))]
+mod copies;
+#[cfg(not(loom))]
+mod forms;
+#[cfg(not(loom))]
+mod many;
+#[cfg(not(loom))]
+mod orders;
+#[cfg(not(loom))]
+mod shapes;
+
+#[cfg(not(loom))]
+fn main() -> std::process::ExitCode {
+    orders::main()
+}
+
+#[cfg(loom)]
+fn main() {}
