@@ -15,7 +15,7 @@ use tracewing_abi::class_table;
 use tracewing_abi::event::MAX_ID;
 use tracewing_abi::schema::ClassView;
 use tracewing_ctf::model::{
-    ClockClass, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
+    ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::{tsdl, write};
 
@@ -68,8 +68,8 @@ impl Classes {
     /// The file cannot be written.
     pub fn new(folders: &[&Path], recording: Uuid, clock: ClockClass) -> Result<Self, Error> {
         let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
-        stream.packet_context = Some(write::packet_context_class(&clock.name));
-        stream.event_header = Some(write::user_event_header_class(&clock.name));
+        stream.packet_context = Some(write::packet_context_class(&clock.id));
+        stream.event_header = Some(write::user_event_header_class(&clock.id));
         stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
         let mut trace = TraceClass::new();
         trace.uuid = Some(recording);
@@ -262,7 +262,7 @@ pub fn clock_class(clock: &TraceClock, begin: &Calibration, uuid: Uuid) -> Clock
     );
     class.offset_seconds = offset_seconds;
     class.offset_cycles = offset_cycles;
-    class.absolute = true;
+    class.origin = ClockOrigin::UnixEpoch;
     class
 }
 

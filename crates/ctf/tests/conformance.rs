@@ -68,6 +68,7 @@ impl Visitor for Printer {
             Value::Float32(value) => format!(" {value:.6}"),
             Value::Float64(value) => format!(" {value:.6}"),
             Value::Text(bytes) => format!(" \"{}\"", String::from_utf8_lossy(bytes)),
+            other => panic!("CTF 1.8 has no {other:?}"),
         };
     }
 
@@ -77,6 +78,7 @@ impl Visitor for Printer {
             Compound::Structure(class) => (class.members.is_empty(), Lead::Name),
             Compound::Array { length } => (length == 0, Lead::Dash),
             Compound::Variant { .. } => (false, Lead::Nothing),
+            Compound::Optional { .. } => panic!("CTF 1.8 has no optional"),
         };
         if empty {
             self.out.push_str(" ∅");

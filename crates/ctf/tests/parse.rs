@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
-use tracewing_ctf::model::{ByteOrder, DisplayBase, Encoding, FieldClass, FieldLocation, Scope, TraceClass};
+use tracewing_ctf::model::{
+    ByteOrder, ClockOrigin, DisplayBase, Encoding, FieldClass, FieldLocation, Scope, TraceClass,
+};
 use tracewing_ctf::{Error, tsdl};
 
 const TRACE: &str = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = be; };\n";
@@ -107,9 +109,9 @@ fn everything_else_a_document_may_hold() {
     let clock = &class.clock_classes[0];
     assert_eq!(
         (clock.frequency, clock.offset_seconds, clock.offset_cycles, clock.precision),
-        (1000, -3, 5, 7)
+        (1000, -3, 5, Some(7))
     );
-    assert_eq!((clock.absolute, clock.uuid.unwrap()[15]), (true, 0x64));
+    assert_eq!((clock.origin.clone(), clock.uuid.unwrap()[15]), (ClockOrigin::UnixEpoch, 0x64));
     let events = &class.data_stream_classes[0].event_record_classes;
     assert_eq!((events[0].name.as_deref(), events[0].id, events[0].log_level), (Some("prov:a"), 3, Some(13)));
     assert_eq!((events[1].name.as_deref(), events[1].emf_uri.as_deref()), (Some("b.c"), None));

@@ -7,8 +7,9 @@ use std::sync::Arc;
 use proptest::prelude::*;
 use tracewing_ctf::decode::{Compound, Decoder, Step, StreamReader, Value as Field, Visitor};
 use tracewing_ctf::model::{
-    ByteOrder, ClockClass, DataStreamClass, DisplayBase, Encoding, EnumerationClass, EventRecordClass,
-    FieldClass, FloatClass, IntegerClass, Scope, StringClass, StructureClass, TraceClass, VariantClass,
+    ByteOrder, ClockClass, ClockOrigin, DataStreamClass, DisplayBase, Encoding, EnumerationClass,
+    EventRecordClass, FieldClass, FloatClass, IntegerClass, Scope, StringClass, StructureClass, TraceClass,
+    VariantClass,
 };
 use tracewing_ctf::tsdl;
 
@@ -34,7 +35,7 @@ fn integer(order: ByteOrder) -> impl Strategy<Value = IntegerClass> {
             byte_order,
             base,
             encoding,
-            mapped_clock: None,
+            ..IntegerClass::unsigned(size)
         },
     )
 }
@@ -53,13 +54,15 @@ fn enumeration(order: ByteOrder) -> impl Strategy<Value = EnumerationClass> {
 }
 
 fn class(order: ByteOrder) -> BoxedStrategy<FieldClass> {
-    let float = (prop_oneof![Just(32), Just(64)], 0..5_u32, Just(order))
-        .prop_map(|(size, align, byte_order)| FloatClass { size, align: 1 << align, byte_order });
+    let float =
+        (prop_oneof![Just(32), Just(64)], 0..5_u32, Just(order)).prop_map(|(size, align, byte_order)| {
+            FloatClass { align: 1 << align, byte_order, ..FloatClass::new(size) }
+        });
     let leaf = prop_oneof![
         4 => integer(order).prop_map(FieldClass::from),
         1 => float.prop_map(FieldClass::from),
         1 => Just(FieldClass::string()),
-        1 => Just(FieldClass::String(StringClass { encoding: Encoding::Ascii })),
+        1 => Just(FieldClass::String(StringClass::new(Encoding::Ascii))),
         1 => enumeration(order).prop_map(FieldClass::from),
     ];
     leaf.prop_recursive(3, 24, 4, move |inner| {
@@ -87,7 +90,7 @@ fn structure(order: ByteOrder, inner: BoxedStrategy<FieldClass>) -> impl Strateg
     let small = move |size| IntegerClass::unsigned(size).with_byte_order(order);
     (proptest::collection::vec((inner, shape), 0..5), 0..7_u32).prop_map(move |(members, align)| {
         let start =
-            StructureClass { min_align: if align == 0 { 0 } else { 1 << align }, members: Vec::new() };
+            StructureClass { min_align: if align == 0 { 0 } else { 1 << align }, ..StructureClass::new() };
         members.into_iter().zip(NAMES).fold(start, |structure, ((class, shape), name)| match shape {
             Shape::Plain => structure.with(name, class),
             Shape::Sequence => {
@@ -129,7 +132,7 @@ fn trace_of(order: ByteOrder) -> impl Strategy<Value = TraceClass> {
                 description: Some(text.clone()),
                 offset_seconds: number,
                 offset_cycles: number.unsigned_abs(),
-                absolute: number % 2 == 0,
+                origin: if number % 2 == 0 { ClockOrigin::UnixEpoch } else { ClockOrigin::Unknown },
                 ..ClockClass::new("tsc", 1 + number.unsigned_abs() / 2)
             });
             let mut stream = DataStreamClass::new(0);
@@ -265,6 +268,7 @@ impl Encoder {
                 self.field(Some(option), &member.class);
                 self.shown.push(">".to_owned());
             }
+            other => unreachable!("these classes have no {other:?}"),
         }
     }
 
@@ -293,6 +297,7 @@ impl Visitor for Recorder {
             Field::Float32(value) => format!("float {:x}", value.to_bits()),
             Field::Float64(value) => format!("float {:x}", value.to_bits()),
             Field::Text(bytes) => format!("{bytes:?}"),
+            other => format!("{other:?}"),
         };
         self.0.push(format!("{} = {value}", name.unwrap_or("-")));
     }
@@ -302,6 +307,7 @@ impl Visitor for Recorder {
             Compound::Structure(class) => format!("{{{}", class.members.len()),
             Compound::Array { length } => format!("[{length}"),
             Compound::Variant { option } => format!("<{option}"),
+            Compound::Optional { present } => format!("?{present}"),
         };
         self.0.push(format!("{} = {what}", name.unwrap_or("-")));
     }
@@ -312,6 +318,7 @@ impl Visitor for Recorder {
                 Compound::Structure(_) => "}",
                 Compound::Array { .. } => "]",
                 Compound::Variant { .. } => ">",
+                Compound::Optional { .. } => "?",
             }
             .to_owned(),
         );

@@ -67,7 +67,7 @@ fn trace(event_header: StructureClass) -> TraceClass {
     trace.clock_classes.push(ClockClass {
         uuid: Some(UUID),
         description: Some("a clock".to_owned()),
-        precision: 1,
+        precision: Some(1),
         offset_seconds: 1_700_000_000,
         offset_cycles: 12,
         ..ClockClass::new("tsc", 2_000_000_000)

@@ -14,8 +14,8 @@ pub(crate) fn trace_class(
     env: &[(String, EnvValue)],
 ) -> TraceClass {
     let mut stream = DataStreamClass::new(0);
-    stream.packet_context = Some(write::packet_context_class(&clock.name));
-    stream.event_header = Some(write::kernel_event_header_class(&clock.name));
+    stream.packet_context = Some(write::packet_context_class(&clock.id));
+    stream.event_header = Some(write::kernel_event_header_class(&clock.id));
     stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
     stream.event_record_classes = classes.iter().map(|class| class.record.clone()).collect();
 

@@ -12,7 +12,7 @@ use tracewing_abi::region::{self, Clock};
 use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::Classes as TraceClasses;
 use tracewing_consumer::stream::{Events, PacketTimes, Stream};
-use tracewing_ctf::model::ClockClass;
+use tracewing_ctf::model::{ClockClass, ClockOrigin};
 
 use crate::buffer::{Buffer, Damage, SubBuffer};
 use crate::classes::Classes;
@@ -308,7 +308,7 @@ fn clock_class(region: &Region<'_>) -> ClockClass {
     let mut class = ClockClass::new(name, region.real_time().map_or(NANOSECONDS, |time| time.frequency));
     if let Some(time) = region.real_time() {
         (class.offset_seconds, class.offset_cycles) = (time.offset_seconds, time.offset_cycles);
-        class.absolute = true;
+        class.origin = ClockOrigin::UnixEpoch;
     }
     class
 }

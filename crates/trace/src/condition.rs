@@ -78,9 +78,14 @@ pub(crate) fn value(value: Decoded<'_>) -> Value<'_> {
             Value::Integer(number.into())
         }
         Decoded::Signed(number, _) | Decoded::SignedEnumeration(number, _) => Value::Integer(number.into()),
+        Decoded::BitArray(bits, _) => Value::Integer(bits.into()),
+        Decoded::BitMap(bits, _) => Value::Integer(bits.into()),
+        Decoded::Boolean(truth) => Value::Integer(u64::from(truth).into()),
         Decoded::Float32(number) => Value::Real(number.into()),
         Decoded::Float64(number) => Value::Real(number),
-        Decoded::Text(text) => Value::Text(text),
+        Decoded::Float128(_) => Value::Real(value.real().unwrap_or(f64::NAN)),
+        Decoded::Text(text) | Decoded::Blob(text) => Value::Text(text),
+        Decoded::WideText(text) => Value::Text(text.bytes()),
     }
 }
 
@@ -164,17 +169,17 @@ impl<'t> ClassSchema<'t> {
         for part in name.split('.') {
             let mut words = part.split(['[', ']']).filter(|word| !word.is_empty());
             let part = words.next().unwrap_or_default();
-            let members: &'t [Member] = match class {
-                None => &root.members,
-                Some(FieldClass::Structure(class)) => &class.members,
-                Some(FieldClass::Variant(class)) => &class.options,
-                Some(_) => &[],
-            };
-            let Some(member) = members.iter().find(|member| member.name == part) else {
-                return Err(Problem::Missing(variable.clone(), names(members, &joined(&steps))));
+            let members = class.map_or_else(|| members(root), parts);
+            let Some(&(_, found)) = members.iter().find(|(name, _)| *name == part) else {
+                return Err(Problem::Missing(variable.clone(), names(&members, &joined(&steps))));
             };
             steps.push(Step::Name(part.to_owned()));
-            class = Some(&member.class);
+            class = Some(found);
+            while let Some(FieldClass::Optional(optional)) = class {
+                // Its field is shown inside of it, with its name.
+                steps.push(Step::Name(part.to_owned()));
+                class = Some(&optional.class);
+            }
             for index in words.filter_map(|word| word.parse().ok()) {
                 let outer = variable.clone();
                 class = match class {
@@ -229,9 +234,13 @@ impl<'t> ClassSchema<'t> {
         }
         let kind = match class {
             class if is_text(class) => Type::Text,
-            FieldClass::Integer(_) => Type::Integer,
+            FieldClass::Integer(_)
+            | FieldClass::VariableInteger(_)
+            | FieldClass::Boolean(_)
+            | FieldClass::BitArray(_)
+            | FieldClass::BitMap(_) => Type::Integer,
             FieldClass::Float(_) => Type::Real,
-            FieldClass::Enumeration(class) => labels(class),
+            FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => labels(class),
             FieldClass::Structure(halves) if is_wide(halves) => {
                 let half = |name: &str| {
                     let steps = steps.iter().cloned().chain([Step::Name(name.to_owned())]).collect();
@@ -239,11 +248,9 @@ impl<'t> ClassSchema<'t> {
                 };
                 return Ok(Found::Value(Place::Halves(half(LOW), half(HIGH)), Type::Integer));
             }
-            FieldClass::Structure(class) => {
-                return Err(Problem::Parts(variable.clone(), names(&class.members, &joined(&steps))));
-            }
-            FieldClass::Variant(class) => {
-                return Err(Problem::Parts(variable.clone(), names(&class.options, &joined(&steps))));
+            FieldClass::Structure(_) | FieldClass::Variant(_) => {
+                let parts = parts(class);
+                return Err(Problem::Parts(variable.clone(), names(&parts, &joined(&steps))));
             }
             _ => return Err(Problem::Several(variable.clone())),
         };
@@ -300,10 +307,26 @@ impl Schema for ClassSchema<'_> {
     }
 }
 
+/// The members of a structure.
+fn members(class: &StructureClass) -> Vec<(&str, &FieldClass)> {
+    class.members.iter().map(|member| (member.name.as_str(), &member.class)).collect()
+}
+
+/// The members of a structure, or the options of a variant.
+fn parts(class: &FieldClass) -> Vec<(&str, &FieldClass)> {
+    match class {
+        FieldClass::Structure(class) => members(class),
+        FieldClass::Variant(class) => {
+            class.options.iter().map(|option| (option.name.as_str(), &option.class)).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
 /// The members that a user may ask for.
-fn names(members: &[Member], prefix: &str) -> Vec<String> {
-    let shown = members.iter().filter(|member| !member.name.starts_with('_'));
-    shown.map(|member| format!("{prefix}{}", member.name)).collect()
+fn names(members: &[(&str, &FieldClass)], prefix: &str) -> Vec<String> {
+    let shown = members.iter().filter(|(name, _)| !name.starts_with('_'));
+    shown.map(|(name, _)| format!("{prefix}{name}")).collect()
 }
 
 /// The way so far, as it stands in front of a member's name.
@@ -326,7 +349,7 @@ fn is_text(class: &FieldClass) -> bool {
             if *encoding != Encoding::None)
     };
     match class {
-        FieldClass::String(_) => true,
+        FieldClass::String(_) | FieldClass::StaticString(_) | FieldClass::DynamicString(_) => true,
         FieldClass::StaticArray(array) => byte(&array.element),
         FieldClass::DynamicArray(array) => byte(&array.element),
         _ => false,

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 use tracewing_ctf::model::{
-    DisplayBase, Encoding, EnumerationClass, FieldClass, FieldLocation, IntegerClass, Member,
+    DisplayBase, Encoding, EnumerationClass, FieldClass, FieldLocation, IntegerClass,
 };
 
 /// Most labels of an enumeration that are named.
@@ -11,13 +11,32 @@ const MAX_LABELS: usize = 16;
 /// The type of a field, for people.
 pub(crate) fn field(class: &FieldClass) -> String {
     match class {
+        FieldClass::BitArray(class) => format!("bits[{}]", class.size),
+        FieldClass::BitMap(class) => {
+            let flags: Vec<_> = class.flags.iter().map(|flag| flag.name.as_str()).collect();
+            format!("flags[{}] {{ {} }}", class.bits.size, flags.join(", "))
+        }
+        FieldClass::Boolean(_) => "bool".to_owned(),
         FieldClass::Integer(class) => integer(class),
+        FieldClass::VariableInteger(class) => format!("{} leb128", integer(class)),
         FieldClass::Float(class) => format!("f{}", class.size),
         FieldClass::Enumeration(class) => enumeration(class),
+        FieldClass::VariableEnumeration(class) => format!("{} leb128", enumeration(class)),
         FieldClass::String(_) => "string".to_owned(),
-        FieldClass::Structure(class) => format!("struct {}", members(&class.members)),
+        FieldClass::StaticString(class) => format!("text[{}]", class.length),
+        FieldClass::DynamicString(class) => format!("text[{}]", location(&class.length)),
+        FieldClass::StaticBlob(class) => format!("blob[{}]", class.length),
+        FieldClass::DynamicBlob(class) => format!("blob[{}]", location(&class.length)),
+        FieldClass::Optional(class) => {
+            format!("optional <{}> {}", location(&class.selector), field(&class.class))
+        }
+        FieldClass::Structure(class) => {
+            let members = class.members.iter().map(|member| (member.name.as_str(), &member.class));
+            format!("struct {}", parts(members))
+        }
         FieldClass::Variant(class) => {
-            format!("variant <{}> {}", location(&class.tag), members(&class.options))
+            let options = class.options.iter().map(|option| (option.name.as_str(), &option.class));
+            format!("variant <{}> {}", location(&class.tag), parts(options))
         }
         FieldClass::StaticArray(class) if is_text(&class.element) => format!("text[{}]", class.length),
         FieldClass::StaticArray(class) => format!("{}[{}]", field(&class.element), class.length),
@@ -59,9 +78,8 @@ fn enumeration(class: &EnumerationClass) -> String {
     text
 }
 
-fn members(members: &[Member]) -> String {
-    let texts: Vec<_> =
-        members.iter().map(|member| format!("{} {}", member.name, field(&member.class))).collect();
+fn parts<'c>(parts: impl Iterator<Item = (&'c str, &'c FieldClass)>) -> String {
+    let texts: Vec<_> = parts.map(|(name, class)| format!("{name} {}", field(class))).collect();
     format!("{{ {} }}", texts.join(", "))
 }
 

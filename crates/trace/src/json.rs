@@ -110,7 +110,7 @@ impl Visitor for ValuePrinter<'_> {
     fn value(&mut self, name: Option<&str>, value: Value<'_>) {
         let top = self.started.len() == 1;
         let hidden = integer_class(&value).is_some_and(|class| {
-            class.mapped_clock.is_some() || (top && name.is_some_and(|name| self.hidden.contains(&name)))
+            !class.roles.is_empty() || (top && name.is_some_and(|name| self.hidden.contains(&name)))
         });
         if hidden {
             return;
@@ -120,12 +120,23 @@ impl Visitor for ValuePrinter<'_> {
     }
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
+        if let Compound::Optional { present } = compound {
+            // What is in it says its name itself.
+            if !present {
+                self.lead(name);
+                self.out.extend_from_slice(b"null");
+            }
+            return;
+        }
         self.lead(name);
         self.out.push(if matches!(compound, Compound::Array { .. }) { b'[' } else { b'{' });
         self.started.push(false);
     }
 
     fn end(&mut self, compound: Compound<'_>) {
+        if matches!(compound, Compound::Optional { .. }) {
+            return;
+        }
         self.out.push(if matches!(compound, Compound::Array { .. }) { b']' } else { b'}' });
         self.started.pop();
     }
@@ -138,18 +149,34 @@ fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
         Value::UnsignedEnumeration(value, class) => {
             out.extend_from_slice(b"{\"value\":");
             number::unsigned(out, value);
-            labels(out, class.labels(i128::from(value)));
+            names(out, "labels", class.labels(i128::from(value)));
         }
         Value::SignedEnumeration(value, class) => {
             out.extend_from_slice(b"{\"value\":");
             number::signed(out, value);
-            labels(out, class.labels(i128::from(value)));
+            names(out, "labels", class.labels(i128::from(value)));
         }
         Value::Float32(value) if value.is_finite() => real(out, value),
         Value::Float64(value) if value.is_finite() => real(out, value),
         Value::Float32(value) => special(out, f64::from(value)),
         Value::Float64(value) => special(out, value),
+        Value::Float128(_) => match value.real().unwrap_or(f64::NAN) {
+            value if value.is_finite() => real(out, value),
+            value => special(out, value),
+        },
+        Value::Boolean(truth) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
+        Value::BitArray(bits, _) => number::unsigned(out, bits),
+        Value::BitMap(bits, class) => {
+            out.extend_from_slice(b"{\"value\":");
+            number::unsigned(out, bits);
+            names(out, "flags", class.active(bits));
+        }
         Value::Text(bytes) => text(out, bytes),
+        Value::WideText(wide) => text(out, wide.to_string().as_bytes()),
+        Value::Blob(bytes) => {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            text(out, digits.as_bytes());
+        }
     }
 }
 
@@ -169,13 +196,15 @@ fn special(out: &mut Vec<u8>, value: f64) {
     });
 }
 
-fn labels<'a>(out: &mut Vec<u8>, labels: impl Iterator<Item = &'a str>) {
-    out.extend_from_slice(b",\"labels\":[");
-    for (index, label) in labels.enumerate() {
+/// Ends an object with the names that its value has.
+fn names<'a>(out: &mut Vec<u8>, key: &str, names: impl Iterator<Item = &'a str>) {
+    // Writing to memory cannot fail.
+    let _ = write!(out, ",\"{key}\":[");
+    for (index, name) in names.enumerate() {
         if index > 0 {
             out.push(b',');
         }
-        text(out, label.as_bytes());
+        text(out, name.as_bytes());
     }
     out.extend_from_slice(b"]}");
 }

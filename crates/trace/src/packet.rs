@@ -7,7 +7,7 @@ use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, Event, Packet, Step, StreamReader, Visitor};
-use tracewing_ctf::model::{DataStreamClass, FieldClass, Scope, StructureClass, TraceClass};
+use tracewing_ctf::model::{DataStreamClass, Role, Scope, TraceClass};
 
 /// Bytes read to look at a header when nothing is known about the packet's size.
 const FIRST_LOOK: usize = 4096;
@@ -185,8 +185,12 @@ impl PacketFile {
             instance_id: packet.stream_instance_id,
             begin_ns: ns(packet.begin)?,
             end_ns: ns(packet.end)?,
-            discarded: packet.discarded.map(|value| Counter { value, bits: bits(class, "events_discarded") }),
-            sequence: packet.seq.map(|value| Counter { value, bits: bits(class, "packet_seq_num") }),
+            discarded: packet
+                .discarded
+                .map(|value| Counter { value, bits: bits(class, Role::DiscardedEventRecordCounterSnapshot) }),
+            sequence: packet
+                .seq
+                .map(|value| Counter { value, bits: bits(class, Role::PacketSequenceNumber) }),
             cpu: packet.cpu_id,
             bytes,
         })
@@ -195,8 +199,7 @@ impl PacketFile {
     /// The clock of a data stream class: the one that any of its stamps is mapped to.
     fn find_clock(&self, class: &DataStreamClass) -> Result<Option<Clock>, Error> {
         let trace = self.decoder.trace_class();
-        let scopes = [&class.packet_context, &class.event_header, &class.common_context];
-        let Some(name) = scopes.into_iter().flatten().find_map(mapped_clock) else { return Ok(None) };
+        let Some(name) = &class.default_clock else { return Ok(None) };
         let Some(class) = TraceClass::clock_class(trace, name) else { return Ok(None) };
         match Clock::new(class) {
             Some(clock) => Ok(Some(clock)),
@@ -328,34 +331,11 @@ impl PacketFile {
 
 /// Whether packets of the class say how long they are.
 fn has_size(class: &DataStreamClass) -> bool {
-    let sizes = ["packet_size", "content_size"];
-    class
-        .packet_context
-        .as_ref()
-        .is_some_and(|context| sizes.iter().any(|name| context.member(name).is_some()))
+    let sizes = [Role::PacketTotalLength, Role::PacketContentLength];
+    sizes.into_iter().any(|role| class.packet_context_bits(role).is_some())
 }
 
-/// The size in bits of an integer in the packet context.
-fn bits(class: &DataStreamClass, name: &str) -> u32 {
-    match class.packet_context.as_ref().and_then(|context| context.member(name)).map(|member| &member.class) {
-        Some(FieldClass::Integer(class)) => class.size,
-        Some(FieldClass::Enumeration(class)) => class.integer.size,
-        _ => 64,
-    }
-}
-
-/// The clock to which some integer in `class` is mapped.
-fn mapped_clock(class: &StructureClass) -> Option<&str> {
-    fn search(class: &FieldClass) -> Option<&str> {
-        match class {
-            FieldClass::Integer(class) => class.mapped_clock.as_deref(),
-            FieldClass::Enumeration(class) => class.integer.mapped_clock.as_deref(),
-            FieldClass::Structure(class) => mapped_clock(class),
-            FieldClass::StaticArray(class) => search(&class.element),
-            FieldClass::DynamicArray(class) => search(&class.element),
-            FieldClass::Variant(class) => class.options.iter().find_map(|option| search(&option.class)),
-            FieldClass::Float(_) | FieldClass::String(_) => None,
-        }
-    }
-    class.members.iter().find_map(|member| search(&member.class))
+/// The size in bits of the packet context's integer with this role.
+fn bits(class: &DataStreamClass, role: Role) -> u32 {
+    class.packet_context_bits(role).unwrap_or(64)
 }

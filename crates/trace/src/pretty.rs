@@ -5,7 +5,7 @@
 
 use crate::merge::EventRef;
 use crate::print_form::{Piece, PrintForm, Scalar, Spec, format};
-use crate::text_value::{Frames, ValuePrinter, integer_class};
+use crate::text_value::{self, Frames, ValuePrinter, integer_class};
 use std::collections::HashMap;
 use tracewing_ctf::decode::{Compound, Event, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope, TraceClass};
@@ -169,6 +169,12 @@ fn scalar(out: &mut Vec<u8>, spec: &Spec, value: Value<'_>, unit: Option<&Unit>)
         Value::Float32(value) => return format(out, spec, Scalar::Real(f64::from(value))),
         Value::Float64(value) => return format(out, spec, Scalar::Real(value)),
         Value::Text(text) => return format(out, spec, Scalar::Text(&String::from_utf8_lossy(text))),
+        Value::WideText(text) => return format(out, spec, Scalar::Text(&text.to_string())),
+        Value::Float128(_) => return format(out, spec, Scalar::Real(value.real().unwrap_or(f64::NAN))),
+        Value::Boolean(truth) => i128::from(truth),
+        Value::BitArray(bits, _) => i128::from(bits),
+        Value::BitMap(bits, _) => i128::from(bits),
+        Value::Blob(_) => return text_value::print_value(out, value),
     };
     let bits = integer_class(&value).map_or(64, |class| class.size);
     if spec.is_numeric() {

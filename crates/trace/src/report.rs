@@ -187,11 +187,11 @@ impl TraceReport {
 impl ClockReport {
     fn new(clock: &ClockClass) -> Self {
         ClockReport {
-            name: clock.name.clone(),
+            name: clock.name.clone().unwrap_or_else(|| clock.id.clone()),
             description: clock.description.clone(),
             uuid: clock.uuid.as_ref().map(uuid_text),
             frequency_hz: clock.frequency,
-            precision_cycles: clock.precision,
+            precision_cycles: clock.precision.unwrap_or(0),
             offset_seconds: clock.offset_seconds,
             offset_cycles: clock.offset_cycles,
         }

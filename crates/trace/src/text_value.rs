@@ -118,8 +118,7 @@ impl<'p> ValuePrinter<'p> {
     /// An integer that carries a clock's value, or serves the decoder, is no value for people.
     fn is_hidden(&self, name: Option<&str>, value: &Value<'_>) -> bool {
         let Some(class) = integer_class(value) else { return false };
-        class.mapped_clock.is_some()
-            || (self.depth() == 1 && name.is_some_and(|name| self.hidden.contains(&name)))
+        !class.roles.is_empty() || (self.depth() == 1 && name.is_some_and(|name| self.hidden.contains(&name)))
     }
 }
 
@@ -138,17 +137,28 @@ impl Visitor for ValuePrinter<'_> {
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
         let start = self.out.len();
+        if let Compound::Optional { present } = compound {
+            // What is in it says its name itself.
+            if !present {
+                self.lead(name);
+                self.out.extend_from_slice(b"<none>");
+            }
+            return;
+        }
         self.lead(name);
         let (kind, empty, open): (_, _, &[u8]) = match compound {
             Compound::Structure(class) => (Kind::Structure, class.members.is_empty(), b"{"),
             Compound::Array { length } => (Kind::Array, length == 0, b"["),
-            Compound::Variant { .. } => (Kind::Variant, false, b"{ "),
+            Compound::Variant { .. } | Compound::Optional { .. } => (Kind::Variant, false, b"{ "),
         };
         self.out.extend_from_slice(open);
         self.frames.0.push(Frame { kind, printed: 0, start, empty });
     }
 
-    fn end(&mut self, _: Compound<'_>) {
+    fn end(&mut self, compound: Compound<'_>) {
+        if matches!(compound, Compound::Optional { .. }) {
+            return;
+        }
         let Some(frame) = self.frames.0.pop() else { return };
         if frame.printed == 0 && !frame.empty {
             self.out.truncate(frame.start);
@@ -167,7 +177,7 @@ pub(crate) fn integer_class<'a>(value: &Value<'a>) -> Option<&'a IntegerClass> {
     match value {
         Value::Unsigned(_, class) | Value::Signed(_, class) => Some(class),
         Value::UnsignedEnumeration(_, class) | Value::SignedEnumeration(_, class) => Some(&class.integer),
-        Value::Float32(_) | Value::Float64(_) | Value::Text(_) => None,
+        _ => None,
     }
 }
 
@@ -189,8 +199,30 @@ pub(crate) fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
         }
         Value::Float32(value) => number::general(out, f64::from(value)),
         Value::Float64(value) => number::general(out, value),
+        Value::Float128(_) => number::general(out, value.real().unwrap_or(f64::NAN)),
+        Value::Boolean(truth) => out.extend_from_slice(if truth { b"true" } else { b"false" }),
+        Value::BitArray(bits, _) => print_bits(out, bits),
+        Value::BitMap(bits, class) => {
+            print_labels(out, class.active(bits));
+            print_bits(out, bits);
+            out.extend_from_slice(b" )");
+        }
         Value::Text(text) => print_text(out, text),
+        Value::WideText(text) => print_text(out, text.to_string().as_bytes()),
+        Value::Blob(bytes) => {
+            out.extend_from_slice(b"{");
+            for (index, byte) in bytes.iter().enumerate() {
+                out.extend_from_slice(if index == 0 { b" 0x" } else { b", 0x" });
+                number::power_of_two::<4>(out, u64::from(*byte));
+            }
+            out.extend_from_slice(b" }");
+        }
     }
+}
+
+fn print_bits(out: &mut Vec<u8>, bits: u64) {
+    out.extend_from_slice(b"0x");
+    number::power_of_two::<4>(out, bits);
 }
 
 fn print_labels<'a>(out: &mut Vec<u8>, labels: impl Iterator<Item = &'a str>) {

@@ -51,6 +51,45 @@ fn packed(data: &[u8], at: u64, size: u32, order: ByteOrder) -> u64 {
     value as u64 & (u64::MAX >> (64 - size))
 }
 
+/// The number of 64 bits nearest to that of 128 bits (IEEE 754 binary128), ties to even.
+pub(super) fn float128(bits: u128) -> f64 {
+    const FRACTION: u32 = 112;
+    let sign = ((bits >> 127) as u64) << 63;
+    let exponent = (bits >> FRACTION & 0x7FFF) as i32 - 16383;
+    let fraction = bits & ((1 << FRACTION) - 1);
+    let magnitude = match exponent {
+        0x4000 if fraction != 0 => f64::NAN.to_bits(),
+        1024.. => f64::INFINITY.to_bits(),
+        // Below half of the least number.
+        ..-1075 => 0,
+        _ => {
+            // Subnormal numbers have fewer digits: one less for each power of two below the least normal one.
+            let dropped = FRACTION - 52 + (-1022 - exponent).max(0) as u32;
+            let digits = fraction | 1 << FRACTION;
+            let kept = (digits >> dropped) as u64;
+            let rest = digits & ((1 << dropped) - 1);
+            let half = 1 << (dropped - 1);
+            let up = rest > half || (rest == half && kept & 1 == 1);
+            // The leading digit adds one to the exponent's field; a carry out of the fraction does so too.
+            let biased = (exponent.max(-1022) + 1022) as u64;
+            (biased << 52) + kept + u64::from(up)
+        }
+    };
+    f64::from_bits(sign | magnitude)
+}
+
+/// The number of 16 bits (IEEE 754 binary16), exactly.
+pub(super) fn float16(bits: u16) -> f32 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let fraction = f32::from(bits & 0x3FF);
+    match bits >> 10 & 0x1F {
+        0 => sign * fraction * 2_f32.powi(-24),
+        31 if fraction == 0.0 => sign * f32::INFINITY,
+        31 => f32::NAN.copysign(sign),
+        exponent => sign * (1024.0 + fraction) * 2_f32.powi(i32::from(exponent) - 25),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -85,5 +124,57 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn half_precision() {
+        for (bits, number) in [
+            (0x3C00, 1.0),
+            (0xC000, -2.0),
+            (0x7BFF, 65504.0),
+            (0x0001, 5.960_464_5e-8),
+            (0x0400, 6.103_515_6e-5),
+            (0x7C00, f32::INFINITY),
+            (0xFC00, f32::NEG_INFINITY),
+        ] {
+            assert_eq!(float16(bits), number, "{bits:#x}");
+        }
+        assert!(float16(0x7E00).is_nan());
+        assert!(float16(0x8000).is_sign_negative());
+    }
+
+    /// The bits of `number` in 128 bits, exactly.
+    fn widened(number: f64) -> u128 {
+        let bits = number.to_bits();
+        let (mut exponent, mut fraction) = ((bits >> 52 & 0x7FF) as i64, u128::from(bits << 12 >> 12));
+        match exponent {
+            0x7FF => exponent = 0x7FFF,
+            0 if fraction == 0 => {}
+            0 => {
+                let shift = u64::from(fraction.leading_zeros() - 75);
+                fraction = fraction << shift & ((1 << 52) - 1);
+                exponent = 1 - shift as i64 + 16383 - 1023;
+            }
+            _ => exponent += 16383 - 1023,
+        }
+        u128::from(bits >> 63) << 127 | (exponent as u128) << 112 | fraction << 60
+    }
+
+    #[test]
+    fn quadruple_precision() {
+        let least = f64::from_bits(1);
+        for number in [0.0, -0.0, 1.0, -1.5, f64::MAX, f64::MIN_POSITIVE, least, 3.0 * least, f64::INFINITY] {
+            assert_eq!(float128(widened(number)).to_bits(), number.to_bits(), "{number:e}");
+        }
+        assert!(float128(widened(f64::NAN)).is_nan());
+        let one = widened(1.0);
+        // Half a step above 1 ties to the even 1; anything more goes up. Three halves of a step tie upwards.
+        assert_eq!(float128(one | 1 << 59), 1.0);
+        assert_eq!(float128(one | 1 << 59 | 1), 1.0 + f64::EPSILON);
+        assert_eq!(float128(one | 3 << 59), 1.0 + 2.0 * f64::EPSILON);
+        assert_eq!(float128(widened(f64::MAX) | 1 << 59), f64::INFINITY);
+        // Half of the least number ties to 0, three quarters do not.
+        assert_eq!(float128(widened(least) - (1 << 112)), 0.0);
+        assert_eq!(float128((widened(least) - (1 << 112)) | 1 << 111), least);
     }
 }

@@ -7,8 +7,8 @@ use super::program::{Integer, Kind, Length, NONE, Node, Program, Role, Variant};
 use super::resolve::{self, Frame};
 use crate::Error;
 use crate::model::{
-    DataStreamClass, Encoding, EventRecordClass, FieldClass, FieldLocation, IntegerClass, Member, Scope,
-    StructureClass, TraceClass,
+    self, DataStreamClass, Encoding, EventRecordClass, FieldClass, FieldLocation, IntegerClass, Scope,
+    StructureClass, TraceClass, Version,
 };
 
 /// Ids up to here are looked up in a table.
@@ -75,24 +75,28 @@ impl Stream {
 }
 
 impl Decoder {
-    /// Compiles a trace class.
+    /// Compiles a trace class. One of CTF 1.8 has its [roles filled in](TraceClass::fill_roles) first.
     ///
     /// # Errors
     ///
     /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that the decoder
     /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat.
-    pub fn new(class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
+    pub fn new(mut class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
+        if class.version == Version::V1_8 {
+            Arc::make_mut(&mut class).fill_roles();
+        }
         let mut compiler = Compiler {
             programs: Default::default(),
             slots: 0,
             place: String::new(),
+            has_clock: false,
             packed: [false; 2],
             ragged: [false; 2],
         };
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
-        let header_lacks =
-            |name| class.packet_header.as_ref().is_none_or(|header| header.member(name).is_none());
-        if class.data_stream_classes.len() > 1 && header_lacks("stream_id") {
+        let tells = |program: &Program| program.has_role(Role::StreamId);
+        let header = &compiler.programs[Scope::PacketHeader as usize];
+        if class.data_stream_classes.len() > 1 && !header.as_ref().is_some_and(tells) {
             return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
         }
         let mut streams = Vec::with_capacity(class.data_stream_classes.len());
@@ -126,6 +130,8 @@ pub(super) struct Compiler {
     pub(super) programs: [Option<Program>; 6],
     pub(super) slots: u32,
     place: String,
+    /// Whether the data stream class at hand has a default clock.
+    has_clock: bool,
     /// Whether there are numbers, by byte order, that may begin inside a byte.
     packed: [bool; 2],
     /// Whether there are numbers, by byte order, that may end inside a byte.
@@ -135,6 +141,7 @@ pub(super) struct Compiler {
 impl Compiler {
     fn stream(&mut self, trace: &TraceClass, class: &DataStreamClass) -> Result<Stream, Error> {
         let id = class.id;
+        self.has_clock = class.default_clock.is_some();
         self.scope(
             Scope::PacketContext,
             class.packet_context.as_ref(),
@@ -161,16 +168,15 @@ impl Compiler {
                 return Err(self.error(format!("two events have the id {}", event.id)));
             }
         }
-        let has_id = self.programs[Scope::EventHeader as usize].as_ref().is_some_and(has_event_id);
+        let has_id = self.programs[Scope::EventHeader as usize]
+            .as_ref()
+            .is_some_and(|program| program.has_role(Role::EventId));
         if events.len() > 1 && !has_id {
             self.place = format!("stream {id}");
             return Err(self.error("several events, but the event header has no `id`"));
         }
-        let bits = |name| match class.packet_context.as_ref().and_then(|context| context.member(name)) {
-            Some(Member { class: FieldClass::Integer(class), .. }) => class.size,
-            Some(Member { class: FieldClass::Enumeration(class), .. }) => class.integer.size,
-            _ => 64,
-        };
+        let bits = |role| class.packet_context_bits(role).unwrap_or(64);
+        let clock = class.default_clock.as_ref();
         Ok(Stream {
             packet_context: self.programs[Scope::PacketContext as usize].take(),
             event_header: self.programs[Scope::EventHeader as usize].take(),
@@ -178,9 +184,9 @@ impl Compiler {
             events,
             dense_ids,
             sparse_ids,
-            clock: stream_clock(trace, class),
-            discarded_bits: bits("events_discarded"),
-            sequence_bits: bits("packet_seq_num"),
+            clock: clock.and_then(|id| trace.clock_classes.iter().position(|clock| clock.id == *id)),
+            discarded_bits: bits(model::Role::DiscardedEventRecordCounterSnapshot),
+            sequence_bits: bits(model::Role::PacketSequenceNumber),
         })
     }
 
@@ -256,11 +262,11 @@ impl Compiler {
             FieldClass::Float(class) => {
                 return Err(self.field_error(name, format!("a floating point number of {} bits", class.size)));
             }
-            FieldClass::String(_) => Kind::String,
+            FieldClass::String(class) if class.encoding.unit() == 1 => Kind::String,
             FieldClass::Structure(class) => {
                 let first = self.children(
                     scope,
-                    &class.members,
+                    class.members.iter().map(|member| (member.name.as_str(), &member.class)),
                     Frame::Structure { class, first: 0, index: 0 },
                     stack,
                 )?;
@@ -278,7 +284,12 @@ impl Compiler {
                 let FieldClass::Enumeration(tag) = &tag else {
                     return Err(self.field_error(name, "the tag is no enumeration"));
                 };
-                let first = self.children(scope, &class.options, Frame::Other, stack)?;
+                let first = self.children(
+                    scope,
+                    class.options.iter().map(|option| (option.name.as_str(), &option.class)),
+                    Frame::Other,
+                    stack,
+                )?;
                 let count = class.options.len() as u32;
                 let mut variant =
                     Variant { slot, signed: tag.integer.signed, ranges: Vec::new(), first, count };
@@ -290,6 +301,7 @@ impl Compiler {
                 }
                 Kind::Variant(Box::new(variant))
             }
+            _ => return Err(self.field_error(name, "this field class is not supported yet")),
         };
         Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })
     }
@@ -298,7 +310,7 @@ impl Compiler {
     fn children<'c>(
         &mut self,
         scope: Scope,
-        members: &'c [Member],
+        members: impl ExactSizeIterator<Item = (&'c str, &'c FieldClass)>,
         frame: Frame<'c>,
         stack: &mut Vec<Frame<'c>>,
     ) -> Result<u32, Error> {
@@ -306,11 +318,11 @@ impl Compiler {
         self.nodes(scope).resize_with(first + members.len(), placeholder);
         let depth = stack.len();
         stack.push(frame);
-        for (i, member) in members.iter().enumerate() {
+        for (i, (name, class)) in members.enumerate() {
             if let Frame::Structure { first: node, index, .. } = &mut stack[depth] {
                 (*node, *index) = (first, i);
             }
-            let node = self.node(scope, Some(&member.name), &member.class, stack)?;
+            let node = self.node(scope, Some(name), class, stack)?;
             self.nodes(scope)[first + i] = node;
         }
         stack.pop();
@@ -350,24 +362,10 @@ impl Compiler {
         if !(1..=64).contains(&class.size) {
             return Err(self.field_error(name, format!("an integer of {} bits", class.size)));
         }
-        let mapped = class.mapped_clock.is_some() && !class.signed;
-        let top = stack.len() == 1;
-        let in_structure = matches!(stack.last(), Some(Frame::Structure { .. }));
-        let role = match (scope, name) {
-            (Scope::PacketHeader, Some("magic")) if top => Role::Magic,
-            (Scope::PacketHeader, Some("stream_id")) if top => Role::StreamId,
-            (Scope::PacketHeader, Some("stream_instance_id")) if top => Role::StreamInstanceId,
-            (Scope::PacketContext, Some("packet_size")) if top => Role::PacketSize,
-            (Scope::PacketContext, Some("content_size")) if top => Role::ContentSize,
-            (Scope::PacketContext, Some("timestamp_begin")) if top => Role::Begin(mapped),
-            (Scope::PacketContext, Some("timestamp_end")) if top => Role::End,
-            (Scope::PacketContext, Some("events_discarded")) if top => Role::Discarded,
-            (Scope::PacketContext, Some("packet_seq_num")) if top => Role::Sequence,
-            (Scope::PacketContext, Some("cpu_id")) if top && !class.signed => Role::Cpu,
-            (Scope::EventHeader, Some("id")) if in_structure => Role::EventId,
-            _ if mapped => Role::Clock,
-            _ => Role::None,
-        };
+        let cpu =
+            scope == Scope::PacketContext && stack.len() == 1 && name == Some("cpu_id") && !class.signed;
+        let role = Role::new(class.roles, scope, self.has_clock);
+        let role = if cpu && role == Role::None { Role::Cpu } else { role };
         if class.signed && !matches!(role, Role::None) {
             return Err(self.field_error(name, "this field is to be unsigned"));
         }
@@ -438,13 +436,6 @@ fn placeholder() -> Node {
     Node { name: None, align: 1, skip: u64::MAX, kind: Kind::String }
 }
 
-fn has_event_id(program: &Program) -> bool {
-    program.nodes.iter().any(|node| match &node.kind {
-        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => integer.role == Role::EventId,
-        _ => false,
-    })
-}
-
 /// Sets how far each node below and including `index` can be skipped; gives that of `index`.
 fn set_skips(program: &mut Program, index: usize) -> u64 {
     const UNKNOWN: u64 = u64::MAX;
@@ -489,25 +480,4 @@ fn set_skips(program: &mut Program, index: usize) -> u64 {
     };
     program.nodes[index].skip = skip;
     skip
-}
-
-/// The clock class to which a data stream's fields are mapped: that of the first mapped field.
-fn stream_clock(trace: &TraceClass, class: &DataStreamClass) -> Option<usize> {
-    fn first(class: &FieldClass) -> Option<&str> {
-        match class {
-            FieldClass::Integer(class) => class.mapped_clock.as_deref(),
-            FieldClass::Enumeration(class) => class.integer.mapped_clock.as_deref(),
-            FieldClass::Structure(class) => class.members.iter().find_map(|member| first(&member.class)),
-            FieldClass::Variant(class) => class.options.iter().find_map(|option| first(&option.class)),
-            FieldClass::StaticArray(class) => first(&class.element),
-            FieldClass::DynamicArray(class) => first(&class.element),
-            FieldClass::Float(_) | FieldClass::String(_) => None,
-        }
-    }
-    let scopes = [&class.packet_context, &class.event_header, &class.common_context];
-    let own = scopes.into_iter().flatten();
-    let events = class.event_record_classes.iter();
-    let events = events.flat_map(|event| [&event.specific_context, &event.payload].into_iter().flatten());
-    let name = own.chain(events).flat_map(|scope| &scope.members).find_map(|member| first(&member.class))?;
-    trace.clock_classes.iter().position(|clock| clock.name == name)
 }

@@ -41,14 +41,16 @@ mod program;
 mod reader;
 mod resolve;
 mod walk;
+mod wide_text;
 
 pub use compile::Decoder;
 pub use event::Event;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use reader::{Step, StreamReader};
+pub use wide_text::WideText;
 
-use crate::model::{EnumerationClass, IntegerClass, StructureClass};
+use crate::model::{BitArrayClass, BitMapClass, EnumerationClass, IntegerClass, StructureClass};
 
 /// The value of a field that is no compound.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -65,8 +67,32 @@ pub enum Value<'a> {
     Float32(f32),
     /// A floating point number of 64 bits.
     Float64(f64),
+    /// A floating point number of 128 bits: its bits (IEEE 754 binary128).
+    Float128(u128),
+    /// A boolean.
+    Boolean(bool),
+    /// Bits, the first one least significant.
+    BitArray(u64, &'a BitArrayClass),
+    /// Bits with names; [`BitMapClass::active`] has those of the set ones.
+    BitMap(u64, &'a BitMapClass),
     /// A string, or an array of text bytes up to its first null. It may hold anything, not only valid UTF-8.
     Text(&'a [u8]),
+    /// A string in UTF-16 or UTF-32 up to its first null.
+    WideText(WideText<'a>),
+    /// Bytes.
+    Blob(&'a [u8]),
+}
+
+impl Value<'_> {
+    /// A floating point number of any size, rounded to 64 bits.
+    pub fn real(&self) -> Option<f64> {
+        match *self {
+            Value::Float32(number) => Some(number.into()),
+            Value::Float64(number) => Some(number),
+            Value::Float128(bits) => Some(bits::float128(bits)),
+            _ => None,
+        }
+    }
 }
 
 /// What kind of compound begins or ends.
@@ -78,6 +104,11 @@ pub enum Compound<'a> {
     Array {
         /// How many elements.
         length: u64,
+    },
+    /// An optional; its field follows if it is there, with the optional's name.
+    Optional {
+        /// Whether it is there.
+        present: bool,
     },
     /// A variant; the selected option follows, with its name.
     Variant {

@@ -3,6 +3,7 @@
 use super::program::Role;
 use super::walk::Sink;
 use super::{Compound, Value};
+use crate::model::Roles;
 
 /// The current packet of a data stream.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -93,6 +94,14 @@ impl Marks {
         let carry = if wraps { mask.wrapping_add(1) } else { 0 };
         self.clock = (self.clock.wrapping_add(carry) & !mask) | value;
     }
+
+    #[cold]
+    fn several(&mut self, roles: Roles, size: u32, value: u64) {
+        // Only the packet context's roles can stand together with others.
+        for role in roles.iter() {
+            self.mark(Role::one(role, true, true), size, value);
+        }
+    }
 }
 
 impl Sink for Marks {
@@ -119,6 +128,7 @@ impl Sink for Marks {
             Role::Discarded => self.packet.discarded = Some(value),
             Role::Sequence => self.packet.seq = Some(value),
             Role::Cpu => self.packet.cpu_id = Some(value),
+            Role::Several(roles) => self.several(roles, size, value),
         }
     }
 

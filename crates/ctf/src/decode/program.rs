@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::model::{ByteOrder, EnumerationClass, IntegerClass, StructureClass};
+use crate::model::{self, ByteOrder, EnumerationClass, IntegerClass, Roles, Scope, StructureClass};
 
 /// No slot, no node, no known size.
 pub(super) const NONE: u32 = u32::MAX;
@@ -11,6 +11,16 @@ pub(super) const NONE: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(super) struct Program {
     pub(super) nodes: Vec<Node>,
+}
+
+impl Program {
+    /// Whether some integer tells `role`.
+    pub(super) fn has_role(&self, role: Role) -> bool {
+        self.nodes.iter().any(|node| match &node.kind {
+            Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => integer.role.includes(role),
+            _ => false,
+        })
+    }
 }
 
 /// A field.
@@ -66,6 +76,46 @@ pub(super) enum Role {
     Sequence,
     Cpu,
     EventId,
+    /// More than one.
+    Several(Roles),
+}
+
+impl Role {
+    /// What an integer with these roles means in a scope; `has_clock` if its data stream class has a default clock.
+    pub(super) fn new(roles: Roles, scope: Scope, has_clock: bool) -> Role {
+        let mut roles_in_order = roles.iter();
+        match (roles_in_order.next(), roles_in_order.next()) {
+            (None, _) => Role::None,
+            (Some(role), None) => Role::one(role, scope == Scope::PacketContext, has_clock),
+            (Some(_), Some(_)) => Role::Several(roles),
+        }
+    }
+
+    /// What one role means; `in_packet` outside of event records.
+    pub(super) fn one(role: model::Role, in_packet: bool, has_clock: bool) -> Role {
+        match role {
+            model::Role::PacketMagicNumber => Role::Magic,
+            model::Role::MetadataStreamUuid => Role::None,
+            model::Role::DataStreamClassId => Role::StreamId,
+            model::Role::DataStreamId => Role::StreamInstanceId,
+            model::Role::PacketTotalLength => Role::PacketSize,
+            model::Role::PacketContentLength => Role::ContentSize,
+            model::Role::DefaultClockTimestamp if in_packet => Role::Begin(has_clock),
+            model::Role::DefaultClockTimestamp => Role::Clock,
+            model::Role::PacketEndDefaultClockTimestamp => Role::End,
+            model::Role::DiscardedEventRecordCounterSnapshot => Role::Discarded,
+            model::Role::PacketSequenceNumber => Role::Sequence,
+            model::Role::EventRecordClassId => Role::EventId,
+        }
+    }
+
+    /// Whether `role` is this or among these.
+    fn includes(self, role: Role) -> bool {
+        match self {
+            Role::Several(roles) => roles.iter().any(|one| Role::one(one, true, true) == role),
+            one => one == role,
+        }
+    }
 }
 
 /// How many elements an array has.

@@ -2,7 +2,7 @@
 
 use super::compile::Compiler;
 use super::program::Kind;
-use crate::model::{FieldLocation, Scope, StructureClass};
+use crate::model::{FieldLocation, Origin, Scope, StructureClass};
 
 /// A compound around the field being compiled.
 pub(super) enum Frame<'c> {
@@ -30,12 +30,18 @@ pub(super) fn find(
 ) -> Option<(Scope, usize)> {
     let (head, tail) = location.path.split_first()?;
     match location.origin {
-        Some(origin) if origin < scope => Some((origin, descend(compiler, origin, 0, &location.path)?)),
-        Some(origin) if origin == scope => {
+        Origin::Scope(origin) if origin < scope => {
+            Some((origin, descend(compiler, origin, 0, &location.path)?))
+        }
+        Origin::Scope(origin) if origin == scope => {
             Some((scope, descend(compiler, scope, earlier(stack.first()?, head)?, tail)?))
         }
-        Some(_) => None,
-        None => {
+        Origin::Scope(_) => None,
+        Origin::Relative { up } => {
+            let mut around = stack.iter().rev().filter(|frame| matches!(frame, Frame::Structure { .. }));
+            Some((scope, descend(compiler, scope, earlier(around.nth(up as usize)?, head)?, tail)?))
+        }
+        Origin::Search => {
             let here =
                 stack.iter().rev().find_map(|frame| descend(compiler, scope, earlier(frame, head)?, tail));
             if let Some(node) = here {

@@ -1,15 +1,36 @@
 //! A trace class: everything that a CTF metadata stream says about its data streams.
 //!
+//! One model for both versions, in CTF 2's words. What only one of them has says so.
+//!
 //! Build one from code with the constructors and chained setters, print it with [`tsdl::print`](crate::tsdl::print),
 //! or get one from [`tsdl::parse`](crate::tsdl::parse). Nothing here checks that a class makes sense; a printer or
 //! a decoder says so when it does not.
 
+mod attributes;
+mod clock;
+mod compound;
 mod field;
+mod location;
+mod named_roles;
+mod number;
+mod role;
+mod text;
 
-pub use field::{
-    ByteOrder, DisplayBase, DynamicArrayClass, Encoding, EnumerationClass, EnumerationMapping, FieldClass,
-    FieldLocation, FloatClass, IntegerClass, Member, Scope, StaticArrayClass, StringClass, StructureClass,
-    VariantClass,
+pub use attributes::{Attribute, Attributes};
+pub use clock::{ClockClass, ClockOrigin};
+pub use compound::{
+    DynamicArrayClass, Member, OptionalClass, StaticArrayClass, StructureClass, VariantClass, VariantOption,
+};
+pub use field::FieldClass;
+pub use location::{FieldLocation, Origin, Scope};
+pub use number::{
+    BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping, Flag,
+    FloatClass, IntegerClass,
+};
+pub use role::{Role, Roles};
+pub use text::{
+    DEFAULT_MEDIA_TYPE, DynamicBlobClass, DynamicStringClass, Encoding, StaticBlobClass, StaticStringClass,
+    StringClass,
 };
 
 /// Bytes of a UUID, in the order in which they are written in text.
@@ -18,32 +39,57 @@ pub type Uuid = [u8; 16];
 /// What a metadata stream describes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TraceClass {
-    /// Identity of the trace; every packet header with a `uuid` field repeats it.
+    /// The CTF version of the metadata.
+    pub version: Version,
+    /// Identity of the metadata stream (TSDL: of the trace); every packet header with a `uuid` field repeats it.
     pub uuid: Option<Uuid>,
+    /// Namespace of name and unique id (CTF 2).
+    pub namespace: Option<String>,
+    /// The trace's name (CTF 2).
+    pub name: Option<String>,
+    /// The trace's unique id (CTF 2).
+    pub uid: Option<String>,
     /// Byte order that the metadata declares as the trace's native one.
     ///
-    /// Every field class carries its own; this one decides only how they are printed.
+    /// Every field class carries its own; this one decides only how TSDL prints them. CTF 2 has none.
     pub byte_order: ByteOrder,
     /// The `env` block, in the order of the text.
     pub env: Vec<(String, EnvValue)>,
-    /// Clocks to which integer field classes may be mapped by name.
+    /// Clocks to which data stream classes refer by id.
     pub clock_classes: Vec<ClockClass>,
     /// Layout of the packet header, the same for all data streams.
     pub packet_header: Option<StructureClass>,
     /// Data stream classes; their ids differ.
     pub data_stream_classes: Vec<DataStreamClass>,
+    /// User attributes.
+    pub attributes: Attributes,
+}
+
+/// A version of the Common Trace Format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub enum Version {
+    /// CTF 1.8: metadata in TSDL.
+    #[default]
+    V1_8,
+    /// CTF 2: metadata in JSON.
+    V2,
 }
 
 impl TraceClass {
     /// A little-endian trace class without anything in it.
     pub fn new() -> Self {
         TraceClass {
+            version: Version::V1_8,
             uuid: None,
+            namespace: None,
+            name: None,
+            uid: None,
             byte_order: ByteOrder::Little,
             env: Vec::new(),
             clock_classes: Vec::new(),
             packet_header: None,
             data_stream_classes: Vec::new(),
+            attributes: Attributes::default(),
         }
     }
 
@@ -61,9 +107,9 @@ impl TraceClass {
         }
     }
 
-    /// The clock class called `name`.
-    pub fn clock_class(&self, name: &str) -> Option<&ClockClass> {
-        self.clock_classes.iter().find(|clock| clock.name == name)
+    /// The clock class with this id.
+    pub fn clock_class(&self, id: &str) -> Option<&ClockClass> {
+        self.clock_classes.iter().find(|clock| clock.id == id)
     }
 
     /// The data stream class with this id.
@@ -105,72 +151,19 @@ impl From<i64> for EnvValue {
     }
 }
 
-/// A clock (specification 1.8.3, section 8).
-///
-/// A value of `v` cycles is `offset_seconds + (offset_cycles + v) / frequency` seconds after the clock's origin,
-/// which is the Unix epoch for most traces.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ClockClass {
-    /// The name by which `map = clock.NAME.value` refers to it.
-    pub name: String,
-    /// Two clocks with one UUID are the same clock.
-    pub uuid: Option<Uuid>,
-    /// Free text.
-    pub description: Option<String>,
-    /// Cycles per second.
-    pub frequency: u64,
-    /// Uncertainty in cycles.
-    pub precision: u64,
-    /// Whole seconds from the origin to value 0.
-    pub offset_seconds: i64,
-    /// Cycles from there to value 0.
-    pub offset_cycles: u64,
-    /// Whether the clock is a global reference across the clocks of other traces.
-    pub absolute: bool,
-}
-
-impl ClockClass {
-    /// A clock of `frequency` cycles per second that starts at the origin.
-    pub fn new(name: impl Into<String>, frequency: u64) -> Self {
-        ClockClass {
-            name: name.into(),
-            uuid: None,
-            description: None,
-            frequency,
-            precision: 0,
-            offset_seconds: 0,
-            offset_cycles: 0,
-            absolute: false,
-        }
-    }
-
-    /// Nanoseconds from the origin to the value `cycles`; `None` where an `i64` cannot hold them.
-    ///
-    /// The rounding is babeltrace2's, whose stamps a reader will compare with these: an offset in cycles of a second
-    /// or more counts as whole seconds first, and where the frequency is not 1 GHz the rest goes through a double.
-    pub fn nanoseconds(&self, cycles: u64) -> Option<i64> {
-        let whole = self.offset_cycles.checked_div(self.frequency)?;
-        let rest = self.offset_cycles % self.frequency;
-        let seconds = self.offset_seconds.checked_add(i64::try_from(whole).ok()?)?;
-        let base = seconds.checked_mul(1_000_000_000)?.checked_add_unsigned(self.span(rest))?;
-        base.checked_add_unsigned(self.span(cycles))
-    }
-
-    /// Nanoseconds that `cycles` last.
-    fn span(&self, cycles: u64) -> u64 {
-        if self.frequency == 1_000_000_000 {
-            cycles
-        } else {
-            (1e9 * cycles as f64 / self.frequency as f64) as u64
-        }
-    }
-}
-
 /// A data stream class (TSDL: `stream`): the layout shared by all its packets and event records.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct DataStreamClass {
     /// What the packet header's `stream_id` says; 0 where there is none.
     pub id: u64,
+    /// Namespace of name and unique id (CTF 2).
+    pub namespace: Option<String>,
+    /// The name shown to people (CTF 2).
+    pub name: Option<String>,
+    /// Unique id (CTF 2).
+    pub uid: Option<String>,
+    /// The id of the clock class of its stamps. CTF 1.8 says it field by field: [`IntegerClass::mapped_clock`].
+    pub default_clock: Option<String>,
     /// Layout of the packet context.
     pub packet_context: Option<StructureClass>,
     /// Layout of the event record header.
@@ -179,12 +172,39 @@ pub struct DataStreamClass {
     pub common_context: Option<StructureClass>,
     /// Event record classes; their ids differ.
     pub event_record_classes: Vec<EventRecordClass>,
+    /// User attributes.
+    pub attributes: Attributes,
 }
 
 impl DataStreamClass {
     /// A data stream class without anything in it.
     pub fn new(id: u64) -> Self {
         DataStreamClass { id, ..DataStreamClass::default() }
+    }
+
+    /// The size in bits of the packet context's integer with this role.
+    pub fn packet_context_bits(&self, role: Role) -> Option<u32> {
+        fn search(class: &FieldClass, role: Role) -> Option<u32> {
+            match class {
+                FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
+                    class.roles.has(role).then_some(class.size)
+                }
+                FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
+                    class.integer.roles.has(role).then_some(class.integer.size)
+                }
+                FieldClass::Structure(class) => {
+                    class.members.iter().find_map(|member| search(&member.class, role))
+                }
+                FieldClass::StaticArray(class) => search(&class.element, role),
+                FieldClass::DynamicArray(class) => search(&class.element, role),
+                FieldClass::Optional(class) => search(&class.class, role),
+                FieldClass::Variant(class) => {
+                    class.options.iter().find_map(|option| search(&option.class, role))
+                }
+                _ => None,
+            }
+        }
+        self.packet_context.as_ref()?.members.iter().find_map(|member| search(&member.class, role))
     }
 
     /// The event record class with this id.
@@ -198,8 +218,12 @@ impl DataStreamClass {
 pub struct EventRecordClass {
     /// What the event record header's `id` says; 0 where there is none.
     pub id: u64,
+    /// Namespace of name and unique id (CTF 2).
+    pub namespace: Option<String>,
     /// The name shown to people, for example `sched_switch`.
     pub name: Option<String>,
+    /// Unique id (CTF 2).
+    pub uid: Option<String>,
     /// LTTng-UST's log level: 0 (emergency) to 14 (debug).
     pub log_level: Option<i64>,
     /// URI of the event's model (Eclipse Modeling Framework), as LTTng writes it.
@@ -208,6 +232,8 @@ pub struct EventRecordClass {
     pub specific_context: Option<StructureClass>,
     /// Layout of the payload (TSDL: `event.fields`).
     pub payload: Option<StructureClass>,
+    /// User attributes.
+    pub attributes: Attributes,
 }
 
 impl EventRecordClass {

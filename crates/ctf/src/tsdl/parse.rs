@@ -8,8 +8,8 @@ use super::packets;
 use super::types::{Sized, TypeScopes};
 use crate::Error;
 use crate::model::{
-    ByteOrder, ClockClass, DataStreamClass, EnvValue, EventRecordClass, FieldClass, StructureClass,
-    TraceClass, Uuid,
+    ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
+    StructureClass, TraceClass, Uuid,
 };
 
 /// Field classes in all scopes of a trace together; a hostile text can multiply them with each line.
@@ -83,8 +83,8 @@ impl Parser<'_> {
                 Some("env") if self.opens_block() => self.env_block(&mut trace)?,
                 Some("clock") if self.opens_block() => {
                     let clock = self.clock_block()?;
-                    if trace.clock_class(&clock.name).is_some() {
-                        return Err(self.error(place, format!("a second clock called `{}`", clock.name)));
+                    if trace.clock_class(&clock.id).is_some() {
+                        return Err(self.error(place, format!("a second clock called `{}`", clock.id)));
                     }
                     trace.clock_classes.push(clock);
                 }
@@ -119,6 +119,7 @@ impl Parser<'_> {
                 return Err(self.error(*place, format!("there is no clock called `{clock}`")));
             }
         }
+        trace.fill_roles();
         Ok(trace)
     }
 
@@ -221,15 +222,16 @@ impl Parser<'_> {
                     0 => return Err(parser.error(attribute.place, "a clock's frequency is not 0")),
                     frequency => clock.frequency = frequency,
                 },
-                "precision" => clock.precision = parser.unsigned(&attribute)?,
+                "precision" => clock.precision = Some(parser.unsigned(&attribute)?),
                 "offset_s" => clock.offset_seconds = parser.signed(&attribute)?,
                 "offset" => clock.offset_cycles = parser.unsigned(&attribute)?,
-                "absolute" => clock.absolute = parser.boolean(&attribute)?,
+                "absolute" if parser.boolean(&attribute)? => clock.origin = ClockOrigin::UnixEpoch,
                 _ => {}
             }
             Ok(())
         })?;
-        clock.name = name.ok_or_else(|| self.error(place, "this clock has no `name`"))?;
+        clock.id = name.ok_or_else(|| self.error(place, "this clock has no `name`"))?;
+        clock.name = Some(clock.id.clone());
         Ok(clock)
     }
 

@@ -8,12 +8,16 @@ use std::fmt::Write;
 
 use super::KEYWORDS;
 use crate::model::{
-    ByteOrder, ClockClass, DataStreamClass, DisplayBase, Encoding, EnumerationClass, EnvValue,
-    EventRecordClass, FieldClass, FieldLocation, FloatClass, IntegerClass, Member, Scope, StructureClass,
+    ByteOrder, ClockClass, ClockOrigin, DataStreamClass, DisplayBase, Encoding, EnumerationClass, EnvValue,
+    EventRecordClass, FieldClass, FieldLocation, FloatClass, IntegerClass, Origin, Scope, StructureClass,
     TraceClass, Uuid,
 };
 
 /// The metadata text of `class`; its first line is `/* CTF 1.8 */`.
+///
+/// # Panics
+///
+/// If the class has a field class that only CTF 2 has.
 ///
 /// ```
 /// use tracewing_ctf::model::{DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass};
@@ -69,7 +73,7 @@ impl Printer {
 
     fn clock(&mut self, clock: &ClockClass) {
         self.open("clock {");
-        self.line(&format!("name = {};", identifier(&clock.name)));
+        self.line(&format!("name = {};", identifier(&clock.id)));
         if let Some(id) = &clock.uuid {
             self.line(&format!("uuid = \"{}\";", uuid(id)));
         }
@@ -77,8 +81,8 @@ impl Printer {
             self.line(&format!("description = {};", quoted(text)));
         }
         self.line(&format!("freq = {};", clock.frequency));
-        if clock.precision != 0 {
-            self.line(&format!("precision = {};", clock.precision));
+        if let Some(precision @ 1..) = clock.precision {
+            self.line(&format!("precision = {precision};"));
         }
         if clock.offset_seconds != 0 {
             self.line(&format!("offset_s = {};", clock.offset_seconds));
@@ -86,7 +90,7 @@ impl Printer {
         if clock.offset_cycles != 0 {
             self.line(&format!("offset = {};", clock.offset_cycles));
         }
-        if clock.absolute {
+        if clock.origin == ClockOrigin::UnixEpoch {
             self.line("absolute = true;");
         }
         self.close("};");
@@ -141,7 +145,7 @@ impl Printer {
 
     fn structure(&mut self, class: &StructureClass) {
         self.out.push_str("struct {\n");
-        self.members(&class.members, identifier);
+        self.members(class.members.iter().map(|member| (identifier(&member.name), &member.class)));
         self.indent();
         self.out.push('}');
         if class.min_align > 1 {
@@ -149,13 +153,12 @@ impl Printer {
         }
     }
 
-    fn members(&mut self, members: &[Member], identifier: fn(&str) -> String) {
+    fn members<'c>(&mut self, members: impl Iterator<Item = (String, &'c FieldClass)>) {
         self.depth += 1;
-        for member in members {
+        for (name, mut class) in members {
             self.indent();
             // Dimensions stand behind the name, outermost first; the element class stands before it.
             let mut dimensions = String::new();
-            let mut class = &member.class;
             loop {
                 match class {
                     FieldClass::StaticArray(array) => {
@@ -170,7 +173,7 @@ impl Printer {
                 }
             }
             self.class(class);
-            let _ = writeln!(self.out, " {}{dimensions};", identifier(&member.name));
+            let _ = writeln!(self.out, " {name}{dimensions};");
         }
         self.depth -= 1;
     }
@@ -183,18 +186,20 @@ impl Printer {
             FieldClass::String(class) => match class.encoding {
                 Encoding::Ascii => self.out.push_str("string { encoding = ASCII; }"),
                 Encoding::None => self.out.push_str("string { encoding = none; }"),
-                Encoding::Utf8 => self.out.push_str("string"),
+                _ => self.out.push_str("string"),
             },
             FieldClass::Structure(class) => self.structure(class),
             FieldClass::Variant(class) => {
                 let _ = writeln!(self.out, "variant <{}> {{", location(&class.tag));
-                self.members(&class.options, option_identifier);
+                let options = class.options.iter();
+                self.members(options.map(|option| (option_identifier(&option.name), &option.class)));
                 self.indent();
                 self.out.push('}');
             }
             FieldClass::StaticArray(_) | FieldClass::DynamicArray(_) => {
                 unreachable!("members() takes the dimensions off")
             }
+            other => panic!("TSDL has no such field class: {other:?}"),
         }
     }
 
@@ -212,8 +217,8 @@ impl Printer {
         }
         match class.encoding {
             Encoding::None => {}
-            Encoding::Utf8 => self.out.push_str(" encoding = UTF8;"),
             Encoding::Ascii => self.out.push_str(" encoding = ASCII;"),
+            _ => self.out.push_str(" encoding = UTF8;"),
         }
         if let Some(clock) = &class.mapped_clock {
             let _ = write!(self.out, " map = clock.{}.value;", identifier(clock));
@@ -323,7 +328,7 @@ fn option_identifier(name: &str) -> String {
 /// A place as TSDL takes it.
 fn location(location: &FieldLocation) -> String {
     let mut parts: Vec<String> = Vec::with_capacity(location.path.len() + 1);
-    if let Some(origin) = location.origin {
+    if let Origin::Scope(origin) = location.origin {
         parts.push(
             match origin {
                 Scope::PacketHeader => "trace.packet.header",

@@ -10,7 +10,8 @@ use super::parse::{Attribute, Parser, Value};
 use crate::Error;
 use crate::model::{
     DisplayBase, DynamicArrayClass, Encoding, EnumerationClass, FieldClass, FieldLocation, FloatClass,
-    IntegerClass, Member, Scope, StaticArrayClass, StringClass, StructureClass, VariantClass,
+    IntegerClass, Member, Origin, Scope, StaticArrayClass, StringClass, StructureClass, VariantClass,
+    VariantOption,
 };
 
 /// Field classes inside one another; real ones stay below ten.
@@ -288,7 +289,7 @@ impl Parser<'_> {
                 }
             }
         }
-        Ok(FieldClass::String(StringClass { encoding }))
+        Ok(FieldClass::String(StringClass::new(encoding)))
     }
 
     fn alignment(&self, attribute: &Attribute) -> Result<u32, Error> {
@@ -340,7 +341,7 @@ impl Parser<'_> {
             min_align = self.alignment(&Attribute { name: "align".to_owned(), value, place })?;
             self.expect(")")?;
         }
-        let class = StructureClass { min_align, members }.into();
+        let class = StructureClass { min_align, members, ..StructureClass::default() }.into();
         self.finish("struct", name, Sized { class, nodes, depth, place })
     }
 
@@ -349,7 +350,7 @@ impl Parser<'_> {
         let place = self.at;
         self.at += 1;
         let name = self.tag_name()?;
-        let mut tag = FieldLocation { origin: None, path: Vec::new() };
+        let mut tag = FieldLocation { origin: Origin::Search, path: Vec::new() };
         if self.eat("<") {
             tag = self.location()?;
             self.expect(">")?;
@@ -363,7 +364,8 @@ impl Parser<'_> {
         }
         // An option is found by its label, underscore and all.
         let (options, nodes, depth) = self.members(place, |name| name)?;
-        let class = VariantClass { tag, options }.into();
+        let options = options.into_iter().map(|option| VariantOption::new(option.name, option.class));
+        let class = VariantClass { options: options.collect(), ..VariantClass::new(tag) }.into();
         self.finish("variant", name, Sized { class, nodes, depth, place })
     }
 
@@ -493,7 +495,7 @@ impl Parser<'_> {
                 }
                 nodes = nodes.saturating_add(class.nodes);
                 depth = depth.max(class.depth);
-                members.push(Member { name, class: class.class });
+                members.push(Member::new(name, class.class));
                 if !self.eat(",") {
                     break;
                 }
@@ -535,10 +537,10 @@ impl Parser<'_> {
             let element = sized.class;
             sized.class = match dimension {
                 Dimension::Length(length) => {
-                    FieldClass::StaticArray(Arc::new(StaticArrayClass { length, element }))
+                    FieldClass::StaticArray(Arc::new(StaticArrayClass::new(length, element)))
                 }
                 Dimension::Location(length) => {
-                    FieldClass::DynamicArray(Arc::new(DynamicArrayClass { length, element }))
+                    FieldClass::DynamicArray(Arc::new(DynamicArrayClass::new(length, element)))
                 }
             };
             sized.nodes = sized.nodes.saturating_add(1);
@@ -566,7 +568,8 @@ impl Parser<'_> {
         let found = ORIGINS.iter().find(|(prefix, _)| {
             path.len() > prefix.len() && path.iter().zip(*prefix).all(|(part, word)| part == word)
         });
-        let (origin, skip) = found.map_or((None, 0), |(prefix, scope)| (Some(*scope), prefix.len()));
+        let (origin, skip) =
+            found.map_or((Origin::Search, 0), |(prefix, scope)| (Origin::Scope(*scope), prefix.len()));
         let names = path.into_iter().skip(skip);
         Ok(FieldLocation { origin, path: names.map(|name| plain_name(&name).to_owned()).collect() })
     }

@@ -194,6 +194,7 @@ impl Visitor for Line {
             Value::Float32(value) => self.text += &general(value.into()),
             Value::Float64(value) => self.text += &general(value),
             Value::Text(bytes) => self.text += &quote(&String::from_utf8_lossy(bytes)),
+            other => panic!("CTF 1.8 has no {other:?}"),
         }
     }
 
@@ -208,6 +209,7 @@ impl Visitor for Line {
             Compound::Array { length: 0 } => (Around::Array, "["),
             Compound::Array { .. } => (Around::Array, "[ "),
             Compound::Variant { .. } => (Around::Variant, "{ "),
+            Compound::Optional { .. } => panic!("CTF 1.8 has no optional"),
         };
         self.text.push_str(open);
         self.around.push(around);
