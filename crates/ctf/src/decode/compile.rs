@@ -21,16 +21,16 @@ const DEEPEST: usize = 64;
 pub struct Decoder {
     class: Arc<TraceClass>,
     pub(super) packet_header: Option<Program>,
-    pub(super) streams: Vec<Stream>,
+    pub(crate) streams: Vec<Stream>,
     /// How many values the programs keep for lengths and tags.
-    pub(super) slots: usize,
+    pub(crate) slots: usize,
     /// Whether packed fields of both byte orders might share a byte, which has to be looked at then.
     pub(super) mixed: bool,
 }
 
 /// A compiled data stream class; its index is that of the class.
 #[derive(Debug)]
-pub(super) struct Stream {
+pub(crate) struct Stream {
     pub(super) packet_context: Option<Program>,
     pub(super) event_header: Option<Program>,
     pub(super) common_context: Option<Program>,

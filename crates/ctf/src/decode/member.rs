@@ -39,7 +39,7 @@ impl Decoder {
     }
 
     /// The program for a scope.
-    pub(super) fn program(&self, stream: usize, event: usize, scope: Scope) -> Option<&Program> {
+    pub(crate) fn program(&self, stream: usize, event: usize, scope: Scope) -> Option<&Program> {
         let stream = self.streams.get(stream)?;
         match scope {
             Scope::PacketHeader => self.packet_header.as_ref(),

@@ -36,11 +36,11 @@ mod bits;
 mod compile;
 mod event;
 mod member;
-mod packet;
-mod program;
+pub(crate) mod packet;
+pub(crate) mod program;
 mod reader;
 mod resolve;
-mod walk;
+pub(crate) mod walk;
 mod wide_text;
 
 pub use compile::Decoder;

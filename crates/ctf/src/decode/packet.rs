@@ -72,15 +72,15 @@ impl Packet {
 
 /// Collects what the fields of packet header, packet context and event records tell the decoder.
 #[derive(Debug, Default)]
-pub(super) struct Marks {
+pub(crate) struct Marks {
     /// The data stream's clock, cycles.
-    pub(super) clock: u64,
-    pub(super) magic: Option<u64>,
-    pub(super) stream_id: Option<u64>,
-    pub(super) packet_size: Option<u64>,
-    pub(super) content_size: Option<u64>,
-    pub(super) event_id: Option<u64>,
-    pub(super) packet: Packet,
+    pub(crate) clock: u64,
+    pub(crate) magic: Option<u64>,
+    pub(crate) stream_id: Option<u64>,
+    pub(crate) packet_size: Option<u64>,
+    pub(crate) content_size: Option<u64>,
+    pub(crate) event_id: Option<u64>,
+    pub(crate) packet: Packet,
 }
 
 impl Marks {

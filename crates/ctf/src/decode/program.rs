@@ -5,17 +5,17 @@ use std::sync::Arc;
 use crate::model::{self, ByteOrder, EnumerationClass, IntegerClass, Roles, Scope, StructureClass};
 
 /// No slot, no node, no known size.
-pub(super) const NONE: u32 = u32::MAX;
+pub(crate) const NONE: u32 = u32::MAX;
 
 /// A scope's field class. Node 0 is its root structure.
 #[derive(Debug, Default)]
-pub(super) struct Program {
-    pub(super) nodes: Vec<Node>,
+pub(crate) struct Program {
+    pub(crate) nodes: Vec<Node>,
 }
 
 impl Program {
     /// Whether some integer tells `role`.
-    pub(super) fn has_role(&self, role: Role) -> bool {
+    pub(crate) fn has_role(&self, role: Role) -> bool {
         self.nodes.iter().any(|node| match &node.kind {
             Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => integer.role.includes(role),
             _ => false,
@@ -25,18 +25,18 @@ impl Program {
 
 /// A field.
 #[derive(Debug)]
-pub(super) struct Node {
-    pub(super) name: Option<Box<str>>,
+pub(crate) struct Node {
+    pub(crate) name: Option<Box<str>>,
     /// Alignment in bits, a power of two.
-    pub(super) align: u32,
+    pub(crate) align: u32,
     /// Size in bits from an aligned start, where it is always the same and nothing in it needs a look; else `u64::MAX`.
-    pub(super) skip: u64,
-    pub(super) kind: Kind,
+    pub(crate) skip: u64,
+    pub(crate) kind: Kind,
 }
 
 /// What a field consists of.
 #[derive(Debug)]
-pub(super) enum Kind {
+pub(crate) enum Kind {
     Integer(Integer, IntegerClass),
     Enumeration(Integer, Arc<EnumerationClass>),
     Float { size: u32, order: ByteOrder },
@@ -49,18 +49,18 @@ pub(super) enum Kind {
 
 /// How an integer is read, and what for.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Integer {
-    pub(super) size: u32,
-    pub(super) order: ByteOrder,
-    pub(super) signed: bool,
+pub(crate) struct Integer {
+    pub(crate) size: u32,
+    pub(crate) order: ByteOrder,
+    pub(crate) signed: bool,
     /// Where its value is kept for a length or a tag; `NONE` if nobody needs it.
-    pub(super) slot: u32,
-    pub(super) role: Role,
+    pub(crate) slot: u32,
+    pub(crate) role: Role,
 }
 
 /// What an integer means to the decoder itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(crate) enum Role {
     None,
     /// Moves the stream's clock.
     Clock,
@@ -82,7 +82,7 @@ pub(super) enum Role {
 
 impl Role {
     /// What an integer with these roles means in a scope; `has_clock` if its data stream class has a default clock.
-    pub(super) fn new(roles: Roles, scope: Scope, has_clock: bool) -> Role {
+    pub(crate) fn new(roles: Roles, scope: Scope, has_clock: bool) -> Role {
         let mut roles_in_order = roles.iter();
         match (roles_in_order.next(), roles_in_order.next()) {
             (None, _) => Role::None,
@@ -92,7 +92,7 @@ impl Role {
     }
 
     /// What one role means; `in_packet` outside of event records.
-    pub(super) fn one(role: model::Role, in_packet: bool, has_clock: bool) -> Role {
+    pub(crate) fn one(role: model::Role, in_packet: bool, has_clock: bool) -> Role {
         match role {
             model::Role::PacketMagicNumber => Role::Magic,
             model::Role::MetadataStreamUuid => Role::None,
@@ -120,26 +120,26 @@ impl Role {
 
 /// How many elements an array has.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Length {
+pub(crate) enum Length {
     Fixed(u64),
     Slot(u32),
 }
 
 /// A variant's options and how the tag selects one.
 #[derive(Debug)]
-pub(super) struct Variant {
-    pub(super) slot: u32,
-    pub(super) signed: bool,
+pub(crate) struct Variant {
+    pub(crate) slot: u32,
+    pub(crate) signed: bool,
     /// [Keys](Variant::key) of the first and last tag value, and the option's place behind `first`.
-    pub(super) ranges: Vec<(u64, u64, u32)>,
-    pub(super) first: u32,
-    pub(super) count: u32,
+    pub(crate) ranges: Vec<(u64, u64, u32)>,
+    pub(crate) first: u32,
+    pub(crate) count: u32,
 }
 
 impl Variant {
     /// A number that orders as the tag's value does, signed or not.
     #[inline]
-    pub(super) fn key(&self, tag: u64) -> u64 {
+    pub(crate) fn key(&self, tag: u64) -> u64 {
         tag ^ (u64::from(self.signed) << 63)
     }
 }

@@ -15,7 +15,7 @@ use crate::model::ByteOrder;
 const MOST_EMPTY_ELEMENTS: u32 = 1 << 20;
 
 /// What is done with the fields on the way.
-pub(super) trait Sink {
+pub(crate) trait Sink {
     /// Whether every field is to be shown.
     const SHOWS: bool;
     /// A field that means something to the decoder.
