@@ -22,6 +22,7 @@
 //! | `find` | finds traces below a path |
 //! | `open` | metadata, and which stream files belong together |
 //! | `packet`, `clock`, `stream` | one stream: its packets by time, its events, its losses |
+//! | `packet_index`, `index_source`, `index_cache` | where packets lie, to begin reading at any time |
 //! | `merge`, `order` | all streams in one order |
 //! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
@@ -40,6 +41,8 @@ mod condition;
 mod describe;
 mod error;
 mod find;
+mod index_cache;
+mod index_source;
 mod json;
 mod listing;
 mod merge;
@@ -47,6 +50,7 @@ mod number;
 mod open;
 mod order;
 mod packet;
+mod packet_index;
 mod pretty;
 mod print_form;
 mod report;

@@ -139,6 +139,18 @@ impl<'r> Merge<'r> {
         }
     }
 
+    /// Goes to `time`, in nanoseconds since the clock's origin, forwards or backwards: what comes next is the first thing at
+    /// that time or later, and the range begins there from now on. Its end stays.
+    ///
+    /// What lies before is not read, as long as packets have begin stamps of 64 bits: their places come from LTTng's index
+    /// files, from a cache, or from the packets' headers, which are then looked at once for all seeks. Events without stamps
+    /// belong to no time; a stream of them begins anew. Files are first opened when this is called, and what is wrong in them
+    /// is reported by [`Merge::advance`].
+    pub fn seek(&mut self, time: i64) {
+        let range = TimeRange { begin: time, ..self.range };
+        *self = Merge::new(self.recording, range);
+    }
+
     /// Goes on to what comes next; `None` at the end.
     ///
     /// # Errors

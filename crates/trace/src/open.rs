@@ -5,6 +5,7 @@
 
 use crate::Error;
 use crate::find::{self, Found};
+use crate::index_source::IndexSlot;
 use crate::stream::{self, StreamCursor};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -45,11 +46,12 @@ pub struct Stream {
 }
 
 /// A file of a data stream.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct StreamFile {
     pub(crate) path: PathBuf,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<i64>,
+    pub(crate) index: IndexSlot,
 }
 
 impl Recording {
@@ -103,9 +105,9 @@ impl Recording {
         self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
     }
 
-    /// Reads `stream` from its first packet that does not end before `from`.
+    /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
-        StreamCursor::new(self.traces[stream.trace].decoder.clone(), stream.files.clone(), from)
+        StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from)
     }
 
     /// Adds traces that share a UUID as one.
@@ -170,7 +172,7 @@ impl Recording {
             let class_id = head.as_ref().map_or(0, |head| head.class_id);
             // Without stamps there is no telling which of two files comes first, so they stay apart.
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
-            let file = StreamFile { path, begin };
+            let file = StreamFile { path, begin, index: IndexSlot::default() };
             let same = |stream: &&mut Stream| {
                 instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
             };

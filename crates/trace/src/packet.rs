@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::clock::Clock;
-use std::fs::File;
+use std::fs::{File, Metadata};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::{Decoder, Event, Packet, Step, StreamReader, Visitor};
+use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::{DataStreamClass, Role, Scope, TraceClass};
 
 /// Bytes read to look at a header when nothing is known about the packet's size.
@@ -53,6 +54,8 @@ pub(crate) struct PacketFile {
     /// Offset in bytes of the packet to be looked at, or being read.
     offset: u64,
     index: u64,
+    /// Events of packets before this one are not wanted.
+    first: u64,
     head: Option<PacketHead>,
     /// The packet at hand goes on behind the end of the file; how, in words.
     cut: Option<String>,
@@ -85,6 +88,7 @@ impl PacketFile {
             handle: None,
             offset: 0,
             index: 0,
+            first: 0,
             head: None,
             cut: None,
             reader: None,
@@ -93,6 +97,19 @@ impl PacketFile {
             look: FIRST_LOOK,
             clock: None,
         }
+    }
+
+    /// Makes the packet at byte `offset` the one at hand, and this its number. Events before packet `first` are not wanted.
+    pub(crate) fn seek(&mut self, offset: u64, index: u64, first: u64) {
+        (self.offset, self.index, self.first) = (offset, index, first);
+        (self.head, self.cut, self.reader) = (None, None, None);
+        self.held = 0;
+        self.look = FIRST_LOOK;
+    }
+
+    /// Whether the events of the packet at hand are not wanted.
+    pub(crate) fn is_passed_over(&self) -> bool {
+        self.index < self.first
     }
 
     /// The header of the packet at hand; `None` at the end of the file.
@@ -240,9 +257,29 @@ impl PacketFile {
         }
     }
 
-    /// Fails where the packet at hand is not there to its end.
-    pub(crate) fn check_end(&self) -> Result<(), Error> {
-        self.cut.as_ref().map_or(Ok(()), |cut| Err(self.error(cut.clone())))
+    /// What an index has about the packet at hand; `None` at the end, and where the packet is damaged or has no begin.
+    pub(crate) fn entry(&mut self) -> Option<Entry> {
+        self.head().ok()??;
+        let packet = self.reader.as_ref().filter(|_| self.cut.is_none())?.packet();
+        Some(Entry {
+            offset: self.offset,
+            packet_bits: packet.packet_bits,
+            content_bits: packet.content_bits,
+            begin: packet.begin?,
+            end: packet.end.unwrap_or(0),
+            discarded: packet.discarded.unwrap_or(0),
+            stream_id: self.head?.class_id,
+            stream_instance_id: packet.stream_instance_id,
+            seq: packet.seq,
+        })
+    }
+
+    /// The clock, if each packet sets it by a whole begin stamp.
+    pub(crate) fn clock_set_by_packets(&mut self) -> Option<Clock> {
+        self.head().ok()??;
+        let class = self.reader.as_ref()?.data_stream_class()?;
+        let is_whole = class.packet_context_bits(Role::DefaultClockTimestamp) == Some(64);
+        self.clock().filter(|_| is_whole)
     }
 
     /// Goes on behind the packet at hand.
@@ -287,6 +324,17 @@ impl PacketFile {
     /// An error in the packet at hand.
     pub(crate) fn error(&self, message: String) -> Error {
         Error::Stream { path: self.path.clone(), offset: self.offset, message }
+    }
+
+    /// The file's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the file system says of the file.
+    pub(crate) fn metadata(&mut self) -> Option<Metadata> {
+        self.size().ok()?;
+        self.handle.as_ref()?.metadata().ok()
     }
 
     fn size(&mut self) -> Result<u64, Error> {

@@ -118,7 +118,7 @@ pub(crate) fn first_packet(decoder: &Arc<Decoder>, path: &Path) -> Result<FirstP
     Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
 }
 
-/// Reads a data stream from its beginning to its end.
+/// Reads a data stream to its end.
 #[derive(Debug)]
 pub(crate) struct StreamCursor {
     /// Those that have not ended.
@@ -136,10 +136,18 @@ pub(crate) struct StreamCursor {
 }
 
 impl StreamCursor {
-    pub(crate) fn new(decoder: Arc<Decoder>, files: Vec<StreamFile>, from: i64) -> Self {
+    /// Reads from `from` on what the files have, in the order of their first packets.
+    pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
+        let open = |file: &StreamFile| {
+            let mut packets = PacketFile::new(file.path.clone(), decoder.clone());
+            if file.begin.is_some_and(|begin| begin < from) {
+                file.index.seek(&mut packets, from);
+            }
+            packets
+        };
         StreamCursor {
             joined: files.len() > 1,
-            files: files.into_iter().map(|file| PacketFile::new(file.path, decoder.clone())).collect(),
+            files: files.iter().map(open).collect(),
             current: None,
             from,
             previous: None,
@@ -201,15 +209,15 @@ impl StreamCursor {
                 self.files[file].leave_packet();
                 continue;
             }
-            self.note_losses(&head);
-            let over = head.end_ns.is_some_and(|end| end < self.from && Some(end) >= head.begin_ns);
-            self.previous = Some(head);
-            self.totals.packet(&head);
-            if over {
-                self.files[file].check_end()?;
+            // Whatever was lost before such a packet was lost before what is wanted.
+            if self.files[file].is_passed_over() {
+                self.previous = Some(head);
                 self.files[file].leave_packet();
                 continue;
             }
+            self.note_losses(&head);
+            self.previous = Some(head);
+            self.totals.packet(&head);
             self.files[file].enter_packet()?;
             self.clock = self.files[file].clock();
             self.current = Some(file);

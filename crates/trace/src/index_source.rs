@@ -1,0 +1,110 @@
+//! Where the index of a stream file comes from: LTTng's index file beside it, the cache, or the packets' own headers.
+//!
+//! None of them is believed. An index has to lie packet by packet from the file's beginning, with the headers of some of its
+//! packets as it says; what the file has beyond it is added by reading headers. Before reading begins somewhere, the headers
+//! there are compared once more, and where they differ, the index is made from headers alone.
+//!
+//! There is no index where seeking would be wrong: without a clock, or where packets do not set the clock by a whole begin
+//! stamp, so that their events' stamps hang on all that came before.
+
+use crate::index_cache;
+use crate::packet::PacketFile;
+use crate::packet_index::PacketIndex;
+use std::fs;
+use std::path::Path;
+use std::sync::{Mutex, PoisonError};
+use tracewing_ctf::index::{self, Entry};
+
+/// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
+const LEAST_KEPT: usize = 64;
+
+/// The index of a stream file, once somebody has asked for it.
+#[derive(Debug, Default)]
+pub(crate) struct IndexSlot(Mutex<Option<PacketIndex>>);
+
+impl IndexSlot {
+    /// Has `file` begin where it gives everything from `time` on. The packet in front of that is read, too, since its
+    /// counters tell what was lost behind it, but its events are passed over.
+    ///
+    /// What cannot be read is no error here: whoever reads on gets there.
+    pub(crate) fn seek(&self, file: &mut PacketFile, time: i64) {
+        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let index = slot.get_or_insert_with(|| load(file));
+        let agrees = |index: &PacketIndex, file: &mut PacketFile| {
+            let first = index.find(time);
+            (first.saturating_sub(1)..=first).all(|packet| index.agrees(packet, file))
+        };
+        if !agrees(index, file) {
+            let entries = extend(file, Vec::new());
+            *index = make(file, &entries).unwrap_or_default();
+        }
+        let first = index.find(time);
+        let before = first.saturating_sub(1);
+        file.seek(index.offset(before), before as u64, first as u64);
+    }
+}
+
+/// The index of a stream file; an empty one where there cannot be any.
+fn load(file: &mut PacketFile) -> PacketIndex {
+    let Some(meta) = file.metadata() else { return PacketIndex::default() };
+    let path = file.path().to_owned();
+    let mut known = beside(&path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
+    if covered(&known) < meta.len()
+        && let Some(kept) = index_cache::load(&path, &meta).and_then(|bytes| entries(&bytes, file))
+        && kept.len() > known.len()
+    {
+        known = kept;
+    }
+    let count = known.len();
+    let all = extend(file, known);
+    if all.len() - count >= LEAST_KEPT {
+        let mut bytes = index::encode_header().to_vec();
+        all.iter().for_each(|entry| bytes.extend_from_slice(&index::encode_entry(entry)));
+        index_cache::store(&path, &meta, &bytes);
+    }
+    make(file, &all).unwrap_or_default()
+}
+
+/// LTTng's index of a stream file of `size` bytes.
+fn beside(stream: &Path, size: u64) -> Option<Vec<u8>> {
+    let mut name = stream.file_name()?.to_owned();
+    name.push(".idx");
+    let path = stream.parent()?.join("index").join(name);
+    // A packet has at least the bytes of its entry: magic, stream id, sizes and stamps are in both.
+    let most = size.min(index_cache::MOST_BYTES);
+    let meta = fs::metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
+    fs::read(&path).ok().filter(|bytes| bytes.len() as u64 == meta.len())
+}
+
+/// The entries of an index file, if the file's packets are as it says, as far as a few looks can tell.
+fn entries(bytes: &[u8], file: &mut PacketFile) -> Option<Vec<Entry>> {
+    let entries: Vec<_> = index::decode(bytes).ok()?.collect();
+    let index = make(file, &entries)?;
+    let last = entries.len().checked_sub(1)?;
+    [0, last / 2, last].into_iter().all(|packet| index.agrees(packet, file)).then_some(entries)
+}
+
+fn make(file: &mut PacketFile, entries: &[Entry]) -> Option<PacketIndex> {
+    file.seek(0, 0, 0);
+    let clock = file.clock_set_by_packets()?;
+    PacketIndex::new(entries, &clock, file.metadata()?.len())
+}
+
+/// Adds the packets behind those of `entries`, as far as headers can be read.
+fn extend(file: &mut PacketFile, mut entries: Vec<Entry>) -> Vec<Entry> {
+    file.seek(0, 0, 0);
+    if file.clock_set_by_packets().is_none() {
+        return Vec::new();
+    }
+    file.seek(covered(&entries), entries.len() as u64, 0);
+    while let Some(entry) = file.entry() {
+        entries.push(entry);
+        file.leave_packet();
+    }
+    entries
+}
+
+/// Where the last packet ends, bytes.
+fn covered(entries: &[Entry]) -> u64 {
+    entries.last().map_or(0, |entry| entry.offset + entry.packet_bits / 8)
+}

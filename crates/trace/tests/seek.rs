@@ -1,0 +1,172 @@
+//! Reading from any time gives what reading everything gives from there on, whatever the index says.
+
+mod common;
+
+use common::{Packet, class, tick, write_trace};
+use std::path::Path;
+use tracewing_ctf::index::{self, Entry};
+use tracewing_ctf::write::PACKET_HEADER_SIZE;
+use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
+
+/// Nanoseconds since the origin at cycle 0 of the traces here.
+const ORIGIN: i64 = 1_795_235_140_123_456_789;
+
+/// Numbers that look random and are the same every time.
+struct Numbers(u64);
+
+impl Numbers {
+    fn below(&mut self, end: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % end
+    }
+}
+
+/// A stream file of up to 40 packets with gaps, equal begins, events behind the packet's end, losses, and its index.
+fn stream(numbers: &mut Numbers, instance: u64, begin: u64) -> (Vec<u8>, Vec<u8>) {
+    let (mut bytes, mut index) = (Vec::new(), index::encode_header().to_vec());
+    let (mut time, mut seq, mut discarded) = (begin, 0, 0);
+    for _ in 0..5 + numbers.below(36) {
+        let begin = time;
+        let mut events = Vec::new();
+        for _ in 0..numbers.below(5) {
+            time += numbers.below(4) * 5;
+            events.push(tick(time, (bytes.len() + events.len()) as u32));
+        }
+        // A third of the packets end before their last events, or before they begin.
+        let end = if numbers.below(3) == 0 { time.saturating_sub(numbers.below(30)) } else { time };
+        seq += 1 + numbers.below(8) / 7;
+        discarded += numbers.below(6) / 5;
+        let packet = Packet { seq, discarded, ..Packet::new(1, instance, begin, end) };
+        let packet = packet.bytes(&events);
+        let bits = packet.len() as u64 * 8;
+        let (packet_bits, offset) = (bits, bytes.len() as u64);
+        index.extend(index::encode_entry(&Entry { offset, packet_bits, begin, end, ..Entry::default() }));
+        bytes.extend(packet);
+        time += numbers.below(3) * 10;
+    }
+    (bytes, index)
+}
+
+/// The stamps and streams of events, and the losses.
+type Seen = (Vec<(i64, usize)>, Vec<Lost>);
+
+fn rest(merge: &mut Merge<'_>) -> Seen {
+    let (mut events, mut losses) = Seen::default();
+    while let Some(message) = merge.advance().unwrap() {
+        match message {
+            Message::Event(event) => events.push((event.stamp().unwrap().ns, event.stream_index())),
+            Message::Lost(lost, ..) => losses.push(*lost),
+        }
+    }
+    (events, losses)
+}
+
+/// Seeks forwards and backwards over all of the trace, and compares with a merge that began at the first packet.
+fn check(folder: &Path, what: &str) {
+    let recording = Recording::open(&[folder]).unwrap();
+    let (events, losses) = rest(&mut Merge::new(&recording, TimeRange::ALL));
+    assert!(events.len() > 10, "{what}");
+    let mut merge = Merge::new(&recording, TimeRange::ALL);
+    let (first, last) = (events[0].0, events[events.len() - 1].0);
+    let forwards = (0..60).map(|step| first - 20 + (last - first + 40) * step / 60);
+    for time in forwards.chain([last, first, first + 77, first + 5]) {
+        let expected: Vec<_> = events.iter().copied().filter(|event| event.0 >= time).collect();
+        merge.seek(time);
+        let (found, lost) = rest(&mut merge);
+        assert_eq!(found, expected, "{what}, from {}", time - ORIGIN);
+        let reach = |lost: &&Lost| lost.range.is_some_and(|(_, end)| end >= time);
+        assert_eq!(lost.len(), losses.iter().filter(reach).count(), "{what}, from {}", time - ORIGIN);
+    }
+}
+
+#[test]
+fn from_any_time_with_good_and_bad_indexes() {
+    for seed in 1..24_u32 {
+        let mut numbers = Numbers(0x9E37_79B9_7F4A_7C15_u64.rotate_left(seed));
+        let folder = tempfile::tempdir().unwrap();
+        let streams: Vec<_> =
+            (0..3).map(|instance| stream(&mut numbers, instance, 1000 + instance * 150)).collect();
+        let names = ["s0", "s1", "s2"];
+        let files: Vec<_> =
+            names.iter().zip(&streams).map(|(name, (bytes, _))| (*name, bytes.clone())).collect();
+        write_trace(folder.path(), &class(Some(1), 1_000_000_000), &files);
+        check(folder.path(), &format!("seed {seed}, no index"));
+        std::fs::create_dir(folder.path().join("index")).unwrap();
+        for kind in ["good", "short", "damaged", "another's"] {
+            for (at, name) in names.iter().enumerate() {
+                let mut index = streams[if kind == "another's" { (at + 1) % 3 } else { at }].1.clone();
+                match kind {
+                    "short" => index.truncate(index.len() * 2 / 3),
+                    "damaged" => {
+                        let place = numbers.below(index.len() as u64) as usize;
+                        index[place] ^= 1 << numbers.below(8);
+                    }
+                    _ => {}
+                }
+                std::fs::write(folder.path().join(format!("index/{name}.idx")), index).unwrap();
+            }
+            // A wrong stamp in the middle of an index shows only where reading begins there.
+            if kind != "damaged" {
+                check(folder.path(), &format!("seed {seed}, {kind} index"));
+            } else {
+                let recording = Recording::open(&[folder.path()]).unwrap();
+                rest(&mut Merge::new(&recording, TimeRange { begin: ORIGIN + 1100, end: i64::MAX }));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_lies_before_is_not_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut bytes, mut index) = (Vec::new(), index::encode_header().to_vec());
+    for number in 0..30_u64 {
+        let (begin, end) = (1000 + number * 100, 1090 + number * 100);
+        let packet = Packet { seq: number, ..Packet::new(1, 0, begin, end) }.bytes(&[tick(begin + 5, 1)]);
+        let entry = Entry {
+            offset: bytes.len() as u64,
+            packet_bits: packet.len() as u64 * 8,
+            begin,
+            end,
+            ..Entry::default()
+        };
+        index.extend(index::encode_entry(&entry));
+        bytes.extend(packet);
+    }
+    let size = bytes.len() / 30;
+    bytes[7 * size..][..PACKET_HEADER_SIZE].fill(0xFF);
+    bytes[26 * size..][..PACKET_HEADER_SIZE].fill(0xFF);
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s", bytes)]);
+    std::fs::create_dir(folder.path().join("index")).unwrap();
+    std::fs::write(folder.path().join("index/s.idx"), index).unwrap();
+
+    let recording = Recording::open(&[folder.path()]).unwrap();
+    let mut all = Merge::new(&recording, TimeRange::ALL);
+    assert!(
+        std::iter::from_fn(|| all.advance().map(|message| message.map(drop)).transpose())
+            .any(|one| one.is_err())
+    );
+    let mut slice = Merge::new(&recording, TimeRange { begin: ORIGIN + 2000, end: ORIGIN + 3200 });
+    assert_eq!(rest(&mut slice).0.len(), 12);
+}
+
+#[test]
+fn a_stream_in_several_files_that_overlap() {
+    let folder = tempfile::tempdir().unwrap();
+    let packets: Vec<_> = (0..24_u64)
+        .map(|number| {
+            let begin = 1000 + number * 100;
+            let events: Vec<_> = (0..4).map(|event| tick(begin + event * 20, event as u32)).collect();
+            Packet { seq: number, discarded: number / 5, ..Packet::new(1, 4, begin, begin + 70) }
+                .bytes(&events)
+        })
+        .collect();
+    let part = |from: usize, to: usize| packets[from..to].concat();
+    let class = class(Some(1), 1_000_000_000);
+    for (name, bytes) in [("one", part(0, 10)), ("two", part(6, 18)), ("three", part(18, 24))] {
+        write_trace(&folder.path().join(name), &class, &[("s", bytes)]);
+    }
+    check(folder.path(), "chunks");
+}
