@@ -79,7 +79,7 @@ proptest! {
         let mut buffer = vec![0; MAX_MESSAGE];
         let answer = Answer::Changed(effect(programs, majors, paused));
         let items =
-            [Item::Rule(&text), Item::Note(&text), Item::Unanswered(pid, &text), Item::Unreachable(pid, &text)];
+            [Item::Rule(&text), Item::Note(&text), Item::Failure(&text), Item::Unanswered(pid, &text), Item::Unreachable(pid, &text)];
         let mut writer = AnswerWriter::new(&mut buffer, &answer).unwrap();
         for item in items {
             writer.push(item).unwrap();
@@ -88,7 +88,7 @@ proptest! {
         let (decoded, found) = decode_answer(&buffer[..len]).unwrap();
         prop_assert_eq!(decoded, answer);
         prop_assert!(found.eq(items));
-        prop_assert_eq!(decode_answer(&buffer[..len - 1]).unwrap().1.count(), 3);
+        prop_assert_eq!(decode_answer(&buffer[..len - 1]).unwrap().1.count(), items.len() - 1);
     }
 
     #[test]

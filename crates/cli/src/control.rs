@@ -154,8 +154,8 @@ fn print(changed: &Changed) -> std::io::Result<()> {
         state += "; paused";
     }
     writeln!(out, "{state}")?;
-    for note in &changed.notes {
-        print_warning(note);
+    for line in changed.notes.iter().chain(&changed.failures) {
+        print_warning(line);
     }
     let line = |process: &Process, what| {
         print_warning(&format!("process {} ({}) {what}", process.pid, process.name))

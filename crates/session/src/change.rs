@@ -82,6 +82,8 @@ pub struct Changed {
     pub unreachable: Vec<Process>,
     /// Processes of these two kinds that are not listed.
     pub unlisted: u32,
+    /// What could not be switched in some program, and why.
+    pub failures: Vec<String>,
     /// What the user should know besides.
     pub notes: Vec<String>,
     /// The event rules, in their order, as the options by which they are given; only where nothing was changed.
@@ -99,6 +101,7 @@ impl Changed {
             unanswered: Vec::new(),
             unreachable: Vec::new(),
             unlisted: 0,
+            failures: Vec::new(),
             notes: Vec::new(),
             rules: Vec::new(),
         };
@@ -107,6 +110,7 @@ impl Changed {
             match item {
                 Item::Rule(text) => this.rules.push(text.to_owned()),
                 Item::Note(text) => this.notes.push(text.to_owned()),
+                Item::Failure(text) => this.failures.push(text.to_owned()),
                 Item::Unanswered(pid, name) => this.unanswered.push(process(pid, name)),
                 Item::Unreachable(pid, name) => this.unreachable.push(process(pid, name)),
             }
@@ -118,6 +122,9 @@ impl Changed {
 
     /// Whether it is in force in all programs.
     pub fn is_everywhere(&self) -> bool {
-        self.unanswered.is_empty() && self.unreachable.is_empty() && self.unlisted == 0
+        self.unanswered.is_empty()
+            && self.unreachable.is_empty()
+            && self.unlisted == 0
+            && self.failures.is_empty()
     }
 }

@@ -41,6 +41,7 @@ struct Waiting {
     /// Connections whose programs have not confirmed it yet.
     concerned: BTreeSet<u64>,
     notes: Vec<String>,
+    failures: Vec<String>,
     /// Whether to tell the rules.
     shows: bool,
 }
@@ -90,6 +91,7 @@ impl Recorder<'_> {
             until: Instant::now() + PATIENCE,
             concerned: BTreeSet::new(),
             notes: Vec::new(),
+            failures: Vec::new(),
             shows: false,
         };
         match Control::decode(message).map_err(|error| error.to_string())? {
@@ -162,7 +164,7 @@ impl Recorder<'_> {
         let now = Instant::now();
         let mut waiting = std::mem::take(&mut self.changes.waiting);
         waiting.retain_mut(|one| {
-            one.concerned.retain(|number| self.is_behind(*number, &mut one.notes));
+            one.concerned.retain(|number| self.is_behind(*number, &mut one.failures));
             let is_over = one.concerned.is_empty() || now >= one.until;
             if is_over {
                 self.report(one);
@@ -172,15 +174,16 @@ impl Recorder<'_> {
         self.changes.waiting.append(&mut waiting);
     }
 
-    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it, there is a note.
-    fn is_behind(&mut self, number: u64, notes: &mut Vec<String>) -> bool {
+    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it, that is added
+    /// to `failures`.
+    fn is_behind(&mut self, number: u64, failures: &mut Vec<String>) -> bool {
         let client = self.connections.clients.get_mut(&number);
         let Some(member) = client.and_then(Client::member_mut) else { return false };
         let is_behind = !member.is_settled();
         if let Some((sites, why)) = member.failure.take_if(|_| !is_behind) {
             let program = &member.program;
             let noun = if sites == 1 { "site" } else { "sites" };
-            notes.push(format!(
+            failures.push(format!(
                 "process {} ({}): {sites} {noun} could not be switched: {why}",
                 program.pid, program.name
             ));
@@ -217,6 +220,7 @@ impl Recorder<'_> {
         let few = |list| <[(u32, String)]>::iter(list).take(MOST_LINES);
         items.extend(few(&unanswered).map(|(pid, name)| Item::Unanswered(*pid, name)));
         items.extend(few(&unreachable).map(|(pid, name)| Item::Unreachable(*pid, name)));
+        items.extend(waiting.failures.iter().take(MOST_LINES).map(|failure| Item::Failure(failure)));
         items.extend(waiting.notes.iter().take(MOST_LINES).map(|note| Item::Note(note)));
         items.extend(rules.iter().map(|rule| Item::Rule(rule)));
         self.reply(waiting.asker, &Answer::Changed(effect), &items);

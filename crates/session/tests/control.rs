@@ -185,8 +185,13 @@ fn what_cannot_be_switched_is_told() {
                 let done = Done { number, failed: 3, why: "the kernel forbids it" };
                 program.send(done.encode(&mut buffer).unwrap());
             });
-            let notes = changed.unwrap().notes;
-            assert!(notes[0].contains("3 sites could not be switched: the kernel forbids it"), "{notes:?}");
+            let changed = changed.unwrap();
+            let failures = &changed.failures;
+            assert!(
+                failures[0].contains("3 sites could not be switched: the kernel forbids it"),
+                "{failures:?}"
+            );
+            assert!(!changed.is_everywhere());
         },
     );
 }

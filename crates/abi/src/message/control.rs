@@ -123,6 +123,8 @@ pub enum Item<'a> {
     Rule(&'a str),
     /// Something that the asker should know.
     Note(&'a str),
+    /// What could not be done in some program, and why.
+    Failure(&'a str),
     /// One of [`Effect::unanswered`]: process id and name.
     Unanswered(u32, &'a str),
     /// One of [`Effect::unreachable`]: process id and name.
@@ -179,6 +181,7 @@ impl<'a> AnswerWriter<'a> {
             Item::Note(text) => (1, 0, text),
             Item::Unanswered(pid, name) => (2, pid, name),
             Item::Unreachable(pid, name) => (3, pid, name),
+            Item::Failure(text) => (4, 0, text),
         };
         let out = &mut self.out;
         let added = out.u8(tag).and_then(|()| out.u32(pid)).and_then(|()| out.str(cut(text)));
@@ -221,6 +224,7 @@ pub fn decode_answer(bytes: &[u8]) -> Result<(Answer<'_>, impl Iterator<Item = I
             1 => Some(Item::Note(text)),
             2 => Some(Item::Unanswered(pid, text)),
             3 => Some(Item::Unreachable(pid, text)),
+            4 => Some(Item::Failure(text)),
             _ => None,
         }
     });
