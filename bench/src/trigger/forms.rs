@@ -70,7 +70,7 @@ fn jump_over_jump() -> bool {
             ".byte 0xe9",
             ".long {on} - . - 4",
             on = label { return true },
-            options(nomem, nostack),
+            options(nomem, nostack, preserves_flags),
         );
     }
     false
@@ -78,8 +78,8 @@ fn jump_over_jump() -> bool {
 
 #[inline(always)]
 fn nop() -> bool {
-    // SAFETY: five bytes that do nothing.
-    unsafe { asm!(".byte 0x0f, 0x1f, 0x44, 0, 0", options(nomem, nostack)) };
+    // SAFETY: does nothing (Intel's manual, volume 2, NOP: the recommended eight bytes).
+    unsafe { asm!(".byte 0x0f, 0x1f, 0x84, 0, 0, 0, 0, 0", options(nomem, nostack, preserves_flags)) };
     false
 }
 

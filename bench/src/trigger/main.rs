@@ -3,7 +3,7 @@
 //!
 //! | order | does | answer |
 //! |---|---|---|
-//! | `shape COUNT NAME POSITION` | calls a function without a site, with one that is off, and with `nop` in its place, COUNT times each, copied to a position in a page (`shapes.rs`) | ns of CPU time of each |
+//! | `shape COUNT NAME POSITION` | calls a function without a site, with one that is off, and without once more, COUNT times each, copied to a position in a page (`shapes.rs`) | ns of CPU time of each |
 //! | `flip COUNT` | switches COUNT sites on, then off (`many.rs`) | ns of each, and how many could be switched |
 //! | `FORM COUNT` | passes COUNT sites of a form (`forms.rs`) | ns of CPU time |
 //!

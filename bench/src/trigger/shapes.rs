@@ -1,23 +1,17 @@
-//! Functions of several shapes, each compiled without a site and with an `emit!` that nobody wants; and the latter once more
-//! with five bytes of `nop` in place of the site's instruction. The third tells what the instruction does, and what the
-//! compiler does differently because of it.
+//! Functions of several shapes, each compiled without a site and with an `emit!` that nobody wants; and the former once more,
+//! in a copy of its own, which tells how well two times can be compared here.
 
 use crate::copies::{ALIGNMENT, Code, Copies, PAGE};
 use crate::orders::cpu_time;
 use anyhow::{Context, Result, bail, ensure};
 use std::hint::black_box;
 use tracewing::{Event, emit};
-use tracewing_abi::site::INSTRUCTION;
-use tracewing_trigger::objects;
 
 /// How often each is measured in a round, in turn; the least figure counts.
 const REPEATS: usize = 9;
 
 /// Values that a function goes through in one call, where it goes through some.
 const VALUES: u64 = 256;
-
-/// Intel's manual, volume 2, NOP: the recommended five bytes.
-const NOP: [u8; INSTRUCTION] = [0x0f, 0x1f, 0x44, 0, 0];
 
 /// What is at the place of the site.
 trait Variant {
@@ -191,13 +185,14 @@ pub fn run(count: u64, rest: &str) -> Result<String> {
     let mut copies = Copies::new()?;
     let functions = if cfg!(debug_assertions) {
         // Not optimised, they call helpers that are only where they are.
-        [nothing.function, off.function, off.function]
+        [nothing.function, off.function, nothing.function]
     } else {
-        let nop = without_site(off.code)?;
-        // SAFETY: each is one whole function. What it executes while its site is off, or `nop`, lies within it: it calls
+        // Nor shall one of them always be in the same page.
+        let page = |index| (index + position / ALIGNMENT) % 3;
+        // SAFETY: each is one whole function. What it executes while its site is off lies within it: it calls
         // nothing but through an address that it is given, and has no data.
-        let mut place = |index, code| unsafe { copies.place(index, position, code) };
-        [place(0, nothing.code)?, place(1, off.code)?, place(2, &nop)?]
+        let mut place = |index, code| unsafe { copies.place(page(index), position, code) };
+        [place(0, nothing.code)?, place(1, off.code)?, place(2, nothing.code)?]
     };
     let values: Vec<u64> = (0..VALUES).map(|index| mix(index, 77)).collect();
     let second = match second {
@@ -228,15 +223,4 @@ fn time(function: Code, second: u64, count: u64) -> u64 {
     let end = cpu_time();
     black_box(value);
     end - begin
-}
-
-/// The code with its site's instruction replaced.
-fn without_site(code: &[u8]) -> Result<Vec<u8>> {
-    let begin = code.as_ptr() as usize;
-    let objects = objects();
-    let mut sites = objects.sites().filter_map(|record| record.address()?.checked_sub(begin));
-    let at = sites.find(|at| *at < code.len()).context("a function without its site")?;
-    let mut copy = code.to_vec();
-    copy[at..at + INSTRUCTION].copy_from_slice(&NOP);
-    Ok(copy)
 }

@@ -27,22 +27,60 @@ pub const NOTE_OWNER: &str = "tracewing";
 pub const NOTE_SECTION: &str = ".note.tracewing";
 
 /// The note's type: the version of all layouts here, [`schema::Class`] included; also the number at the end of [`SECTION`].
-pub const NOTE_TYPE: u32 = 1;
+pub const NOTE_TYPE: u32 = 2;
 
 /// Bytes of the note's description.
 pub const NOTE_SIZE: usize = 16;
 
 /// Section of the records.
-pub const SECTION: &str = "tracewing_sites_1";
+pub const SECTION: &str = "tracewing_sites_2";
 
-/// Bytes of a site's instruction on x86-64: an opcode of one byte and 32 bits behind it.
-pub const INSTRUCTION: usize = 5;
+/// Bytes of a site on x86-64. Off it is one instruction that does nothing, `0f 1f 84 e9` and 32 bits,
+/// `nop dword [rcx + 8 * rbp + disp32]`; on it is two, `0f 1f c0`, `nop eax`, and `e9` and the same 32 bits, `jmp rel32`.
+pub const INSTRUCTION: usize = 8;
 
-/// The instruction's first byte while the site is off: `test eax, imm32`, whose result nobody reads.
-pub const OFF: u8 = 0xa9;
+/// Bytes at its beginning by which a site is known; behind them are the 32 bits.
+pub const HEAD: usize = 4;
 
-/// The same while the site is on: `jmp rel32`, whose distance the 32 bits are.
-pub const ON: u8 = 0xe9;
+/// Which of the bytes is changed to switch the site: the operand of the `nop`.
+pub const SWITCH: usize = 2;
+
+/// That byte while the site is off.
+pub const OFF: u8 = 0x84;
+
+/// That byte while the site is on.
+pub const ON: u8 = 0xc0;
+
+/// What debuggers and uprobes store in place of an instruction's first byte: `int3`.
+pub const BREAKPOINT: u8 = 0xcc;
+
+/// What a site's first bytes say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Instruction {
+    /// Whether the site is on.
+    pub is_on: bool,
+    /// Whether there is a breakpoint on its first byte. A debugger's changes nothing about the site. Under a uprobe the
+    /// kernel executes the instruction of the program's file instead: the site does nothing, even if it is on.
+    pub has_breakpoint: bool,
+}
+
+impl Instruction {
+    /// Reads the first bytes of a site. A breakpoint on the jump, behind the `nop`, is none of the site's business.
+    ///
+    /// # Errors
+    /// The first byte that neither the assembler nor somebody who switches or debugs puts there.
+    pub fn from_head(head: [u8; HEAD]) -> Result<Self, u8> {
+        match head {
+            [0x0f | BREAKPOINT, 0x1f, OFF | ON, 0xe9 | BREAKPOINT] => {
+                Ok(Self { is_on: head[SWITCH] == ON, has_breakpoint: head[0] == BREAKPOINT })
+            }
+            [first, ..] if first != 0x0f && first != BREAKPOINT => Err(first),
+            [_, second, ..] if second != 0x1f => Err(second),
+            [_, _, switch, _] if switch != OFF && switch != ON => Err(switch),
+            [.., last] => Err(last),
+        }
+    }
+}
 
 /// One copy of a site. The compiler makes several where it inlines the code around a site, or instantiates it for several
 /// types.

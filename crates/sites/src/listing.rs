@@ -2,19 +2,17 @@
 
 use std::collections::BTreeMap;
 
-use tracewing_abi::site::{OFF, ON, Record};
+use tracewing_abi::site::{HEAD, Instruction, Record};
 
 use crate::code::returned_address;
 use crate::describe::Reader;
 use crate::elf::Processor;
-use crate::image::{Image, Place, byte, half_word, word};
+use crate::image::{Image, Place, half_word, word};
 use crate::records::records;
 use crate::site::{Site, State};
 
 /// Most records that are looked at.
 const MOST_RECORDS: u64 = 1 << 20;
-/// The instruction by which debuggers and uprobes stop a thread.
-const BREAKPOINT: u8 = 0xcc;
 
 const RECORD_DISTANCE: u64 = Record::DISTANCE as u64;
 const RECORD_DESCRIBE: u64 = Record::DESCRIBE as u64;
@@ -94,12 +92,16 @@ fn site(
     let described = returned_address(image, processor, describe).ok_or("way to the description")?;
     let described = reader.site(described)?;
     let state = match instruction {
-        Some(at) => match byte(image, at).ok_or("instruction")? {
-            OFF => State::Off,
-            ON => State::On,
-            BREAKPOINT => State::Breakpoint,
-            other => State::Unknown(other),
-        },
+        Some(at) => {
+            let mut head = [0; HEAD];
+            image.read(at, &mut head).ok_or("instruction")?;
+            match Instruction::from_head(head) {
+                Ok(Instruction { is_on, has_breakpoint: true }) => State::Breakpoint { is_on },
+                Ok(Instruction { is_on: true, .. }) => State::On,
+                Ok(Instruction { is_on: false, .. }) => State::Off,
+                Err(byte) => State::Unknown(byte),
+            }
+        }
         None => match half_word(image, record.plus(RECORD_ON)).ok_or("record")? {
             0 => State::Off,
             _ => State::On,

@@ -34,9 +34,12 @@ pub enum State {
     Off,
     /// Somebody wants it.
     On,
-    /// A debugger, or a uprobe, has put its breakpoint onto the instruction.
-    Breakpoint,
-    /// The instruction begins with a byte that nobody puts there.
+    /// A debugger, or a uprobe, has put its breakpoint onto the instruction. A uprobe keeps the site from doing anything.
+    Breakpoint {
+        /// Whether the site is on beneath it.
+        is_on: bool,
+    },
+    /// The instruction is not a site's: it has this byte, which nobody puts there.
     Unknown(u8),
 }
 
@@ -45,7 +48,8 @@ impl fmt::Display for State {
         match self {
             Self::Off => out.pad("off"),
             Self::On => out.pad("on"),
-            Self::Breakpoint => out.pad("breakpoint"),
+            Self::Breakpoint { is_on: false } => out.pad("off, breakpoint"),
+            Self::Breakpoint { is_on: true } => out.pad("on, breakpoint"),
             Self::Unknown(byte) => out.pad(&format!("unknown ({byte:#04x})")),
         }
     }

@@ -13,7 +13,7 @@ use object::read::elf::ElfFile64;
 use object::{Object as _, ObjectSection as _};
 use proptest::prelude::*;
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
-use tracewing_abi::site::{Kind, ON, Record};
+use tracewing_abi::site::{INSTRUCTION, Kind, Record};
 use tracewing_sites::{Error, Files, Image, Listing, Process, State};
 use tracewing_trigger::{Place, Site, is_on, objects, switch};
 
@@ -171,11 +171,20 @@ fn a_process_tells_what_is_on() {
     let _ = switch(&[(records[0], true)]).unwrap();
     assert!(full());
     assert_eq!(state(), (State::On, Some(address)));
-    let memory = OpenOptions::new().write(true).open("/proc/self/mem").unwrap();
-    let put = |byte| memory.write_all_at(&[byte], address).unwrap();
-    for (byte, expected) in [(0xcc, State::Breakpoint), (0x90, State::Unknown(0x90)), (ON, State::On)] {
-        put(byte);
-        assert_eq!(state(), (expected, Some(address)));
+    let memory = OpenOptions::new().read(true).write(true).open("/proc/self/mem").unwrap();
+    let mut whole = [0; INSTRUCTION];
+    memory.read_exact_at(&mut whole, address).unwrap();
+    for (at, byte, expected) in [
+        (0, 0xcc, State::Breakpoint { is_on: true }),
+        (3, 0xcc, State::On),
+        (0, 0x90, State::Unknown(0x90)),
+        (1, 0x0b, State::Unknown(0x0b)),
+        (2, 0x44, State::Unknown(0x44)),
+        (3, 0xe8, State::Unknown(0xe8)),
+    ] {
+        memory.write_all_at(&[byte], address + at).unwrap();
+        assert_eq!(state(), (expected, Some(address)), "{byte:#x} at {at}");
+        memory.write_all_at(&whole, address).unwrap();
     }
     let _ = switch(&[(records[0], false)]).unwrap();
     assert_eq!(state(), (State::Off, Some(address)));
@@ -222,7 +231,7 @@ fn targets(file: &[u8]) -> Vec<Range<usize>> {
     let elf = ElfFile64::<LittleEndian>::parse(file).unwrap();
     let names = [
         ".note.tracewing",
-        "tracewing_sites_1",
+        "tracewing_sites_2",
         ".dynamic",
         ".rela.dyn",
         ".dynsym",

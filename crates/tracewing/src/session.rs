@@ -88,8 +88,8 @@ pub enum SessionError {
     /// take part.
     #[error("this program takes part in eight recordings already, or has no memory for one more")]
     CannotTakePart,
-    /// Sites could not be switched on or off: the kernel does not let the program change its code, or a debugger has
-    /// breakpoints on them. The others were.
+    /// Sites could not be switched on or off: the kernel does not let the program change its code, or a uprobe is on them.
+    /// The others were.
     #[error("{failed} instrumentation points could not be switched: {why}")]
     NotSwitched {
         /// How many.

@@ -356,8 +356,7 @@ fn wait(patience: &mut u32) {
 }
 
 impl<A: ?Sized> Attached<A> {
-    /// What came of switching the trigger's sites on; a site with a breakpoint on it is left alone, and the callback not
-    /// called there.
+    /// What came of switching the trigger's sites on; at those with a uprobe on them the callback is not called.
     pub fn switched(&self) -> Switched {
         self.switched
     }

@@ -1,11 +1,11 @@
 //! Triggers: places in a program that cost one instruction while nobody wants them, and that are switched on and off
 //! while the program runs on any number of threads.
 //!
-//! A site ([`is_on`]) is `test eax, imm32` while it is off: five bytes that load nothing, jump nowhere and whose result
-//! nobody reads. One byte makes it `jmp rel32` to the code that was asked for, which lies out of the way. The idea is
-//! Feather-Trace's (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and switches by the
-//! jump's offset; here the same single byte is the opcode, so that no jump is executed while the site is off.
-//! `docs/triggers.md` tells why the processors allow that.
+//! A site ([`is_on`]) is a `nop` of eight bytes while it is off. One byte of them makes it a `nop` of three bytes and
+//! `jmp rel32` to the code that was asked for, which lies out of the way. The idea is Feather-Trace's (Brandenburg and
+//! Anderson 2007, section 2.1), which skips a call by a short jump and switches by the jump's offset; here the single
+//! byte decides whether there is a jump at all, so that none is executed while the site is off. `docs/triggers.md` tells why the
+//! processors allow that.
 //!
 //! ```
 //! use tracewing_abi::schema::{Class, Level};

@@ -129,13 +129,15 @@ impl Drop for Patcher {
     }
 }
 
-/// The byte at `address`.
+/// The bytes from `address` on.
 ///
 /// # Safety
-/// `address` lies in the code of a loaded object.
-pub(crate) unsafe fn load(address: usize) -> u8 {
-    // SAFETY: readable (the caller's); only changed as a whole.
-    unsafe { &*(address as *const AtomicU8) }.load(Ordering::Relaxed)
+/// All of them lie in the code of a loaded object.
+pub(crate) unsafe fn load<const LEN: usize>(address: usize) -> [u8; LEN] {
+    core::array::from_fn(|index| {
+        // SAFETY: readable (the caller's); whoever changes it does so atomically.
+        unsafe { &*((address + index) as *const AtomicU8) }.load(Ordering::Relaxed)
+    })
 }
 
 struct Descriptor(c_int);

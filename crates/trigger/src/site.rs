@@ -27,23 +27,23 @@ macro_rules! lines {
 macro_rules! object {
     ($register:expr, $unregister:expr) => {
         lines! {
-            ".ifndef .Ltracewing_sites_1_count"
-            ".set .Ltracewing_sites_1_count, 0"
+            ".ifndef .Ltracewing_sites_2_count"
+            ".set .Ltracewing_sites_2_count, 0"
             // One section is tied to another through a name: the sites are numbered.
-            ".macro __tracewing_sites_1 number"
-            ".Ltracewing_sites_1_\\number:"
-            ".pushsection tracewing_sites_1, \"awo\", @progbits, .Ltracewing_sites_1_\\number"
+            ".macro __tracewing_sites_2 number"
+            ".Ltracewing_sites_2_\\number:"
+            ".pushsection tracewing_sites_2, \"awo\", @progbits, .Ltracewing_sites_2_\\number"
             ".endm"
-            ".weak __start_tracewing_sites_1"
-            ".weak __stop_tracewing_sites_1"
-            ".hidden __start_tracewing_sites_1"
-            ".hidden __stop_tracewing_sites_1"
+            ".weak __start_tracewing_sites_2"
+            ".weak __stop_tracewing_sites_2"
+            ".hidden __start_tracewing_sites_2"
+            ".hidden __stop_tracewing_sites_2"
             // `Object`.
-            ".pushsection .data.tracewing_sites_1, \"awG\", @progbits, tracewing_sites_1, comdat"
+            ".pushsection .data.tracewing_sites_2, \"awG\", @progbits, tracewing_sites_2, comdat"
             ".balign 8"
-            "2: .quad 0, __start_tracewing_sites_1, __stop_tracewing_sites_1"
+            "2: .quad 0, __start_tracewing_sites_2, __stop_tracewing_sites_2"
             ".popsection"
-            ".pushsection .text.tracewing_sites_1, \"axG\", @progbits, tracewing_sites_1, comdat"
+            ".pushsection .text.tracewing_sites_2, \"axG\", @progbits, tracewing_sites_2, comdat"
             ".balign 4"
             "3:"
             $register
@@ -51,21 +51,21 @@ macro_rules! object {
             $unregister
             ".popsection"
             // Before a program's ordinary constructors, and after its destructors.
-            ".pushsection .init_array.101, \"awG\", @init_array, tracewing_sites_1, comdat"
+            ".pushsection .init_array.101, \"awG\", @init_array, tracewing_sites_2, comdat"
             ".balign 8"
             ".quad 3b"
             ".popsection"
-            ".pushsection .fini_array.101, \"awG\", @fini_array, tracewing_sites_1, comdat"
+            ".pushsection .fini_array.101, \"awG\", @fini_array, tracewing_sites_2, comdat"
             ".balign 8"
             ".quad 4b"
             ".popsection"
-            ".pushsection .note.tracewing, \"aG\", @note, tracewing_sites_1, comdat"
+            ".pushsection .note.tracewing, \"aG\", @note, tracewing_sites_2, comdat"
             ".balign 4"
-            ".long 10, 16, 1"
+            ".long 10, 16, 2"
             ".asciz \"tracewing\""
             ".balign 4"
-            ".quad __start_tracewing_sites_1 - ."
-            ".quad __stop_tracewing_sites_1 - ."
+            ".quad __start_tracewing_sites_2 - ."
+            ".quad __stop_tracewing_sites_2 - ."
             ".popsection"
             ".endif"
         }
@@ -76,9 +76,9 @@ macro_rules! object {
 macro_rules! record {
     ($distance:literal) => {
         lines! {
-            ".set .Ltracewing_sites_1_count, .Ltracewing_sites_1_count + 1"
+            ".set .Ltracewing_sites_2_count, .Ltracewing_sites_2_count + 1"
             ".altmacro"
-            "__tracewing_sites_1 %.Ltracewing_sites_1_count"
+            "__tracewing_sites_2 %.Ltracewing_sites_2_count"
             ".noaltmacro"
             ".balign 8"
             concat!("6: .quad ", $distance, ", {describe}, 0")
@@ -92,7 +92,7 @@ fn describe<P: Place>() -> &'static Site {
     P::SITE
 }
 
-/// Whether the site is on: one instruction, which loads nothing, while it is off.
+/// Whether the site is on: one `nop` while it is off.
 ///
 /// What is done if this is `true` should be a call of [`cold`](crate::cold): then the instruction is all that is added
 /// to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise around a site; a loop
@@ -102,7 +102,7 @@ fn describe<P: Place>() -> &'static Site {
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn is_on<P: Place>() -> bool {
-    // SAFETY: the instruction is `test eax, imm32`, which changes flags only, or `jmp` to `on`. The rest is data: a
+    // SAFETY: the instruction is a `nop`, or `nop` and `jmp` to `on`. The rest is data: a
     // `Record` as that type is laid out, a node as `Object` is, and functions that pass the node to `register` and
     // `unregister` as the platform's calling convention wants it.
     unsafe {
@@ -111,7 +111,7 @@ pub fn is_on<P: Place>() -> bool {
                 lines!("lea rdi, [rip + 2b]" "jmp {register}@PLT"),
                 lines!("lea rdi, [rip + 2b]" "jmp {unregister}@PLT")
             ),
-            "5: .byte {OFF}",
+            "5: .byte 0x0f, 0x1f, {OFF}, 0xe9",
             ".long {on} - . - 4",
             record!("5b - ."),
             on = label { return true },
@@ -119,7 +119,7 @@ pub fn is_on<P: Place>() -> bool {
             register = sym register,
             unregister = sym unregister,
             OFF = const tracewing_abi::site::OFF,
-            options(nomem, nostack),
+            options(nomem, nostack, preserves_flags),
         );
     }
     false

@@ -2,19 +2,23 @@
 
 use core::fmt;
 
-use tracewing_abi::site::{INSTRUCTION, OFF, ON};
+use tracewing_abi::site::{BREAKPOINT, INSTRUCTION, Instruction, OFF, ON, SWITCH};
 
 use crate::Record;
 use crate::patch::{self, Patcher, Refused};
 
 /// What [`switch`] has done.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[must_use = "sites with a breakpoint on them were left alone"]
+#[must_use = "sites with a probe on them may not do what was asked"]
 pub struct Switched {
     /// How many sites are now what they were not before.
     pub changed: usize,
-    /// How many sites were left alone, since their first byte is not what this crate puts there: a debugger's
-    /// breakpoint, or a probe. They stay as they are, until they are switched again without it.
+    /// How many sites do not do what was asked, since somebody else has changed their instruction.
+    ///
+    /// One that is on, with a breakpoint on it, in a process that no debugger is attached to: a uprobe keeps it from doing
+    /// anything as long as it is there. It is switched nevertheless. (Under a debugger it works, with its breakpoint.)
+    ///
+    /// One with other bytes than this crate and debuggers put there: it was left alone.
     pub obstructed: usize,
     /// The first of these.
     pub obstacle: Option<Obstacle>,
@@ -24,13 +28,31 @@ pub struct Switched {
     pub is_final: bool,
 }
 
-/// A site that could not be switched.
+/// A site whose instruction somebody else has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Obstacle {
     /// Address of the site's instruction.
     pub address: usize,
-    /// Its first byte; `0xcc` is a breakpoint.
+    /// Its first byte that is not a site's; `0xcc` is a breakpoint.
     pub byte: u8,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, byte } = self;
+        match *byte {
+            BREAKPOINT => {
+                write!(
+                    f,
+                    "a uprobe is on the site at {address:#x}, and nothing happens there until it is gone"
+                )
+            }
+            byte => write!(
+                f,
+                "somebody has changed the code of the site at {address:#x}: it has the byte {byte:#04x}"
+            ),
+        }
+    }
 }
 
 /// The kernel does not let the program change its code.
@@ -96,25 +118,47 @@ fn apply(
     };
     // SAFETY: the assembler has written the instruction's address into the record, and the object is loaded while there
     // are references to its records.
-    let byte = unsafe { patch::load(address) };
-    if byte != ON && byte != OFF {
+    let head = unsafe { patch::load(address) };
+    let mut obstruct = |byte| {
         switched.obstructed += 1;
         switched.obstacle.get_or_insert(Obstacle { address, byte });
-        return Ok(());
+    };
+    let found = match Instruction::from_head(head) {
+        Ok(found) => found,
+        Err(byte) => {
+            obstruct(byte);
+            return Ok(());
+        }
+    };
+    if found.has_breakpoint && on && !is_debugged() {
+        obstruct(BREAKPOINT);
     }
-    let wanted = if on { ON } else { OFF };
-    if byte != wanted {
-        // SAFETY: the instruction is a site's, of which both bytes make a whole one.
-        unsafe { patcher.store(address, wanted) }.map_err(|refused| SwitchError {
-            address,
-            changed: switched.changed,
-            refused,
-        })?;
+    if found.is_on != on {
+        // SAFETY: the byte is a site's, with both of which there are whole instructions wherever a thread can be: at
+        // the site's beginning, and in front of the jump, which does not change.
+        unsafe { patcher.store(address + SWITCH, if on { ON } else { OFF }) }
+            .map_err(|refused| SwitchError { address, changed: switched.changed, refused })?;
         discard_translation(address);
         switched.changed += 1;
     }
     record.set_wanted(on);
     Ok(())
+}
+
+/// Whether a debugger is attached to the process (`man 5 proc_pid_status`).
+fn is_debugged() -> bool {
+    const TRACER: &[u8] = b"TracerPid:\t";
+    let mut status = [0; 4096];
+    // SAFETY: a string, and room for so many bytes.
+    let length = unsafe {
+        let file = libc::open(c"/proc/self/status".as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC);
+        let length = libc::read(file, status.as_mut_ptr().cast(), status.len());
+        libc::close(file);
+        length
+    };
+    let status = status.get(..usize::try_from(length).unwrap_or(0)).unwrap_or_default();
+    let tracer = status.split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(TRACER));
+    tracer.is_some_and(|tracer| tracer != b"0")
 }
 
 /// Makes every thread of the process execute a serialising instruction before it goes on in its code, so that none

@@ -1,8 +1,10 @@
 //! Switching where the kernel refuses one way of changing code, or both, and where somebody else has changed it.
 
+use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
 use std::thread;
 use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::site::{BREAKPOINT, OFF};
 use tracewing_trigger::{Kind, Obstacle, Place, Record, Site, SwitchError, Switched, is_on, objects, switch};
 
 struct Numbered<const N: u32>;
@@ -152,25 +154,123 @@ fn write_byte(address: usize, byte: u8) {
     memory.write_all_at(&[byte], address as u64).unwrap();
 }
 
-#[test]
-fn breakpoints_are_left_alone() {
-    assert!(!site::<6>());
-    let Some(address) = with_record(6, Record::address) else {
+/// The address of a site's instruction, if sites of this processor are patched.
+fn address(number: u32) -> Option<usize> {
+    let address = with_record(number, Record::address);
+    if address.is_none() {
         eprintln!("skipped: sites of this processor are not patched");
-        return;
-    };
-    write_byte(address, 0xcc);
-    let switched = set(6, true).unwrap();
-    assert_eq!((switched.changed, switched.obstructed), (0, 1));
-    assert_eq!(switched.obstacle, Some(Obstacle { address, byte: 0xcc }));
-    write_byte(address, tracewing_abi::site::OFF);
+    }
+    address
+}
+
+#[test]
+fn a_site_is_switched_beneath_a_breakpoint() {
     assert!(!site::<6>());
-    assert_eq!(set(6, true).unwrap().changed, 1);
-    assert!(site::<6>());
+    let Some(address) = address(6) else { return };
+    for on in [true, false] {
+        write_byte(address, BREAKPOINT);
+        let switched = set(6, on).unwrap();
+        let obstacle = on.then_some(Obstacle { address, byte: BREAKPOINT });
+        assert_eq!((switched.changed, switched.obstructed, switched.obstacle), (1, on.into(), obstacle));
+        write_byte(address, 0x0f);
+        assert_eq!(site::<6>(), on);
+    }
+}
+
+#[test]
+fn a_breakpoint_on_the_jump_is_nobodys_business() {
+    let Some(address) = address(8) else { return };
+    write_byte(address + 3, BREAKPOINT);
+    let switched = set(8, true).unwrap();
+    assert_eq!((switched.changed, switched.obstructed), (1, 0));
+    assert!(!{
+        let _ = set(8, false).unwrap();
+        site::<8>()
+    });
+    write_byte(address + 3, 0xe9);
+    let _ = set(8, true).unwrap();
+    assert!(site::<8>());
+}
+
+#[test]
+fn what_is_no_site_is_left_alone() {
+    let Some(address) = address(9) else { return };
+    for (at, byte, whole) in [(0, 0x66, 0x0f), (1, 0x0b, 0x1f), (2, 0x44, OFF), (3, 0xe8, 0xe9)] {
+        write_byte(address + at, byte);
+        let switched = set(9, true).unwrap();
+        assert_eq!((switched.changed, switched.obstructed), (0, 1), "{byte:#x} at {at}");
+        assert_eq!(switched.obstacle, Some(Obstacle { address, byte }));
+        write_byte(address + at, whole);
+        assert!(!site::<9>());
+    }
+}
+
+/// A uprobe on the byte of this program that `address` has in memory, as `perf probe` places it; `None` where
+/// that is not allowed.
+fn uprobe(address: usize) -> Option<OwnedFd> {
+    /// `struct perf_event_attr` of linux/perf_event.h, in its first version that has `config2`.
+    #[repr(C)]
+    #[derive(Default)]
+    struct Attributes {
+        kind: u32,
+        size: u32,
+        config: u64,
+        others: [u64; 4],
+        wakeup_events: u32,
+        breakpoint_type: u32,
+        path: u64,
+        offset: u64,
+    }
+    let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?;
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    let offset = maps.lines().find_map(|line| {
+        let mut words = line.split(' ');
+        let (start, end) = words.next()?.split_once('-')?;
+        let number = |text| usize::from_str_radix(text, 16).ok();
+        let (start, end, offset) = (number(start)?, number(end)?, number(words.nth(1)?)?);
+        (start..end).contains(&address).then(|| address - start + offset)
+    });
+    let own = std::env::current_exe().unwrap();
+    let path = std::ffi::CString::new(own.into_os_string().into_encoded_bytes()).unwrap();
+    let attributes = Attributes {
+        kind: kind.trim().parse().unwrap(),
+        size: size_of::<Attributes>() as u32,
+        path: path.as_ptr() as u64,
+        offset: offset.unwrap() as u64,
+        ..Attributes::default()
+    };
+    // SAFETY: valid attributes of that size; the kernel copies the path.
+    let probe = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attributes, 0, -1, -1, 0) };
+    // SAFETY: a descriptor of this function's own.
+    (probe >= 0).then(|| unsafe { OwnedFd::from_raw_fd(probe as i32) })
+}
+
+#[test]
+fn a_uprobe_keeps_a_site_off_as_long_as_it_is_there() {
+    let Some(address) = address(10) else { return };
+    let Some(probe) = uprobe(address) else { return eprintln!("skipped: no uprobes here") };
+    assert!(!site::<10>());
+    let switched = set(10, true).unwrap();
+    assert_eq!((switched.changed, switched.obstructed), (1, 1));
+    assert!(!site::<10>());
+    drop(probe);
+    assert!(site::<10>());
+    let _probe = uprobe(address).unwrap();
+    assert!(!site::<10>());
+    let switched = set(10, false).unwrap();
+    assert_eq!((switched.changed, switched.obstructed), (1, 0));
+    assert!(!site::<10>());
 }
 
 /// Set in a program that shall try to switch under valgrind, gdb or perf, and tell what came of it.
 const ALONE: &str = "TRACEWING_TRIGGER_ALONE";
+
+/// A site in a function whose name debuggers know.
+#[unsafe(no_mangle)]
+#[inline(never)]
+extern "C" fn seventh() -> bool {
+    is_on::<Numbered<7>>()
+}
 
 #[test]
 fn a_switched_site() {
@@ -178,9 +278,9 @@ fn a_switched_site() {
         let seen: Vec<bool> = [false, true, false]
             .into_iter()
             .flat_map(|on| {
-                let _ = set(7, on).unwrap();
+                assert_eq!(set(7, on).unwrap().obstructed, 0);
                 // Often, for those that translate what is executed often.
-                (0..2000).map(move |_| site::<7>() == on)
+                (0..2000).map(move |_| seventh() == on)
             })
             .collect();
         assert!(seen.into_iter().all(|right| right));
@@ -216,4 +316,18 @@ fn under_valgrind() {
 #[test]
 fn under_gdb() {
     under("gdb", &["-nx", "-batch", "-return-child-result", "-ex", "run", "--args"]);
+}
+
+#[test]
+fn under_gdb_with_a_breakpoint_on_the_site() {
+    let Some(address) = address(7) else { return };
+    let distance = address - seventh as *const () as usize;
+    let stop = format!("break *((char *)&seventh + {distance})");
+    let commands = ["set language c", &stop, "ignore 1 1000000", "run", "info breakpoints"];
+    let each = commands.iter().flat_map(|command| ["-ex", command]);
+    let arguments: Vec<&str> =
+        ["-nx", "-batch", "-return-child-result"].into_iter().chain(each).chain(["--args"]).collect();
+    if let Some(text) = under("gdb", &arguments) {
+        assert!(text.contains("already hit 6000 times"), "{text}");
+    }
 }

@@ -62,7 +62,7 @@ impl<'a> Code<'a> {
             } else if let Some(section) = line.strip_prefix(".section") {
                 is_code = section.trim().strip_prefix(".text.").is_some_and(|of| of.starts_with(name));
             } else if !is_code || line.is_empty() {
-            } else if line == ".byte\t169" {
+            } else if line == ".byte\t15" {
                 code.instructions.push(SITE);
             } else if let Some(label) = line.strip_suffix(':') {
                 code.labels.insert(label, code.instructions.len());

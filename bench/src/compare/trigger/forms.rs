@@ -42,9 +42,9 @@ const ON: &str = "somebody wants it, and does nothing";
 fn rows() -> Vec<Form> {
     let row = |group, who, order, title| Form { group, title, rounds: Rounds::default(), who, order };
     vec![
-        row(OFF, Who::Own, "site", "tracewing's site: test eax, imm32"),
+        row(OFF, Who::Own, "site", "tracewing's site"),
         row(OFF, Who::Own, "emit", "tracewing's emit! with two u64"),
-        row(OFF, Who::Own, "nop", "five bytes of nop"),
+        row(OFF, Who::Own, "nop", "nop of eight bytes, as Intel recommends it"),
         row(OFF, Who::Own, "jump", "Feather-Trace: short jump over a long one"),
         row(OFF, Who::Own, "load", "load of a word, compare, branch"),
         row(OFF, Who::Lttng, "site", "LTTng-UST, tracepoint with two u64"),

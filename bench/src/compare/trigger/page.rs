@@ -95,10 +95,10 @@ fn shapes(text: &mut String, shapes: &Shapes) -> Result<()> {
         speed by more than an instruction in it, so each of {} rounds copies both to another position in a page, the same \
         for both, and measures them in turn; a figure is the least of nine. The ratio is that of the times, with \
         the 95 % confidence interval of its median (by order statistics, which assumes no distribution). Beside it \
-        the same with the site's instruction replaced by a `nop`: what is left then is the compiler's doing. The last shape \
+        the same of a second copy without a site, which tells what is found where there is no difference. The last shape \
         shows the price that is none of the instruction: the compiler does not vectorise a loop with a site in \
         it. CPU {}.\n\n\
-        | | ns without | with a site, to without | with nop, to without |\n|---|--:|--:|--:|",
+        | | ns without | with a site, to without | without, to without |\n|---|--:|--:|--:|",
         shapes.layouts, shapes.cpu
     )?;
     for shape in &shapes.rows {
@@ -108,7 +108,7 @@ fn shapes(text: &mut String, shapes: &Shapes) -> Result<()> {
             "| {} | {ns:.2} | {} | {} |",
             shape.title,
             with_interval(&shape.off),
-            with_interval(&shape.nop)
+            with_interval(&shape.again)
         )?;
     }
     Ok(())

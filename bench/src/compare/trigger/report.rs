@@ -13,10 +13,10 @@ pub fn print(results: &Results, bounds: &[Bound]) {
             "\nfunctions with a site that is off, to the same without, in {} layouts; CPU {}",
             shapes.layouts, shapes.cpu
         );
-        println!("{:40} {:>9} {:>24} {:>24}", "", "ns", "site (95 % interval)", "nop (95 % interval)");
+        println!("{:40} {:>9} {:>24} {:>24}", "", "ns", "site (95 % interval)", "none (95 % interval)");
         for shape in &shapes.rows {
-            let (off, nop) = (with_interval(&shape.off), with_interval(&shape.nop));
-            println!("{:40} {:>9.2} {off:>24} {nop:>24}", shape.title, shape.bare.median());
+            let (off, again) = (with_interval(&shape.off), with_interval(&shape.again));
+            println!("{:40} {:>9.2} {off:>24} {again:>24}", shape.title, shape.bare.median());
         }
     }
     if let Some(forms) = &results.forms {

@@ -1,6 +1,6 @@
 //! Functions with a site that is off against the same functions without it. Each round copies them to another position in a
-//! page, the same for all of them, so that the luck of a layout is in the spread and not in the ratio; the third, in which
-//! the site's instruction is replaced by a `nop` of five bytes, tells how much of a difference is the compiler's doing.
+//! page, the same for all of them, so that the luck of a layout is in the spread and not in the ratio. A second copy of the
+//! function without a site tells what ratio is found where there is no difference.
 
 use super::Setting;
 use crate::compare::bounds::Bound;
@@ -9,8 +9,8 @@ use anyhow::Result;
 
 /// A shape's name in the worker's orders, what it is, calls per measurement, and whether it has to cost nothing.
 const SHAPES: &[(&str, &str, u32, bool)] = &[
-    ("straight", "straight line", 10_000, true),
-    ("calls", "two calls", 10_000, true),
+    ("straight", "straight line", 50_000, true),
+    ("calls", "two calls", 50_000, true),
     ("tight", "loop with some work", 200, true),
     ("memory", "loop over memory", 200, true),
     ("vectors", "loop that is vectorised without it", 1_000, false),
@@ -29,8 +29,8 @@ pub struct Shape {
     pub bare: Rounds,
     /// A call with a site that is off, divided by one without; a figure per layout.
     pub off: Rounds,
-    /// The same where a `nop` of five bytes is in place of the site's instruction.
-    pub nop: Rounds,
+    /// The same of another copy without a site.
+    pub again: Rounds,
     must_be_free: bool,
 }
 
@@ -47,7 +47,7 @@ pub fn measure(setting: &Setting) -> Result<Shapes> {
         title,
         bare: Rounds::default(),
         off: Rounds::default(),
-        nop: Rounds::default(),
+        again: Rounds::default(),
         must_be_free,
     };
     let mut rows: Vec<_> = SHAPES.iter().map(new).collect();
@@ -58,10 +58,10 @@ pub fn measure(setting: &Setting) -> Result<Shapes> {
             random ^= random >> 7;
             random ^= random << 17;
             let position = (random >> 32) % POSITIONS * 16;
-            let [bare, off, nop] = worker.order::<f64, 3>(&format!("shape {calls} {name} {position}"))?;
+            let [bare, off, again] = worker.order::<f64, 3>(&format!("shape {calls} {name} {position}"))?;
             row.bare.0.push(bare / f64::from(*calls));
             row.off.0.push(off / bare);
-            row.nop.0.push(nop / bare);
+            row.again.0.push(again / bare);
         }
     }
     worker.finish_well()?;

@@ -341,8 +341,7 @@ impl Control {
             Ok(switched) => {
                 changed.failed += switched.obstructed;
                 if let Some(obstacle) = switched.obstacle {
-                    let why = format!("a breakpoint or probe is at {:#x}", obstacle.address);
-                    changed.why.get_or_insert(why);
+                    changed.why.get_or_insert(obstacle.to_string());
                 }
             }
             Err(error) => {
