@@ -44,6 +44,14 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
+    /// A value cannot be written.
+    #[error("{place}: {message}")]
+    Value {
+        /// The class and field, as `event "sched_switch", field "prev_comm"`.
+        place: String,
+        /// What is wrong.
+        message: String,
+    },
     /// An index file is malformed.
     #[error("index, byte {offset}: {message}")]
     Index {

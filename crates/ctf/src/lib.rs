@@ -6,7 +6,9 @@
 //! |---|---|
 //! | [`model`] | a trace class: clocks, data stream classes, event record classes, field classes |
 //! | [`tsdl`] | the metadata text: print a trace class, parse one |
+//! | [`json`] | the metadata of CTF 2: print a trace class |
 //! | `decode` | packets and event records of a data stream, checked and without allocation per event |
+//! | `encode` | the same the other way: values in, packets out |
 //! | [`index`] | LTTng's packet index files |
 //! | [`mod@write`] | the packet and event headers that tracewing's own traces use |
 //!
@@ -17,8 +19,11 @@
 
 #[cfg(feature = "read")]
 pub mod decode;
+#[cfg(feature = "read")]
+pub mod encode;
 mod error;
 pub mod index;
+pub mod json;
 pub mod model;
 pub mod tsdl;
 pub mod write;

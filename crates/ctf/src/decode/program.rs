@@ -142,4 +142,12 @@ impl Variant {
     pub(crate) fn key(&self, tag: u64) -> u64 {
         tag ^ (u64::from(self.signed) << 63)
     }
+
+    /// The node of the option that the tag's value selects.
+    #[inline]
+    pub(crate) fn select(&self, tag: u64) -> Option<u32> {
+        let key = self.key(tag);
+        let range = self.ranges.iter().find(|(low, high, _)| *low <= key && key <= *high);
+        range.map(|(_, _, option)| self.first + option)
+    }
 }

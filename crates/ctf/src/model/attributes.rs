@@ -23,6 +23,18 @@ pub enum Attribute {
     Map(Vec<(String, Attribute)>),
 }
 
+impl From<&str> for Attribute {
+    fn from(text: &str) -> Self {
+        Attribute::String(text.to_owned())
+    }
+}
+
+impl From<u64> for Attribute {
+    fn from(number: u64) -> Self {
+        i64::try_from(number).map_or(Attribute::Unsigned(number), Attribute::Integer)
+    }
+}
+
 /// JSON numbers are finite, so that each equals itself.
 impl Eq for Attribute {}
 

@@ -1,0 +1,81 @@
+//! What the writer knows by itself: fields with a meaning to readers, in the headers and the packet context.
+
+use crate::decode::program::{Integer, Kind, Node, Role};
+use crate::model::Uuid;
+use crate::write::PACKET_MAGIC;
+
+/// Values of such fields in one scope; `None` where the caller has to give them.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Known {
+    /// Whether the scope is one of those that the writer fills.
+    pub(super) header: bool,
+    /// Whether it belongs to the packet, not to an event record.
+    pub(super) in_packet: bool,
+    pub(super) uuid: Option<Uuid>,
+    pub(super) stream_id: Option<u64>,
+    pub(super) instance_id: Option<u64>,
+    pub(super) begin: Option<u64>,
+    pub(super) seq: Option<u64>,
+    /// The event record's stamp.
+    pub(super) clock: Option<u64>,
+    /// What to write as the event record class's id where it was not given: the id, or what announces another form.
+    pub(super) event_id: Option<u64>,
+}
+
+impl Known {
+    /// What is written whether or not another value was given.
+    pub(super) fn instead(&self, node: &Node) -> Option<u64> {
+        let integer = integer(node).filter(|_| self.header)?;
+        let value = find_role(integer.role, self.in_packet, |role| match role {
+            Role::Magic => Some(u64::from(PACKET_MAGIC)),
+            Role::StreamId => self.stream_id,
+            Role::StreamInstanceId => self.instance_id,
+            Role::Begin(_) => self.begin,
+            Role::Sequence => self.seq,
+            Role::Clock => self.clock,
+            later if comes_later(later) => Some(0),
+            _ => None,
+        });
+        Some(low_bits(value?, integer))
+    }
+
+    /// What is written where no value was given.
+    pub(super) fn value(&self, node: &Node) -> Option<u64> {
+        let is_id = |integer: &Integer| find_role(integer.role, false, |role| (role == Role::EventId).then_some(())).is_some();
+        self.instead(node).or_else(|| self.event_id.filter(|_| integer(node).is_some_and(is_id)))
+    }
+
+    /// The trace's UUID, for a field that repeats it.
+    pub(super) fn uuid(&self, node: &Node) -> Option<Uuid> {
+        self.uuid.filter(|_| node.name.as_deref() == Some("uuid"))
+    }
+}
+
+/// The one of an integer's roles whose value is only known when the packet ends.
+pub(super) fn later(role: Role) -> Option<Role> {
+    find_role(role, true, |role| comes_later(role).then_some(role))
+}
+
+fn comes_later(role: Role) -> bool {
+    matches!(role, Role::PacketSize | Role::ContentSize | Role::End | Role::Discarded)
+}
+
+/// The first of an integer's roles for which `find` has something.
+fn find_role<T>(role: Role, in_packet: bool, find: impl Fn(Role) -> Option<T>) -> Option<T> {
+    match role {
+        Role::Several(roles) => roles.iter().find_map(|role| find(Role::one(role, in_packet, true))),
+        role => find(role),
+    }
+}
+
+/// What of `value` there is room for: stamps and counters wrap.
+pub(super) fn low_bits(value: u64, integer: &Integer) -> u64 {
+    value & (u64::MAX >> (64 - integer.size))
+}
+
+fn integer(node: &Node) -> Option<&Integer> {
+    match &node.kind {
+        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) if !integer.signed => Some(integer),
+        _ => None,
+    }
+}
