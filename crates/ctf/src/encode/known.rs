@@ -41,7 +41,9 @@ impl Known {
 
     /// What is written where no value was given.
     pub(super) fn value(&self, node: &Node) -> Option<u64> {
-        let is_id = |integer: &Integer| find_role(integer.role, false, |role| (role == Role::EventId).then_some(())).is_some();
+        let is_id = |integer: &Integer| {
+            find_role(integer.role, false, |role| (role == Role::EventId).then_some(())).is_some()
+        };
         self.instead(node).or_else(|| self.event_id.filter(|_| integer(node).is_some_and(is_id)))
     }
 

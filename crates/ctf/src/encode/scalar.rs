@@ -61,9 +61,12 @@ impl<'a> Scalar<'a> {
 
     /// The bits of a floating point number of `size` bits that has the same value.
     pub(super) fn real(self, size: u32) -> Result<u128, String> {
-        let inexact = |value: &dyn fmt::Display| Err(format!("{value} is no floating point number of {size} bits"));
+        let inexact =
+            |value: &dyn fmt::Display| Err(format!("{value} is no floating point number of {size} bits"));
         match (self, size) {
-            (Scalar::Real32(value), 16) => half(value).map_or_else(|| inexact(&value), |bits| Ok(bits.into())),
+            (Scalar::Real32(value), 16) => {
+                half(value).map_or_else(|| inexact(&value), |bits| Ok(bits.into()))
+            }
             (Scalar::Real32(value), 32) => Ok(value.to_bits().into()),
             (Scalar::Real32(value), 64) => Ok(f64::from(value).to_bits().into()),
             (Scalar::Real(value), 64) => Ok(value.to_bits().into()),
@@ -76,9 +79,9 @@ impl<'a> Scalar<'a> {
                 }
             }
             (Scalar::Real128(bits), 128) => Ok(bits),
-            (Scalar::Real32(_) | Scalar::Real(_) | Scalar::Real128(_), _) => {
-                Err(format!("the class has a floating point number of {size} bits, which takes one of just that size"))
-            }
+            (Scalar::Real32(_) | Scalar::Real(_) | Scalar::Real128(_), _) => Err(format!(
+                "the class has a floating point number of {size} bits, which takes one of just that size"
+            )),
             _ => Err(format!("{}, but the class has a floating point number", self.what())),
         }
     }
@@ -135,7 +138,8 @@ fn wide(text: &str, encoding: Encoding) -> Vec<u8> {
 /// The IEEE 754 binary16 number of the same value, if there is one; a NaN stays a NaN.
 fn half(value: f32) -> Option<u16> {
     let bits = value.to_bits();
-    let (sign, exponent, mantissa) = ((bits >> 16) as u16 & 0x8000, (bits >> 23 & 0xff) as i32, bits & 0x7f_ffff);
+    let (sign, exponent, mantissa) =
+        ((bits >> 16) as u16 & 0x8000, (bits >> 23 & 0xff) as i32, bits & 0x7f_ffff);
     let (magnitude, lost) = match exponent - 127 {
         128 if mantissa == 0 => (0x7c00, 0),
         // Of its payload, what there is room for; at least a bit, lest it become infinity.

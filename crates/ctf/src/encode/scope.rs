@@ -96,10 +96,20 @@ impl Body {
 /// What is open around the next field. Numbers are indices of nodes.
 #[derive(Debug, Clone, Copy)]
 enum Frame {
-    Structure { next: u32, end: u32 },
-    Array { element: u32, left: u64, length: u64 },
+    Structure {
+        next: u32,
+        end: u32,
+    },
+    Array {
+        element: u32,
+        left: u64,
+        length: u64,
+    },
     /// An optional's content or a variant's option.
-    Choice { content: u32, done: bool },
+    Choice {
+        content: u32,
+        done: bool,
+    },
 }
 
 /// Takes the fields of one scope, in the order of the class; as a [`Visitor`], those of a decoded one.
@@ -345,8 +355,12 @@ impl<'w> ScopeWriter<'w> {
     fn integer(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), String> {
         let value = match scalar.number()? {
             Number::Unsigned(value) if !integer.signed && value <= u64::MAX >> (64 - integer.size) => value,
-            Number::Unsigned(value) if integer.signed && value <= i64::MAX as u64 >> (64 - integer.size) => value,
-            Number::Negative(value) if integer.signed && value >= i64::MIN >> (64 - integer.size) => value as u64,
+            Number::Unsigned(value) if integer.signed && value <= i64::MAX as u64 >> (64 - integer.size) => {
+                value
+            }
+            Number::Negative(value) if integer.signed && value >= i64::MIN >> (64 - integer.size) => {
+                value as u64
+            }
             number => {
                 let sort = if integer.signed { "signed" } else { "unsigned" };
                 return Err(format!("{number} does not fit in {} {sort} bits", integer.size));

@@ -109,7 +109,12 @@ impl StreamWriter {
         }
         let sized = |role| self.body.later.iter().any(|(later, ..)| *later == role);
         if self.packets > 0 && !sized(Role::PacketSize) && !sized(Role::ContentSize) {
-            return Err(self.error(Scope::PacketContext, 0, "", "it has no sizes, so that there can be one packet only"));
+            return Err(self.error(
+                Scope::PacketContext,
+                0,
+                "",
+                "it has no sizes, so that there can be one packet only",
+            ));
         }
         self.open = Some(0);
         Ok(())
@@ -137,7 +142,12 @@ impl StreamWriter {
                 self.scope(event, scope, Known::default(), Some(fields))?;
             }
             if self.body.at == mark.at {
-                return Err(self.error(Scope::Payload, event, "", "the event record has no size, which no reader accepts"));
+                return Err(self.error(
+                    Scope::Payload,
+                    event,
+                    "",
+                    "the event record has no size, which no reader accepts",
+                ));
             }
             Ok(())
         });
@@ -181,7 +191,8 @@ impl StreamWriter {
                 _ => low_bits(end.discarded, integer),
             };
             if value != low_bits(value, integer) {
-                let message = format!("the packet has {value} bits, which do not fit in {} bits", integer.size);
+                let message =
+                    format!("the packet has {value} bits, which do not fit in {} bits", integer.size);
                 return Err(self.error(Scope::PacketContext, 0, "", message));
             }
             bits::put(&mut self.body.bytes, *at, integer.size, integer.order, value);
@@ -224,13 +235,20 @@ impl StreamWriter {
         for form in forms {
             self.body.back_to(&mark);
             known.event_id = Some(form);
-            if self.scope(event, Scope::EventHeader, known, None::<&super::Record>).is_ok() && self.tells(id, stamp) {
+            if self.scope(event, Scope::EventHeader, known, None::<&super::Record>).is_ok()
+                && self.tells(id, stamp)
+            {
                 return Ok(());
             }
         }
         given?;
         let stamp = stamp.map_or_else(String::new, |stamp| format!(" and the stamp {stamp}"));
-        Err(self.error(Scope::EventHeader, event, "", format!("it has no form that tells the id {id}{stamp}")))
+        Err(self.error(
+            Scope::EventHeader,
+            event,
+            "",
+            format!("it has no form that tells the id {id}{stamp}"),
+        ))
     }
 
     /// Whether a reader would know id and stamp from what stands there.

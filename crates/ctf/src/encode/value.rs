@@ -192,7 +192,9 @@ impl Visitor for Collector {
         let value = match compound {
             Compound::Structure(_) => FieldValue::Structure(values.collect()),
             Compound::Array { .. } => FieldValue::Array(values.map(|(_, value)| value).collect()),
-            Compound::Optional { .. } => FieldValue::Optional(values.next().map(|(_, value)| Box::new(value))),
+            Compound::Optional { .. } => {
+                FieldValue::Optional(values.next().map(|(_, value)| Box::new(value)))
+            }
             Compound::Variant { option } => {
                 let value = values.next().map_or(FieldValue::Structure(Vec::new()), |(_, value)| value);
                 FieldValue::Variant(option.to_owned(), Box::new(value))
