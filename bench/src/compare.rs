@@ -6,7 +6,7 @@
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
-//! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! `bench seek` is in [`seek`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod bounds;
 mod disk;
@@ -22,6 +22,7 @@ mod plot;
 mod process;
 mod record;
 mod report;
+mod seek;
 mod threads;
 mod trigger;
 mod worker;
@@ -43,6 +44,8 @@ enum What {
     Record(record::Options),
     /// Measure sites that are off, and what switches them
     Trigger(trigger::Options),
+    /// Measure the time to the first line of a slice of a large trace
+    Seek(seek::Options),
     /// Obey the orders on standard input (started by `record`)
     #[command(hide = true)]
     Worker,
@@ -52,6 +55,7 @@ pub fn main() -> ExitCode {
     let outcome = match Arguments::parse().what {
         What::Record(options) => record::run(&options),
         What::Trigger(options) => trigger::run(&options),
+        What::Seek(options) => seek::run(&options),
         What::Worker => worker::run(),
     };
     match outcome {
