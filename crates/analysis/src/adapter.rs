@@ -134,7 +134,7 @@ fn number(value: Value<'_>) -> Option<i64> {
     match value {
         Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => i64::try_from(number).ok(),
         Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
-        Value::Float32(_) | Value::Float64(_) | Value::Text(_) => None,
+        _ => None,
     }
 }
 
