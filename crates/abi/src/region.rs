@@ -152,7 +152,9 @@ pub struct RegionHeader {
 pub struct CpuControl {
     /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write count.
     pub head: AtomicU64,
-    _pad0: [u64; 7],
+    /// `Smp`: what tells the next writer that it need not wait for the clock ([`Last`]).
+    pub last: AtomicU64,
+    _pad0: [u64; 6],
     /// Position up to which the consumer has released (the paper's read count); its physical part means nothing.
     pub consumed: AtomicU64,
     _pad1: [u64; 7],
@@ -162,6 +164,28 @@ pub struct CpuControl {
     /// The sub-buffer table; the first N entries are used.
     pub table: [TableEntry; MAX_SUB_BUFFERS],
     _pad3: [u64; (CONTROL - 192 - 32 * MAX_SUB_BUFFERS) / 8],
+}
+
+/// The newest event of a buffer: the low 40 bits of the write count behind it, and the low 24 of its stamp. A hint: it may
+/// speak of an older event, which its position tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Last(pub u64);
+
+impl Last {
+    const STAMP_BITS: u32 = 24;
+
+    /// For an event with this stamp, where the write count behind it is `head`.
+    pub fn new(head: u64, stamp: u64) -> Self {
+        Self(head << Self::STAMP_BITS | stamp & ((1 << Self::STAMP_BITS) - 1))
+    }
+
+    /// Whether the event in front of `head` is this one and not younger than `stamp`, which was taken at most 2^23 cycles
+    /// before that event or at any time behind it. May say `false` of one that is older by more.
+    pub fn allows(self, head: u64, stamp: u64) -> bool {
+        let differs = self.0 ^ Self::new(head, stamp).0;
+        let later = stamp.wrapping_sub(self.0) << (64 - Self::STAMP_BITS);
+        differs >> Self::STAMP_BITS == 0 && later as i64 >= 0
+    }
 }
 
 /// One slot of the ring: an entry of the sub-buffer table.
@@ -195,7 +219,8 @@ mod modelled {
             let entry = || TableEntry { reference: zero(), committed: zero(), commit_seq: zero(), _pad: 0 };
             Self {
                 head: zero(),
-                _pad0: [0; 7],
+                last: zero(),
+                _pad0: [0; 6],
                 consumed: zero(),
                 _pad1: [0; 7],
                 lost: core::array::from_fn(|_| zero()),
@@ -513,6 +538,19 @@ mod tests {
                 assert_eq!(Reference::unpack(reference.pack()), reference);
             }
         }
+    }
+
+    #[test]
+    fn the_last_event_allows_what_is_not_older() {
+        let (head, stamp) = (0x12_3456_789a_bcde, 0xffff_ffff_ff00_0010);
+        let last = Last::new(head, stamp);
+        for later in [0, 1, 0xffff0, (1 << 23) - 1] {
+            assert!(last.allows(head, stamp + later), "{later}");
+        }
+        for earlier in [1, 0x20, 1 << 22, 1 << 23] {
+            assert!(!last.allows(head, stamp - earlier), "{earlier}");
+        }
+        assert!(!last.allows(head + 1, stamp) && !last.allows(head ^ (1 << 39), stamp));
     }
 
     #[test]

@@ -36,7 +36,8 @@
 //!
 //! Interleavings (W, V writers; R the reader):
 //! 1. W loads the write count; V reserves; W's compare-and-swap fails; W tries again with a new stamp. Stamps do not go
-//!    backwards in a buffer: W's was read after the count that its compare-and-swap found unchanged.
+//!    backwards in a buffer: W's was read after the count that its compare-and-swap found unchanged; or before it, by a
+//!    processor that runs ahead, and then V's is known to be no later (`reserve::look`).
 //! 2. W's event crosses into the next sub-buffer: the one writer whose compare-and-swap does that closes the old
 //!    sub-buffer, commits its rest, and writes the new one's header. V may fill the new sub-buffer meanwhile; R does not
 //!    look at it before the header is committed.
@@ -53,9 +54,9 @@ pub use access::interrupts;
 pub use access::{Access, Local, Smp};
 pub use reserve::{ATTEMPTS, force_switch};
 
-use reserve::{Place, commit_slot, reserve_slot};
+use reserve::{Moment, Place, commit_slot, look, reserve_slot};
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
-use tracewing_abi::region::Loss;
+use tracewing_abi::region::{Clock, Loss};
 
 use crate::{Cpu, Region, Segment};
 
@@ -67,6 +68,82 @@ pub struct Slot<A: Access> {
     /// Offset in the sub-buffer of the next byte of payload.
     at: usize,
     _access: core::marker::PhantomData<A>,
+}
+
+/// A look at the buffer of a CPU, which fixes the stamp of the event that is written next, unless another writer is faster.
+/// Whatever can be done between it and the writing costs nothing: it is done while the clock is read.
+pub struct Look<A: Access> {
+    buffer: Cpu,
+    clock: Clock,
+    moment: Moment,
+    ordered: bool,
+    _access: core::marker::PhantomData<A>,
+}
+
+impl<A: Access> Look<A> {
+    /// Looks at the buffer of `cpu`. With `Smp` any CPU will do; the current one is the fastest. Where `ordered`, the stamp is
+    /// later than everything that the thread has loaded so far, at the cost of a fence.
+    ///
+    /// # Panics
+    /// The region has no such CPU.
+    #[inline(always)]
+    pub fn new(region: &Region, cpu: usize, ordered: bool) -> Self {
+        let (buffer, clock) = (region.cpu(cpu), region.clock());
+        let moment = look::<A>(&buffer, clock, ordered);
+        Self { buffer, clock, moment, ordered, _access: core::marker::PhantomData }
+    }
+
+    /// As [`reserve`].
+    ///
+    /// # Errors
+    /// As [`reserve`].
+    ///
+    /// # Safety
+    /// As for [`reserve`]; since the look, for obligation 2.
+    #[inline(always)]
+    pub unsafe fn reserve(self, tid: i32, id: u16, payload: usize) -> Result<Slot<A>, Loss> {
+        let Self { buffer, clock, moment, ordered, _access } = self;
+        let reserved =
+            if payload.saturating_add(EXTENDED_HEADER + CONTEXT) > buffer.geometry().largest_event() {
+                Err(Loss::TooLarge)
+            } else {
+                reserve_slot::<A>(&buffer, clock, moment, ordered, payload + CONTEXT)
+            };
+        let place = reserved.inspect_err(|loss| buffer.count_loss(*loss))?;
+        let mut slot = Slot { at: place.at, buffer, place, _access };
+        let (stamp, length) = (slot.place.stamp, slot.place.length as u16);
+        // SAFETY: arrays are readable, and a slot has room for header and context.
+        unsafe {
+            if slot.place.is_extended {
+                slot.put_raw(header_word(stamp, EXTENDED_ID, length).to_le_bytes().as_ptr(), 8);
+                slot.put_raw(stamp.to_le_bytes().as_ptr(), 8);
+                slot.put_raw(id.to_le_bytes().as_ptr(), 2);
+            } else {
+                slot.put_raw(header_word(stamp, id, length).to_le_bytes().as_ptr(), HEADER);
+            }
+            slot.put_raw(tid.to_le_bytes().as_ptr(), CONTEXT);
+        }
+        Ok(slot)
+    }
+
+    /// As [`write`].
+    ///
+    /// # Errors
+    /// As [`write`].
+    ///
+    /// # Safety
+    /// As for [`write`]; since the look, for obligation 2.
+    #[inline(always)]
+    pub unsafe fn write(self, tid: i32, id: u16, segments: &[Segment]) -> Result<(), Loss> {
+        // SAFETY: obligation 2.
+        let mut slot = unsafe { self.reserve(tid, id, Segment::total(segments)) }?;
+        for segment in segments {
+            // SAFETY: obligation 1; the slot is as long as all segments together.
+            unsafe { slot.put_raw(segment.start, segment.len) };
+        }
+        slot.commit();
+        Ok(())
+    }
 }
 
 /// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp` any CPU will
@@ -90,24 +167,8 @@ pub unsafe fn reserve<A: Access>(
     id: u16,
     payload: usize,
 ) -> Result<Slot<A>, Loss> {
-    let buffer = region.cpu(cpu);
-    let reserved = if payload.saturating_add(EXTENDED_HEADER + CONTEXT) > region.geometry().largest_event() {
-        Err(Loss::TooLarge)
-    } else {
-        reserve_slot::<A>(&buffer, region.clock(), payload + CONTEXT)
-    };
-    let place = reserved.inspect_err(|loss| buffer.count_loss(*loss))?;
-    let mut slot = Slot { at: place.at, buffer, place, _access: core::marker::PhantomData };
-    let (stamp, length) = (slot.place.stamp, slot.place.length as u16);
-    if slot.place.is_extended {
-        slot.put(&header_word(stamp, EXTENDED_ID, length).to_le_bytes());
-        slot.put(&stamp.to_le_bytes());
-        slot.put(&id.to_le_bytes());
-    } else {
-        slot.put(&header_word(stamp, id, length).to_le_bytes());
-    }
-    slot.put(&tid.to_le_bytes());
-    Ok(slot)
+    // SAFETY: the caller's.
+    unsafe { Look::<A>::new(region, cpu, false).reserve(tid, id, payload) }
 }
 
 /// Writes an event whose payload is the concatenation of `segments`, or counts it lost.
@@ -129,14 +190,8 @@ pub unsafe fn write<A: Access>(
     id: u16,
     segments: &[Segment],
 ) -> Result<(), Loss> {
-    // SAFETY: obligation 2.
-    let mut slot = unsafe { reserve::<A>(region, cpu, tid, id, Segment::total(segments)) }?;
-    for segment in segments {
-        // SAFETY: obligation 1; the slot is as long as all segments together.
-        unsafe { slot.put_raw(segment.start, segment.len) };
-    }
-    slot.commit();
-    Ok(())
+    // SAFETY: the caller's.
+    unsafe { Look::<A>::new(region, cpu, false).write(tid, id, segments) }
 }
 
 impl<A: Access> Slot<A> {

@@ -75,8 +75,23 @@ unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
         fits && unsafe { publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, entry, want, id, payload) };
     if !done {
         // SAFETY: the payload by the caller.
-        unsafe { slow(class, slot, id, &[Segment { start: payload, len: LEN }]) };
+        unsafe { fixed_slow::<LEN, ORDERED>(class, slot, id, payload) };
     }
+}
+
+/// The usual case with protocol `Smp`, whose instructions profit from knowing `LEN`.
+///
+/// # Safety
+/// As for [`fixed`].
+#[inline(never)]
+unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    payload: *const u8,
+) {
+    // SAFETY: the caller's.
+    unsafe { slow::<ORDERED>(class, slot, id, &[Segment { start: payload, len: LEN }]) };
 }
 
 /// Records an event gathered from segments.
@@ -107,7 +122,7 @@ pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: 
             };
         if !done {
             // SAFETY: the segments by the caller.
-            unsafe { slow(class, slot, id, segments) };
+            unsafe { slow::<ORDERED>(class, slot, id, segments) };
         }
     };
     // SAFETY: the segments by the caller.
@@ -139,11 +154,11 @@ unsafe fn for_each_recording(
 
 /// # Safety
 /// As for [`gather`].
-#[inline(never)]
-unsafe fn slow(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
+#[inline(always)]
+unsafe fn slow<const ORDERED: bool>(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
     // SAFETY: the caller's.
     unsafe {
-        if !agent::write_smp(class, slot, id, segments) {
+        if !agent::write_smp::<ORDERED>(class, slot, id, segments) {
             agent::write(class, slot, id, segments);
         }
     }

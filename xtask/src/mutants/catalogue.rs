@@ -367,6 +367,20 @@ pub const MUTANTS: &[Mutant] = &[
     ),
     mutant(
         "src/lttng/reserve.rs",
+        "the stamp of the event in front does not matter",
+        "!ordered && (!A::IS_SHARED || is_in_order())",
+        "!ordered",
+        Loom("lttng::stamps"),
+    ),
+    mutant(
+        "src/lttng/reserve.rs",
+        "the stamp of any earlier event is taken for that of the one in front",
+        "Last(buffer.control().last.load(Relaxed)).allows(head, early)",
+        "{ let last = buffer.control().last.load(Relaxed); Last(last).allows(last >> 24, early) }",
+        Loom("lttng::stamps"),
+    ),
+    mutant(
+        "src/lttng/reserve.rs",
         "no fence behind a reservation",
         "    fence(Release);\n    Ok(",
         "    Ok(",

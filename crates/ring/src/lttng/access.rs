@@ -5,7 +5,7 @@ use crate::sync::Ordering::*;
 
 /// How writers of a buffer change its words.
 pub trait Access {
-    /// Whether the clock has to be read behind a fence: where another CPU may have moved the write count.
+    /// Whether another CPU may have moved the write count.
     const IS_SHARED: bool;
 
     /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that what the caller has read and written before

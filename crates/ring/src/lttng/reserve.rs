@@ -1,7 +1,7 @@
 //! Reserving and committing: the producer's algorithms of 002, section 4.3.1.
 
 use tracewing_abi::event::{EXTENDED_HEADER, HEADER};
-use tracewing_abi::region::{Clock, Loss, Mode, SUB_BUFFER_HEADER};
+use tracewing_abi::region::{Clock, Last, Loss, Mode, SUB_BUFFER_HEADER};
 
 use super::Access;
 use crate::Cpu;
@@ -25,24 +25,56 @@ pub(super) struct Place {
     pub(super) is_extended: bool,
 }
 
-/// RESERVESLOT (Algorithm 2), for `body` bytes behind the event's header.
+/// A look at a buffer: its write count, and the clock behind it.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Moment {
+    head: u64,
+    stamp: u64,
+}
+
+/// Looks at the buffer.
+///
+/// The stamp must not be below that of the event in front, which another CPU may have written a moment ago; and processors
+/// read the clock earlier than they load the write count, by as much as they keep under way (some microseconds at most). A
+/// fence prevents that, and costs as much as the clock. So the clock is read without, and kept if the event in front is
+/// known and has no later stamp; unless the stamp is to be `ordered` behind all that the thread has loaded so far.
 #[inline(always)]
-pub(super) fn reserve_slot<A: Access>(buffer: &Cpu, clock: Clock, body: usize) -> Result<Place, Loss> {
-    for _ in 0..ATTEMPTS {
-        if let Some(place) = try_reserve_slot::<A>(buffer, clock, body)? {
+pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Moment {
+    #[cfg(loom)]
+    let early = now(clock); // as processors do
+    // Acquire, with the compare-and-swap of whoever moved the count to this value: its stamp came before.
+    let head = buffer.control().head.load(Acquire);
+    #[cfg(not(loom))]
+    let early = now(clock);
+    // Relaxed: it says itself whether it is the one that belongs to `head`.
+    let is_in_order = || Last(buffer.control().last.load(Relaxed)).allows(head, early);
+    let may_be_early = !ordered && (!A::IS_SHARED || is_in_order());
+    Moment { head, stamp: if may_be_early { early } else { now_ordered(clock) } }
+}
+
+/// RESERVESLOT (Algorithm 2), for `body` bytes behind the event's header, after a first look.
+#[inline(always)]
+pub(super) fn reserve_slot<A: Access>(
+    buffer: &Cpu,
+    clock: Clock,
+    mut moment: Moment,
+    ordered: bool,
+    body: usize,
+) -> Result<Place, Loss> {
+    for _ in 1..ATTEMPTS {
+        if let Some(place) = try_reserve_slot::<A>(buffer, moment, body)? {
             return Ok(place);
         }
+        moment = look::<A>(buffer, clock, ordered);
     }
-    Err(Loss::Interrupted)
+    try_reserve_slot::<A>(buffer, moment, body)?.ok_or(Loss::Interrupted)
 }
 
 /// TRYRESERVESLOT (Algorithm 1) and the compare-and-swap behind it; `None` when another writer was faster.
 #[inline(always)]
-fn try_reserve_slot<A: Access>(buffer: &Cpu, clock: Clock, body: usize) -> Result<Option<Place>, Loss> {
+fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Result<Option<Place>, Loss> {
     let geometry = buffer.geometry();
-    // Acquire, with the compare-and-swap of whoever moved the count to this value: its stamp came before.
-    let head = buffer.control().head.load(Acquire);
-    let mut stamp = if A::IS_SHARED { now_ordered(clock) } else { now(clock) };
+    let Moment { head, mut stamp } = moment;
     let (sequence, physical, at) = (geometry.sequence(head), geometry.physical(head), geometry.at(head));
     // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are extended.
     let header = buffer.header(physical);
@@ -56,8 +88,12 @@ fn try_reserve_slot<A: Access>(buffer: &Cpu, clock: Clock, body: usize) -> Resul
     if at == 0 || at + length >= geometry.sub_buffer_bytes() {
         return reserve_in_next::<A>(buffer, head, stamp, body);
     }
-    if !A::replace(&buffer.control().head, head, head + length as u64) {
+    let new_head = head + length as u64;
+    if !A::replace(&buffer.control().head, head, new_head) {
         return Ok(None);
+    }
+    if A::IS_SHARED {
+        buffer.control().last.store(Last::new(new_head, stamp).0, Relaxed); // with `look`
     }
     // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte of this event sees that its sub-buffer was
     // claimed, which came before the write count that the compare-and-swap found.

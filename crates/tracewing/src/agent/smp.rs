@@ -6,7 +6,7 @@ use core::sync::atomic::Ordering::*;
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::Protocol;
-use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::lttng::{Look, Smp};
 use tracewing_ring::{Region, Segment, thread};
 
 use super::attach::{Joined, Slot};
@@ -29,10 +29,18 @@ pub(super) unsafe fn offer(slot: usize, joined: NonNull<Joined>) {
 /// # Safety
 /// Every segment is readable.
 #[inline(always)]
-pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) -> bool {
+pub(crate) unsafe fn write<const ORDERED: bool>(
+    class: &'static EventClass,
+    slot: usize,
+    id: u16,
+    segments: &[Segment],
+) -> bool {
     let joined = Slot::smp(slot).load(Acquire); // with `offer`
     // SAFETY: null, or what `offer` was given, which stays.
     let Some(joined) = (unsafe { joined.as_ref() }) else { return false };
+    // The look comes first, for all else is done in its shadow.
+    let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
+    let look = Look::<Smp>::new(&joined.region, cpu, ORDERED);
     // A forked child finds no key. A thread that has not entered under this one, or that shares its block, is not known.
     let Some(key) = joined.smp_key() else { return false };
     let known = thread::with(|mark| {
@@ -48,9 +56,8 @@ pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, seg
     if !is_wanted(class, slot, id, &joined.region) {
         return true;
     }
-    let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
     // SAFETY: the segments by the caller; the region stays mapped and has the protocol. A loss is counted there.
-    let _ = unsafe { lttng::write::<Smp>(&joined.region, cpu, tid, id, segments) };
+    let _ = unsafe { look.write(tid, id, segments) };
     true
 }
 

@@ -8,7 +8,7 @@ use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::{Loss, Protocol};
-use tracewing_ring::lttng::{self, Smp};
+use tracewing_ring::lttng::{Look, Smp};
 use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{Segment, Want, publish, thread};
 
@@ -111,8 +111,9 @@ unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) ->
         }
         Protocol::Smp => {
             let tid = if shared { announce_shared(joined, want, key) } else { enter(joined, want, key) };
+            let look = Look::<Smp>::new(&joined.region, cpu_of(joined), true);
             // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
-            let _ = unsafe { lttng::write::<Smp>(&joined.region, cpu_of(joined), tid, id, segments) };
+            let _ = unsafe { look.write(tid, id, segments) };
             Step::Done
         }
         // No recorder gives such a region to threads, which migrate.
