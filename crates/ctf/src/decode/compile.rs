@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::header::Header;
+use super::layout::{Layout, Stride};
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role, Variant};
 use super::resolve::{self, Frame};
 use crate::Error;
@@ -33,6 +35,12 @@ pub struct Decoder {
 pub(crate) struct Stream {
     pub(super) packet_context: Option<Program>,
     pub(super) event_header: Option<Program>,
+    /// The usual form of the event header, if it has one.
+    pub(super) header: Option<Header>,
+    /// By id, how to step over an event record that has it.
+    pub(super) strides: Vec<Stride>,
+    /// Whether lengths or tags of other scopes refer to fields of the event header.
+    header_is_referred_to: bool,
     pub(super) common_context: Option<Program>,
     pub(super) events: Vec<EventPrograms>,
     /// Index into `events` by id; `NONE` for none.
@@ -51,9 +59,23 @@ pub(crate) struct Stream {
 pub(super) struct EventPrograms {
     pub(super) specific_context: Option<Program>,
     pub(super) payload: Option<Program>,
+    /// Where everything lies behind a header of the usual form, if that is always the same.
+    pub(super) layout: Option<Layout>,
 }
 
 impl Stream {
+    /// Finds what lies always in the same place. No field may share a byte with one of the other byte order.
+    fn lay_out(&mut self) {
+        let header = self.event_header.as_ref().filter(|_| !self.header_is_referred_to);
+        self.header = header.and_then(Header::new);
+        let Some(header) = &self.header else { return };
+        for event in &mut self.events {
+            let scopes = [&self.common_context, &event.specific_context, &event.payload];
+            event.layout = Layout::new(header, scopes.map(Option::as_ref));
+        }
+        self.strides = self.dense_ids.iter().map(|index| Stride::new(*index, &self.events)).collect();
+    }
+
     fn programs(&mut self) -> impl Iterator<Item = &mut Program> {
         let events =
             self.events.iter_mut().flat_map(|event| [&mut event.specific_context, &mut event.payload]);
@@ -88,6 +110,7 @@ impl Decoder {
         let mut compiler = Compiler {
             programs: Default::default(),
             slots: 0,
+            outward: [false; 6],
             place: String::new(),
             has_clock: false,
             packed: [false; 2],
@@ -114,6 +137,8 @@ impl Decoder {
             let shared = packet_header.iter_mut();
             let programs = shared.chain(streams.iter_mut().flat_map(Stream::programs));
             programs.flat_map(|program| &mut program.nodes).for_each(|node| node.skip = u64::MAX);
+        } else {
+            streams.iter_mut().for_each(Stream::lay_out);
         }
         Ok(Arc::new(Decoder { class, packet_header, streams, slots, mixed }))
     }
@@ -129,6 +154,8 @@ pub(super) struct Compiler {
     /// The programs by scope, as far as they are compiled for the current event record class.
     pub(super) programs: [Option<Program>; 6],
     pub(super) slots: u32,
+    /// By scope: whether lengths or tags of other scopes refer to it.
+    outward: [bool; 6],
     place: String,
     /// Whether the data stream class at hand has a default clock.
     has_clock: bool,
@@ -147,6 +174,7 @@ impl Compiler {
             class.packet_context.as_ref(),
             format!("stream {id}, packet context"),
         )?;
+        self.outward[Scope::EventHeader as usize] = false;
         self.scope(Scope::EventHeader, class.event_header.as_ref(), format!("stream {id}, event header"))?;
         self.scope(
             Scope::CommonContext,
@@ -180,6 +208,9 @@ impl Compiler {
         Ok(Stream {
             packet_context: self.programs[Scope::PacketContext as usize].take(),
             event_header: self.programs[Scope::EventHeader as usize].take(),
+            header: None,
+            strides: Vec::new(),
+            header_is_referred_to: self.outward[Scope::EventHeader as usize],
             common_context: self.programs[Scope::CommonContext as usize].take(),
             events,
             dense_ids,
@@ -198,6 +229,7 @@ impl Compiler {
         Ok(EventPrograms {
             specific_context: self.programs[Scope::SpecificContext as usize].take(),
             payload: self.programs[Scope::Payload as usize].take(),
+            layout: None,
         })
     }
 
@@ -389,6 +421,7 @@ impl Compiler {
         let Some((found, index)) = resolve::find(self, scope, location, stack) else {
             return Err(self.field_error(name, format!("its {what} `{path}` is no earlier field")));
         };
+        self.outward[found as usize] |= found != scope;
         let next = self.slots;
         let nodes = self.nodes(found);
         let (integer, class) = match &mut nodes[index].kind {

@@ -3,6 +3,7 @@
 use std::cell::Cell;
 
 use super::compile::{Decoder, Stream};
+use super::layout::Layout;
 use super::member::{MemberHandle, index_of};
 use super::program::Program;
 use super::walk::{Shown, Walk};
@@ -20,6 +21,8 @@ pub struct Event<'a> {
     pub(super) stream: usize,
     /// Index of the event record class.
     pub(super) event: usize,
+    /// Whether its class's layout holds.
+    pub(super) usual: bool,
     pub(super) clock: u64,
     pub(super) starts: &'a Starts,
     /// The packet's bytes and where its content ends, in bits.
@@ -59,10 +62,28 @@ impl<'a> Event<'a> {
     }
 
     /// Shows every field of a scope; nothing if the class has none.
+    #[inline]
     pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
+        if scope >= Scope::CommonContext
+            && let Some((layout, record)) = self.laid_out()
+        {
+            return layout.show(scope as usize - Scope::CommonContext as usize, record, visitor);
+        }
         if let Some(program) = self.program(scope) {
+            let start = self.start(scope);
             // The reader has walked it; it cannot fail now.
-            let _ = self.walk().scope(program, self.starts[scope as usize], &mut Shown(visitor));
+            let _ = self.walk().scope(program, start, &mut Shown(visitor));
+        }
+    }
+
+    /// Shows every field of the common context, the specific context and the payload, in this order.
+    #[inline]
+    pub fn visit_all(&self, visitor: &mut impl Visitor) {
+        if let Some((layout, record)) = self.laid_out() {
+            return layout.show_all(record, visitor);
+        }
+        for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
+            self.visit(scope, visitor);
         }
     }
 
@@ -71,7 +92,7 @@ impl<'a> Event<'a> {
     /// To read the same member of many event records, look it up once: [`Decoder::member`].
     pub fn field(&self, scope: Scope, name: &str) -> Option<Value<'a>> {
         let program = self.program(scope)?;
-        self.walk().member(program, self.starts[scope as usize], index_of(program, name)?)
+        self.walk().member(program, self.start(scope), index_of(program, name)?)
     }
 
     /// The value of a member that was looked up before; `None` if it is a compound, or of another class than this record.
@@ -82,11 +103,32 @@ impl<'a> Event<'a> {
             return None;
         }
         let program = self.program(member.scope)?;
-        let start = self.starts[member.scope as usize];
+        let start = self.start(member.scope);
         match member.distance {
             Some(distance) => self.walk().member_at(program, start, member.index, distance),
             None => self.walk().member(program, start, member.index),
         }
+    }
+
+    /// The bit at which a scope begins.
+    #[inline]
+    fn start(&self, scope: Scope) -> u64 {
+        let layout = self.compiled().events[self.event].layout.as_ref().filter(|_| self.usual);
+        match (layout, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
+            (Some(layout), Some(behind)) => self.starts[Scope::EventHeader as usize] + layout.starts[behind],
+            _ => self.starts[scope as usize],
+        }
+    }
+
+    /// Where everything lies in the event record, if that is known, and its bytes from the header on.
+    #[inline]
+    fn laid_out(&self) -> Option<(&'a Layout, &'a [u8])> {
+        if !self.usual {
+            return None;
+        }
+        let layout = self.compiled().events.get(self.event)?.layout.as_ref()?;
+        let start = (self.starts[Scope::EventHeader as usize] / 8) as usize;
+        Some((layout, self.packet.0.get(start..)?.get(..layout.bytes)?))
     }
 
     fn walk(&self) -> Walk<'a> {

@@ -35,6 +35,8 @@
 mod bits;
 mod compile;
 mod event;
+mod header;
+mod layout;
 mod member;
 pub(crate) mod packet;
 pub(crate) mod program;

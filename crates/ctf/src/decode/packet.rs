@@ -88,7 +88,12 @@ impl Marks {
     /// (specification 1.8.3, section 8).
     #[inline]
     fn tick(&mut self, size: u32, value: u64) {
-        let mask = u64::MAX >> (64 - size);
+        self.tick_masked(u64::MAX >> (64 - size), value);
+    }
+
+    /// The same with a mask of those bits; with none, the clock stays.
+    #[inline(always)]
+    pub(super) fn tick_masked(&mut self, mask: u64, value: u64) {
         let wraps = value < self.clock & mask;
         // At 64 bits nothing is left to carry into.
         let carry = if wraps { mask.wrapping_add(1) } else { 0 };

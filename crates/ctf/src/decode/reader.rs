@@ -30,6 +30,8 @@ pub struct StreamReader<B> {
     data: B,
     /// Offset of `data` in the data stream, bytes.
     base: u64,
+    /// Offset of the current packet in `data`.
+    from: usize,
     decoder: Arc<Decoder>,
     slots: Box<[Cell<u64>]>,
     marks: Marks,
@@ -43,6 +45,8 @@ pub struct StreamReader<B> {
     starts: Starts,
     /// Index of the current event record's class.
     event: usize,
+    /// Whether its class's layout holds for the current event record, and the data go on far enough to use it.
+    usual: bool,
     /// The current event record's stamp.
     clock: u64,
     /// Data stream class of the packets so far.
@@ -64,6 +68,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         StreamReader {
             data,
             base: 0,
+            from: 0,
             before: None,
             slots: vec![Cell::new(0); decoder.slots].into_boxed_slice(),
             decoder,
@@ -74,6 +79,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             at: 0,
             starts: [0; 6],
             event: 0,
+            usual: false,
             clock: 0,
             stream: None,
         }
@@ -148,6 +154,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             decoder: &self.decoder,
             stream,
             event: self.event,
+            usual: self.usual,
             clock: self.clock,
             starts: &self.starts,
             packet: (self.packet_bytes(), self.limit),
@@ -173,9 +180,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// The data stream from the current packet on.
     #[inline]
     fn packet_bytes(&self) -> &[u8] {
-        let data = self.data.as_ref();
-        let from = self.marks.packet.offset.saturating_sub(self.base).min(data.len() as u64);
-        &data[from as usize..]
+        self.data.as_ref().get(self.from..).unwrap_or_default()
     }
 
     fn begin_packet(&mut self) -> Result<Step, Error> {
@@ -188,6 +193,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         }
         // Until the packet is known to be good there is nothing to look at.
         self.limit = 0;
+        self.from = from as usize;
         let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
         if last.packet_bits > 0 && last.index != index {
             self.before = Some(last);
@@ -270,12 +276,41 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[inline]
     fn event_record(&mut self) -> Result<Step, Error> {
+        if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
+    }
+
+    /// Steps over an event record of fixed layout whose header has the usual form; false, and nothing has changed, if it is
+    /// not one or not all there.
+    #[inline(always)]
+    fn usual_event_record(&mut self) -> bool {
+        let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
+        let Some(header) = &stream.header else { return false };
+        let start = header.aligned(self.at);
+        let Some(record) = self.data.as_ref().get(self.from + (start / 8) as usize..) else { return false };
+        let Some(found) = header.read(record) else { return false };
+        let Some(stride) = stream.strides.get(found.id as usize) else { return false };
+        let end = start + u64::from(stride.bits);
+        if end > self.limit || end == self.at {
+            return false;
+        }
+        self.marks.tick_masked(found.stamp_mask, found.stamp);
+        self.clock = self.marks.clock;
+        self.event = stride.event as usize;
+        self.usual = true;
+        self.starts[Scope::EventHeader as usize] = start;
+        self.at = end;
+        true
+    }
+
+    #[inline(never)]
+    fn any_event_record(&mut self) -> Result<Step, Error> {
         if self.at >= self.limit {
             return self.end_packet();
         }
+        self.usual = false;
         let decoder = &*self.decoder;
         let stream = &decoder.streams[self.marks.packet.data_stream_class];
-        let data = &self.data.as_ref()[self.marks.packet.offset.saturating_sub(self.base) as usize..];
+        let data = self.data.as_ref().get(self.from..).unwrap_or_default();
         let mut walk = Walk::new(decoder, data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
@@ -293,7 +328,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         };
         let Some(event) = event else { return Err(self.no_class(start)) };
         self.event = event;
-        let EventPrograms { specific_context, payload } = &stream.events[event];
+        let EventPrograms { specific_context, payload, .. } = &stream.events[event];
         for (scope, program, what) in [
             (Scope::CommonContext, &stream.common_context, "event context"),
             (Scope::SpecificContext, specific_context, "event's own context"),
