@@ -7,6 +7,7 @@
 //! | [`model`] | a trace class: clocks, data stream classes, event record classes, field classes |
 //! | [`tsdl`] | the metadata text: print a trace class, parse one |
 //! | [`json`] | the metadata of CTF 2: print a trace class |
+//! | [`convert`] | a trace class of one version in terms of the other |
 //! | `decode` | packets and event records of a data stream, checked and without allocation per event |
 //! | `encode` | the same the other way: values in, packets out |
 //! | [`index`] | LTTng's packet index files |
@@ -17,6 +18,7 @@
 //! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns
 //! it off.
 
+pub mod convert;
 #[cfg(feature = "read")]
 pub mod decode;
 #[cfg(feature = "read")]

@@ -15,6 +15,7 @@ mod types;
 #[cfg(feature = "read")]
 pub use parse::parse;
 pub use print::print;
+pub(crate) use print::{option_identifier, uuid_text};
 
 /// Words that cannot name a field without a protecting underscore (appendix C.1.2).
 const KEYWORDS: [&str; 29] = [

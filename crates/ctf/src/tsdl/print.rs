@@ -48,7 +48,7 @@ impl Printer {
         self.line("major = 1;");
         self.line("minor = 8;");
         if let Some(id) = &class.uuid {
-            self.line(&format!("uuid = \"{}\";", uuid(id)));
+            self.line(&format!("uuid = \"{}\";", uuid_text(id)));
         }
         self.line(&format!("byte_order = {};", byte_order(class.byte_order)));
         self.scope("packet.header", class.packet_header.as_ref());
@@ -75,7 +75,7 @@ impl Printer {
         self.open("clock {");
         self.line(&format!("name = {};", identifier(&clock.id)));
         if let Some(id) = &clock.uuid {
-            self.line(&format!("uuid = \"{}\";", uuid(id)));
+            self.line(&format!("uuid = \"{}\";", uuid_text(id)));
         }
         if let Some(text) = &clock.description {
             self.line(&format!("description = {};", quoted(text)));
@@ -293,7 +293,7 @@ fn byte_order(order: ByteOrder) -> &'static str {
 }
 
 /// The 36 characters of a UUID.
-fn uuid(id: &Uuid) -> String {
+pub(crate) fn uuid_text(id: &Uuid) -> String {
     let mut text = String::with_capacity(36);
     for (i, byte) in id.iter().enumerate() {
         if matches!(i, 4 | 6 | 8 | 10) {
@@ -317,7 +317,7 @@ fn identifier(name: &str) -> String {
 
 /// The name of a variant's option. It has to be the same as the tag's label, so readers strip nothing from it; a label
 /// that is no identifier cannot name an option.
-fn option_identifier(name: &str) -> String {
+pub(crate) fn option_identifier(name: &str) -> String {
     let protected = identifier(name);
     match protected.strip_prefix('_') {
         Some(plain) if name.starts_with('_') && !KEYWORDS.contains(&plain) => plain.to_owned(),

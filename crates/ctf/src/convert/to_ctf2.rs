@@ -1,0 +1,161 @@
+//! A class of CTF 1.8 in CTF 2's terms; it can say everything that TSDL can.
+
+use std::sync::Arc;
+
+use super::log_level;
+use super::map::{Mapper, map_trace};
+use super::places::Places;
+use super::ranges::without;
+use crate::Error;
+use crate::model::{
+    Attribute, Attributes, ClockClass, DEFAULT_MEDIA_TYPE, DynamicStringClass, Encoding, EventRecordClass,
+    FieldClass, FieldLocation, IntegerClass, Origin, Role, Roles, Scope, StaticBlobClass, StaticStringClass,
+    StringClass, TraceClass, VariantClass, VariantOption, Version,
+};
+
+/// The same trace class for CTF 2; a class of CTF 2 as it is.
+///
+/// # Errors
+///
+/// [`Error::TraceClass`] if a length or a tag refers to no field.
+pub fn to_ctf2(class: &TraceClass) -> Result<TraceClass, Error> {
+    if class.version == Version::V2 {
+        return Ok(class.clone());
+    }
+    let mut class = class.clone();
+    class.fill_roles();
+    let mut converted = map_trace(&class, &mut ToCtf2)?;
+    converted.version = Version::V2;
+    converted.clock_classes.iter_mut().for_each(clock);
+    for stream in &mut converted.data_stream_classes {
+        stream.event_record_classes.iter_mut().for_each(event);
+    }
+    Ok(converted)
+}
+
+struct ToCtf2;
+
+impl Mapper for ToCtf2 {
+    fn class(&mut self, class: FieldClass, places: &Places<'_>) -> Result<FieldClass, Error> {
+        Ok(match class {
+            FieldClass::Integer(class) => FieldClass::Integer(integer(class, places)),
+            FieldClass::Enumeration(mut class) => {
+                let inner = &mut Arc::make_mut(&mut class).integer;
+                *inner = integer(inner.clone(), places);
+                FieldClass::Enumeration(class)
+            }
+            FieldClass::String(_) => FieldClass::String(StringClass::new(Encoding::Utf8)),
+            FieldClass::StaticArray(class) if is_uuid(&class.element, class.length, places) => {
+                FieldClass::StaticBlob(Arc::new(StaticBlobClass {
+                    length: class.length,
+                    media_type: DEFAULT_MEDIA_TYPE.to_owned(),
+                    roles: Role::MetadataStreamUuid.into(),
+                    attributes: Attributes::default(),
+                }))
+            }
+            FieldClass::DynamicArray(mut class) => {
+                Arc::make_mut(&mut class).length = location(&class.length, places)?;
+                FieldClass::DynamicArray(class)
+            }
+            FieldClass::Variant(class) => variant(&class, places)?.into(),
+            other => other,
+        })
+    }
+
+    /// Arrays of text bytes are strings.
+    fn array(&mut self, class: &FieldClass, places: &Places<'_>) -> Result<Option<FieldClass>, Error> {
+        Ok(match class {
+            FieldClass::StaticArray(class) if is_text(&class.element) => {
+                Some(FieldClass::StaticString(Arc::new(StaticStringClass {
+                    length: class.length,
+                    encoding: Encoding::Utf8,
+                    attributes: Attributes::default(),
+                })))
+            }
+            FieldClass::DynamicArray(class) if is_text(&class.element) => {
+                Some(FieldClass::DynamicString(Arc::new(DynamicStringClass {
+                    length: location(&class.length, places)?,
+                    encoding: Encoding::Utf8,
+                    attributes: Attributes::default(),
+                })))
+            }
+            _ => None,
+        })
+    }
+}
+
+/// Whether an array of these is text, as the decoder has it.
+fn is_text(element: &FieldClass) -> bool {
+    matches!(element, FieldClass::Integer(class)
+        if class.size == 8 && class.align == 8 && class.encoding != Encoding::None)
+}
+
+fn is_uuid(element: &FieldClass, length: u64, places: &Places<'_>) -> bool {
+    let is_byte = matches!(element, FieldClass::Integer(class) if class.size == 8 && class.align == 8);
+    places.scope == Scope::PacketHeader
+        && places.is_top()
+        && places.name() == "uuid"
+        && length == 16
+        && is_byte
+}
+
+/// Clocks are mapped by roles, which only headers and the packet context have.
+fn integer(mut class: IntegerClass, places: &Places<'_>) -> IntegerClass {
+    class.mapped_clock = None;
+    class.encoding = Encoding::None;
+    if places.scope > Scope::EventHeader {
+        class.roles = Roles::NONE;
+    }
+    class
+}
+
+fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
+    let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
+    Ok(match found.within {
+        Some((depth, up)) => {
+            FieldLocation { origin: Origin::Relative { up }, path: found.path[depth..].to_vec() }
+        }
+        None => FieldLocation { origin: Origin::Scope(found.scope), path: found.path },
+    })
+}
+
+/// Options are selected by values instead of labels. A value with several labels selects the first option of them.
+fn variant(class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Error> {
+    let found = places.find(&class.tag).ok_or_else(|| super::no_field(&class.tag, places))?;
+    let mut taken = Vec::new();
+    let mut options = Vec::new();
+    for option in &class.options {
+        let mut ranges = option.ranges.clone();
+        if let FieldClass::Enumeration(tag) = found.class
+            && ranges.is_empty()
+        {
+            let labelled = tag.mappings.iter().find(|mapping| mapping.label == option.name);
+            ranges = labelled.map(|mapping| mapping.ranges.clone()).unwrap_or_default();
+        }
+        let ranges = without(&ranges, &taken);
+        taken.extend_from_slice(&ranges);
+        if !ranges.is_empty() {
+            options.push(VariantOption { ranges, ..option.clone() });
+        }
+    }
+    Ok(VariantClass { tag: location(&class.tag, places)?, options, attributes: Attributes::default() })
+}
+
+fn clock(class: &mut ClockClass) {
+    class.uid = class.uid.take().or_else(|| class.uuid.map(|uuid| crate::tsdl::uuid_text(&uuid)));
+}
+
+/// What LTTng says of events stands in attributes.
+fn event(class: &mut EventRecordClass) {
+    let mut entries = Vec::new();
+    if let Some(level) = class.log_level {
+        let level = log_level::name(level).map_or(Attribute::Integer(level), Attribute::from);
+        entries.push(("log-level".to_owned(), level));
+    }
+    if let Some(uri) = &class.emf_uri {
+        entries.push(("emf-uri".to_owned(), uri.as_str().into()));
+    }
+    if !entries.is_empty() {
+        class.attributes = Attributes::new(vec![(log_level::NAMESPACE.to_owned(), Attribute::Map(entries))]);
+    }
+}
