@@ -25,6 +25,26 @@ pub enum Comparison {
         cargo xtask bench trigger --only shapes    a site that is off against none\n  \
         cargo xtask bench trigger --quick          to see that everything works")]
     Trigger(Trigger),
+    /// How long the first line of a slice of a large trace takes
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench seek                     a trace of 10 GiB, made beside what cargo builds: a minute\n  \
+        cargo xtask bench seek --streams 100       the same bytes in a hundred streams\n  \
+        cargo xtask bench seek --quick             to see that everything works")]
+    Seek(Seek),
+}
+
+/// What `bench seek` accepts.
+#[derive(Args)]
+pub struct Seek {
+    /// Size of the trace, GiB
+    #[arg(long, default_value_t = 10.0)]
+    gib: f64,
+    /// How many streams it has
+    #[arg(long, default_value_t = 8)]
+    streams: u32,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
 }
 
 /// What `bench trigger` accepts.
@@ -78,11 +98,14 @@ pub struct Record {
 
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
-    packages::ensure(packages::FOR_BENCH)?;
+    if !matches!(comparison, Comparison::Seek(_)) {
+        packages::ensure(packages::FOR_BENCH)?;
+    }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
     match comparison {
         Comparison::Record(options) => record(options),
         Comparison::Trigger(options) => trigger(options),
+        Comparison::Seek(options) => seek(options),
     }
 }
 
@@ -110,6 +133,13 @@ fn trigger(options: &Trigger) -> Result<()> {
     if options.page {
         bench.arg("--page").arg(crate::root()?.join("docs"));
     }
+    run_command(&mut bench)
+}
+
+fn seek(options: &Seek) -> Result<()> {
+    let mut bench = bench("seek", false, &[], None, options.quick)?;
+    bench.args(["--gib", &options.gib.to_string(), "--streams", &options.streams.to_string()]);
+    bench.arg("--disk").arg(target_folder()?);
     run_command(&mut bench)
 }
 
