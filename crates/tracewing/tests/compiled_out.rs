@@ -4,8 +4,9 @@
 
 mod common;
 
-use common::Workspace;
+use common::dependency;
 use std::process::Command;
+use tracewing_testing::Workspace;
 
 /// The instructions of a function, without addresses. `None`, with a line on stderr, where there is no objdump.
 fn instructions(program: &std::path::Path, function: &str) -> Option<Vec<String>> {
@@ -25,9 +26,9 @@ fn instructions(program: &std::path::Path, function: &str) -> Option<Vec<String>
 }
 
 fn build(name: &str, features: &str) -> std::path::PathBuf {
-    let workspace = Workspace::new(name, &["program"]);
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), name, &["program"]);
     let binary = "[[bin]]\nname = \"program\"";
-    workspace.package_with("program", binary, include_str!("compiled_out/program.rs"), features);
+    workspace.package("program", binary, include_str!("compiled_out/program.rs"), &dependency(features));
     let output = workspace.cargo("build").arg("--release").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     workspace.target().join("release/program")

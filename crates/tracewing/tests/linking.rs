@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::Workspace;
+use common::dependency;
 use std::path::Path;
 use std::process::Command;
+use tracewing_testing::Workspace;
 
 /// One way to build.
 struct Build {
@@ -20,18 +21,20 @@ struct Build {
 const PLAIN: Build = Build { release: true, rustflags: "", profile: &[], plugins: true };
 
 fn workspace() -> Workspace {
-    let workspace = Workspace::new("linking", &["library", "plugin", "no_class", "program"]);
+    let workspace =
+        Workspace::new(env!("CARGO_TARGET_TMPDIR"), "linking", &["library", "plugin", "no_class", "program"]);
     let binary = |name: &str| format!("[[bin]]\nname = {name:?}");
-    let library = "library = { path = \"../library\" }\n";
+    let tracewing = dependency("\"sites\"");
+    let library = format!("{tracewing}library = {{ path = \"../library\" }}\n");
     let libc = format!("{library}libc = \"0.2\"\n");
-    workspace.package("library", "[lib]", include_str!("linking/library.rs"), "");
+    workspace.package("library", "[lib]", include_str!("linking/library.rs"), &tracewing);
     workspace.package(
         "plugin",
         "[lib]\ncrate-type = [\"cdylib\"]",
         include_str!("linking/plugin.rs"),
-        library,
+        &library,
     );
-    workspace.package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), "");
+    workspace.package("no_class", &binary("no_class"), include_str!("linking/no_class.rs"), &tracewing);
     workspace.package("program", &binary("program"), include_str!("linking/program.rs"), &libc);
     workspace
 }

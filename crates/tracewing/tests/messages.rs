@@ -4,7 +4,8 @@
 
 mod common;
 
-use common::Workspace;
+use common::dependency;
+use tracewing_testing::Workspace;
 
 macro_rules! files {
     ($($name:literal),+) => { [$(($name, include_str!(concat!("messages/", $name, ".rs")))),+] };
@@ -24,9 +25,9 @@ fn messages_say_what_to_do() {
         "event_type",
         "event_name"
     );
-    let workspace = Workspace::new("messages", &files.map(|(name, _)| name));
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), "messages", &files.map(|(name, _)| name));
     for (name, source) in files {
-        workspace.package(name, &format!("[[bin]]\nname = {name:?}"), source, "");
+        workspace.package(name, &format!("[[bin]]\nname = {name:?}"), source, &dependency("\"sites\""));
     }
     for (name, source) in files {
         let output =

@@ -3,11 +3,16 @@
 
 mod common;
 
-use common::{Workspace, dependencies};
+use common::dependencies;
 use std::process::Command;
+use tracewing_testing::Workspace;
 
 fn hammer(kind: &str, crate_type: &str, rustflags: &str) {
-    let workspace = Workspace::new(&format!("hammer_{kind}"), &["library", "plugin", "program"]);
+    let workspace = Workspace::new(
+        env!("CARGO_TARGET_TMPDIR"),
+        &format!("hammer_{kind}"),
+        &["library", "plugin", "program"],
+    );
     let library = "library = { path = \"../library\" }\n";
     workspace.package(
         "library",

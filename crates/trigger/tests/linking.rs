@@ -3,11 +3,12 @@
 
 mod common;
 
-use common::{Workspace, dependencies};
+use common::dependencies;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use tracewing_sites::{Files, Listing, State};
+use tracewing_testing::Workspace;
 
 const GNU: &str = "x86_64-unknown-linux-gnu";
 const MUSL: &str = "x86_64-unknown-linux-musl";
@@ -39,7 +40,7 @@ const PLAIN: Build = Build {
 
 fn workspace(shared: bool) -> Workspace {
     let name = if shared { "linking_shared" } else { "linking" };
-    let workspace = Workspace::new(name, &["library", "plugin", "program"]);
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), name, &["library", "plugin", "program"]);
     let kind = format!("[lib]\ncrate-type = [{:?}]", if shared { "dylib" } else { "rlib" });
     let library = "library = { path = \"../library\" }\n";
     let libc = format!("{library}libc = \"0.2\"\n");

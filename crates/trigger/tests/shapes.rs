@@ -4,17 +4,18 @@
 
 mod common;
 
-use common::{Workspace, dependencies};
+use common::dependencies;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::PathBuf;
+use tracewing_testing::Workspace;
 
 /// The site's instruction, as the listing calls it here.
 const SITE: &str = "(site)";
 
 fn listing(features: &str) -> String {
     let name = if features.is_empty() { "shapes_absent" } else { "shapes" };
-    let workspace = Workspace::new(name, &["shapes"]);
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), name, &["shapes"]);
     workspace.package("shapes", "[lib]", include_str!("shapes/shapes.rs"), &dependencies(features));
     let mut cargo = workspace.cargo("rustc");
     cargo.args([

@@ -1,69 +1,7 @@
-//! A cargo workspace in the target folder, for tests that build programs.
+//! What the programs that the tests build depend on.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// A workspace that the tests fill and build; files that stay the same are not built again by later runs.
-pub struct Workspace {
-    folder: PathBuf,
-}
-
-impl Workspace {
-    pub fn new(name: &str, members: &[&str]) -> Self {
-        let workspace = Self { folder: Path::new(env!("CARGO_TARGET_TMPDIR")).join(name) };
-        workspace.write("Cargo.toml", &format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n"));
-        // The versions that the project itself was built with, so that nothing has to be fetched.
-        let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
-        if let Ok(lock) = fs::read_to_string(lock) {
-            workspace.write("Cargo.lock", &lock);
-        }
-        workspace
-    }
-
-    /// Adds a package with tracewing as dependency, of one target, whose source is `main.rs`.
-    #[allow(dead_code, reason = "not every test that builds programs needs it")]
-    pub fn package(&self, name: &str, target: &str, source: &str, dependencies: &str) {
-        self.write_package(name, target, source, "\"sites\"", dependencies);
-    }
-
-    /// The same with these features of tracewing, and no other dependency.
-    #[allow(dead_code, reason = "not every test that builds programs needs it")]
-    pub fn package_with(&self, name: &str, target: &str, source: &str, features: &str) {
-        self.write_package(name, target, source, features, "");
-    }
-
-    fn write_package(&self, name: &str, target: &str, source: &str, features: &str, dependencies: &str) {
-        let manifest = format!(
-            "[package]\nname = {name:?}\nedition = \"2024\"\n{target}\npath = \"main.rs\"\n\
-             [dependencies]\ntracewing = {{ path = {:?}, default-features = false, features = [{features}] }}\n{dependencies}",
-            env!("CARGO_MANIFEST_DIR")
-        );
-        self.write(&format!("{name}/Cargo.toml"), &manifest);
-        self.write(&format!("{name}/main.rs"), source);
-    }
-
-    /// Writes a file, if it is not there with this content.
-    fn write(&self, path: &str, text: &str) {
-        let path = self.folder.join(path);
-        if fs::read_to_string(&path).ok().as_deref() != Some(text) {
-            fs::create_dir_all(path.parent().unwrap()).unwrap();
-            fs::write(path, text).unwrap();
-        }
-    }
-
-    pub fn target(&self) -> PathBuf {
-        self.folder.join("target")
-    }
-
-    /// Cargo in the workspace, with no flags from outside.
-    pub fn cargo(&self, command: &str) -> Command {
-        let mut cargo = Command::new(env!("CARGO"));
-        cargo.args([command, "--quiet", "--offline"]).current_dir(&self.folder);
-        cargo
-            .env("CARGO_TARGET_DIR", self.target())
-            .env_remove("CARGO_ENCODED_RUSTFLAGS")
-            .env_remove("RUSTFLAGS");
-        cargo
-    }
+/// The dependency of a package with events.
+pub fn dependency(features: &str) -> String {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    format!("tracewing = {{ path = {folder:?}, default-features = false, features = [{features}] }}\n")
 }

@@ -1,0 +1,62 @@
+//! A cargo workspace in the target folder, for tests that build programs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A workspace that the tests fill and build; files that stay the same are not built again by later runs.
+pub struct Workspace {
+    folder: PathBuf,
+}
+
+impl Workspace {
+    /// The workspace `name` with these packages, in a folder that stays: a test's `CARGO_TARGET_TMPDIR`.
+    ///
+    /// # Panics
+    /// It cannot be written. So do the others.
+    pub fn new(within: &str, name: &str, members: &[&str]) -> Self {
+        let workspace = Self { folder: Path::new(within).join(name) };
+        workspace.write("Cargo.toml", &format!("[workspace]\nresolver = \"3\"\nmembers = {members:?}\n"));
+        // The versions that the project itself was built with, so that nothing has to be fetched.
+        let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../Cargo.lock");
+        if let Ok(lock) = fs::read_to_string(lock) {
+            workspace.write("Cargo.lock", &lock);
+        }
+        workspace
+    }
+
+    /// Adds a package of one target, whose source is `main.rs`; `dependencies` and what follows them are TOML.
+    pub fn package(&self, name: &str, target: &str, source: &str, dependencies: &str) {
+        let manifest = format!(
+            "[package]\nname = {name:?}\nedition = \"2024\"\n{target}\npath = \"main.rs\"\n\
+             [dependencies]\n{dependencies}"
+        );
+        self.write(&format!("{name}/Cargo.toml"), &manifest);
+        self.write(&format!("{name}/main.rs"), source);
+    }
+
+    /// Writes a file, if it is not there with this content.
+    fn write(&self, path: &str, text: &str) {
+        let path = self.folder.join(path);
+        if fs::read_to_string(&path).ok().as_deref() != Some(text) {
+            fs::create_dir_all(path.parent().expect("in the workspace")).expect("folders can be made");
+            fs::write(path, text).expect("files can be written");
+        }
+    }
+
+    /// Where what is built lies.
+    pub fn target(&self) -> PathBuf {
+        self.folder.join("target")
+    }
+
+    /// Cargo in the workspace, with no flags from outside.
+    pub fn cargo(&self, command: &str) -> Command {
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args([command, "--quiet", "--offline"]).current_dir(&self.folder);
+        cargo
+            .env("CARGO_TARGET_DIR", self.target())
+            .env_remove("CARGO_ENCODED_RUSTFLAGS")
+            .env_remove("RUSTFLAGS");
+        cargo
+    }
+}
