@@ -8,7 +8,7 @@ use std::arch::asm;
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use tracewing::{Event, emit};
-use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::schema::Class;
 use tracewing_trigger::{Attached, Kind, Place, Site, Trigger, fire, is_on, objects, switch};
 
 /// Sites in one turn of the loop.
@@ -30,16 +30,7 @@ macro_rules! place {
         struct $place;
         impl Place for $place {
             const SITE: &'static Site = &Site {
-                class: &Class {
-                    name: $name,
-                    level: Level::Info,
-                    major: 0,
-                    description: "",
-                    print: "",
-                    file: file!(),
-                    line: line!(),
-                    fields: &[],
-                },
+                class: &Class { line: line!(), ..Class::named($name) },
                 owner: std::ptr::null,
                 file: file!(),
                 line: line!(),

@@ -4,7 +4,7 @@ use crate::orders::nanoseconds;
 use anyhow::{Result, ensure};
 use rustix::time::ClockId;
 use std::hint::black_box;
-use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::schema::Class;
 use tracewing_trigger::{Kind, Place, Record, Site, is_on, objects, switch};
 
 const NAME: &str = "bench:many";
@@ -12,16 +12,7 @@ const NAME: &str = "bench:many";
 struct Many<const GROUP: usize>;
 impl<const GROUP: usize> Place for Many<GROUP> {
     const SITE: &'static Site = &Site {
-        class: &Class {
-            name: NAME,
-            level: Level::Info,
-            major: 0,
-            description: "one of ten thousand",
-            print: "",
-            file: file!(),
-            line: line!(),
-            fields: &[],
-        },
+        class: &Class { description: "one of ten thousand", line: line!(), ..Class::named(NAME) },
         owner: std::ptr::null,
         file: file!(),
         line: line!(),

@@ -198,6 +198,29 @@ pub struct Class<'a> {
     pub fields: &'a [Field<'a>],
 }
 
+impl<'a> Class<'a> {
+    /// A class of level `Info` without fields, of which nothing else is known.
+    pub const fn named(name: &'a str) -> Self {
+        Self {
+            name,
+            level: Level::Info,
+            major: 0,
+            description: "",
+            print: "",
+            file: "",
+            line: 0,
+            fields: &[],
+        }
+    }
+}
+
+impl<'a> Field<'a> {
+    /// A field in base 10, without a length, a unit or labels.
+    pub const fn plain(name: &'a str, shape: Shape, scalar: Scalar) -> Self {
+        Self { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+    }
+}
+
 impl Class<'_> {
     pub(crate) fn encode_to(&self, out: &mut Output<'_>) -> Result<(), WireError> {
         let start = out.len;

@@ -20,7 +20,7 @@ use tracewing_consumer::folder::{BufferDescription, Description, Folder};
 const RECORDING: [u8; 16] = [7; 16];
 
 fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
-    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+    Field::plain(name, shape, scalar)
 }
 
 fn describe(class: &Class<'_>) -> Vec<u8> {
@@ -162,16 +162,7 @@ fn every_kind_of_field_reads_back() {
 fn partial_sub_buffers_and_losses_add_up() {
     let mut recording = recording();
     let fields = [field("n", Shape::One, Scalar::U64)];
-    let class = Class {
-        name: "test:n",
-        level: Level::Debug,
-        major: 0,
-        description: "",
-        print: "",
-        file: "",
-        line: 0,
-        fields: &fields,
-    };
+    let class = Class { level: Level::Debug, fields: &fields, ..Class::named("test:n") };
     recording.classes.register([describe(&class).as_slice()]).unwrap();
     let mut drain = recording.drain(1);
     let mut writer = Writer { region: drain.region(), cpu: 0, stamp: recording.begin.cycles };
@@ -218,16 +209,7 @@ fn partial_sub_buffers_and_losses_add_up() {
 #[test]
 fn losses_before_the_first_event_are_told() {
     let mut recording = recording();
-    let class = Class {
-        name: "test:e",
-        level: Level::Info,
-        major: 0,
-        description: "",
-        print: "",
-        file: "",
-        line: 0,
-        fields: &[],
-    };
+    let class = Class::named("test:e");
     recording.classes.register([describe(&class).as_slice()]).unwrap();
     let mut drain = recording.drain(1);
     for _ in 0..7 {

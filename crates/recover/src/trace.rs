@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
-use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
+use tracewing_abi::schema::{Class, ClassView, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::Classes as TraceClasses;
 use tracewing_consumer::stream::{Events, PacketTimes, Stream};
 use tracewing_ctf::model::{ClockClass, ClockOrigin};
@@ -266,15 +266,7 @@ fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
 
 /// The description of the class `?`.
 fn unknown_class() -> Vec<u8> {
-    let field = |name, shape, scalar| Field {
-        name,
-        shape,
-        scalar,
-        length: 0,
-        base: Base::Decimal,
-        unit: "",
-        labels: &[],
-    };
+    let field = Field::plain;
     let class = Class {
         name: "?",
         level: Level::Info,

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use proptest::prelude::*;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{CpuControl, Geometry, PAGE, Protocol};
-use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
+use tracewing_abi::schema::{Class, Field, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::Drain;
@@ -21,26 +21,9 @@ use tracewing_trace::{Recording, Report};
 const RECORDING: [u8; 16] = [5; 16];
 
 fn description() -> Vec<u8> {
-    let field = |name, shape, scalar| Field {
-        name,
-        shape,
-        scalar,
-        length: 0,
-        base: Base::Decimal,
-        unit: "",
-        labels: &[],
-    };
+    let field = Field::plain;
     let fields = [field("number", Shape::One, Scalar::U64), field("text", Shape::Text, Scalar::U8)];
-    let class = Class {
-        name: "test:event",
-        level: Level::Info,
-        major: 0,
-        description: "",
-        print: "",
-        file: "",
-        line: 0,
-        fields: &fields,
-    };
+    let class = Class { fields: &fields, ..Class::named("test:event") };
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut writer = ClassesWriter::new(&mut buffer).unwrap();
     writer.push(&class).unwrap();

@@ -5,7 +5,7 @@ use std::time::Instant;
 use tracewing_abi::atomic::AtomicU64;
 use tracewing_abi::filter::{Context, evaluate};
 use tracewing_abi::message::{ClassesWriter, decode_classes};
-use tracewing_abi::schema::{Base, Class, ClassView, Field, Level, Scalar, Shape};
+use tracewing_abi::schema::{Class, ClassView, Field, Scalar, Shape};
 use tracewing_rules::Predicate;
 
 /// Evaluations of one measurement: so few that most measurements are not interrupted.
@@ -14,30 +14,13 @@ const TIMES: u32 = 5_000;
 const ROUNDS: usize = 2_000;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let field = |name, shape, scalar| Field {
-        name,
-        shape,
-        scalar,
-        length: 0,
-        base: Base::Decimal,
-        unit: "",
-        labels: &[],
-    };
+    let field = Field::plain;
     let fields = [
         field("depth", Shape::One, Scalar::U32),
         field("customer", Shape::Text, Scalar::U8),
         field("price", Shape::One, Scalar::F64),
     ];
-    let class = Class {
-        name: "shop:order",
-        level: Level::Info,
-        major: 0,
-        description: "",
-        print: "",
-        file: "",
-        line: 0,
-        fields: &fields,
-    };
+    let class = Class { fields: &fields, ..Class::named("shop:order") };
     let mut buffer = [0; 1024];
     let mut writer = ClassesWriter::new(&mut buffer)?;
     writer.push(&class)?;

@@ -18,7 +18,7 @@ use tracewing_sites::{Error, Files, Image, Listing, Process, State};
 use tracewing_trigger::{Place, Site, is_on, objects, switch};
 
 const fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
-    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+    Field::plain(name, shape, scalar)
 }
 
 const FIELDS: &[Field<'static>] = &[
@@ -53,16 +53,7 @@ impl Place for Full {
 struct Bare<T>(T);
 impl<T> Place for Bare<T> {
     const SITE: &'static Site = &Site {
-        class: &Class {
-            name: "sites:bare",
-            level: Level::Trace,
-            major: 0,
-            description: "",
-            print: "",
-            file: "",
-            line: 0,
-            fields: &[],
-        },
+        class: &Class { level: Level::Trace, ..Class::named("sites:bare") },
         owner: std::ptr::null,
         file: file!(),
         line: 18,

@@ -46,7 +46,7 @@ impl Description {
 }
 
 fn field(name: &'static str, shape: Shape, scalar: Scalar) -> Field<'static> {
-    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+    Field::plain(name, shape, scalar)
 }
 
 fn field_of_kind(name: &'static str, kind: Kind) -> Option<Field<'static>> {

@@ -3,7 +3,7 @@
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
 use std::thread;
-use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::schema::Class;
 use tracewing_abi::site::{BREAKPOINT, OFF};
 use tracewing_trigger::{Kind, Obstacle, Place, Record, Site, SwitchError, Switched, is_on, objects, switch};
 
@@ -11,16 +11,7 @@ struct Numbered<const N: u32>;
 
 impl<const N: u32> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
-        class: &Class {
-            name: "policies:site",
-            level: Level::Info,
-            major: 0,
-            description: "",
-            print: "",
-            file: file!(),
-            line: 0,
-            fields: &[],
-        },
+        class: &Class::named("policies:site"),
         owner: std::ptr::null,
         file: file!(),
         line: N,

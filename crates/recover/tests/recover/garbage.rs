@@ -5,7 +5,7 @@ use std::mem::offset_of;
 use proptest::prelude::*;
 use tracewing_abi::class_table;
 use tracewing_abi::region::{CONTROL, Geometry, PAGE, Protocol, RegionHeader, SUB_BUFFER_HEADER};
-use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
+use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 use tracewing_recover::{Error, Image, Mapping, Memory, Region as Found, write_trace};
 use tracewing_trace::{Listing, Recording};
 
@@ -144,16 +144,7 @@ fn table(shape: Shape, scalar: Scalar) -> Vec<u8> {
         labels: &[],
     };
     let fields = [field("number", Shape::One, Scalar::U64), field("rest", shape, scalar)];
-    let class = Class {
-        name: "test:number",
-        level: Level::Info,
-        major: 0,
-        description: "",
-        print: "",
-        file: "",
-        line: 0,
-        fields: &fields,
-    };
+    let class = Class { fields: &fields, ..Class::named("test:number") };
     let mut bytes = vec![0; PAGE];
     class_table::Writer::new(&mut bytes, &[9; 16]).unwrap().push(3, &class).unwrap();
     bytes

@@ -3,11 +3,11 @@
 use tracewing_abi::atomic::AtomicU64;
 use tracewing_abi::filter::{Context, evaluate};
 use tracewing_abi::message::{ClassesWriter, decode_classes};
-use tracewing_abi::schema::{Base, Class, ClassView, Field, Label, Level, Scalar, Shape};
+use tracewing_abi::schema::{Class, ClassView, Field, Label, Level, Scalar, Shape};
 
 /// A field without unit and labels.
 pub fn field(name: &str, shape: Shape, scalar: Scalar) -> Field<'_> {
-    Field { name, shape, scalar, length: 0, base: Base::Decimal, unit: "", labels: &[] }
+    Field::plain(name, shape, scalar)
 }
 
 /// An enumeration.

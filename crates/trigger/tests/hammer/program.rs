@@ -19,16 +19,7 @@ struct Numbered<const N: usize>;
 
 impl<const N: usize> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
-        class: &Class {
-            name: "hammer:site",
-            level: Level::Info,
-            major: 0,
-            description: "",
-            print: "",
-            file: file!(),
-            line: 0,
-            fields: &[],
-        },
+        class: &Class::named("hammer:site"),
         owner: std::ptr::null,
         file: file!(),
         line: N as u32,

@@ -2,23 +2,14 @@
 
 use std::hint::black_box;
 use std::num::NonZeroU64;
-use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::schema::Class;
 use tracewing_trigger::{Kind, Place, Site, cold, is_on};
 
 struct Here;
 
 impl Place for Here {
     const SITE: &'static Site = &Site {
-        class: &Class {
-            name: "shapes:site",
-            level: Level::Info,
-            major: 0,
-            description: "",
-            print: "",
-            file: file!(),
-            line: line!(),
-            fields: &[],
-        },
+        class: &Class { line: line!(), ..Class::named("shapes:site") },
         owner: std::ptr::null,
         file: file!(),
         line: line!(),
