@@ -1,8 +1,8 @@
 //! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and changing it.
 
+use crate::format::TextFormat;
 use crate::output::{print_warning, shown};
 use crate::selection::{self, Condition, Selection, Wish};
-use clap::ValueEnum;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_session::change::{Change, Changed, Process};
@@ -43,15 +43,7 @@ pub struct Common {
 
     /// How to print what the recording is like after the change
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    #[default]
-    Text,
-    /// One JSON object on one line
-    Json,
+    format: TextFormat,
 }
 
 #[derive(Debug, clap::Args)]
@@ -122,8 +114,8 @@ impl Common {
         let recording = Running::choose(Running::all(), self.recording.as_deref(), Kind::Any)?;
         let changed = recording.change(change)?;
         match self.format {
-            Format::Text => print(&changed)?,
-            Format::Json => {
+            TextFormat::Text => print(&changed)?,
+            TextFormat::Json => {
                 let mut object = serde_json::to_value(&changed)?;
                 object["recorder"] = recording.pid.into();
                 object["command"] = recording.command.into();

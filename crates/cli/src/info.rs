@@ -1,9 +1,9 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
+use crate::format::TextFormat;
 use crate::output::{print_error, raise_file_limit, shown};
 use crate::recorded;
 use anstyle::Style;
-use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
@@ -21,20 +21,11 @@ pub struct Args {
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: TextFormat,
 
     /// Print times in UTC instead of the local time zone
     #[arg(long)]
     clock_gmt: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// Tables
-    #[default]
-    Text,
-    /// One JSON object on one line
-    Json,
 }
 
 const EXAMPLES: &str = "\
@@ -51,11 +42,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let (report, errors) = Report::new(&recording);
     let mut out = anstream::stdout().lock();
     match args.format {
-        Format::Json => {
+        TextFormat::Json => {
             serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        Format::Text => print(&mut out, &report, if args.clock_gmt { Zone::Utc } else { Zone::Local })?,
+        TextFormat::Text => print(&mut out, &report, if args.clock_gmt { Zone::Utc } else { Zone::Local })?,
     }
     out.flush()?;
     let damaged = !errors.is_empty();

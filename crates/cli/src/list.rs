@@ -1,7 +1,7 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
 
+use crate::format::TextFormat;
 use crate::output::{Output, raise_file_limit};
-use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Predicate, Recording, Style, Zone};
@@ -35,7 +35,7 @@ pub struct Args {
 
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: TextFormat,
 
     /// Print each event as its author meant it, with units
     #[arg(long, conflicts_with = "format")]
@@ -69,15 +69,6 @@ pub struct Args {
     /// Which names to print: payload, context, scope, header, all, none
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// A line per event, as babeltrace2 prints it
-    #[default]
-    Text,
-    /// A JSON object per line and event
-    Json,
 }
 
 const HELP: &str = "\
@@ -118,8 +109,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut listing = Listing {
         format: match args.format {
             _ if args.pretty => tracewing_trace::Format::Pretty,
-            Format::Text => tracewing_trace::Format::Text,
-            Format::Json => tracewing_trace::Format::Json,
+            TextFormat::Text => tracewing_trace::Format::Text,
+            TextFormat::Json => tracewing_trace::Format::Json,
         },
         style: Style {
             clock: ClockStyle {

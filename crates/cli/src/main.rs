@@ -4,6 +4,7 @@
 //! a variant of [`Command`].
 
 mod control;
+mod format;
 mod info;
 mod list;
 mod output;

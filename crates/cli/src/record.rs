@@ -1,6 +1,7 @@
 //! `tracewing record`: records a command and shows how it goes. All of it is printed to standard error, since standard
 //! output and input are the command's.
 
+use crate::format::TextFormat;
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -121,7 +122,7 @@ pub struct Args {
 
     /// How to print the summary at the end; json: as one line
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: Format,
+    format: TextFormat,
 
     /// Print nothing but problems
     #[arg(short, long)]
@@ -182,13 +183,6 @@ enum Clock {
     Mono,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    #[default]
-    Text,
-    Json,
-}
-
 /// Bytes, written as people write them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Size(usize);
@@ -221,7 +215,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let options = options(args)?;
-    let quiet = args.quiet || args.format == Format::Json;
+    let quiet = args.quiet || args.format == TextFormat::Json;
     let mut screen =
         Screen { live: !args.quiet && std::io::stderr().is_terminal(), quiet, shown: false, last: None };
     let outcome = match record(&options, &mut screen) {
@@ -235,12 +229,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     screen.clear();
     match args.format {
-        Format::Json => {
+        TextFormat::Json => {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
             eprintln!("{line}");
         }
-        Format::Text if !args.quiet => record_summary::print(&outcome.summary),
-        Format::Text => record_summary::print_losses(&outcome.summary),
+        TextFormat::Text if !args.quiet => record_summary::print(&outcome.summary),
+        TextFormat::Text => record_summary::print_losses(&outcome.summary),
     }
     Ok(ExitCode::from(outcome.exit_status.clamp(0, 255) as u8))
 }

@@ -1,8 +1,8 @@
 //! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list` prints events, or
 //! out of buffers in files into a trace folder.
 
+use crate::format::TextFormat;
 use crate::output::{Output, raise_file_limit, shown};
-use clap::ValueEnum;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
@@ -42,7 +42,7 @@ pub struct Args {
 
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
+    format: TextFormat,
 
     /// Print each event as its author meant it, with units
     #[arg(long, conflicts_with = "format")]
@@ -51,15 +51,6 @@ pub struct Args {
     /// Print times in UTC instead of the local time zone
     #[arg(long)]
     clock_gmt: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// A line per event, as `tracewing list` prints it
-    #[default]
-    Text,
-    /// A JSON object per line and event
-    Json,
 }
 
 const HELP: &str = "\
@@ -103,8 +94,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listing = Listing {
         format: match args.format {
             _ if args.pretty => tracewing_trace::Format::Pretty,
-            Format::Text => tracewing_trace::Format::Text,
-            Format::Json => tracewing_trace::Format::Json,
+            TextFormat::Text => tracewing_trace::Format::Text,
+            TextFormat::Json => tracewing_trace::Format::Json,
         },
         style: Style {
             clock: ClockStyle {

@@ -1,8 +1,8 @@
 //! `tracewing sites`: the places where programs can be traced, as a table, JSON or CSV.
 
+use crate::format::TableFormat;
 use crate::output::{Output, shown};
 use anyhow::Result;
-use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
@@ -39,18 +39,7 @@ pub struct Args {
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// A table for people
-    #[default]
-    Table,
-    /// One JSON object on one line
-    Json,
-    /// A line per site, with a line of names above
-    Csv,
+    format: TableFormat,
 }
 
 /// A site as all forms of output show it. The names are part of the output.
@@ -121,13 +110,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let mut out = anstream::stdout().lock();
     match args.format {
-        Format::Table => table(&mut out, &rows)?,
-        Format::Json => {
+        TableFormat::Table => table(&mut out, &rows)?,
+        TableFormat::Json => {
             let answer = serde_json::json!({ "sites": rows, "warnings": remarks });
             serde_json::to_writer(&mut out, &answer).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        Format::Csv => csv(&mut out, &rows)?,
+        TableFormat::Csv => csv(&mut out, &rows)?,
     }
     out.flush()?;
     for remark in remarks {

@@ -1,7 +1,7 @@
 //! `tracewing snapshot`: has a running flight recorder write what its buffers hold.
 
+use crate::format::TextFormat;
 use crate::output::shown;
-use clap::ValueEnum;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_session::running::{Kind, Running};
@@ -27,16 +27,7 @@ pub struct Args {
 
     /// How to print the snapshot's folder
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// The folder on one line
-    #[default]
-    Text,
-    /// One JSON object on one line
-    Json,
+    format: TextFormat,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -44,8 +35,8 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let folder = recorder.snapshot()?;
     let mut out = std::io::stdout().lock();
     match args.format {
-        Format::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
-        Format::Json => {
+        TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
+        TextFormat::Json => {
             let line = serde_json::json!({ "folder": folder, "recorder": recorder.pid, "command": recorder.command });
             writeln!(out, "{line}")?;
         }

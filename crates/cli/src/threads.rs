@@ -1,8 +1,8 @@
 //! `tracewing threads`: where the time of each thread went, as a table, JSON or CSV.
 
+use crate::format::TableFormat;
 use crate::output::{print_error, raise_file_limit};
 use anyhow::Result;
-use clap::ValueEnum;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
@@ -28,18 +28,7 @@ pub struct Args {
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
-    format: Format,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
-enum Format {
-    /// A table for people
-    #[default]
-    Table,
-    /// One JSON object on one line
-    Json,
-    /// A line per thread, with a line of names above
-    Csv,
+    format: TableFormat,
 }
 
 /// The table's columns.
@@ -70,12 +59,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let table = threads.finish();
     let mut out = anstream::stdout().lock();
     match args.format {
-        Format::Table => print(&mut out, &table)?,
-        Format::Json => {
+        TableFormat::Table => print(&mut out, &table)?,
+        TableFormat::Json => {
             serde_json::to_writer(&mut out, &table).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        Format::Csv => csv(&mut out, &table)?,
+        TableFormat::Csv => csv(&mut out, &table)?,
     }
     out.flush()?;
     Ok(match failure {

@@ -4,7 +4,7 @@
 //!
 //! Arguments: seconds, `plugin` (a library with its own copy of the crate) or `shared` (with ours), its path.
 
-use library::tracewing_abi::schema::{Class, Level};
+use library::tracewing_abi::schema::Class;
 use library::tracewing_trigger::{Kind, Place, Record, Site, is_on, objects, switch};
 use std::ffi::{CStr, CString, c_int};
 use std::os::unix::thread::JoinHandleExt;

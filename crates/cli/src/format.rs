@@ -1,0 +1,25 @@
+//! What `--format` chooses.
+
+use clap::ValueEnum;
+
+/// How a table is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum TableFormat {
+    /// A table for people
+    #[default]
+    Table,
+    /// One JSON object on one line
+    Json,
+    /// A line per row, with a line of names above
+    Csv,
+}
+
+/// How everything else is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum TextFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// One JSON object on one line; for events, one per event
+    Json,
+}
