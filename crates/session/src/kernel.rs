@@ -32,7 +32,7 @@ pub(crate) struct Kernel {
 enum Source {
     None,
     Trace(KernelRecorder),
-    Flight(KernelFlightRecorder),
+    Flight(Box<KernelFlightRecorder>),
 }
 
 /// What the kernel side amounts to.
@@ -88,7 +88,7 @@ impl Kernel {
         };
         let mut recorder = match folder {
             Some(folder) => Source::Trace(KernelRecorder::start(folder, &settings)?),
-            None => Source::Flight(KernelFlightRecorder::start(&settings)?),
+            None => Source::Flight(Box::new(KernelFlightRecorder::start(&settings)?)),
         };
         if scope == Scope::Tree {
             match recorder.set_root_pid(root.as_raw_nonzero().get().unsigned_abs()) {
