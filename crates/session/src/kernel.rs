@@ -31,7 +31,7 @@ pub(crate) struct Kernel {
 
 enum Source {
     None,
-    Trace(KernelRecorder),
+    Trace(Box<KernelRecorder>),
     Flight(Box<KernelFlightRecorder>),
 }
 
@@ -87,7 +87,7 @@ impl Kernel {
             env: Vec::new(),
         };
         let mut recorder = match folder {
-            Some(folder) => Source::Trace(KernelRecorder::start(folder, &settings)?),
+            Some(folder) => Source::Trace(Box::new(KernelRecorder::start(folder, &settings)?)),
             None => Source::Flight(Box::new(KernelFlightRecorder::start(&settings)?)),
         };
         if scope == Scope::Tree {
