@@ -4,6 +4,7 @@
 //! a variant of [`Command`].
 
 mod control;
+mod convert;
 mod format;
 mod info;
 mod list;
@@ -47,6 +48,8 @@ enum Command {
     Snapshot(snapshot::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
+    /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or comma-separated values
+    Convert(convert::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
     /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
@@ -75,6 +78,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
+        Command::Convert(args) => convert::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),

@@ -43,6 +43,9 @@ pub enum Error {
     /// What was read could not be written.
     #[error("cannot write")]
     Output(#[source] std::io::Error),
+    /// Who asked for it wants it no longer.
+    #[error("stopped before the end; nothing was written")]
+    Stopped,
     /// What a user asked for cannot be understood.
     #[error("{0}")]
     Usage(String),

@@ -88,10 +88,12 @@ impl JsonPrinter {
     }
 }
 
-struct ValuePrinter<'p> {
-    out: &'p mut Vec<u8>,
-    started: &'p mut Vec<bool>,
-    hidden: &'static [&'static str],
+/// Prints what it is shown into a JSON value that has begun.
+pub(crate) struct ValuePrinter<'p> {
+    pub(crate) out: &'p mut Vec<u8>,
+    /// Whether something stands already in each of the compound values around the next one.
+    pub(crate) started: &'p mut Vec<bool>,
+    pub(crate) hidden: &'static [&'static str],
 }
 
 impl ValuePrinter<'_> {
@@ -142,7 +144,8 @@ impl Visitor for ValuePrinter<'_> {
     }
 }
 
-fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
+/// Appends a value that is no compound.
+pub(crate) fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
         Value::Unsigned(value, _) => number::unsigned(out, value),
         Value::Signed(value, _) => number::signed(out, value),

@@ -26,20 +26,25 @@
 //! | `merge`, `order` | all streams in one order |
 //! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
-//! | `json` | lines of JSON |
+//! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
 //! | `select`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
+//! | `convert`, `choice`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
 
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
+mod choice;
 mod clock;
 mod condition;
+mod convert;
+mod csv;
 mod describe;
 mod error;
+mod export;
 mod find;
 mod index_cache;
 mod index_source;
@@ -62,9 +67,12 @@ mod summary;
 mod text;
 mod text_value;
 mod time_range;
+mod unfinished;
 mod values;
 mod zone;
 
+pub use choice::Choice;
+pub use convert::{Conversion, Converted, Progress};
 pub use error::Error;
 pub use find::{Found, find};
 pub use json::JsonPrinter;

@@ -1,5 +1,6 @@
 //! Prints a recording: merge, choose, print, in the order in which `tracewing list` does it.
 
+use crate::csv::CsvPrinter;
 use crate::json::JsonPrinter;
 use crate::merge::{Merge, Message};
 use crate::open::Recording;
@@ -27,6 +28,8 @@ pub struct Listing {
     pub to: Option<TimePoint>,
     /// Patterns, one of which an event's name must match; all events where there is none.
     pub events: Vec<String>,
+    /// Patterns, none of which an event's name may match.
+    pub exclude: Vec<String>,
     /// What must hold for an event.
     pub predicate: Option<Predicate>,
     /// How many events are printed at most.
@@ -46,6 +49,8 @@ pub enum Format {
     Pretty,
     /// A line of JSON each.
     Json,
+    /// A line of comma-separated values each, below one with the names of the columns.
+    Csv,
 }
 
 /// Where a listing goes.
@@ -113,12 +118,16 @@ impl Listing {
         let range = TimeRange::between(self.from, self.to, begin, self.style.clock.zone)?;
         let mut text = match self.format {
             Format::Pretty => TextPrinter::pretty(self.style, recording),
-            Format::Text | Format::Json => TextPrinter::new(self.style, recording),
+            Format::Text | Format::Json | Format::Csv => TextPrinter::new(self.style, recording),
         };
         let mut json = JsonPrinter::new();
-        let mut selection = Selection::new(&self.events);
+        let mut selection = Selection::new(&self.events).excluding(&self.exclude);
         if let Some(predicate) = &self.predicate {
             selection = selection.with_predicate(predicate.clone(), recording)?;
+        }
+        let mut csv = (self.format == Format::Csv).then(|| CsvPrinter::new(recording, &selection));
+        if let Some(csv) = &mut csv {
+            csv.header(batch);
         }
         let mut left = self.count.unwrap_or(u64::MAX);
         let mut skipped = match self.last {
@@ -141,6 +150,7 @@ impl Listing {
                     match self.format {
                         Format::Json => json.event(batch, &event),
                         Format::Text | Format::Pretty => text.event(batch, &event),
+                        Format::Csv => csv.iter_mut().for_each(|csv| csv.event(batch, &event)),
                     }
                     if batch.len() >= BATCH {
                         sink.events(batch).map_err(Error::Output)?;
@@ -173,7 +183,7 @@ fn count(recording: &Recording, range: TimeRange, selection: &mut Selection, mos
 }
 
 /// When the recording begins: with its first packet, or where no packet says, with its first event.
-fn begin(recording: &Recording) -> Result<i64, Error> {
+pub(crate) fn begin(recording: &Recording) -> Result<i64, Error> {
     if let Some(begin) = recording.begin() {
         return Ok(begin);
     }

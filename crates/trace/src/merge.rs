@@ -33,6 +33,16 @@ pub struct EventRef<'m> {
 }
 
 impl<'m> EventRef<'m> {
+    /// The event at which a cursor of a recording's stream stands.
+    pub(crate) fn new(
+        recording: &'m Recording,
+        cursor: &'m StreamCursor,
+        stream: usize,
+        stamp: Option<Stamp>,
+    ) -> Self {
+        EventRef { recording, cursor, stream, stamp }
+    }
+
     /// The trace.
     pub fn trace(&self) -> &'m Trace {
         &self.recording.traces()[self.trace_index()]

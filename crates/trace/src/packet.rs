@@ -309,6 +309,11 @@ impl PacketFile {
         self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
     }
 
+    /// What stands in the packet at hand, once it has been looked at.
+    pub(crate) fn reader(&self) -> Option<&StreamReader<Vec<u8>>> {
+        self.reader.as_ref()
+    }
+
     /// Shows the members of the packet's header or context.
     pub(crate) fn visit_packet(&self, scope: Scope, visitor: &mut impl Visitor) {
         if let Some(reader) = &self.reader {

@@ -12,6 +12,7 @@ use tracewing_rules::{CompileError, Glob, Predicate};
 #[derive(Debug, Default)]
 pub struct Selection {
     globs: Vec<Glob>,
+    exclude: Vec<Glob>,
     predicate: Option<Predicate>,
     /// By trace, data stream class id and event class id.
     known: HashMap<(usize, u64, u64), Choice>,
@@ -33,6 +34,13 @@ impl Selection {
             globs: patterns.iter().map(|pattern| Glob::new(pattern.as_ref())).collect(),
             ..Selection::default()
         }
+    }
+
+    /// Of those, only the events whose names match none of `patterns`.
+    #[must_use]
+    pub fn excluding<S: AsRef<str>>(mut self, patterns: &[S]) -> Self {
+        self.exclude = patterns.iter().map(|pattern| Glob::new(pattern.as_ref())).collect();
+        self
     }
 
     /// Of those, only the events for which `predicate` holds.
@@ -63,7 +71,7 @@ impl Selection {
 
     /// Whether `event` is wanted.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
-        if self.globs.is_empty() && self.predicate.is_none() {
+        if self.is_everything() {
             return true;
         }
         let decoded = event.decoded();
@@ -80,8 +88,15 @@ impl Selection {
         }
     }
 
-    fn names(&self, name: Option<&str>) -> bool {
-        self.globs.is_empty() || name.is_some_and(|name| self.globs.iter().any(|glob| glob.matches(name)))
+    /// Whether all events are wanted.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.globs.is_empty() && self.exclude.is_empty() && self.predicate.is_none()
+    }
+
+    /// Whether events of a class of this name are wanted, as far as the name goes.
+    pub(crate) fn names(&self, name: Option<&str>) -> bool {
+        let any = |globs: &[Glob]| name.is_some_and(|name| globs.iter().any(|glob| glob.matches(name)));
+        (self.globs.is_empty() || any(&self.globs)) && !any(&self.exclude)
     }
 
     fn choose(&self, trace: &Trace, stream_class: u64, event: usize) -> Choice {

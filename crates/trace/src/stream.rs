@@ -12,7 +12,7 @@ use crate::time_range::TimeRange;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Step, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Step, StreamReader, Visitor};
 use tracewing_ctf::model::Scope;
 
 /// Events or packets that the tracer could not record.
@@ -187,6 +187,44 @@ impl StreamCursor {
                 }
             }
         }
+    }
+
+    /// Begins the next packet, for who wants packets as they are; false at the end of the stream. What was lost before it
+    /// is in [`StreamCursor::losses`].
+    pub(crate) fn begin_packet(&mut self) -> Result<bool, Error> {
+        if let Some(current) = self.current.take() {
+            self.files[current].leave_packet();
+        }
+        self.pending.clear();
+        self.next_packet()
+    }
+
+    /// Goes on to the next event of the packet that was begun, and gives its stamp; `None` at the packet's end.
+    pub(crate) fn step(&mut self) -> Result<Option<Option<Stamp>>, Error> {
+        let Some(current) = self.current else { return Ok(None) };
+        while self.files[current].step()? == Step::Event {
+            let stamp = self.stamp(current)?;
+            if stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                return Ok(Some(stamp));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The reader of the packet that was begun, and the packet's file.
+    pub(crate) fn reader(&self) -> Option<(&StreamReader<Vec<u8>>, &Path)> {
+        let file = &self.files[self.current?];
+        Some((file.reader()?, file.path()))
+    }
+
+    /// When the packet that was begun begins, in nanoseconds since the clock's origin.
+    pub(crate) fn packet_begin(&self) -> Option<i64> {
+        self.previous.and_then(|packet| packet.begin_ns)
+    }
+
+    /// What was lost before the packet that was begun.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = &Lost> {
+        self.pending.iter()
     }
 
     #[inline]

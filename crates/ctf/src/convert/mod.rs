@@ -33,9 +33,11 @@ mod ranges;
 mod tags;
 mod to_ctf1;
 mod to_ctf2;
+mod whole_stamps;
 
 pub use to_ctf1::to_ctf1;
 pub use to_ctf2::to_ctf2;
+pub use whole_stamps::with_whole_stamps;
 
 use crate::Error;
 use crate::model::{FieldLocation, Uuid};

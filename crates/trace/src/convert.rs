@@ -1,0 +1,254 @@
+//! Writes a recording as CTF traces of either version: all of it, or chosen events of a time range.
+//!
+//! Packets stay what they are, with fewer events where some are left out: their stamps, sequence numbers and counters of
+//! discarded events are carried over, so that losses are told as before. Each data stream becomes one file, also
+//! where it was several.
+//!
+//! The folder is written beside its place, hidden and without metadata, and gets its name when it is complete.
+
+use crate::merge::EventRef;
+use crate::open::{Recording, Stream, Trace};
+use crate::select::Selection;
+use crate::stream::{Lost, LostKind, StreamCursor};
+use crate::time_range::TimeRange;
+use crate::unfinished::Unfinished;
+use crate::{Choice, Error};
+use std::fs::File;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
+use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
+use tracewing_ctf::model::Version;
+use tracewing_ctf::{json, tsdl};
+
+/// What of a recording is written, and as what.
+#[derive(Debug, Clone, Default)]
+pub struct Conversion {
+    /// The CTF version.
+    pub version: Version,
+    /// Which events.
+    pub choice: Choice,
+}
+
+/// What was written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Converted {
+    /// Traces.
+    pub traces: u64,
+    /// Data streams.
+    pub streams: u64,
+    /// Packets.
+    pub packets: u64,
+    /// Events.
+    pub events: u64,
+    /// Bytes of packets.
+    pub bytes: u64,
+    /// Events that are known to have been lost, which the packets tell as before.
+    pub lost_events: u64,
+    /// Packets that are known to have been lost.
+    pub lost_packets: u64,
+    /// Losses of which nobody knows how much was lost.
+    pub unknown_losses: u64,
+}
+
+/// How far it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Progress {
+    /// Bytes of the recording's stream files that are done.
+    pub done: u64,
+    /// Bytes of all of them.
+    pub total: u64,
+}
+
+impl Conversion {
+    /// Writes `recording` to the folder `out`, which must not exist. `watch` is told from time to time how far it is, and
+    /// may end it.
+    ///
+    /// A recording of one trace at the path that was given becomes a trace at `out`; traces below that path keep their
+    /// places below `out`.
+    ///
+    /// # Errors
+    /// `out` exists, a stream is damaged, a field cannot be said in the version, something cannot be written, or `watch`
+    /// has ended it ([`Error::Stopped`]). There is nothing at `out` then.
+    pub fn run(
+        &self,
+        recording: &Recording,
+        out: &Path,
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<Converted, Error> {
+        let range = self.choice.range(recording)?;
+        let selection = self.choice.selection(recording)?;
+        let unfinished = Unfinished::folder(out)?;
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        let total = recording.streams().iter().flat_map(Stream::files).map(size).sum();
+        let mut run = Run {
+            recording,
+            range,
+            selection,
+            version: self.version,
+            progress: Progress { done: 0, total },
+            watch,
+            converted: Converted::default(),
+        };
+        for (index, trace) in recording.traces().iter().enumerate() {
+            let folder = unfinished.path().join(place(recording, trace));
+            run.trace(index, trace, &folder)?;
+        }
+        if let [input] = recording.inputs() {
+            let how = input.join("tracewing.json");
+            if how.is_file() {
+                std::fs::copy(&how, unfinished.path().join("tracewing.json")).map_err(Error::io(&how))?;
+            }
+        }
+        unfinished.finish()?;
+        Ok(run.converted)
+    }
+}
+
+/// The place of a trace below the folder that is written: as below the path that was given.
+fn place(recording: &Recording, trace: &Trace) -> PathBuf {
+    match trace.folders() {
+        [folder] => recording
+            .inputs()
+            .iter()
+            .find_map(|input| folder.strip_prefix(input).ok())
+            .map_or_else(|| folder.file_name().map(PathBuf::from).unwrap_or_default(), Path::to_owned),
+        // The chunks of one trace become one.
+        _ if recording.traces().len() == 1 => PathBuf::new(),
+        folders => folders[0].file_name().map(PathBuf::from).unwrap_or_default(),
+    }
+}
+
+struct Run<'r> {
+    recording: &'r Recording,
+    range: TimeRange,
+    selection: Selection,
+    version: Version,
+    progress: Progress,
+    watch: &'r mut dyn FnMut(Progress) -> ControlFlow<()>,
+    converted: Converted,
+}
+
+impl Run<'_> {
+    fn trace(&mut self, index: usize, trace: &Trace, folder: &Path) -> Result<(), Error> {
+        let metadata = trace.folders()[0].join("metadata");
+        let convert = || {
+            let mut class = match self.version {
+                Version::V1_8 => to_ctf1(trace.class())?,
+                Version::V2 => to_ctf2(trace.class())?,
+            };
+            if !self.selection.is_everything() || self.range != TimeRange::ALL {
+                class = with_whole_stamps(&class)?;
+            }
+            Decoder::new(Arc::new(class))
+        };
+        let classes = convert().map_err(Error::ctf(&metadata))?;
+        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
+        let recording = self.recording;
+        let streams = recording.streams().iter().enumerate();
+        for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
+            let name = Path::new(stream.name()).file_name().unwrap_or_default();
+            let mut path = folder.join(name);
+            // Chunks have files of the same name, which may belong to different streams.
+            for number in 2.. {
+                if !path.exists() {
+                    break;
+                }
+                let mut name = name.to_owned();
+                name.push(format!("_{number}"));
+                path = folder.join(name);
+            }
+            self.stream(at, stream, &classes, &path)?;
+            self.converted.streams += 1;
+        }
+        let text = match self.version {
+            Version::V1_8 => tsdl::print(classes.trace_class()),
+            Version::V2 => json::print(classes.trace_class()),
+        };
+        let path = folder.join("metadata");
+        std::fs::write(&path, text).map_err(Error::io(&path))?;
+        self.converted.traces += 1;
+        Ok(())
+    }
+
+    fn stream(
+        &mut self,
+        at: usize,
+        stream: &Stream,
+        classes: &Arc<Decoder>,
+        path: &Path,
+    ) -> Result<(), Error> {
+        let streams = &classes.trace_class().data_stream_classes;
+        let Some(class) = streams.iter().position(|class| class.id == stream.class_id()) else {
+            return Ok(());
+        };
+        let mut writer = StreamWriter::new(classes.clone(), class);
+        let mut file = File::create(path).map_err(Error::io(path))?;
+        let recording = self.recording;
+        let mut cursor = recording.cursor(stream, self.range.begin);
+        // What the counter of discarded events says at the begin of what is written.
+        let mut discarded_before = None;
+        while cursor.begin_packet()? {
+            if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
+                break;
+            }
+            let Some((reader, from)) = cursor.reader() else { break };
+            let packet = reader.packet().clone();
+            let discarded = packet.discarded.unwrap_or(0);
+            let before = *discarded_before
+                .get_or_insert_with(|| discarded.wrapping_sub(first_loss(&cursor, discarded)));
+            cursor.losses().for_each(|lost| self.converted.note(lost));
+            let from = from.to_owned();
+            let failed = |error| Error::ctf(&from)(error);
+            let start = PacketStart {
+                stream_instance_id: packet.stream_instance_id,
+                begin: packet.begin,
+                seq: packet.seq,
+            };
+            writer.begin_packet(&start, reader).map_err(failed)?;
+            while let Some(stamp) = cursor.step()? {
+                let event = EventRef::new(recording, &cursor, at, stamp);
+                if stamp.is_some_and(|stamp| stamp.ns > self.range.end) || !self.selection.wants(&event) {
+                    continue;
+                }
+                let decoded = event.decoded();
+                writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;
+                self.converted.events += 1;
+            }
+            let end =
+                PacketEnd { end: packet.end, discarded: discarded.wrapping_sub(before), least_bytes: 0 };
+            writer.end_packet(&end).map_err(failed)?;
+            file.write_all(writer.bytes()).map_err(Error::io(path))?;
+            self.converted.packets += 1;
+            self.converted.bytes += writer.bytes().len() as u64;
+            writer.clear();
+            self.progress.done += packet.packet_bits / 8;
+            if (self.watch)(self.progress).is_break() {
+                return Err(Error::Stopped);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What the counter of discarded events is to say in the first packet that is written: what was lost since a packet before
+/// it that is not, or all of it, of which nobody knows how much belongs to the recording.
+fn first_loss(cursor: &StreamCursor, discarded: u64) -> u64 {
+    match cursor.losses().find(|lost| lost.kind == LostKind::Events) {
+        Some(lost) => lost.count.unwrap_or(discarded),
+        None => 0,
+    }
+}
+
+impl Converted {
+    fn note(&mut self, lost: &Lost) {
+        match (lost.kind, lost.count) {
+            (LostKind::Events, Some(count)) => self.lost_events += count,
+            (LostKind::Packets, Some(count)) => self.lost_packets += count,
+            (_, None) => self.unknown_losses += 1,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Writes a listing into a file, which is there when it is complete.
+
+use crate::Error;
+use crate::convert::Progress;
+use crate::listing::{Listing, Sink};
+use crate::open::Recording;
+use crate::unfinished::Unfinished;
+use std::fs::File;
+use std::io::{self, ErrorKind, Write};
+use std::ops::ControlFlow;
+use std::path::Path;
+
+impl Listing {
+    /// Writes what it prints of `recording` to the file `out`, which must not exist, and gives its size in bytes. Lines about
+    /// losses go to `warn`. `watch` is told from time to time how much is written ([`Progress::total`] is 0: nobody knows
+    /// it), and may end it.
+    ///
+    /// # Errors
+    /// As [`Listing::print`]; also if `out` exists or cannot be written, or `watch` has ended it ([`Error::Stopped`]). There
+    /// is nothing at `out` then.
+    pub fn export(
+        &self,
+        recording: &Recording,
+        out: &Path,
+        warn: &mut dyn FnMut(&[u8]),
+        watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
+    ) -> Result<u64, Error> {
+        let (unfinished, file) = Unfinished::file(out)?;
+        let mut sink = Export { file, written: 0, warn, watch };
+        self.print(recording, &mut sink).map_err(|error| match error {
+            Error::Output(cause) if cause.kind() == ErrorKind::Interrupted => Error::Stopped,
+            Error::Output(cause) => Error::io(out)(cause),
+            other => other,
+        })?;
+        let written = sink.written;
+        unfinished.finish()?;
+        Ok(written)
+    }
+}
+
+struct Export<'w> {
+    file: File,
+    written: u64,
+    warn: &'w mut dyn FnMut(&[u8]),
+    watch: &'w mut dyn FnMut(Progress) -> ControlFlow<()>,
+}
+
+impl Sink for Export<'_> {
+    fn events(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.file.write_all(lines)?;
+        self.written += lines.len() as u64;
+        match (self.watch)(Progress { done: self.written, total: 0 }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(()) => Err(ErrorKind::Interrupted.into()),
+        }
+    }
+
+    fn warning(&mut self, line: &[u8]) -> io::Result<()> {
+        (self.warn)(line);
+        Ok(())
+    }
+}
