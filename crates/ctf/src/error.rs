@@ -4,15 +4,17 @@
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The metadata text is not CTF 1.8 TSDL, or describes something impossible.
-    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {marker}", marker = marker(text, *column))]
+    /// The metadata text is not CTF 1.8's TSDL or CTF 2's JSON, or describes something impossible.
+    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {marker}", marker = marker(text, *caret))]
     Metadata {
         /// Line, from 1.
         line: u32,
         /// Column in bytes, from 1.
         column: u32,
-        /// The line itself.
+        /// The line itself, or what of it is near the column.
         text: String,
+        /// The character of `text` where the column is, from 0.
+        caret: u32,
         /// What was found and what was expected.
         message: String,
     },
@@ -62,11 +64,8 @@ pub enum Error {
     },
 }
 
-/// A caret below the column, at most 200 columns to the right; tabs stay tabs so that it lines up.
-fn marker(text: &str, column: u32) -> String {
-    let before = (column.saturating_sub(1) as usize).min(200);
-    let mut marker: String =
-        text.bytes().take(before).map(|byte| if byte == b'\t' { '\t' } else { ' ' }).collect();
-    marker.push('^');
-    marker
+/// A caret below a character; tabs stay tabs so that it lines up.
+fn marker(text: &str, caret: u32) -> String {
+    let before = text.chars().take(caret as usize);
+    before.map(|c| if c == '\t' { c } else { ' ' }).chain(['^']).collect()
 }

@@ -1,12 +1,13 @@
-//! The Common Trace Format, version 1.8 (specification v1.8.3): what a trace's bytes mean.
+//! The Common Trace Format, versions 1.8 (specification v1.8.3) and 2 (CTF2-SPEC-2.0): what a trace's bytes mean.
 //!
 //! Bytes in, values out: nothing here opens a file, and nothing here knows tracewing's own events.
 //!
 //! | module | does |
 //! |---|---|
 //! | [`model`] | a trace class: clocks, data stream classes, event record classes, field classes |
-//! | [`tsdl`] | the metadata text: print a trace class, parse one |
-//! | [`json`] | the metadata of CTF 2: print a trace class |
+//! | `metadata` | the trace class that a metadata stream of either version describes |
+//! | [`tsdl`] | the metadata of CTF 1.8: print a trace class, parse one |
+//! | [`json`] | the metadata of CTF 2: print a trace class, parse one |
 //! | [`convert`] | a trace class of one version in terms of the other |
 //! | `decode` | packets and event records of a data stream, checked and without allocation per event |
 //! | `encode` | the same the other way: values in, packets out |
@@ -26,6 +27,8 @@ pub mod encode;
 mod error;
 pub mod index;
 pub mod json;
+#[cfg(feature = "read")]
+pub mod metadata;
 pub mod model;
 pub mod tsdl;
 pub mod write;

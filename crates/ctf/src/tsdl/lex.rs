@@ -71,17 +71,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<(Token, usize)>, Error> {
 /// A metadata error at a byte offset of the text.
 #[cold]
 pub(super) fn error_at(text: &str, at: usize, message: impl Into<String>) -> Error {
-    /// More of a line than this helps nobody.
-    const LONGEST: usize = 400;
-    let at = at.min(text.len());
-    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
-    let line = text[start..].lines().next().unwrap_or("");
-    Error::Metadata {
-        line: 1 + text[..start].bytes().filter(|&byte| byte == b'\n').count() as u32,
-        column: 1 + (at - start) as u32,
-        text: line.chars().take(LONGEST).collect(),
-        message: message.into(),
-    }
+    crate::metadata::error_at(text, at, message.into())
 }
 
 /// The offset of the first byte behind blanks, comments and preprocessor lines.

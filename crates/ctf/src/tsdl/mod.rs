@@ -5,8 +5,6 @@
 #[cfg(feature = "read")]
 mod lex;
 #[cfg(feature = "read")]
-mod packets;
-#[cfg(feature = "read")]
 mod parse;
 mod print;
 #[cfg(feature = "read")]
@@ -14,6 +12,8 @@ mod types;
 
 #[cfg(feature = "read")]
 pub use parse::parse;
+#[cfg(feature = "read")]
+pub(crate) use parse::parse_text;
 pub use print::print;
 pub(crate) use print::{option_identifier, uuid_text};
 

@@ -4,16 +4,13 @@
 //! the decoder resolves them.
 
 use super::lex::{self, Token};
-use super::packets;
 use super::types::{Sized, TypeScopes};
 use crate::Error;
+use crate::metadata::{self, Language, MOST_FIELD_CLASSES};
 use crate::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
     StructureClass, TraceClass, Uuid,
 };
-
-/// Field classes in all scopes of a trace together; a hostile text can multiply them with each line.
-const MOST_FIELD_CLASSES: u64 = 1 << 20;
 
 /// The trace class that a metadata stream describes; `metadata` is the whole stream, plain or in packets.
 ///
@@ -21,10 +18,18 @@ const MOST_FIELD_CLASSES: u64 = 1 << 20;
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 1.8.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let text = packets::text(metadata)?;
-    let tokens = lex::tokens(&text)?;
+    let (language, text) = metadata::text(metadata)?;
+    match language {
+        Language::Tsdl => parse_text(&text),
+        Language::Json => Err(lex::error_at(&text, 0, "expected CTF 1.8 metadata, found CTF 2's")),
+    }
+}
+
+/// As [`parse`], of the text without packets.
+pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
+    let tokens = lex::tokens(text)?;
     let mut parser = Parser {
-        text: &text,
+        text,
         tokens,
         at: 0,
         scopes: TypeScopes::default(),

@@ -8,16 +8,12 @@ use super::KEYWORDS;
 use super::lex::Token;
 use super::parse::{Attribute, Parser, Value};
 use crate::Error;
+use crate::metadata::{DEEPEST_FIELD_CLASS as DEEPEST, MOST_FIELD_CLASSES as MOST_NODES};
 use crate::model::{
     DisplayBase, DynamicArrayClass, Encoding, EnumerationClass, FieldClass, FieldLocation, FloatClass,
     IntegerClass, Member, Origin, Scope, StaticArrayClass, StringClass, StructureClass, VariantClass,
     VariantOption,
 };
-
-/// Field classes inside one another; real ones stay below ten.
-const DEEPEST: u32 = 64;
-/// Field classes in one.
-const MOST_NODES: u64 = 1 << 20;
 
 /// A field class, how many it consists of and how deep it goes, and the token where it began.
 #[derive(Clone)]

@@ -1,6 +1,7 @@
-//! Takes the text out of a metadata stream, be it plain or cut into packets (specification 1.8.3, section 7.1).
-
-use std::borrow::Cow;
+//! Takes the text out of a metadata stream that is cut into packets (specification 1.8.3, section 7.1).
+//!
+//! CTF 2 does not say how its metadata is cut into packets; those who do so (LTTng, babeltrace2) use the same packets, with
+//! version 2.0 in their headers.
 
 use crate::Error;
 
@@ -9,47 +10,20 @@ const MAGIC: u32 = 0x75D1_1D57;
 /// Size in bytes of a metadata packet's header.
 const HEADER_SIZE: usize = 37;
 
-/// The metadata's text.
-pub(super) fn text(bytes: &[u8]) -> Result<Cow<'_, str>, Error> {
-    let bytes =
-        match bytes.first_chunk().map(|first| (u32::from_le_bytes(*first), u32::from_be_bytes(*first))) {
-            Some((MAGIC, _)) => Cow::Owned(unpack(bytes, u32::from_le_bytes)?),
-            Some((_, MAGIC)) => Cow::Owned(unpack(bytes, u32::from_be_bytes)?),
-            _ => {
-                check_signature(bytes)?;
-                Cow::Borrowed(bytes)
-            }
-        };
-    // Free text may be in any encoding; the language itself is ASCII.
-    Ok(match bytes {
-        Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
-        Cow::Owned(bytes) => match String::from_utf8(bytes) {
-            Ok(text) => Cow::Owned(text),
-            Err(error) => Cow::Owned(String::from_utf8_lossy(error.as_bytes()).into_owned()),
-        },
-    })
-}
-
-/// Checks the comment with which plain text begins.
-fn check_signature(bytes: &[u8]) -> Result<(), Error> {
-    let signature = b"/* CTF 1.8";
-    if bytes.starts_with(signature) && !bytes.get(signature.len()).is_some_and(u8::is_ascii_digit) {
-        return Ok(());
+/// The contents of all packets and the version in their headers; `None` if the stream is not cut into packets.
+pub(super) fn contents(bytes: &[u8]) -> Option<Result<(Vec<u8>, (u8, u8)), Error>> {
+    let magic = *bytes.first_chunk()?;
+    match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
+        (MAGIC, _) => Some(unpack(bytes, u32::from_le_bytes)),
+        (_, MAGIC) => Some(unpack(bytes, u32::from_be_bytes)),
+        _ => None,
     }
-    let line = bytes.split(|&byte| byte == b'\n').next().unwrap_or_default();
-    Err(Error::Metadata {
-        line: 1,
-        column: 1,
-        text: String::from_utf8_lossy(&line[..line.len().min(40)]).into_owned(),
-        message: "expected `/* CTF 1.8 */` or a metadata packet: this is not CTF 1.8 metadata".to_owned(),
-    })
 }
 
-/// The contents of all packets, one behind the other.
-fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Vec<u8>, Error> {
+fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Vec<u8>, (u8, u8)), Error> {
     let mut text = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
-    let mut uuid = None;
+    let (mut uuid, mut first_version) = (None, None);
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
         let bad =
@@ -82,18 +56,26 @@ fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Vec<u8>, Error> {
                 return bad(at, format!("{what} scheme {}; none is known", rest[at]));
             }
         }
-        if (rest[35], rest[36]) != (1, 8) {
-            return bad(35, format!("CTF version {}.{}, expected 1.8", rest[35], rest[36]));
+        let version = (rest[35], rest[36]);
+        if !matches!(version, (1, 8) | (2, 0)) {
+            return bad(35, format!("CTF version {}.{}, expected 1.8 or 2.0", version.0, version.1));
+        }
+        if *first_version.get_or_insert(version) != version {
+            return bad(35, "the CTF version differs from the first packet's".to_owned());
         }
         text.extend_from_slice(&rest[HEADER_SIZE..content]);
         rest = &rest[packet.min(rest.len())..];
     }
-    Ok(text)
+    Ok((text, first_version.unwrap_or((1, 8))))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn text(bytes: &[u8]) -> Result<Vec<u8>, Error> {
+        contents(bytes).unwrap().map(|(text, _)| text)
+    }
 
     fn packet(content: &[u8], padding: usize, bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
         let mut packet = bytes(MAGIC).to_vec();
@@ -112,9 +94,9 @@ mod tests {
         for bytes in [u32::to_le_bytes, u32::to_be_bytes] {
             let stream =
                 [packet(b"trace ", 5, bytes), packet(b"{", 0, bytes), packet(b"", 3, bytes)].concat();
-            assert_eq!(text(&stream).unwrap(), "trace {");
+            assert_eq!(text(&stream).unwrap(), b"trace {");
             // The last packet's padding may be missing.
-            assert_eq!(text(&stream[..stream.len() - 2]).unwrap(), "trace {");
+            assert_eq!(text(&stream[..stream.len() - 2]).unwrap(), b"trace {");
         }
     }
 
@@ -132,6 +114,7 @@ mod tests {
             (second + 33, 1, "encryption"),
             (second + 34, 1, "checksum"),
             (second + 35, 2, "version 2.8"),
+            (second + 36, 7, "version 1.7"),
         ] {
             let mut bytes = good.clone();
             bytes[at] = with;
@@ -140,13 +123,5 @@ mod tests {
         }
         let error = text(&good[..good.len() - 5]).unwrap_err().to_string();
         assert_eq!(error, "metadata, byte 38: 33 bytes are left; a packet header has 37");
-    }
-
-    #[test]
-    fn plain_text_needs_its_signature() {
-        assert!(text(b"/* CTF 1.8 */").is_ok());
-        for bytes in [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b"", b"\0\0\0"] {
-            assert!(text(bytes).unwrap_err().to_string().contains("not CTF 1.8"), "{bytes:?}");
-        }
     }
 }

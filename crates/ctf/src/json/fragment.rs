@@ -1,0 +1,329 @@
+//! The fragments of a metadata stream (CTF2-SPEC-2.0, sections 5.4 to 5.9).
+
+use super::parse::Parser;
+use super::value::{Object, Value};
+use crate::Error;
+use crate::model::{
+    Attribute, Attributes, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
+    Role, Roles, Scope, StructureClass,
+};
+
+/// Roles that fields of a scope may have.
+const PACKET_HEADER_ROLES: [Role; 4] =
+    [Role::PacketMagicNumber, Role::MetadataStreamUuid, Role::DataStreamClassId, Role::DataStreamId];
+const PACKET_CONTEXT_ROLES: [Role; 6] = [
+    Role::PacketTotalLength,
+    Role::PacketContentLength,
+    Role::DefaultClockTimestamp,
+    Role::PacketEndDefaultClockTimestamp,
+    Role::DiscardedEventRecordCounterSnapshot,
+    Role::PacketSequenceNumber,
+];
+const EVENT_HEADER_ROLES: [Role; 2] = [Role::DefaultClockTimestamp, Role::EventRecordClassId];
+
+/// Words of LTTng's attribute `log-level`, by its number.
+const LOG_LEVELS: [&str; 15] = [
+    "emergency",
+    "alert",
+    "critical",
+    "error",
+    "warning",
+    "notice",
+    "info",
+    "debug:system",
+    "debug:program",
+    "debug:process",
+    "debug:module",
+    "debug:unit",
+    "debug:function",
+    "debug:line",
+    "debug",
+];
+/// Namespace of LTTng's attributes.
+const LTTNG: &str = "lttng.org,2009";
+
+impl Parser {
+    /// Takes in one fragment; the first one is to be the preamble.
+    pub(super) fn fragment(&mut self, value: Value<'_>, first: bool) -> Result<(), Error> {
+        let mut fragment = value.object()?;
+        let kind = fragment.require("type")?;
+        match kind.string()?.as_str() {
+            "preamble" if !first => {
+                return Err(kind.error("a second preamble; there can be one, at the beginning"));
+            }
+            "preamble" => self.preamble(&mut fragment)?,
+            _ if first => return Err(kind.error("expected the preamble, which is the first fragment")),
+            "field-class-alias" => self.alias(&mut fragment)?,
+            "trace-class" => self.trace_class(&mut fragment)?,
+            "clock-class" => self.clock_class(&mut fragment)?,
+            "data-stream-class" => self.data_stream_class(&mut fragment)?,
+            "event-record-class" => self.event_record_class(&mut fragment)?,
+            other => {
+                return Err(kind.error(format!(
+                    "unknown fragment type `{other}`; expected preamble, field-class-alias, trace-class, clock-class, \
+                     data-stream-class or event-record-class"
+                )));
+            }
+        }
+        fragment.finish()
+    }
+
+    fn preamble(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        attributes(fragment)?;
+        let version = fragment.require("version")?;
+        if version.unsigned()? != 2 {
+            return Err(version.error("expected CTF version 2"));
+        }
+        if let Some(uuid) = fragment.get("uuid") {
+            let bytes = uuid
+                .array()?
+                .iter()
+                .map(|byte| Ok(byte.integer(0, 255)? as u8))
+                .collect::<Result<Vec<u8>, Error>>()?;
+            self.trace.uuid =
+                Some(bytes.try_into().map_err(|_| uuid.error("expected the 16 bytes of a UUID"))?);
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        attributes(fragment)?;
+        let place = fragment.require("name")?;
+        let name = place.string()?;
+        let class = fragment.require("field-class")?;
+        let class = self.sized_field_class(class, 1)?;
+        if self.aliases.insert(name.clone(), class).is_some() {
+            return Err(place.error(format!("a second field class alias called `{name}`")));
+        }
+        Ok(())
+    }
+
+    fn trace_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        if std::mem::replace(&mut self.has_trace_class, true) {
+            return Err(fragment.error("a second trace class; there can be one"));
+        }
+        if !self.trace.data_stream_classes.is_empty() {
+            return Err(fragment.error("the trace class is to stand before all data stream classes"));
+        }
+        self.trace.attributes = attributes(fragment)?;
+        self.trace.namespace = fragment.string("namespace")?;
+        self.trace.name = fragment.string("name")?;
+        self.trace.uid = fragment.string("uid")?;
+        if let Some(environment) = fragment.get("environment") {
+            for (name, value) in environment.object()?.entries() {
+                let value = match value.is_string() {
+                    true => EnvValue::String(value.string()?),
+                    // As babeltrace2 does: 64 bits, taken as signed.
+                    false => EnvValue::Integer(value.integer(i64::MIN.into(), u64::MAX.into())? as i64),
+                };
+                self.trace.env.push((name, value));
+            }
+        }
+        self.trace.packet_header =
+            self.scope(fragment, "packet-header-field-class", Scope::PacketHeader, false)?;
+        Ok(())
+    }
+
+    fn clock_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        let place = fragment.require("id")?;
+        let id = place.string()?;
+        if self.trace.clock_class(&id).is_some() {
+            return Err(place.error(format!("a second clock class with the id `{id}`")));
+        }
+        let place = fragment.require("frequency")?;
+        let frequency = place.integer(1, u64::MAX.into())? as u64;
+        let mut clock = ClockClass { precision: None, name: None, ..ClockClass::new(id, frequency) };
+        clock.attributes = attributes(fragment)?;
+        clock.namespace = fragment.string("namespace")?;
+        clock.name = fragment.string("name")?;
+        clock.uid = fragment.string("uid")?;
+        clock.description = fragment.string("description")?;
+        clock.precision = fragment.unsigned("precision")?;
+        clock.accuracy = fragment.unsigned("accuracy")?;
+        if let Some(origin) = fragment.get("origin") {
+            clock.origin = clock_origin(origin)?;
+        }
+        if let Some(offset) = fragment.get("offset-from-origin") {
+            let mut offset = offset.object()?;
+            if let Some(seconds) = offset.get("seconds") {
+                clock.offset_seconds = seconds.integer(i64::MIN.into(), i64::MAX.into())? as i64;
+            }
+            if let Some(cycles) = offset.get("cycles") {
+                clock.offset_cycles = cycles.unsigned()?;
+                if clock.offset_cycles >= frequency {
+                    return Err(cycles.error(format!(
+                        "an offset of {} cycles; expected less than a second ({frequency} cycles)",
+                        clock.offset_cycles
+                    )));
+                }
+            }
+            offset.finish()?;
+        }
+        self.trace.clock_classes.push(clock);
+        Ok(())
+    }
+
+    fn data_stream_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        let id = fragment.unsigned("id")?.unwrap_or(0);
+        if self.trace.data_stream_class(id).is_some() {
+            return Err(fragment.error(format!("a second data stream class with the id {id}")));
+        }
+        let mut class = DataStreamClass::new(id);
+        class.attributes = attributes(fragment)?;
+        class.namespace = fragment.string("namespace")?;
+        class.name = fragment.string("name")?;
+        class.uid = fragment.string("uid")?;
+        if let Some(clock) = fragment.get("default-clock-class-id") {
+            let id = clock.string()?;
+            if self.trace.clock_class(&id).is_none() {
+                return Err(clock.error(format!("there is no clock class with the id `{id}` before this")));
+            }
+            class.default_clock = Some(id);
+        }
+        let clock = class.default_clock.is_some();
+        class.packet_context =
+            self.scope(fragment, "packet-context-field-class", Scope::PacketContext, clock)?;
+        class.event_header =
+            self.scope(fragment, "event-record-header-field-class", Scope::EventHeader, clock)?;
+        class.common_context =
+            self.scope(fragment, "event-record-common-context-field-class", Scope::CommonContext, clock)?;
+        self.trace.data_stream_classes.push(class);
+        Ok(())
+    }
+
+    fn event_record_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
+        let id = fragment.unsigned("id")?.unwrap_or(0);
+        let stream = fragment.unsigned("data-stream-class-id")?.unwrap_or(0);
+        let Some(parent) = self.trace.data_stream_classes.iter().position(|class| class.id == stream) else {
+            return Err(
+                fragment.error(format!("there is no data stream class with the id {stream} before this"))
+            );
+        };
+        if !self.event_ids.insert((stream, id)) {
+            return Err(fragment.error(format!(
+                "a second event record class with the id {id} in the data stream class with the id {stream}"
+            )));
+        }
+        let mut class = EventRecordClass { id, ..EventRecordClass::default() };
+        class.attributes = attributes(fragment)?;
+        class.namespace = fragment.string("namespace")?;
+        class.name = fragment.string("name")?;
+        class.uid = fragment.string("uid")?;
+        class.specific_context =
+            self.scope(fragment, "specific-context-field-class", Scope::SpecificContext, false)?;
+        class.payload = self.scope(fragment, "payload-field-class", Scope::Payload, false)?;
+        if let Some(Attribute::String(level)) = class.attributes.get(LTTNG, "log-level") {
+            class.log_level = LOG_LEVELS.iter().position(|word| word == level).map(|level| level as i64);
+        }
+        if let Some(Attribute::String(uri)) = class.attributes.get(LTTNG, "emf-uri") {
+            class.emf_uri = Some(uri.clone());
+        }
+        self.trace.data_stream_classes[parent].event_record_classes.push(class);
+        Ok(())
+    }
+
+    /// The root field class of a scope; `clock` if its data stream class has a default clock.
+    fn scope(
+        &mut self,
+        fragment: &mut Object<'_>,
+        name: &str,
+        scope: Scope,
+        clock: bool,
+    ) -> Result<Option<StructureClass>, Error> {
+        let Some(value) = fragment.get(name) else { return Ok(None) };
+        let FieldClass::Structure(class) = self.field_class(value)? else {
+            return Err(value.error("expected a structure field class"));
+        };
+        let allowed = match scope {
+            Scope::PacketHeader => &PACKET_HEADER_ROLES[..],
+            Scope::PacketContext => &PACKET_CONTEXT_ROLES,
+            Scope::EventHeader => &EVENT_HEADER_ROLES,
+            Scope::CommonContext | Scope::SpecificContext | Scope::Payload => &[],
+        };
+        let class = std::sync::Arc::unwrap_or_clone(class);
+        let first = class.members.first().map(|member| &member.class as *const FieldClass);
+        for member in &class.members {
+            each_role(&member.class, &mut |field, roles, size| {
+                for role in roles.iter() {
+                    let problem = if !allowed.contains(&role) {
+                        "cannot stand in this scope".to_owned()
+                    } else if !clock
+                        && matches!(role, Role::DefaultClockTimestamp | Role::PacketEndDefaultClockTimestamp)
+                    {
+                        "needs a default clock class, which this data stream class has not".to_owned()
+                    } else if role == Role::MetadataStreamUuid && size != 16 {
+                        format!("is for 16 bytes, not {size}")
+                    } else if role == Role::MetadataStreamUuid && self.trace.uuid.is_none() {
+                        "needs a UUID in the preamble, which has none".to_owned()
+                    } else if role == Role::PacketMagicNumber && size != 32 {
+                        format!("is for 32 bits, not {size}")
+                    } else if role == Role::PacketMagicNumber && first != Some(std::ptr::from_ref(field)) {
+                        "is for the first member of the packet header".to_owned()
+                    } else {
+                        continue;
+                    };
+                    return Err(value.error(format!("the role `{}` {problem}", role.name())));
+                }
+                Ok(())
+            })?;
+        }
+        Ok(Some(class))
+    }
+}
+
+/// Shows every field class that has roles, with its size: bits of integers, bytes of BLOBs.
+fn each_role<'c>(
+    class: &'c FieldClass,
+    see: &mut impl FnMut(&'c FieldClass, Roles, u64) -> Result<(), Error>,
+) -> Result<(), Error> {
+    match class {
+        FieldClass::Integer(integer) | FieldClass::VariableInteger(integer) => {
+            see(class, integer.roles, integer.size.into())
+        }
+        FieldClass::Enumeration(enumeration) | FieldClass::VariableEnumeration(enumeration) => {
+            see(class, enumeration.integer.roles, enumeration.integer.size.into())
+        }
+        FieldClass::StaticBlob(blob) => see(class, blob.roles, blob.length),
+        FieldClass::Structure(structure) => {
+            structure.members.iter().try_for_each(|member| each_role(&member.class, see))
+        }
+        FieldClass::StaticArray(array) => each_role(&array.element, see),
+        FieldClass::DynamicArray(array) => each_role(&array.element, see),
+        FieldClass::Optional(optional) => each_role(&optional.class, see),
+        FieldClass::Variant(variant) => {
+            variant.options.iter().try_for_each(|option| each_role(&option.class, see))
+        }
+        _ => Ok(()),
+    }
+}
+
+fn clock_origin(value: Value<'_>) -> Result<ClockOrigin, Error> {
+    if value.is_string() {
+        return Ok(value.word(&[("unix-epoch", ())]).map(|()| ClockOrigin::UnixEpoch)?);
+    }
+    let mut origin = value.object()?;
+    let custom = ClockOrigin::Custom {
+        namespace: origin.string("namespace")?,
+        name: origin.require("name")?.string()?,
+        uid: origin.require("uid")?.string()?,
+    };
+    origin.finish()?;
+    Ok(custom)
+}
+
+/// The user attributes of an object, and a check that it asks for no extension.
+pub(super) fn attributes(object: &mut Object<'_>) -> Result<Attributes, Error> {
+    if let Some(extensions) = object.get("extensions")
+        && let Some((namespace, value)) = extensions.object()?.entries().next()
+    {
+        return Err(value.error(format!("extensions of `{namespace}` change the format; none is known here")));
+    }
+    match object.get("attributes") {
+        Some(attributes) => {
+            let namespaces =
+                attributes.object()?.entries().map(|(name, value)| Ok((name, value.attribute()?)));
+            Ok(Attributes::new(namespaces.collect::<Result<_, Error>>()?))
+        }
+        None => Ok(Attributes::default()),
+    }
+}

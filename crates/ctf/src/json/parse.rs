@@ -1,0 +1,73 @@
+//! Parses CTF 2 metadata into a trace class: fragments, one after the other.
+
+use std::collections::{HashMap, HashSet};
+
+use super::field::Sized;
+use super::value::{Source, Value};
+use crate::Error;
+use crate::metadata::{self, Language};
+use crate::model::{TraceClass, Version};
+
+/// What stands before each fragment (RFC 7464).
+pub(crate) const RECORD_SEPARATOR: char = '\x1e';
+
+/// The trace class that a CTF 2 metadata stream describes; `metadata` is the whole stream, plain or in packets.
+///
+/// # Errors
+///
+/// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 2.
+pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
+    let (language, text) = metadata::text(metadata)?;
+    match language {
+        Language::Json => parse_text(&text),
+        Language::Tsdl => {
+            Err(metadata::error_at(&text, 0, "expected CTF 2 metadata, found CTF 1.8's".to_owned()))
+        }
+    }
+}
+
+/// What is known from the fragments so far.
+pub(super) struct Parser {
+    pub(super) trace: TraceClass,
+    pub(super) aliases: HashMap<String, Sized>,
+    pub(super) has_trace_class: bool,
+    /// Ids of event record classes by data stream class.
+    pub(super) event_ids: HashSet<(u64, u64)>,
+    /// Field classes that may still come.
+    pub(super) budget: u64,
+}
+
+/// As [`parse`], of the text without packets.
+pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
+    let mut parser = Parser {
+        trace: TraceClass { version: Version::V2, ..TraceClass::new() },
+        aliases: HashMap::new(),
+        has_trace_class: false,
+        event_ids: HashSet::new(),
+        budget: metadata::MOST_FIELD_CLASSES,
+    };
+    let mut parts = text.split(RECORD_SEPARATOR);
+    let first = parts.next().unwrap_or_default();
+    if !first.trim().is_empty() {
+        return Err(metadata::error_at(text, 0, "expected a record separator (byte 0x1E)".to_owned()));
+    }
+    // Separators with nothing between them separate nothing (RFC 7464, section 2.1).
+    let mut count = 0;
+    for (index, part) in parts.filter(|part| !part.trim().is_empty()).enumerate() {
+        count = index + 1;
+        let fragment = Value::parse(Source { text, fragment: count }, part)?;
+        parser.fragment(fragment, index == 0)?;
+    }
+    let end = Source { text, fragment: count };
+    if count == 0 {
+        return Err(metadata::error_at(
+            text,
+            0,
+            "expected a preamble fragment; there is no fragment".to_owned(),
+        ));
+    }
+    if parser.trace.data_stream_classes.is_empty() {
+        return Err(end.error_at(text.len(), "expected a data stream class fragment; the metadata has none"));
+    }
+    Ok(parser.trace)
+}

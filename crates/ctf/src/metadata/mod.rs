@@ -1,0 +1,136 @@
+//! Metadata streams of either version: what their bytes are, before anybody parses them.
+
+mod packets;
+
+use std::borrow::Cow;
+
+use crate::model::TraceClass;
+use crate::{Error, json, tsdl};
+
+/// Field classes inside one another; real ones stay below ten.
+pub(crate) const DEEPEST_FIELD_CLASS: u32 = 64;
+/// Field classes in all scopes of a trace together; a hostile text can multiply them with each line.
+pub(crate) const MOST_FIELD_CLASSES: u64 = 1 << 20;
+
+/// The language of a metadata text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Language {
+    /// CTF 1.8's.
+    Tsdl,
+    /// CTF 2's: a JSON text sequence.
+    Json,
+}
+
+/// The trace class that a metadata stream of CTF 1.8 or CTF 2 describes; `metadata` is the whole stream, plain or in
+/// packets.
+///
+/// ```
+/// let metadata = b"\x1e{\"type\": \"preamble\", \"version\": 2}\x1e{\"type\": \"data-stream-class\"}";
+/// let class = tracewing_ctf::metadata::parse(metadata)?;
+/// assert_eq!(class.data_stream_classes.len(), 1);
+/// # Ok::<(), tracewing_ctf::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text of neither version.
+pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
+    let (language, text) = text(metadata)?;
+    match language {
+        Language::Tsdl => tsdl::parse_text(&text),
+        Language::Json => json::parse_text(&text),
+    }
+}
+
+/// The metadata's language and text, without packets.
+pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
+    let (language, bytes) = match packets::contents(metadata) {
+        Some(contents) => {
+            let (text, version) = contents?;
+            (if version == (2, 0) { Language::Json } else { Language::Tsdl }, Cow::Owned(text))
+        }
+        None => (language(metadata)?, Cow::Borrowed(metadata)),
+    };
+    let text = match (language, bytes) {
+        // Free text may be in any encoding; the language itself is ASCII.
+        (Language::Tsdl, Cow::Borrowed(bytes)) => String::from_utf8_lossy(bytes),
+        (Language::Tsdl, Cow::Owned(bytes)) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+        (Language::Json, bytes) => {
+            if let Err(error) = std::str::from_utf8(&bytes) {
+                let text = String::from_utf8_lossy(&bytes);
+                return Err(error_at(&text, error.valid_up_to(), "these bytes are no UTF-8".to_owned()));
+            }
+            Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+        }
+    };
+    Ok((language, text))
+}
+
+/// The language of plain text, by how it begins.
+fn language(bytes: &[u8]) -> Result<Language, Error> {
+    const SIGNATURE: &[u8] = b"/* CTF 1.8";
+    if bytes.first() == Some(&(json::RECORD_SEPARATOR as u8)) {
+        return Ok(Language::Json);
+    }
+    if bytes.starts_with(SIGNATURE) && !bytes.get(SIGNATURE.len()).is_some_and(u8::is_ascii_digit) {
+        return Ok(Language::Tsdl);
+    }
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
+    let message = "expected `/* CTF 1.8 */`, a metadata packet or byte 0x1E: this is neither CTF 1.8 nor CTF 2 metadata";
+    Err(error_at(&text, 0, message.to_owned()))
+}
+
+/// A metadata error at a byte offset of the text.
+#[cold]
+pub(crate) fn error_at(text: &str, at: usize, message: String) -> Error {
+    /// Characters shown before and behind the place.
+    const BEFORE: usize = 100;
+    const BEHIND: usize = 60;
+    let mut at = at.min(text.len());
+    while !text.is_char_boundary(at) {
+        at -= 1;
+    }
+    let start = text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+    let before = &text[start..at];
+    let behind = text[at..].lines().next().unwrap_or("");
+    let skipped = before.chars().count().saturating_sub(BEFORE);
+    let mut shown = String::from(if skipped > 0 { "…" } else { "" });
+    shown.extend(before.chars().skip(skipped));
+    let caret = shown.chars().count() as u32;
+    shown.extend(behind.chars().take(BEHIND));
+    if behind.chars().nth(BEHIND).is_some() {
+        shown.push('…');
+    }
+    Error::Metadata {
+        line: 1 + text[..start].bytes().filter(|&byte| byte == b'\n').count() as u32,
+        column: 1 + (at - start) as u32,
+        text: shown,
+        caret,
+        message,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn plain_text_needs_its_signature() {
+        assert_eq!(text(b"/* CTF 1.8 */").unwrap().0, Language::Tsdl);
+        assert_eq!(text(b"\x1e{}").unwrap().0, Language::Json);
+        for bytes in [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b"", b"\0\0\0", b"{}"] {
+            assert!(text(bytes).unwrap_err().to_string().contains("neither CTF 1.8 nor"), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn a_long_line_is_shown_around_the_place() {
+        let line = format!("first\n{}\tX{}\nlast", "é".repeat(200), "b".repeat(100));
+        let shown = error_at(&line, 6 + 401, "here".to_owned()).to_string();
+        let lines: Vec<_> = shown.lines().collect();
+        assert_eq!(lines[0], "metadata, line 2, column 402: here");
+        assert_eq!(lines[1], format!("  …{}\tX{}…", "é".repeat(99), "b".repeat(59)));
+        assert_eq!(lines[2].chars().count(), 2 + 1 + 99 + 1 + 1);
+        assert!(lines[2].ends_with("\t^"));
+    }
+}
