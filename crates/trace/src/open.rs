@@ -11,8 +11,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass};
-use tracewing_ctf::tsdl;
 
 /// Largest metadata file that is read, in bytes.
 const MAX_METADATA: u64 = 1 << 30;
@@ -262,5 +262,5 @@ fn read_metadata(folder: &Path) -> Result<Arc<TraceClass>, Error> {
         return Err(Error::Stream { path, offset: 0, message });
     }
     let bytes = fs::read(&path).map_err(Error::io(&path))?;
-    tsdl::parse(&bytes).map(Arc::new).map_err(Error::ctf(&path))
+    metadata::parse(&bytes).map(Arc::new).map_err(Error::ctf(&path))
 }

@@ -21,11 +21,11 @@ pub(super) fn unsigned(data: &[u8], at: u64, size: u32, order: ByteOrder) -> u64
     packed(data, at, size, order)
 }
 
-/// As [`unsigned`], with the sign extended.
+/// The integer in two's complement whose lowest `size` bits are given.
 #[inline]
-pub(super) fn signed(data: &[u8], at: u64, size: u32, order: ByteOrder) -> i64 {
+pub(super) fn sign_extended(bits: u64, size: u32) -> i64 {
     let shift = 64 - size;
-    ((unsigned(data, at, size, order) << shift) as i64) >> shift
+    ((bits << shift) as i64) >> shift
 }
 
 fn first<const N: usize>(from: &[u8]) -> [u8; N] {
@@ -49,6 +49,51 @@ fn packed(data: &[u8], at: u64, size: u32, order: ByteOrder) -> u64 {
         }
     };
     value as u64 & (u64::MAX >> (64 - size))
+}
+
+/// The lowest `size` bits of `value` in the opposite order.
+#[inline]
+pub(super) fn reversed(value: u64, size: u32) -> u64 {
+    value.reverse_bits() >> (64 - size)
+}
+
+/// The 128 bits at bit `at`; the caller has checked that they are there.
+pub(super) fn wide(data: &[u8], at: u64, order: ByteOrder) -> u128 {
+    let halves = (unsigned(data, at, 64, order), unsigned(data, at + 64, 64, order));
+    let (low, high) = match order {
+        ByteOrder::Little => halves,
+        ByteOrder::Big => (halves.1, halves.0),
+    };
+    u128::from(high) << 64 | u128::from(low)
+}
+
+/// What is wrong with an integer of variable length.
+pub(super) enum Leb128Fault {
+    /// The bytes end within it.
+    Short,
+    /// Its value has more than 64 bits.
+    Oversized,
+}
+
+/// The integer of variable length with which `bytes` begin, sign-extended if `signed`, and the bytes it takes.
+pub(super) fn leb128(bytes: &[u8], signed: bool) -> Result<(u64, u32), Leb128Fault> {
+    let mut value = 0_u64;
+    for (index, &byte) in bytes.iter().enumerate() {
+        let (group, shift) = (u64::from(byte & 0x7F), 7 * index as u32);
+        if index == 9 {
+            // One bit is left; the others are to repeat the sign.
+            let fits = if signed { matches!(byte, 0 | 0x7F) } else { byte <= 1 };
+            return if fits { Ok((value | group << 63, 10)) } else { Err(Leb128Fault::Oversized) };
+        }
+        value |= group << shift;
+        if byte & 0x80 == 0 {
+            if signed && byte & 0x40 != 0 {
+                value |= u64::MAX << (shift + 7);
+            }
+            return Ok((value, index as u32 + 1));
+        }
+    }
+    Err(Leb128Fault::Short)
 }
 
 /// The number of 64 bits nearest to that of 128 bits (IEEE 754 binary128), ties to even.
@@ -117,13 +162,29 @@ mod tests {
                     let extended =
                         if sign == 1 && size < 64 { expected | u64::MAX << size } else { expected };
                     assert_eq!(
-                        signed(&data, at, size, order),
+                        sign_extended(unsigned(&data, at, size, order), size),
                         extended as i64,
                         "{size} bits at {at}, {order:?}"
                     );
                 }
             }
         }
+    }
+
+    #[test]
+    fn variable_length() {
+        let read = |bytes: &[u8], signed| leb128(bytes, signed).ok();
+        assert_eq!(read(&[0xE5, 0x8E, 0x26, 0xFF], false), Some((624_485, 3)));
+        assert_eq!(read(&[0xC0, 0xBB, 0x78], true), Some((-123_456_i64 as u64, 3)));
+        assert_eq!(read(&[0x7F], true), Some((u64::MAX, 1)));
+        let longest = |last| [[0xFF; 9].as_slice(), &[last]].concat();
+        assert_eq!(read(&longest(1), false), Some((u64::MAX, 10)));
+        assert_eq!(read(&longest(2), false), None);
+        assert_eq!(read(&longest(0), true), Some((i64::MAX as u64, 10)));
+        assert_eq!(read(&longest(0x7F), true), Some((u64::MAX, 10)));
+        assert_eq!(read(&longest(1), true), None);
+        assert_eq!(read(&longest(0x80), false), None);
+        assert!(matches!(leb128(&[0x80, 0x80], false), Err(Leb128Fault::Short)));
     }
 
     #[test]

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::header::Header;
 use super::layout::{Layout, Stride};
-use super::program::{Integer, Kind, Length, NONE, Node, Program, Role, Variant};
+use super::program::{Integer, Kind, Length, NONE, Node, Optional, Program, Role, Variant, keys};
 use super::resolve::{self, Frame};
 use crate::Error;
 use crate::model::{
-    self, DataStreamClass, Encoding, EventRecordClass, FieldClass, FieldLocation, IntegerClass, Scope,
-    StructureClass, TraceClass, Version,
+    self, BitArrayClass, BitOrder, ByteOrder, DataStreamClass, Encoding, EnumerationClass, EventRecordClass,
+    FieldClass, FieldLocation, IntegerClass, OptionalClass, Scope, StructureClass, TraceClass, VariantClass,
+    Version,
 };
 
 /// Ids up to here are looked up in a table.
@@ -28,6 +29,10 @@ pub struct Decoder {
     pub(crate) slots: usize,
     /// Whether packed fields of both byte orders might share a byte, which has to be looked at then.
     pub(super) mixed: bool,
+    /// The id of data stream and event record classes that is not given: CTF 2's 0; in CTF 1.8 there is to be one class.
+    pub(super) default_id: Option<u64>,
+    /// Bit of a packet where the metadata's UUID is repeated.
+    pub(super) uuid_at: Option<u64>,
 }
 
 /// A compiled data stream class; its index is that of the class.
@@ -112,6 +117,8 @@ impl Decoder {
             slots: 0,
             outward: [false; 6],
             place: String::new(),
+            named_options: class.version == Version::V1_8,
+            merged: Vec::new(),
             has_clock: false,
             packed: [false; 2],
             ragged: [false; 2],
@@ -119,7 +126,10 @@ impl Decoder {
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
         let tells = |program: &Program| program.has_role(Role::StreamId);
         let header = &compiler.programs[Scope::PacketHeader as usize];
-        if class.data_stream_classes.len() > 1 && !header.as_ref().is_some_and(tells) {
+        if compiler.named_options
+            && class.data_stream_classes.len() > 1
+            && !header.as_ref().is_some_and(tells)
+        {
             return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
         }
         let mut streams = Vec::with_capacity(class.data_stream_classes.len());
@@ -133,14 +143,24 @@ impl Decoder {
         let mut packet_header = compiler.programs[Scope::PacketHeader as usize].take();
         let ([le, be], [ragged_le, ragged_be]) = (compiler.packed, compiler.ragged);
         let mixed = (le && ragged_be) || (be && ragged_le);
-        if mixed {
-            let shared = packet_header.iter_mut();
-            let programs = shared.chain(streams.iter_mut().flat_map(Stream::programs));
-            programs.flat_map(|program| &mut program.nodes).for_each(|node| node.skip = u64::MAX);
-        } else {
+        let programs = packet_header.iter_mut().chain(streams.iter_mut().flat_map(Stream::programs));
+        for node in programs.flat_map(|program| &mut program.nodes) {
+            if mixed {
+                node.skip = u64::MAX;
+            }
+            if let Some(slot) = node.kind.slot_mut() {
+                // Later pairs were made of what earlier ones had left.
+                for (one, other) in &compiler.merged {
+                    *slot = if *slot == *other { *one } else { *slot };
+                }
+            }
+        }
+        if !mixed {
             streams.iter_mut().for_each(Stream::lay_out);
         }
-        Ok(Arc::new(Decoder { class, packet_header, streams, slots, mixed }))
+        let uuid_at = uuid_at(&class);
+        let default_id = (!compiler.named_options).then_some(0);
+        Ok(Arc::new(Decoder { class, packet_header, streams, slots, mixed, default_id, uuid_at }))
     }
 
     /// The trace class that was compiled.
@@ -157,6 +177,10 @@ pub(super) struct Compiler {
     /// By scope: whether lengths or tags of other scopes refer to it.
     outward: [bool; 6],
     place: String,
+    /// Whether paths name the options of variants.
+    pub(super) named_options: bool,
+    /// Slots that turned out to be one: the second of each pair is the first.
+    merged: Vec<(u32, u32)>,
     /// Whether the data stream class at hand has a default clock.
     has_clock: bool,
     /// Whether there are numbers, by byte order, that may begin inside a byte.
@@ -199,7 +223,7 @@ impl Compiler {
         let has_id = self.programs[Scope::EventHeader as usize]
             .as_ref()
             .is_some_and(|program| program.has_role(Role::EventId));
-        if events.len() > 1 && !has_id {
+        if self.named_options && events.len() > 1 && !has_id {
             self.place = format!("stream {id}");
             return Err(self.error("several events, but the event header has no `id`"));
         }
@@ -272,6 +296,8 @@ impl Compiler {
             return Err(self.field_error(name, format!("alignment {align} is no power of two")));
         }
         let number = match class {
+            FieldClass::BitArray(class) | FieldClass::Boolean(class) => Some((class.size, class.byte_order)),
+            FieldClass::BitMap(class) => Some((class.bits.size, class.bits.byte_order)),
             FieldClass::Integer(class) => Some((class.size, class.byte_order)),
             FieldClass::Enumeration(class) => Some((class.integer.size, class.integer.byte_order)),
             FieldClass::Float(class) => Some((class.size, class.byte_order)),
@@ -282,83 +308,129 @@ impl Compiler {
             self.ragged[order as usize] |= align < 8 || !size.is_multiple_of(8);
         }
         let kind = match class {
+            FieldClass::BitArray(class) => Kind::BitArray(self.bits(name, class)?, class.clone()),
+            FieldClass::BitMap(class) => Kind::BitMap(self.bits(name, &class.bits)?, class.clone()),
+            FieldClass::Boolean(class) => Kind::Boolean(self.bits(name, class)?),
             FieldClass::Integer(class) => {
                 Kind::Integer(self.integer(scope, name, class, stack)?, class.clone())
             }
             FieldClass::Enumeration(class) => {
                 Kind::Enumeration(self.integer(scope, name, &class.integer, stack)?, class.clone())
             }
-            FieldClass::Float(class) if matches!(class.size, 32 | 64) => {
-                Kind::Float { size: class.size, order: class.byte_order }
+            FieldClass::VariableInteger(class) => {
+                Kind::Variable(self.integer(scope, name, class, stack)?, class.clone())
             }
+            FieldClass::VariableEnumeration(class) => {
+                Kind::VariableEnumeration(self.integer(scope, name, &class.integer, stack)?, class.clone())
+            }
+            FieldClass::Float(class) if matches!(class.size, 16 | 32 | 64 | 128) => Kind::Float {
+                size: class.size,
+                order: class.byte_order,
+                reversed: is_reversed(class.byte_order, class.bit_order),
+            },
             FieldClass::Float(class) => {
                 return Err(self.field_error(name, format!("a floating point number of {} bits", class.size)));
             }
             FieldClass::String(class) if class.encoding.unit() == 1 => Kind::String,
+            FieldClass::String(class) => Kind::WideString(class.encoding),
+            FieldClass::StaticString(class) => text(Length::Fixed(class.length), class.encoding),
+            FieldClass::DynamicString(class) => {
+                text(self.length(scope, name, &class.length, stack)?, class.encoding)
+            }
+            FieldClass::StaticBlob(class) => Kind::Blob { length: Length::Fixed(class.length) },
+            FieldClass::DynamicBlob(class) => {
+                Kind::Blob { length: self.length(scope, name, &class.length, stack)? }
+            }
             FieldClass::Structure(class) => {
-                let first = self.children(
-                    scope,
-                    class.members.iter().map(|member| (member.name.as_str(), &member.class)),
-                    Frame::Structure { class, first: 0, index: 0 },
-                    stack,
-                )?;
-                Kind::Structure { first, count: class.members.len() as u32, class: class.clone() }
+                let first = self.nodes(scope).len();
+                self.nodes(scope).resize_with(first + class.members.len(), placeholder);
+                for (index, member) in class.members.iter().enumerate() {
+                    stack.push(Frame::Structure { class, first, index });
+                    let node = self.node(scope, Some(&member.name), &member.class, stack)?;
+                    stack.pop();
+                    self.nodes(scope)[first + index] = node;
+                }
+                Kind::Structure {
+                    first: first as u32,
+                    count: class.members.len() as u32,
+                    class: class.clone(),
+                }
             }
             FieldClass::StaticArray(class) => {
                 self.array(scope, Length::Fixed(class.length), &class.element, stack)?
             }
             FieldClass::DynamicArray(class) => {
-                let (slot, _) = self.refer(scope, name, &class.length, stack, false)?;
-                self.array(scope, Length::Slot(slot), &class.element, stack)?
+                let length = self.length(scope, name, &class.length, stack)?;
+                self.array(scope, length, &class.element, stack)?
             }
-            FieldClass::Variant(class) => {
-                let (slot, tag) = self.refer(scope, name, &class.tag, stack, true)?;
-                let FieldClass::Enumeration(tag) = &tag else {
-                    return Err(self.field_error(name, "the tag is no enumeration"));
-                };
-                let first = self.children(
-                    scope,
-                    class.options.iter().map(|option| (option.name.as_str(), &option.class)),
-                    Frame::Other,
-                    stack,
-                )?;
-                let count = class.options.len() as u32;
-                let mut variant =
-                    Variant { slot, signed: tag.integer.signed, ranges: Vec::new(), first, count };
-                for (i, option) in class.options.iter().enumerate() {
-                    let mapping = tag.mappings.iter().find(|mapping| mapping.label == option.name);
-                    for (low, high) in mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default() {
-                        variant.ranges.push((variant.key(*low as u64), variant.key(*high as u64), i as u32));
-                    }
-                }
-                Kind::Variant(Box::new(variant))
-            }
-            _ => return Err(self.field_error(name, "this field class is not supported yet")),
+            FieldClass::Optional(class) => self.optional(scope, name, class, stack)?,
+            FieldClass::Variant(class) => self.variant(scope, name, class, stack)?,
         };
         Ok(Node { name: name.map(Into::into), align, skip: u64::MAX, kind })
     }
 
-    /// Compiles members or options side by side and gives the place of the first.
-    fn children<'c>(
+    fn optional<'c>(
         &mut self,
         scope: Scope,
-        members: impl ExactSizeIterator<Item = (&'c str, &'c FieldClass)>,
-        frame: Frame<'c>,
+        name: Option<&str>,
+        class: &'c OptionalClass,
         stack: &mut Vec<Frame<'c>>,
-    ) -> Result<u32, Error> {
-        let first = self.nodes(scope).len();
-        self.nodes(scope).resize_with(first + members.len(), placeholder);
-        let depth = stack.len();
-        stack.push(frame);
-        for (i, (name, class)) in members.enumerate() {
-            if let Frame::Structure { first: node, index, .. } = &mut stack[depth] {
-                (*node, *index) = (first, i);
+    ) -> Result<Kind, Error> {
+        let Referred { slot, signed, boolean, .. } =
+            self.refer(scope, name, ("selector", &class.selector), stack)?;
+        let ranges = match (boolean, class.ranges.as_slice()) {
+            (true, []) => &[(1, i128::MAX)],
+            (true, _) => {
+                return Err(self.field_error(name, "ranges of integers, but its selector is a boolean"));
             }
-            let node = self.node(scope, Some(name), class, stack)?;
-            self.nodes(scope)[first + i] = node;
-        }
+            (false, []) => {
+                return Err(self.field_error(name, "no ranges of integers, but its selector is an integer"));
+            }
+            (false, ranges) => ranges,
+        };
+        let ranges = ranges.iter().filter_map(|range| keys(signed, *range)).collect();
+        let place = self.nodes(scope).len();
+        self.nodes(scope).push(placeholder());
+        stack.push(Frame::Through);
+        let node = self.node(scope, name, &class.class, stack)?;
         stack.pop();
-        Ok(first as u32)
+        self.nodes(scope)[place] = node;
+        Ok(Kind::Optional(Box::new(Optional { slot, signed, ranges, field: place as u32 })))
+    }
+
+    fn variant<'c>(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        class: &'c VariantClass,
+        stack: &mut Vec<Frame<'c>>,
+    ) -> Result<Kind, Error> {
+        let tag = self.refer(scope, name, ("tag", &class.tag), stack)?;
+        if tag.boolean {
+            return Err(self.field_error(name, "its tag is a boolean; expected an integer"));
+        }
+        let first = self.nodes(scope).len();
+        self.nodes(scope).resize_with(first + class.options.len(), placeholder);
+        let (slot, signed) = (tag.slot, tag.signed);
+        let mut ranges = Vec::new();
+        for (index, option) in class.options.iter().enumerate() {
+            let own = match (option.ranges.as_slice(), &tag.labels) {
+                ([], Some(labels)) => {
+                    let mapping = labels.mappings.iter().find(|mapping| mapping.label == option.name);
+                    mapping.map(|mapping| mapping.ranges.as_slice()).unwrap_or_default()
+                }
+                ([], None) => return Err(self.field_error(name, "the tag is no enumeration")),
+                (ranges, _) => ranges,
+            };
+            let keys = own.iter().filter_map(|range| keys(signed, *range));
+            ranges.extend(keys.map(|(low, high)| (low, high, index as u32)));
+            stack.push(Frame::Option(&option.name));
+            let node = self.node(scope, Some(&option.name), &option.class, stack)?;
+            stack.pop();
+            self.nodes(scope)[first + index] = node;
+        }
+        let (first, count) = (first as u32, class.options.len() as u32);
+        Ok(Kind::Variant(Box::new(Variant { slot, signed, ranges, first, count })))
     }
 
     fn array<'c>(
@@ -377,11 +449,26 @@ impl Compiler {
         }
         let place = self.nodes(scope).len();
         self.nodes(scope).push(placeholder());
-        stack.push(Frame::Other);
+        stack.push(Frame::Through);
         let node = self.node(scope, None, element, stack)?;
         stack.pop();
         self.nodes(scope)[place] = node;
         Ok(Kind::Array { length, element: place as u32 })
+    }
+
+    /// Bits of fixed length that are no integer.
+    fn bits(&self, name: Option<&str>, class: &BitArrayClass) -> Result<Integer, Error> {
+        if !(1..=64).contains(&class.size) {
+            return Err(self.field_error(name, format!("{} bits; expected 1 to 64", class.size)));
+        }
+        Ok(Integer {
+            size: class.size,
+            order: class.byte_order,
+            reversed: is_reversed(class.byte_order, class.bit_order),
+            signed: false,
+            slot: NONE,
+            role: Role::None,
+        })
     }
 
     fn integer(
@@ -404,49 +491,87 @@ impl Compiler {
         if role == Role::Magic && class.size != 32 {
             return Err(self.field_error(name, format!("a magic of {} bits, expected 32", class.size)));
         }
-        Ok(Integer { size: class.size, order: class.byte_order, signed: class.signed, slot: NONE, role })
+        Ok(Integer {
+            size: class.size,
+            order: class.byte_order,
+            reversed: is_reversed(class.byte_order, class.bit_order),
+            signed: class.signed,
+            slot: NONE,
+            role,
+        })
     }
 
-    /// The slot of the field that a length or a tag refers to, and its class.
-    fn refer(
+    /// The length that an earlier field says.
+    fn length(
         &mut self,
         scope: Scope,
         name: Option<&str>,
         location: &FieldLocation,
         stack: &[Frame<'_>],
-        enumeration: bool,
-    ) -> Result<(u32, FieldClass), Error> {
-        let what = if enumeration { "tag" } else { "length" };
+    ) -> Result<Length, Error> {
+        let length = self.refer(scope, name, ("length", location), stack)?;
+        let what = match length {
+            Referred { boolean: true, .. } => "a boolean",
+            Referred { signed: true, .. } => "signed",
+            Referred { slot, .. } => return Ok(Length::Slot(slot)),
+        };
+        Err(self.field_error(name, format!("its length `{}` is {what}", location.path.join("."))))
+    }
+
+    /// The field, or the fields of which one will be there, that a length, a tag or a selector refers to.
+    fn refer(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        (what, location): (&str, &FieldLocation),
+        stack: &[Frame<'_>],
+    ) -> Result<Referred, Error> {
+        let (found, places) = resolve::find(self, scope, location, stack);
         let path = location.path.join(".");
-        let Some((found, index)) = resolve::find(self, scope, location, stack) else {
+        let mut referred: Option<Referred> = None;
+        for &place in &places {
+            let one = match &self.nodes(found)[place].kind {
+                Kind::Integer(integer, _) | Kind::Variable(integer, _) => Referred::new(integer),
+                Kind::Enumeration(integer, class) | Kind::VariableEnumeration(integer, class) => {
+                    Referred { labels: Some(class.clone()), ..Referred::new(integer) }
+                }
+                Kind::Boolean(integer) => Referred { boolean: true, ..Referred::new(integer) },
+                _ => return Err(self.field_error(name, format!("its {what} `{path}` is no integer"))),
+            };
+            match &mut referred {
+                None => referred = Some(one),
+                Some(first) if (first.signed, first.boolean) != (one.signed, one.boolean) => {
+                    let message = format!("its {what} `{path}` is of another kind from option to option");
+                    return Err(self.field_error(name, message));
+                }
+                Some(first) if first.slot == NONE => first.slot = one.slot,
+                Some(first) if one.slot != NONE && one.slot != first.slot => {
+                    // The fields exclude each other, so that one slot does for both.
+                    self.merged.push((first.slot, one.slot));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(mut referred) = referred else {
             return Err(self.field_error(name, format!("its {what} `{path}` is no earlier field")));
         };
-        self.outward[found as usize] |= found != scope;
-        let next = self.slots;
-        let nodes = self.nodes(found);
-        let (integer, class) = match &mut nodes[index].kind {
-            Kind::Integer(integer, class) if !enumeration => (integer, FieldClass::Integer(class.clone())),
-            Kind::Enumeration(integer, class) => (integer, FieldClass::Enumeration(class.clone())),
-            _ if enumeration => {
-                return Err(self.field_error(name, format!("its tag `{path}` is no enumeration")));
+        if referred.slot == NONE {
+            referred.slot = self.slots;
+            self.slots += 1;
+        }
+        for place in places {
+            if let Some(integer) = self.nodes(found)[place].kind.integer_mut() {
+                integer.slot = referred.slot;
             }
-            _ => return Err(self.field_error(name, format!("its length `{path}` is no integer"))),
-        };
-        if integer.signed && !enumeration {
-            return Err(self.field_error(name, format!("its length `{path}` is signed")));
         }
-        if integer.slot != NONE {
-            return Ok((integer.slot, class));
-        }
-        integer.slot = next;
-        self.slots += 1;
+        self.outward[found as usize] |= found != scope;
         if found != scope
             && let Some(program) = &mut self.programs[found as usize]
         {
             // The referred field can no longer be skipped, nor can what contains it.
             set_skips(program, 0);
         }
-        Ok((next, class))
+        Ok(referred)
     }
 
     #[cold]
@@ -469,16 +594,85 @@ fn placeholder() -> Node {
     Node { name: None, align: 1, skip: u64::MAX, kind: Kind::String }
 }
 
+/// What a length, a tag or a selector refers to.
+struct Referred {
+    slot: u32,
+    signed: bool,
+    boolean: bool,
+    labels: Option<Arc<EnumerationClass>>,
+}
+
+impl Referred {
+    fn new(integer: &Integer) -> Self {
+        Referred { slot: integer.slot, signed: integer.signed, boolean: false, labels: None }
+    }
+}
+
+/// A string of so many bytes.
+fn text(length: Length, encoding: Encoding) -> Kind {
+    if encoding.unit() == 1 { Kind::Text { length } } else { Kind::WideText { length, encoding } }
+}
+
+/// Whether bits lie in the order that the byte order does not suggest.
+fn is_reversed(byte_order: ByteOrder, bit_order: Option<BitOrder>) -> bool {
+    bit_order.is_some_and(|order| (order == BitOrder::FirstToLast) != (byte_order == ByteOrder::Little))
+}
+
+/// Where packets repeat the metadata's UUID: the bit of the packet header's member for it.
+fn uuid_at(class: &TraceClass) -> Option<u64> {
+    class.uuid?;
+    let byte = |class: &FieldClass| matches!(class, FieldClass::Integer(class) if (class.size, class.align) == (8, 8));
+    let mut at = 0_u64;
+    for member in &class.packet_header.as_ref()?.members {
+        at = at.checked_next_multiple_of(member.class.alignment().into())?;
+        at += match &member.class {
+            FieldClass::StaticArray(array)
+                if member.name == "uuid" && array.length == 16 && byte(&array.element) =>
+            {
+                return Some(at);
+            }
+            FieldClass::StaticBlob(blob) if blob.roles.has(model::Role::MetadataStreamUuid) => {
+                return Some(at).filter(|_| blob.length == 16);
+            }
+            FieldClass::Integer(class) => u64::from(class.size),
+            FieldClass::Enumeration(class) => u64::from(class.integer.size),
+            _ => return None,
+        };
+    }
+    None
+}
+
 /// Sets how far each node below and including `index` can be skipped; gives that of `index`.
 fn set_skips(program: &mut Program, index: usize) -> u64 {
     const UNKNOWN: u64 = u64::MAX;
     let skip = match &program.nodes[index].kind {
-        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => {
-            if integer.slot == NONE && integer.role == Role::None { u64::from(integer.size) } else { UNKNOWN }
+        Kind::BitArray(integer, _)
+        | Kind::BitMap(integer, _)
+        | Kind::Boolean(integer)
+        | Kind::Integer(integer, _)
+        | Kind::Enumeration(integer, _) => {
+            if integer.slot == NONE && integer.role == Role::None {
+                u64::from(integer.size)
+            } else {
+                UNKNOWN
+            }
         }
         Kind::Float { size, .. } => u64::from(*size),
-        Kind::String | Kind::Text { length: Length::Slot(_) } => UNKNOWN,
-        Kind::Text { length: Length::Fixed(length) } => length.checked_mul(8).unwrap_or(UNKNOWN),
+        Kind::Text { length: Length::Fixed(length) }
+        | Kind::WideText { length: Length::Fixed(length), .. }
+        | Kind::Blob { length: Length::Fixed(length) } => length.checked_mul(8).unwrap_or(UNKNOWN),
+        Kind::Variable(..)
+        | Kind::VariableEnumeration(..)
+        | Kind::String
+        | Kind::WideString(_)
+        | Kind::Text { .. }
+        | Kind::WideText { .. }
+        | Kind::Blob { .. } => UNKNOWN,
+        Kind::Optional(optional) => {
+            let field = optional.field as usize;
+            set_skips(program, field);
+            UNKNOWN
+        }
         Kind::Structure { first, count, .. } => {
             let mut size = Some(0_u64);
             for child in *first..*first + *count {

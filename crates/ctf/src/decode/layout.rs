@@ -219,8 +219,8 @@ impl Drafting {
                 let form = if integer.signed { Form::SignedEnumeration } else { Form::UnsignedEnumeration };
                 self.number(name, form(class.clone()), integer.size, integer.order)
             }
-            Kind::Float { size: 32, order } => self.number(name, Form::Float32, 32, *order),
-            Kind::Float { size: 64, order } => self.number(name, Form::Float64, 64, *order),
+            Kind::Float { size: 32, order, reversed: false } => self.number(name, Form::Float32, 32, *order),
+            Kind::Float { size: 64, order, reversed: false } => self.number(name, Form::Float64, 64, *order),
             Kind::Text { length: Length::Fixed(length) } if self.at.is_multiple_of(8) => {
                 let length = usize::try_from(*length).ok()?;
                 let load = Load { byte: u32::try_from(self.at / 8).ok()?, ..Load::NOTHING };
@@ -287,7 +287,7 @@ mod tests {
                     );
                     assert_eq!(
                         load.signed(&data),
-                        bits::signed(&data, at, size, order),
+                        bits::sign_extended(bits::unsigned(&data, at, size, order), size),
                         "{size} bits at {at}"
                     );
                 }

@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::model::{self, ByteOrder, EnumerationClass, IntegerClass, Roles, Scope, StructureClass};
+use crate::model::{
+    self, BitArrayClass, BitMapClass, ByteOrder, Encoding, EnumerationClass, IntegerClass, Roles, Scope,
+    StructureClass,
+};
 
 /// No slot, no node, no known size.
 pub(crate) const NONE: u32 = u32::MAX;
@@ -16,10 +19,7 @@ pub(crate) struct Program {
 impl Program {
     /// Whether some integer tells `role`.
     pub(crate) fn has_role(&self, role: Role) -> bool {
-        self.nodes.iter().any(|node| match &node.kind {
-            Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => integer.role.includes(role),
-            _ => false,
-        })
+        self.nodes.iter().any(|node| node.kind.integer().is_some_and(|integer| integer.role.includes(role)))
     }
 }
 
@@ -37,14 +37,89 @@ pub(crate) struct Node {
 /// What a field consists of.
 #[derive(Debug)]
 pub(crate) enum Kind {
+    BitArray(Integer, BitArrayClass),
+    BitMap(Integer, Arc<BitMapClass>),
+    Boolean(Integer),
     Integer(Integer, IntegerClass),
     Enumeration(Integer, Arc<EnumerationClass>),
-    Float { size: u32, order: ByteOrder },
+    /// LEB128; the integer's size and order mean nothing.
+    Variable(Integer, IntegerClass),
+    /// LEB128 with labels.
+    VariableEnumeration(Integer, Arc<EnumerationClass>),
+    Float {
+        size: u32,
+        order: ByteOrder,
+        reversed: bool,
+    },
+    /// Null-terminated, in bytes.
     String,
-    Text { length: Length },
-    Structure { first: u32, count: u32, class: Arc<StructureClass> },
-    Array { length: Length, element: u32 },
+    /// Null-terminated, in UTF-16 or UTF-32.
+    WideString(Encoding),
+    Text {
+        length: Length,
+    },
+    /// In UTF-16 or UTF-32; the length is in bytes.
+    WideText {
+        length: Length,
+        encoding: Encoding,
+    },
+    Blob {
+        length: Length,
+    },
+    Structure {
+        first: u32,
+        count: u32,
+        class: Arc<StructureClass>,
+    },
+    Array {
+        length: Length,
+        element: u32,
+    },
+    Optional(Box<Optional>),
     Variant(Box<Variant>),
+}
+
+impl Kind {
+    /// How the value is read, where it is one integer (or boolean).
+    pub(crate) fn integer(&self) -> Option<&Integer> {
+        match self {
+            Kind::BitArray(integer, _)
+            | Kind::BitMap(integer, _)
+            | Kind::Boolean(integer)
+            | Kind::Integer(integer, _)
+            | Kind::Enumeration(integer, _)
+            | Kind::Variable(integer, _)
+            | Kind::VariableEnumeration(integer, _) => Some(integer),
+            _ => None,
+        }
+    }
+
+    /// As [`Kind::integer`], to be changed.
+    pub(super) fn integer_mut(&mut self) -> Option<&mut Integer> {
+        match self {
+            Kind::BitArray(integer, _)
+            | Kind::BitMap(integer, _)
+            | Kind::Boolean(integer)
+            | Kind::Integer(integer, _)
+            | Kind::Enumeration(integer, _)
+            | Kind::Variable(integer, _)
+            | Kind::VariableEnumeration(integer, _) => Some(integer),
+            _ => None,
+        }
+    }
+
+    /// The slot that it reads or fills.
+    pub(super) fn slot_mut(&mut self) -> Option<&mut u32> {
+        match self {
+            Kind::Text { length: Length::Slot(slot) }
+            | Kind::WideText { length: Length::Slot(slot), .. }
+            | Kind::Blob { length: Length::Slot(slot) }
+            | Kind::Array { length: Length::Slot(slot), .. } => Some(slot),
+            Kind::Optional(optional) => Some(&mut optional.slot),
+            Kind::Variant(variant) => Some(&mut variant.slot),
+            kind => kind.integer_mut().map(|integer| &mut integer.slot).filter(|slot| **slot != NONE),
+        }
+    }
 }
 
 /// How an integer is read, and what for.
@@ -52,6 +127,8 @@ pub(crate) enum Kind {
 pub(crate) struct Integer {
     pub(crate) size: u32,
     pub(crate) order: ByteOrder,
+    /// Whether its bits lie in the order that its byte order does not suggest.
+    pub(crate) reversed: bool,
     pub(crate) signed: bool,
     /// Where its value is kept for a length or a tag; `NONE` if nobody needs it.
     pub(crate) slot: u32,
@@ -125,28 +202,57 @@ pub(crate) enum Length {
     Slot(u32),
 }
 
+/// A field that is there or not, and how the selector says so.
+#[derive(Debug)]
+pub(crate) struct Optional {
+    pub(crate) slot: u32,
+    pub(crate) signed: bool,
+    /// [Keys](key) of the first and last value that enable the field.
+    pub(crate) ranges: Vec<(u64, u64)>,
+    pub(crate) field: u32,
+}
+
+impl Optional {
+    /// Whether the selector's value enables the field.
+    #[inline]
+    pub(crate) fn enabled(&self, selector: u64) -> bool {
+        let key = key(self.signed, selector);
+        self.ranges.iter().any(|(low, high)| *low <= key && key <= *high)
+    }
+}
+
+/// A number that orders as the value of a tag or selector does, signed or not.
+#[inline]
+pub(crate) fn key(signed: bool, value: u64) -> u64 {
+    value ^ (u64::from(signed) << 63)
+}
+
+/// The keys of a range of values, as far as 64 bits, signed or not, have any of it.
+pub(super) fn keys(signed: bool, (low, high): (i128, i128)) -> Option<(u64, u64)> {
+    let (least, most) = match signed {
+        true => (i128::from(i64::MIN), i128::from(i64::MAX)),
+        false => (0, i128::from(u64::MAX)),
+    };
+    let (low, high) = (low.max(least), high.min(most));
+    (low <= high).then(|| (key(signed, low as u64), key(signed, high as u64)))
+}
+
 /// A variant's options and how the tag selects one.
 #[derive(Debug)]
 pub(crate) struct Variant {
     pub(crate) slot: u32,
     pub(crate) signed: bool,
-    /// [Keys](Variant::key) of the first and last tag value, and the option's place behind `first`.
+    /// [Keys](key) of the first and last tag value, and the option's place behind `first`.
     pub(crate) ranges: Vec<(u64, u64, u32)>,
     pub(crate) first: u32,
     pub(crate) count: u32,
 }
 
 impl Variant {
-    /// A number that orders as the tag's value does, signed or not.
-    #[inline]
-    pub(crate) fn key(&self, tag: u64) -> u64 {
-        tag ^ (u64::from(self.signed) << 63)
-    }
-
     /// The node of the option that the tag's value selects.
     #[inline]
     pub(crate) fn select(&self, tag: u64) -> Option<u32> {
-        let key = self.key(tag);
+        let key = key(self.signed, tag);
         let range = self.ranges.iter().find(|(low, high, _)| *low <= key && key <= *high);
         range.map(|(_, _, option)| self.first + option)
     }

@@ -9,7 +9,7 @@ use super::event::{Event, Starts};
 use super::packet::{Marks, Packet};
 use super::walk::{Cause, Fault, Shown, Walk};
 use crate::Error;
-use crate::model::{DataStreamClass, Scope};
+use crate::model::{DataStreamClass, Scope, Version};
 use crate::write::PACKET_MAGIC;
 
 /// What [`StreamReader::advance`] came to.
@@ -199,7 +199,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             self.before = Some(last);
         }
         self.marks = Marks {
-            clock: self.marks.clock,
+            // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
+            clock: match self.decoder.trace_class().version {
+                Version::V1_8 => self.marks.clock,
+                Version::V2 => 0,
+            },
             packet: std::mem::take(&mut self.marks.packet),
             ..Marks::default()
         };
@@ -221,8 +225,9 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             return Err(place
                 .error(0, format!("magic {magic:#010x}, expected {PACKET_MAGIC:#010x}: not a CTF packet")));
         }
+        self.check_uuid(data, available, place)?;
         let classes = &self.decoder.trace_class().data_stream_classes;
-        let stream = match self.marks.stream_id {
+        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
             Some(id) => classes.iter().position(|class| class.id == id),
             None => Some(0).filter(|_| classes.len() == 1),
         };
@@ -274,6 +279,20 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         Ok(Step::Packet)
     }
 
+    /// Checks the UUID that the packet repeats, if it does.
+    fn check_uuid(&self, data: &[u8], available: u64, place: Place) -> Result<(), Error> {
+        let (Some(at), Some(uuid)) = (self.decoder.uuid_at, self.decoder.trace_class().uuid) else {
+            return Ok(());
+        };
+        let found = data.get((at / 8) as usize..).and_then(|bytes| bytes.first_chunk::<16>());
+        match found {
+            Some(found) if at < available && *found != uuid => {
+                Err(place.error(at, "the packet's UUID is not that of the metadata".to_owned()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     #[inline]
     fn event_record(&mut self) -> Result<Step, Error> {
         if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
@@ -314,7 +333,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let mut walk = Walk::new(decoder, data, self.limit, &self.slots);
         let start = self.at;
         let mut at = start;
-        self.marks.event_id = None;
+        self.marks.event_id = decoder.default_id;
         if let Some(program) = &stream.event_header {
             self.starts[Scope::EventHeader as usize] = at;
             at = walk
@@ -434,6 +453,9 @@ impl Place {
             }
             Cause::Mixed { field } => {
                 format!("{}: its byte order differs from that of the field in the same byte", at_field(field))
+            }
+            Cause::Oversized { field } => {
+                format!("{}: an oversized integer of variable length: more than 64 bits", at_field(field))
             }
             Cause::NoOption { field, tag } => {
                 format!("{}: no option for the tag value {tag}", at_field(field))

@@ -6,9 +6,10 @@
 use std::cell::Cell;
 use std::ffi::CStr;
 
+use super::bits::Leb128Fault;
 use super::compile::Decoder;
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
-use super::{Compound, Value, Visitor, bits};
+use super::{Compound, Value, Visitor, WideText, bits};
 use crate::model::ByteOrder;
 
 /// Elements of arrays may have no size; more of those in one scope than this are an attack.
@@ -60,6 +61,8 @@ pub(super) enum Cause {
     TooLong { field: Option<Box<str>>, length: u64 },
     /// A byte that fields of both byte orders share.
     Mixed { field: Option<Box<str>> },
+    /// An integer of variable length with more than 64 bits.
+    Oversized { field: Option<Box<str>> },
     /// A variant's tag selects nothing.
     NoOption { field: Option<Box<str>>, tag: i128 },
 }
@@ -159,20 +162,15 @@ impl<'a> Walk<'a> {
                 }
                 Ok(end)
             }
-            Kind::Float { size, order } => {
+            Kind::Float { size, order, reversed } => {
                 let end = self.behind_number(node, at, *size, *order)?;
-                let bits = bits::unsigned(self.data, at, *size, *order);
                 if S::SHOWS {
-                    let value = match size {
-                        32 => Value::Float32(f32::from_bits(bits as u32)),
-                        _ => Value::Float64(f64::from_bits(bits)),
-                    };
-                    sink.value(name, value);
+                    sink.value(name, self.float(at, *size, *order, *reversed));
                 }
                 Ok(end)
             }
             Kind::String => {
-                let bytes = &self.data[(at / 8) as usize..(self.limit / 8).max(at / 8) as usize];
+                let bytes = self.bytes(at, self.limit);
                 let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
                     return Err(fault(at, Cause::NoNull { field: node.name.clone() }));
                 };
@@ -182,15 +180,25 @@ impl<'a> Walk<'a> {
                 Ok(at + 8 * text.to_bytes_with_nul().len() as u64)
             }
             Kind::Text { length } => {
-                let length = self.length(*length);
-                let end = match length.checked_mul(8) {
-                    Some(size) => self.behind(node, at, size)?,
-                    None => return Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
-                };
+                let end = self.behind_bytes(node, at, *length)?;
                 if S::SHOWS {
-                    let bytes = &self.data[(at / 8) as usize..(end / 8) as usize];
+                    let bytes = self.bytes(at, end);
                     let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
                     sink.value(name, Value::Text(text));
+                }
+                Ok(end)
+            }
+            Kind::BitArray(..)
+            | Kind::BitMap(..)
+            | Kind::Boolean(_)
+            | Kind::Variable(..)
+            | Kind::VariableEnumeration(..)
+            | Kind::WideString(_)
+            | Kind::WideText { .. }
+            | Kind::Blob { .. } => {
+                let (value, end) = self.rarer(node, at, sink)?;
+                if S::SHOWS {
+                    sink.value(name, value);
                 }
                 Ok(end)
             }
@@ -208,15 +216,28 @@ impl<'a> Walk<'a> {
                 let length = self.length(*length);
                 self.array(program, node, name, length, &program.nodes[*element as usize], at, sink)
             }
+            Kind::Optional(optional) => {
+                let present = optional.enabled(self.slots[optional.slot as usize].get());
+                let compound = Compound::Optional { present };
+                if S::SHOWS {
+                    sink.begin(name, compound);
+                }
+                let mut end = at;
+                if present {
+                    end = self.option(program, &program.nodes[optional.field as usize], at, sink)?;
+                }
+                if S::SHOWS {
+                    sink.end(compound);
+                }
+                Ok(end)
+            }
             Kind::Variant(variant) => {
                 let tag = self.slots[variant.slot as usize].get();
-                let key = variant.key(tag);
-                let Some(option) = variant.ranges.iter().find(|(low, high, _)| *low <= key && key <= *high)
-                else {
+                let Some(option) = variant.select(tag) else {
                     let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
                     return Err(fault(at, Cause::NoOption { field: node.name.clone(), tag }));
                 };
-                let option = &program.nodes[(variant.first + option.2) as usize];
+                let option = &program.nodes[option as usize];
                 let compound = Compound::Variant { option: option.name.as_deref().unwrap_or_default() };
                 if S::SHOWS {
                     sink.begin(name, compound);
@@ -291,7 +312,7 @@ impl<'a> Walk<'a> {
 
     #[inline(always)]
     fn unsigned<S: Sink>(&self, integer: &Integer, at: u64, sink: &mut S) -> u64 {
-        let value = bits::unsigned(self.data, at, integer.size, integer.order);
+        let value = self.bits(integer, at);
         if integer.slot != NONE {
             self.slots[integer.slot as usize].set(value);
         }
@@ -303,11 +324,138 @@ impl<'a> Walk<'a> {
 
     #[inline]
     fn signed(&self, integer: &Integer, at: u64) -> i64 {
-        let value = bits::signed(self.data, at, integer.size, integer.order);
+        let value = bits::sign_extended(self.bits(integer, at), integer.size);
         if integer.slot != NONE {
             self.slots[integer.slot as usize].set(value as u64);
         }
         value
+    }
+
+    /// The bits of an integer or a boolean, in the order in which they count.
+    #[inline(always)]
+    fn bits(&self, integer: &Integer, at: u64) -> u64 {
+        let bits = bits::unsigned(self.data, at, integer.size, integer.order);
+        if integer.reversed { bits::reversed(bits, integer.size) } else { bits }
+    }
+
+    #[inline]
+    fn float(&self, at: u64, size: u32, order: ByteOrder, reversed: bool) -> Value<'a> {
+        if size == 128 {
+            let bits = bits::wide(self.data, at, order);
+            return Value::Float128(if reversed { bits.reverse_bits() } else { bits });
+        }
+        let bits = bits::unsigned(self.data, at, size, order);
+        let bits = if reversed { bits::reversed(bits, size) } else { bits };
+        match size {
+            16 => Value::Float32(bits::float16(bits as u16)),
+            32 => Value::Float32(f32::from_bits(bits as u32)),
+            _ => Value::Float64(f64::from_bits(bits)),
+        }
+    }
+
+    /// A value of a kind that only CTF 2 has, and the bit behind it.
+    #[inline(never)]
+    fn rarer<S: Sink>(
+        &mut self,
+        node: &'a Node,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<(Value<'a>, u64), Box<Fault>> {
+        Ok(match &node.kind {
+            Kind::BitArray(integer, class) => {
+                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                (Value::BitArray(self.bits(integer, at), class), end)
+            }
+            Kind::BitMap(integer, class) => {
+                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                (Value::BitMap(self.bits(integer, at), class), end)
+            }
+            Kind::Boolean(integer) => {
+                let end = self.behind_number(node, at, integer.size, integer.order)?;
+                let truth = self.bits(integer, at) != 0;
+                self.keep(integer, truth.into());
+                (Value::Boolean(truth), end)
+            }
+            Kind::Variable(integer, class) => {
+                let (bits, end) = self.variable(node, integer, at, sink)?;
+                let value = match integer.signed {
+                    true => Value::Signed(bits as i64, class),
+                    false => Value::Unsigned(bits, class),
+                };
+                (value, end)
+            }
+            Kind::VariableEnumeration(integer, class) => {
+                let (bits, end) = self.variable(node, integer, at, sink)?;
+                let value = match integer.signed {
+                    true => Value::SignedEnumeration(bits as i64, class),
+                    false => Value::UnsignedEnumeration(bits, class),
+                };
+                (value, end)
+            }
+            Kind::WideString(encoding) => {
+                let bytes = self.bytes(at, self.limit);
+                let mut units = bytes.chunks_exact(encoding.unit());
+                let Some(length) = units.position(|unit| unit.iter().all(|&byte| byte == 0)) else {
+                    return Err(fault(at, Cause::NoNull { field: node.name.clone() }));
+                };
+                let length = length * encoding.unit();
+                let end = at + 8 * (length + encoding.unit()) as u64;
+                (Value::WideText(WideText::new(&bytes[..length], *encoding)), end)
+            }
+            Kind::WideText { length, encoding } => {
+                let end = self.behind_bytes(node, at, *length)?;
+                (Value::WideText(WideText::new(self.bytes(at, end), *encoding)), end)
+            }
+            Kind::Blob { length } => {
+                let end = self.behind_bytes(node, at, *length)?;
+                (Value::Blob(self.bytes(at, end)), end)
+            }
+            _ => unreachable!("callers pass none of the other kinds"),
+        })
+    }
+
+    fn variable<S: Sink>(
+        &self,
+        node: &Node,
+        integer: &Integer,
+        at: u64,
+        sink: &mut S,
+    ) -> Result<(u64, u64), Box<Fault>> {
+        match bits::leb128(self.bytes(at, self.limit), integer.signed) {
+            Ok((value, length)) => {
+                self.keep(integer, value);
+                if integer.role != Role::None {
+                    sink.mark(integer.role, (7 * length).min(64), value);
+                }
+                Ok((value, at + 8 * u64::from(length)))
+            }
+            Err(Leb128Fault::Short) => Err(short(node, at)),
+            Err(Leb128Fault::Oversized) => Err(fault(at, Cause::Oversized { field: node.name.clone() })),
+        }
+    }
+
+    /// Keeps a value where some length, tag or selector will look for it.
+    #[inline]
+    fn keep(&self, integer: &Integer, value: u64) {
+        if integer.slot != NONE {
+            self.slots[integer.slot as usize].set(value);
+        }
+    }
+
+    /// The whole bytes from bit `at`, which begins one, to bit `end`.
+    #[inline]
+    fn bytes(&self, at: u64, end: u64) -> &'a [u8] {
+        &self.data[(at / 8) as usize..(end / 8).max(at / 8) as usize]
+    }
+
+    /// As [`Walk::behind`] for so many bytes.
+    #[inline]
+    fn behind_bytes(&self, node: &Node, at: u64, length: Length) -> Result<u64, Box<Fault>> {
+        let length = self.length(length);
+        match length.checked_mul(8) {
+            Some(size) => self.behind(node, at, size),
+            None => Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
+        }
     }
 
     #[inline]
@@ -371,7 +519,7 @@ impl<'a> Walk<'a> {
     /// As [`Walk::member`] where the member's distance from the scope's aligned start is known, in bits.
     #[inline]
     pub(super) fn member_at(
-        &self,
+        &mut self,
         program: &'a Program,
         at: u64,
         index: u32,
@@ -386,7 +534,7 @@ impl<'a> Walk<'a> {
         self.value(program.nodes.get((first + index) as usize)?, at)
     }
 
-    fn value(&self, node: &'a Node, at: u64) -> Option<Value<'a>> {
+    fn value(&mut self, node: &'a Node, at: u64) -> Option<Value<'a>> {
         match &node.kind {
             Kind::Integer(integer, class) => {
                 self.behind(node, at, u64::from(integer.size)).ok()?;
@@ -402,13 +550,9 @@ impl<'a> Walk<'a> {
                     false => Value::UnsignedEnumeration(self.unsigned(integer, at, &mut Nothing), class),
                 })
             }
-            Kind::Float { size, order } => {
+            Kind::Float { size, order, reversed } => {
                 self.behind(node, at, u64::from(*size)).ok()?;
-                let bits = bits::unsigned(self.data, at, *size, *order);
-                Some(match size {
-                    32 => Value::Float32(f32::from_bits(bits as u32)),
-                    _ => Value::Float64(f64::from_bits(bits)),
-                })
+                Some(self.float(at, *size, *order, *reversed))
             }
             Kind::String => {
                 let bytes = self.data.get((at / 8) as usize..(self.limit / 8) as usize)?;
@@ -419,7 +563,8 @@ impl<'a> Walk<'a> {
                 let bytes = &self.data[(at / 8) as usize..(end / 8) as usize];
                 Some(Value::Text(CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes)))
             }
-            Kind::Structure { .. } | Kind::Array { .. } | Kind::Variant(_) => None,
+            Kind::Structure { .. } | Kind::Array { .. } | Kind::Optional(_) | Kind::Variant(_) => None,
+            _ => self.rarer(node, at, &mut Nothing).ok().map(|(value, _)| value),
         }
     }
 }

@@ -327,7 +327,7 @@ impl<'w> ScopeWriter<'w> {
         self.body.align(node.align);
         let written = match &node.kind {
             Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => self.integer(integer, scalar),
-            Kind::Float { size, order } => {
+            Kind::Float { size, order, reversed: false } => {
                 scalar.real(*size).map(|bits| self.bits(*size, *order, bits as u64))
             }
             Kind::String => scalar.text(Encoding::Utf8).and_then(|text| match text.contains(&0) {
@@ -480,5 +480,6 @@ fn what_is(kind: &Kind) -> &'static str {
         Kind::Structure { .. } => "a structure",
         Kind::Array { .. } => "an array",
         Kind::Variant(_) => "a variant",
+        _ => "what cannot be written yet",
     }
 }
