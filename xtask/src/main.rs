@@ -1,9 +1,11 @@
-//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `bench` and `tidy`.
+//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `conformance`, `bench` and
+//! `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
 
 mod bench;
+mod conformance;
 mod demo;
 mod models;
 mod mutants;
@@ -32,6 +34,7 @@ use std::process::ExitCode;
         cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
+        cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
         cargo xtask bench trigger            the price of a site that nobody wants, beside none"
 )]
@@ -54,6 +57,8 @@ enum Chore {
     Soak(soak::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
     Tidy,
+    /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
+    Conformance(conformance::Options),
     /// Compare with other tracers on this machine
     #[command(subcommand)]
     Bench(bench::Comparison),
@@ -67,6 +72,7 @@ fn main() -> ExitCode {
         Chore::Mutants(options) => mutants::run(&options),
         Chore::Soak(options) => soak::run(&options),
         Chore::Tidy => tidy::run(),
+        Chore::Conformance(options) => conformance::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),
     };
     match outcome {

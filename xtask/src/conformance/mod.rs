@@ -1,0 +1,82 @@
+//! Runs cases of the Common Trace Format's conformance: a folder of field cases and whole traces, each with what a
+//! reference reader says of it.
+
+mod field_text;
+mod fields;
+
+use anyhow::{Context, Result, bail, ensure};
+use std::path::{Path, PathBuf};
+
+/// Options of `cargo xtask conformance`.
+#[derive(Debug, clap::Args)]
+pub struct Options {
+    /// Folder with fields/NAME/{trace,expect}, traces/VERSION/{succeed,fail}/NAME and expect/
+    folder: PathBuf,
+
+    /// Run only the cases whose names contain this
+    #[arg(long, value_name = "PART")]
+    filter: Option<String>,
+}
+
+/// A case by its path in the folder, and what finds out whether it agrees.
+struct Case {
+    name: String,
+    run: Box<dyn Fn() -> Result<()>>,
+}
+
+/// Runs every case; fails, after the last one, if any disagrees.
+pub fn run(options: &Options) -> Result<()> {
+    let mut cases = fields::cases(&options.folder.join("fields"))?;
+    if let Some(part) = &options.filter {
+        cases.retain(|case| case.name.contains(part.as_str()));
+    }
+    ensure!(!cases.is_empty(), "{} has no cases", options.folder.display());
+    let mut passed = 0;
+    for case in &cases {
+        match (case.run)() {
+            Ok(()) => passed += 1,
+            Err(error) => println!("{}: {error:#}", case.name),
+        }
+    }
+    println!("passed {passed} of {}", cases.len());
+    ensure!(passed == cases.len(), "{} cases disagree", cases.len() - passed);
+    Ok(())
+}
+
+/// The folders in `folder`, in order; none if it is not there.
+fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let entries = std::fs::read_dir(folder).with_context(|| format!("{}", folder.display()))?;
+    let mut folders = Vec::new();
+    for entry in entries {
+        folders.push(entry.with_context(|| format!("{}", folder.display()))?.path());
+    }
+    folders.retain(|path| path.is_dir());
+    folders.sort();
+    Ok(folders)
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// Words of the reference's messages, and words of ours for the same cause.
+const CAUSES: [(&str, &str); 4] = [
+    ("insufficient data", "beyond the end"),
+    ("no variant field option", "no option"),
+    ("same byte order", "byte order"),
+    ("oversized", "oversized"),
+];
+
+/// Checks that a message names the cause that the reference names, where that is known.
+fn fits(message: &str, reference: &str) -> Result<()> {
+    let reference = reference.to_lowercase();
+    for (theirs, ours) in CAUSES {
+        if reference.contains(theirs) && !message.to_lowercase().contains(ours) {
+            bail!("refused for another cause than `{}`: {message}", reference.trim());
+        }
+    }
+    Ok(())
+}
