@@ -225,8 +225,18 @@ fn programs_of_a_recording_that_runs_are_recorded_once_more() {
 
 #[test]
 fn a_recording_that_has_ended_leaves_nothing_in_the_program() {
+    leaves_nothing(4, "echo $$; exec \"$0\"");
+}
+
+/// Nor does it with protocol `Smp`, where a program can take part in more recordings, one after the other, than it has slots.
+#[test]
+fn a_recording_without_sequences_leaves_nothing_in_the_program() {
+    leaves_nothing(10, "echo $$; GLIBC_TUNABLES=glibc.pthread.rseq=0 exec \"$0\"");
+}
+
+fn leaves_nothing(recordings: usize, script: &str) {
     // Its threads emit all the time: they find the buffers closed before the program hears of the end.
-    let mut pilot = Steps::record_program("pilot", &[], &["sh", "-c", "echo $$; exec \"$0\""]);
+    let mut pilot = Steps::record_program("pilot", &[], &["sh", "-c", script]);
     writeln!(pilot.input, "fly").unwrap();
     assert_eq!(pilot.output.next().unwrap().unwrap(), "flying");
     let (recorder, pid) = (pilot.recorder.id().to_string(), pilot.pid.as_raw_nonzero());
@@ -235,12 +245,14 @@ fn a_recording_that_has_ended_leaves_nothing_in_the_program() {
         maps.lines().filter(|line| line.contains("memfd:tracewing")).count()
     };
     let before = mapped();
-    for number in 0..4 {
+    for number in 0..recordings {
         let mut further = Command::new(env!("CARGO_BIN_EXE_tracewing"));
         further.current_dir(pilot.folder.path()).args(["record", "--format", "json", "--with", &recorder]);
         further.args(["--for", "0.3", "--sub-buffer-size", "4K", "-o", &number.to_string()]);
         let further = further.output().unwrap();
         assert!(further.status.success(), "{further:?}");
+        let summary: Value = serde_json::from_slice(&further.stderr).unwrap();
+        assert!(summary["events"].as_u64() > Some(0), "recording {number}: {summary}");
     }
     let begin = Instant::now();
     while mapped() > before {

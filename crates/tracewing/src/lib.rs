@@ -38,7 +38,7 @@
 //! emitted. Where the system has no restartable sequences (Linux before 4.18, glibc before 2.35, another processor than
 //! x86-64, a time stamp counter that cannot be trusted), a protocol with two locked instructions takes their place.
 //!
-//! An `emit!` or `event!` that nobody wants is `test eax, imm32`, whose result nobody reads; the agent makes it a jump to the
+//! An `emit!` or `event!` that nobody wants is a `nop` of eight bytes; the agent makes it a jump to the
 //! code behind it by changing one byte (crate `tracewing-trigger`, `docs/triggers.md`). Up to eight recordings can see the
 //! program at a time, each with its own rules (crate `tracewing-rules`, `docs/rules.md`) and buffers. Without the feature `sites`
 //! the macros leave nothing in the program.

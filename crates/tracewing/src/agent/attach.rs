@@ -8,11 +8,13 @@
 //!
 //! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half they are
 //! counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier` restarts. So a region is
-//! unmapped when the recording is over, except where protocol `Smp` has a fast half, which is not counted.
+//! unmapped when the recording is over. The fast half of `Smp` is not counted: there zeroes take the region's place, and two
+//! pages stay.
 
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
+use core::time::Duration;
 
 use tracewing_abi::region::{CONTROL, PAGE, Protocol};
 use tracewing_ring::thread::RECORDINGS;
@@ -111,6 +113,9 @@ impl Slot {
 /// Bytes of a region that are mapped in advance, where all processes of a user share it, and where it is this one's own.
 const POPULATED_SHARED: usize = 64 << 20;
 const POPULATED_OWN: usize = 8 << 20;
+
+/// Time for a thread in the fast half of `Smp` to finish its event: some nanoseconds, unless it is interrupted.
+const GRACE: Duration = Duration::from_millis(20);
 
 /// Looks at a slot before it counts as changing for ever.
 const ATTEMPTS: u32 = 64;
@@ -293,7 +298,8 @@ pub(super) fn stop(visit: &Visit) {
 pub(crate) fn leave(slot: usize) {
     let Some(visit) = joined(slot) else { return };
     end(&visit);
-    let (joined, has_fast_smp) = (visit.joined, !SLOTS[slot].smp.load(Relaxed).is_null());
+    // Relaxed: whoever finds it gone takes the slow half.
+    let (joined, fast_smp) = (visit.joined, SLOTS[slot].smp.swap(core::ptr::null_mut(), Relaxed));
     // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none. Refused only
     // where a filter for system calls has come since the process took part.
     let restart = || {
@@ -303,8 +309,9 @@ pub(crate) fn leave(slot: usize) {
     let mut all_left = restart();
     drop(visit);
     all_left &= visits::wait_for_end();
-    if has_fast_smp {
-        return; // who is in it is not counted; the slot stays this recording's
+    if !fast_smp.is_null() {
+        all_left = false; // who is in it is not counted
+        std::thread::sleep(GRACE);
     }
     // Once more: a visitor that found the key gone may have made a new one before it left.
     joined.own.attachment.detach();
@@ -319,7 +326,7 @@ pub(crate) fn leave(slot: usize) {
             system::unmap(NonNull::from(joined).cast(), size_of::<Joined>());
         }
     } else {
-        // SAFETY: a thread was stopped between its look and its last access, for as long as nobody can wait: it finds
+        // SAFETY: a thread may be between its look and its last access, stopped for as long as nobody can wait: it finds
         // zeroes, and writes where nobody reads. What it may still read or detach is not used again.
         unsafe { system::map_zeroes_over(base, size) };
     }
@@ -416,6 +423,7 @@ mod visits {
     use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
 
     use super::system;
+    use core::time::Duration;
 
     /// Looks, a millisecond apart, after which threads that have not left are taken as stopped.
     const PATIENCE: usize = 200;
@@ -470,7 +478,7 @@ mod visits {
         fence(SeqCst); // with `count`
         (0..PATIENCE).any(|look| {
             if look > 0 {
-                std::thread::sleep(std::time::Duration::from_millis(1));
+                std::thread::sleep(Duration::from_millis(1));
             }
             // Acquire, with the release of `Counted`'s drop.
             counts.iter().map(|count| count.0.load(Acquire)).sum::<i64>() == 0

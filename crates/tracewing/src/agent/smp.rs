@@ -16,7 +16,7 @@ use crate::class::EventClass;
 /// Takes a region over for the fast half.
 ///
 /// # Safety
-/// It is never unmapped, nor is `joined`.
+/// Something stays mapped there that is as large, and `joined` as it is.
 pub(super) unsafe fn offer(slot: usize, joined: NonNull<Joined>) {
     // SAFETY: the caller's.
     if unsafe { joined.as_ref() }.region.protocol() == Protocol::Smp {
@@ -36,7 +36,7 @@ pub(crate) unsafe fn write<const ORDERED: bool>(
     segments: &[Segment],
 ) -> bool {
     let joined = Slot::smp(slot).load(Acquire); // with `offer`
-    // SAFETY: null, or what `offer` was given, which stays.
+    // SAFETY: null, or what `offer` was given, which stays mapped.
     let Some(joined) = (unsafe { joined.as_ref() }) else { return false };
     // The look comes first, for all else is done in its shadow.
     let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
