@@ -21,6 +21,11 @@ pub(super) fn put(data: &mut [u8], at: u64, size: u32, order: ByteOrder, value: 
     }
 }
 
+/// The low `size` bits of `value` in the opposite order.
+pub(super) fn reversed(value: u64, size: u32) -> u64 {
+    value.reverse_bits() >> (64 - size)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

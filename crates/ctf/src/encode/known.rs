@@ -36,12 +36,12 @@ impl Known {
             later if comes_later(later) => Some(0),
             _ => None,
         });
-        Some(low_bits(value?, integer))
+        Some(low_bits(value?, &integer))
     }
 
     /// What is written where no value was given.
     pub(super) fn value(&self, node: &Node) -> Option<u64> {
-        let is_id = |integer: &Integer| {
+        let is_id = |integer: Integer| {
             find_role(integer.role, false, |role| (role == Role::EventId).then_some(())).is_some()
         };
         self.instead(node).or_else(|| self.event_id.filter(|_| integer(node).is_some_and(is_id)))
@@ -75,9 +75,9 @@ pub(super) fn low_bits(value: u64, integer: &Integer) -> u64 {
     value & (u64::MAX >> (64 - integer.size))
 }
 
-fn integer(node: &Node) -> Option<&Integer> {
-    match &node.kind {
-        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) if !integer.signed => Some(integer),
-        _ => None,
-    }
+/// The integer that a node is; one of variable length has room for 64 bits.
+fn integer(node: &Node) -> Option<Integer> {
+    let integer = node.kind.integer().filter(|integer| !integer.signed)?;
+    let variable = matches!(node.kind, Kind::Variable(..) | Kind::VariableEnumeration(..));
+    Some(if variable { Integer { size: 64, ..*integer } } else { *integer })
 }

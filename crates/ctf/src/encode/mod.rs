@@ -36,7 +36,10 @@
 //! ```
 
 mod bits;
+mod body;
 mod known;
+mod leaf;
+mod leb128;
 mod scalar;
 mod scope;
 mod stream;
@@ -46,7 +49,7 @@ pub use scope::ScopeWriter;
 pub use stream::{PacketEnd, PacketStart, StreamWriter};
 pub use value::{FieldValue, Record};
 
-use crate::decode::program::{Kind, NONE, Program, Role};
+use crate::decode::program::{Kind, NONE, Node, Program, Role};
 use crate::decode::{Event, StreamReader};
 use crate::model::Scope;
 
@@ -71,11 +74,9 @@ impl<B: AsRef<[u8]>> Fields for StreamReader<B> {
 
 /// What can stand in an event record header's id so that it tells `id`: the id itself, or what announces another form.
 fn candidates(program: &Program, id: u64) -> Vec<u64> {
-    let of_event_id = |node: &crate::decode::program::Node| match &node.kind {
-        Kind::Integer(integer, _) | Kind::Enumeration(integer, _) if integer.role == Role::EventId => {
-            Some(integer.slot).filter(|slot| *slot != NONE)
-        }
-        _ => None,
+    let of_event_id = |node: &Node| {
+        let integer = node.kind.integer().filter(|integer| integer.role == Role::EventId)?;
+        Some(integer.slot).filter(|slot| *slot != NONE)
     };
     let slots: Vec<u32> = program.nodes.iter().filter_map(of_event_id).collect();
     let variants = program.nodes.iter().filter_map(|node| match &node.kind {

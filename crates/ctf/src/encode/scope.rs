@@ -3,105 +3,26 @@
 //! It goes through the same program as the decoder, with what it is shown instead of what it reads. The first thing that
 //! does not fit is kept; what follows is ignored.
 
-use std::cell::Cell;
-
-use super::bits;
-use super::known::{self, Known};
+use super::body::Body;
+use super::known::Known;
 use super::scalar::{Number, Scalar};
-use crate::decode::packet::Marks;
-use crate::decode::program::{Integer, Kind, Length, NONE, Node, Program, Role};
-use crate::decode::walk::Sink;
+use crate::decode::program::{Kind, Node, Program};
 use crate::decode::{Compound, Value, Visitor};
-use crate::model::{ByteOrder, Encoding};
-
-/// Bytes that a length field may ask for behind a text; more is taken for a mistake.
-const MOST_PADDING: u64 = 1 << 24;
-
-/// A packet under construction.
-#[derive(Debug, Default)]
-pub(super) struct Body {
-    pub(super) bytes: Vec<u8>,
-    /// Where the next field begins, in bits.
-    pub(super) at: u64,
-    /// Values kept for lengths and tags, as the decoder keeps them.
-    pub(super) slots: Box<[Cell<u64>]>,
-    /// What a reader would know by now.
-    pub(super) marks: Marks,
-    /// Fields whose values are known when the packet ends, and where they are.
-    pub(super) later: Vec<(Role, u64, Integer)>,
-    /// The byte order of the number before.
-    last: Option<ByteOrder>,
-    open: Vec<Frame>,
-    error: Option<Box<(String, String)>>,
-}
-
-/// A place to which a packet under construction can return.
-pub(super) struct Mark {
-    bytes: usize,
-    pub(super) at: u64,
-    clock: u64,
-    last: Option<ByteOrder>,
-}
-
-impl Body {
-    /// A packet that is not begun, with memory for so many lengths and tags.
-    pub(super) fn new(slots: usize) -> Self {
-        Body { slots: vec![Cell::new(0); slots].into_boxed_slice(), ..Body::default() }
-    }
-
-    pub(super) fn mark(&self) -> Mark {
-        Mark { bytes: self.bytes.len(), at: self.at, clock: self.marks.clock, last: self.last }
-    }
-
-    /// Takes back what was written since `mark`.
-    pub(super) fn back_to(&mut self, mark: &Mark) {
-        self.bytes.truncate(mark.bytes);
-        // The last byte may hold bits of what was taken back.
-        if let (Some(byte), within @ 1..) = (self.bytes.last_mut(), mark.at % 8) {
-            *byte &= match mark.last {
-                Some(ByteOrder::Big) => !(0xff >> within),
-                _ => !(0xff << within),
-            };
-        }
-        (self.at, self.marks.clock, self.last) = (mark.at, mark.clock, mark.last);
-        self.marks.event_id = None;
-        self.open.clear();
-        self.error = None;
-    }
-
-    /// Makes the packet at least so many bits long, with zeros.
-    fn reach(&mut self, bits: u64) {
-        self.bytes.resize(self.bytes.len().max(bits.div_ceil(8) as usize), 0);
-    }
-
-    fn align(&mut self, align: u32) {
-        self.at = self.at.next_multiple_of(u64::from(align));
-        self.reach(self.at);
-    }
-
-    fn bits(&mut self, size: u32, order: ByteOrder, value: u64) {
-        self.reach(self.at + u64::from(size));
-        bits::put(&mut self.bytes, self.at, size, order, value);
-        self.at += u64::from(size);
-        self.last = Some(order);
-    }
-
-    fn append(&mut self, bytes: &[u8]) {
-        self.bytes.truncate((self.at / 8) as usize);
-        self.bytes.extend_from_slice(bytes);
-        self.at += 8 * bytes.len() as u64;
-    }
-}
 
 /// What is open around the next field. Numbers are indices of nodes.
 #[derive(Debug, Clone, Copy)]
-enum Frame {
+pub(super) enum Frame {
     Structure {
         next: u32,
         end: u32,
     },
     Array {
         element: u32,
+        left: u64,
+        length: u64,
+    },
+    /// Bytes that come one by one, as elements.
+    Bytes {
         left: u64,
         length: u64,
     },
@@ -115,8 +36,8 @@ enum Frame {
 /// Takes the fields of one scope, in the order of the class; as a [`Visitor`], those of a decoded one.
 pub struct ScopeWriter<'w> {
     pub(super) body: &'w mut Body,
-    program: &'w Program,
-    known: Known,
+    pub(super) program: &'w Program,
+    pub(super) known: Known,
     /// Whether a field was shown, in contrast to those that the writer knows by itself.
     pub(super) given: bool,
 }
@@ -157,8 +78,17 @@ impl<'w> ScopeWriter<'w> {
         self.begin_compound(name, "an array", |writer, node| match node.kind {
             Kind::Array { length: declared, element } => {
                 writer.body.align(node.align);
-                writer.check_length(declared, length);
+                if let Err(message) = writer.check_length(declared, length) {
+                    writer.fail(message);
+                }
                 Some(Frame::Array { element, left: length, length })
+            }
+            Kind::Blob { length: declared } => {
+                writer.body.align(8);
+                if let Err(message) = writer.check_length(declared, length) {
+                    writer.fail(message);
+                }
+                Some(Frame::Bytes { left: length, length })
             }
             _ => None,
         });
@@ -187,6 +117,18 @@ impl<'w> ScopeWriter<'w> {
     /// for what is not there.
     pub(super) fn begin_optional(&mut self, name: Option<&str>, present: bool) {
         self.begin_compound(name, "an optional", |writer, node| match &node.kind {
+            Kind::Optional(optional) => {
+                let enabled = optional.enabled(writer.body.slots[optional.slot as usize].get());
+                if enabled != present {
+                    let is = |is| if is { "is there" } else { "is not there" };
+                    writer.fail(format!(
+                        "a field that {}, but its selector says that it {}",
+                        is(present),
+                        is(enabled)
+                    ));
+                }
+                Some(Frame::Choice { content: optional.field, done: !present })
+            }
             Kind::Variant(variant) => {
                 let content = variant.select(writer.body.slots[variant.slot as usize].get());
                 let Some(content) = content else {
@@ -228,7 +170,9 @@ impl<'w> ScopeWriter<'w> {
                     self.fill(index);
                 }
             }
-            Some(&Frame::Array { left: left @ 1.., length, .. }) => {
+            Some(
+                &(Frame::Array { left: left @ 1.., length, .. } | Frame::Bytes { left: left @ 1.., length }),
+            ) => {
                 self.fail(format!("{} elements instead of {length}", length - left));
             }
             Some(&Frame::Choice { done: false, .. }) => self.fail("there is no value"),
@@ -239,6 +183,13 @@ impl<'w> ScopeWriter<'w> {
 
     /// A value.
     pub(super) fn scalar(&mut self, name: Option<&str>, scalar: Scalar<'_>) {
+        if let Some(Frame::Bytes { left: left @ 1.., .. }) = self.body.open.last_mut() {
+            *left -= 1;
+            return match scalar.number() {
+                Ok(Number::Unsigned(byte @ 0..=0xff)) => self.body.append(&[byte as u8]),
+                _ => self.fail("what is no byte"),
+            };
+        }
         if let Some(node) = self.next(name) {
             self.write(node, scalar);
         }
@@ -310,118 +261,16 @@ impl<'w> ScopeWriter<'w> {
                     None => self.fail("its tag selects no option"),
                 }
             }
-            Kind::Array { length: Length::Fixed(16), element } if self.known.uuid(node).is_some() => {
-                self.body.align(node.align);
-                let element = &program.nodes[*element as usize];
-                let uuid = self.known.uuid(node).unwrap_or_default();
-                uuid.iter().for_each(|byte| self.write(element, Scalar::Unsigned(u64::from(*byte))));
+            Kind::Array { .. } | Kind::Blob { .. } if let Some(uuid) = self.known.uuid(node) => {
+                self.write(node, Scalar::Blob(&uuid));
             }
             _ => self.fail(format!("`{}` is missing", node.name.as_deref().unwrap_or_default())),
         }
     }
 
-    fn write(&mut self, node: &'w Node, scalar: Scalar<'_>) {
-        if self.body.error.is_some() {
-            return;
-        }
-        self.body.align(node.align);
-        let written = match &node.kind {
-            Kind::Integer(integer, _) | Kind::Enumeration(integer, _) => self.integer(integer, scalar),
-            Kind::Float { size, order, reversed: false } => {
-                scalar.real(*size).map(|bits| self.bits(*size, *order, bits as u64))
-            }
-            Kind::String => scalar.text(Encoding::Utf8).and_then(|text| match text.contains(&0) {
-                true => Err("a string with a null in it".to_owned()),
-                false => {
-                    self.body.append(&text);
-                    self.body.append(&[0]);
-                    Ok(())
-                }
-            }),
-            Kind::Text { length } => scalar.text(Encoding::Utf8).and_then(|text| self.padded(*length, &text)),
-            Kind::Array { length, element } if let Scalar::Blob(bytes) = scalar => {
-                self.check_length(*length, bytes.len() as u64);
-                let element = &self.program.nodes[*element as usize];
-                bytes.iter().for_each(|byte| self.write(element, Scalar::Unsigned(u64::from(*byte))));
-                Ok(())
-            }
-            kind => Err(format!("{}, but the class has {}", scalar.what(), what_is(kind))),
-        };
-        if let Err(message) = written {
-            self.fail(message);
-        }
-    }
-
-    fn integer(&mut self, integer: &Integer, scalar: Scalar<'_>) -> Result<(), String> {
-        let value = match scalar.number()? {
-            Number::Unsigned(value) if !integer.signed && value <= u64::MAX >> (64 - integer.size) => value,
-            Number::Unsigned(value) if integer.signed && value <= i64::MAX as u64 >> (64 - integer.size) => {
-                value
-            }
-            Number::Negative(value) if integer.signed && value >= i64::MIN >> (64 - integer.size) => {
-                value as u64
-            }
-            number => {
-                let sort = if integer.signed { "signed" } else { "unsigned" };
-                return Err(format!("{number} does not fit in {} {sort} bits", integer.size));
-            }
-        };
-        let at = self.body.at;
-        self.bits(integer.size, integer.order, value);
-        if integer.slot != NONE {
-            self.body.slots[integer.slot as usize].set(value);
-        }
-        if integer.role != Role::None {
-            self.body.marks.mark(integer.role, integer.size, value);
-            if let Some(role) = known::later(integer.role).filter(|_| self.known.in_packet) {
-                self.body.later.push((role, at, *integer));
-            }
-        }
-        Ok(())
-    }
-
-    /// A number's bits; the byte order changes only between bytes (specification 1.8.3, section 4.1.5).
-    fn bits(&mut self, size: u32, order: ByteOrder, value: u64) {
-        if !self.body.at.is_multiple_of(8) && self.body.last.is_some_and(|last| last != order) {
-            return self.fail("its byte order differs from that of the field in the same byte");
-        }
-        self.body.bits(size, order, value);
-    }
-
-    /// Text, with nulls behind it up to the declared length.
-    fn padded(&mut self, length: Length, text: &[u8]) -> Result<(), String> {
-        let room = self.length(length);
-        let Some(rest) = room.checked_sub(text.len() as u64) else {
-            return Err(format!("{} bytes of text, but there is room for {room}", text.len()));
-        };
-        if rest > MOST_PADDING {
-            return Err(format!("the length field says {room}, but there are {} bytes of text", text.len()));
-        }
-        self.body.append(text);
-        let end = self.body.at + 8 * rest;
-        self.body.reach(end);
-        self.body.at = end;
-        Ok(())
-    }
-
-    fn length(&self, length: Length) -> u64 {
-        match length {
-            Length::Fixed(length) => length,
-            Length::Slot(slot) => self.body.slots[slot as usize].get(),
-        }
-    }
-
-    fn check_length(&mut self, declared: Length, length: u64) {
-        let expected = self.length(declared);
-        if expected != length {
-            let who = if matches!(declared, Length::Fixed(_)) { "the class" } else { "the length field" };
-            self.fail(format!("{length} elements, but {who} says {expected}"));
-        }
-    }
-
     /// Keeps the first thing that is wrong, and where.
     #[cold]
-    fn fail(&mut self, message: impl Into<String>) {
+    pub(super) fn fail(&mut self, message: impl Into<String>) {
         if self.body.error.is_some() {
             return;
         }
@@ -430,7 +279,7 @@ impl<'w> ScopeWriter<'w> {
             let node = match frame {
                 Frame::Structure { next, .. } => next.checked_sub(1),
                 Frame::Choice { content, .. } => Some(*content),
-                Frame::Array { left, length, .. } => {
+                Frame::Array { left, length, .. } | Frame::Bytes { left, length } => {
                     place += &format!("[{}]", (length - left).saturating_sub(1));
                     None
                 }
@@ -472,14 +321,16 @@ fn is_empty(node: &Node) -> bool {
 }
 
 /// What a class is, for messages.
-fn what_is(kind: &Kind) -> &'static str {
+pub(super) fn what_is(kind: &Kind) -> &'static str {
     match kind {
-        Kind::Integer(..) | Kind::Enumeration(..) => "an integer",
+        Kind::Boolean(_) => "a boolean",
         Kind::Float { .. } => "a floating point number",
-        Kind::String | Kind::Text { .. } => "a string",
+        Kind::String | Kind::WideString(_) | Kind::Text { .. } | Kind::WideText { .. } => "a string",
+        Kind::Blob { .. } => "bytes",
         Kind::Structure { .. } => "a structure",
         Kind::Array { .. } => "an array",
+        Kind::Optional(_) => "an optional",
         Kind::Variant(_) => "a variant",
-        _ => "what cannot be written yet",
+        _ => "an integer",
     }
 }

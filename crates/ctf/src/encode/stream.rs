@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use super::bits;
+use super::body::{Body, Later};
 use super::known::{Known, low_bits};
-use super::scope::{Body, ScopeWriter};
-use super::{Fields, candidates};
+use super::scope::ScopeWriter;
+use super::{Fields, candidates, leb128};
 use crate::Error;
 use crate::decode::Decoder;
 use crate::decode::packet::Marks;
@@ -107,7 +108,7 @@ impl StreamWriter {
         for scope in [Scope::PacketHeader, Scope::PacketContext] {
             self.scope(0, scope, known, Some(fields))?;
         }
-        let sized = |role| self.body.later.iter().any(|(later, ..)| *later == role);
+        let sized = |role| self.body.later.iter().any(|later| later.role == role);
         if self.packets > 0 && !sized(Role::PacketSize) && !sized(Role::ContentSize) {
             return Err(self.error(
                 Scope::PacketContext,
@@ -176,30 +177,39 @@ impl StreamWriter {
         let bytes = self.body.bytes.len().max(end.least_bytes);
         let size = bytes as u64 * 8;
         let later = std::mem::take(&mut self.body.later);
-        let has = |role| later.iter().any(|(later, ..)| *later == role);
+        let has = |role| later.iter().any(|later| later.role == role);
         if content != size && !has(Role::ContentSize) {
             let message = "it has no content size, so that padding cannot be told from event records";
             return Err(self.error(Scope::PacketContext, 0, "", message));
         }
         self.body.bytes.resize(bytes, 0);
         let end_stamp = end.end.unwrap_or(self.body.marks.clock);
-        for (role, at, integer) in &later {
+        for Later { role, at, integer, variable } in &later {
             let value = match role {
                 Role::PacketSize => size,
                 Role::ContentSize => content,
-                Role::End => low_bits(end_stamp, integer),
-                _ => low_bits(end.discarded, integer),
+                Role::End if !variable => low_bits(end_stamp, integer),
+                Role::End => end_stamp,
+                _ if !variable => low_bits(end.discarded, integer),
+                _ => end.discarded,
             };
+            if *role == Role::End {
+                // Stamps of fewer bits in the next packet count from here.
+                self.body.marks.clock = self.body.marks.clock.max(value);
+            }
+            if *variable {
+                let place = (*at / 8) as usize;
+                self.body.bytes[place..place + leb128::MOST].copy_from_slice(&leb128::longest(value));
+                continue;
+            }
             if value != low_bits(value, integer) {
                 let message =
                     format!("the packet has {value} bits, which do not fit in {} bits", integer.size);
                 return Err(self.error(Scope::PacketContext, 0, "", message));
             }
-            bits::put(&mut self.body.bytes, *at, integer.size, integer.order, value);
-            if *role == Role::End {
-                // Stamps of fewer bits in the next packet count from here.
-                self.body.marks.clock = self.body.marks.clock.max(value);
-            }
+            let value = if integer.reversed { bits::reversed(value, integer.size) } else { value };
+            let bytes = &mut self.body.bytes;
+            bits::put(bytes, *at, integer.size, integer.order, value);
         }
         self.packets += 1;
         self.finished.extend_from_slice(&self.body.bytes);
