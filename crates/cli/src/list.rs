@@ -25,6 +25,10 @@ pub struct Args {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Option<String>,
 
+    /// Go on with what is added to traces that are still being written, until they are complete
+    #[arg(long)]
+    follow: bool,
+
     /// Print only events whose names match GLOB; may be given several times
     #[arg(short = 'e', long = "event", value_name = "GLOB")]
     events: Vec<String>,
@@ -76,6 +80,7 @@ Examples:
   tracewing list my-trace                          everything, merged by time
   tracewing list my-trace -e 'sched_*' -n 20       the first 20 scheduler events
   tracewing list my-trace --from +1.5s --to +2s    half a second
+  tracewing list my-trace --follow                 and what is recorded from now on
   tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
   tracewing list my-trace --pretty                 as their authors meant them
   tracewing list my-trace --format json | jq .event
@@ -100,6 +105,9 @@ CONDITION compares what is in an event; events of a class that lacks a field of 
 JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, \
 specific_context and payload; those that an event does not have are left out. Enumerations are \
 {\"value\": 1, \"labels\": [\"running\"]}.
+
+--follow prints whole packets as they appear, at most 1.1 s late, and ends with Ctrl-C, or when the recording does (which \
+only tracewing's own say). Events whose packets appear more than 1.1 s after later events do are not in order.
 
 The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
 error. Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
@@ -130,6 +138,10 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     listing.set_range(args.from.as_deref(), args.to.as_deref())?;
     raise_file_limit();
+    if args.follow {
+        listing.follow(&args.traces, &mut Output::new())?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let recording = Recording::open(&args.traces)?;
     listing.print(&recording, &mut Output::new())?;
     Ok(ExitCode::SUCCESS)

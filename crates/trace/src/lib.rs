@@ -28,6 +28,7 @@
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
+//! | `follow`, `tail` | the same of a recording that is being made |
 //! | `select`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
 //! | `convert`, `choice`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
@@ -46,6 +47,7 @@ mod describe;
 mod error;
 mod export;
 mod find;
+mod follow;
 mod index_cache;
 mod index_source;
 mod json;
@@ -64,6 +66,7 @@ mod stamp;
 mod stream;
 mod style;
 mod summary;
+mod tail;
 mod text;
 mod text_value;
 mod time_range;

@@ -97,76 +97,125 @@ impl Listing {
     /// A stream is damaged: everything before that has been printed. Times make no sense, or `sink` fails
     /// ([`Error::Output`]).
     pub fn print(&self, recording: &Recording, sink: &mut impl Sink) -> Result<(), Error> {
-        let mut batch = Vec::with_capacity(2 * BATCH);
-        let result = self.print_batches(recording, sink, &mut batch);
-        match result {
-            Err(Error::Output(_)) => result,
-            _ => sink.events(&batch).map_err(Error::Output).and(result),
+        let range = self.range(recording)?;
+        let mut printer = Printer::new(self, recording)?;
+        if let Some(last) = self.last {
+            let all = count(recording, range, &mut printer.selection, printer.left);
+            printer.skipped = all.saturating_sub(last);
         }
+        let mut merge = Merge::new(recording, range);
+        let result = printer.print(&mut merge, sink);
+        printer.finish(result, sink)
     }
 
-    fn print_batches(
-        &self,
-        recording: &Recording,
-        sink: &mut impl Sink,
-        batch: &mut Vec<u8>,
-    ) -> Result<(), Error> {
+    /// What is printed of a recording whose begin is known.
+    pub(crate) fn range(&self, recording: &Recording) -> Result<TimeRange, Error> {
         let begin = match (self.from, self.to) {
             (None, None) => 0,
             _ => begin(recording)?,
         };
-        let range = TimeRange::between(self.from, self.to, begin, self.style.clock.zone)?;
-        let mut text = match self.format {
-            Format::Pretty => TextPrinter::pretty(self.style, recording),
-            Format::Text | Format::Json | Format::Csv => TextPrinter::new(self.style, recording),
+        TimeRange::between(self.from, self.to, begin, self.style.clock.zone)
+    }
+}
+
+/// A listing at work.
+#[derive(Debug)]
+pub(crate) struct Printer<'l> {
+    listing: &'l Listing,
+    text: TextPrinter,
+    json: JsonPrinter,
+    csv: Option<CsvPrinter>,
+    selection: Selection,
+    /// How many events are wanted still, and how many of them are not printed.
+    left: u64,
+    skipped: u64,
+    batch: Vec<u8>,
+    warning: Vec<u8>,
+}
+
+impl<'l> Printer<'l> {
+    pub(crate) fn new(listing: &'l Listing, recording: &Recording) -> Result<Self, Error> {
+        let text = match listing.format {
+            Format::Pretty => TextPrinter::pretty(listing.style, recording),
+            Format::Text | Format::Json | Format::Csv => TextPrinter::new(listing.style, recording),
         };
-        let mut json = JsonPrinter::new();
-        let mut selection = Selection::new(&self.events).excluding(&self.exclude);
-        if let Some(predicate) = &self.predicate {
+        let mut selection = Selection::new(&listing.events).excluding(&listing.exclude);
+        if let Some(predicate) = &listing.predicate {
             selection = selection.with_predicate(predicate.clone(), recording)?;
         }
-        let mut csv = (self.format == Format::Csv).then(|| CsvPrinter::new(recording, &selection));
-        if let Some(csv) = &mut csv {
-            csv.header(batch);
-        }
-        let mut left = self.count.unwrap_or(u64::MAX);
-        let mut skipped = match self.last {
-            Some(last) => count(recording, range, &mut selection, left).saturating_sub(last),
-            None => 0,
-        };
-        let mut merge = Merge::new(recording, range);
-        let mut warning = Vec::new();
-        while left > 0 {
+        let mut csv = (listing.format == Format::Csv).then(|| CsvPrinter::new(recording, &selection));
+        let mut batch = Vec::with_capacity(2 * BATCH);
+        csv.iter_mut().for_each(|csv| csv.header(&mut batch));
+        Ok(Printer {
+            listing,
+            text,
+            json: JsonPrinter::new(),
+            csv,
+            selection,
+            left: listing.count.unwrap_or(u64::MAX),
+            skipped: 0,
+            batch,
+            warning: Vec::new(),
+        })
+    }
+
+    /// The same for a recording that was opened anew.
+    ///
+    /// # Errors
+    /// The predicate fits no event class of it.
+    pub(crate) fn reopen(self, recording: &Recording) -> Result<Self, Error> {
+        let new = Printer::new(self.listing, recording)?;
+        Ok(Printer { text: new.text.continuing(self.text), left: self.left, ..new })
+    }
+
+    /// Whether all that is wanted has been printed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
+    pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        while self.left > 0 {
             match merge.advance()? {
                 Some(Message::Event(event)) => {
-                    if !selection.wants(&event) {
+                    if !self.selection.wants(&event) {
                         continue;
                     }
-                    left -= 1;
-                    if skipped > 0 {
-                        skipped -= 1;
+                    self.left -= 1;
+                    if self.skipped > 0 {
+                        self.skipped -= 1;
                         continue;
                     }
-                    match self.format {
-                        Format::Json => json.event(batch, &event),
-                        Format::Text | Format::Pretty => text.event(batch, &event),
-                        Format::Csv => csv.iter_mut().for_each(|csv| csv.event(batch, &event)),
+                    match self.listing.format {
+                        Format::Json => self.json.event(&mut self.batch, &event),
+                        Format::Text | Format::Pretty => self.text.event(&mut self.batch, &event),
+                        Format::Csv => self.csv.iter_mut().for_each(|csv| csv.event(&mut self.batch, &event)),
                     }
-                    if batch.len() >= BATCH {
-                        sink.events(batch).map_err(Error::Output)?;
-                        batch.clear();
+                    if self.batch.len() >= BATCH {
+                        sink.events(&self.batch).map_err(Error::Output)?;
+                        self.batch.clear();
                     }
                 }
-                Some(Message::Lost(..)) if skipped > 0 => {}
+                Some(Message::Lost(..)) if self.skipped > 0 => {}
                 Some(Message::Lost(lost, trace, stream)) => {
-                    warning.clear();
-                    text.lost(&mut warning, lost, trace, stream);
-                    sink.warning(&warning).map_err(Error::Output)?;
+                    self.warning.clear();
+                    self.text.lost(&mut self.warning, lost, trace, stream);
+                    sink.warning(&self.warning).map_err(Error::Output)?;
                 }
                 None => break,
             }
         }
         Ok(())
+    }
+
+    /// Hands the last lines to `sink`, also where printing failed with `result`.
+    pub(crate) fn finish(&mut self, result: Result<(), Error>, sink: &mut impl Sink) -> Result<(), Error> {
+        if matches!(result, Err(Error::Output(_))) || self.batch.is_empty() {
+            return result;
+        }
+        let printed = sink.events(&self.batch).map_err(Error::Output);
+        self.batch.clear();
+        printed.and(result)
     }
 }
 

@@ -6,7 +6,7 @@ use crate::Error;
 use crate::open::{Recording, Stream, Trace};
 use crate::order;
 use crate::stamp::Stamp;
-use crate::stream::{Item, StreamCursor};
+use crate::stream::{Item, Stop, StreamCursor};
 use crate::time_range::TimeRange;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
@@ -99,6 +99,8 @@ impl<'m> EventRef<'m> {
 pub struct Merge<'r> {
     recording: &'r Recording,
     range: TimeRange,
+    /// Where to stop for now, not behind the range's end.
+    until: i64,
     cursors: Vec<StreamCursor>,
     /// What each stream has to give next.
     heads: Vec<Head>,
@@ -131,13 +133,21 @@ struct Key {
 impl<'r> Merge<'r> {
     /// Merges what lies in `range`; losses that reach beyond it are cut, and their count is then unknown.
     pub fn new(recording: &'r Recording, range: TimeRange) -> Self {
+        let cursors =
+            recording.streams().iter().map(|stream| recording.cursor(stream, range.begin)).collect();
+        Merge::of(recording, range, cursors)
+    }
+
+    /// Merges what cursors of all streams have left.
+    pub(crate) fn of(recording: &'r Recording, range: TimeRange, cursors: Vec<StreamCursor>) -> Self {
         let count = recording.streams().len();
         let ranks = order::ranks(recording.traces(), recording.streams());
         let highest = ranks.iter().max().map_or(0, |rank| *rank as usize + 1);
         Merge {
             recording,
             range,
-            cursors: recording.streams().iter().map(|stream| recording.cursor(stream, range.begin)).collect(),
+            until: range.end,
+            cursors,
             heads: std::iter::repeat_with(|| Head::None).take(count).collect(),
             ambiguous: highest < count,
             ranks,
@@ -175,6 +185,18 @@ impl<'r> Merge<'r> {
             return Ok(Some(self.message(stream)));
         }
         Ok(None)
+    }
+
+    /// Ends before what is later than `until`, of which nothing is cut off then.
+    pub(crate) fn pause_at(mut self, until: i64) -> Self {
+        self.until = until.min(self.range.end);
+        self
+    }
+
+    /// Where each stream has stopped, after the end.
+    pub(crate) fn stops(&self) -> Vec<Stop> {
+        let waits = |head: &Head| matches!(head, Head::Item(_));
+        self.cursors.iter().zip(&self.heads).map(|(cursor, head)| cursor.stop(waits(head))).collect()
     }
 
     fn message(&self, stream: usize) -> Message<'_> {
@@ -220,7 +242,7 @@ impl<'r> Merge<'r> {
 
     /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
     fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
-        if key.ns > self.range.end {
+        if key.ns > self.until {
             self.heap.clear();
             return Ok(None);
         }

@@ -6,7 +6,8 @@
 use crate::Error;
 use crate::find::{self, Found};
 use crate::index_source::IndexSlot;
-use crate::stream::{self, StreamCursor};
+use crate::packet::PacketFile;
+use crate::stream::{self, Stop, StreamCursor};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -42,7 +43,7 @@ pub struct Stream {
     /// What packet headers say, if they do.
     instance_id: Option<u64>,
     id: u64,
-    files: Vec<StreamFile>,
+    pub(crate) files: Vec<StreamFile>,
 }
 
 /// A file of a data stream.
@@ -51,7 +52,18 @@ pub(crate) struct StreamFile {
     pub(crate) path: PathBuf,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<i64>,
+    /// Whether its first packet's header could be read; else nobody knows to which stream it belongs.
+    pub(crate) is_known: bool,
     pub(crate) index: IndexSlot,
+}
+
+impl StreamFile {
+    /// Has `packets`, which reads this file, begin where it gives everything from `time` on.
+    pub(crate) fn seek(&self, packets: &mut PacketFile, time: i64) {
+        if self.begin.is_some_and(|begin| begin < time) {
+            self.index.seek(packets, time);
+        }
+    }
 }
 
 impl Recording {
@@ -108,6 +120,26 @@ impl Recording {
     /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
         StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from)
+    }
+
+    /// Reads on from where `stops` say, up to each file's `limit`.
+    pub(crate) fn resume(
+        &self,
+        stream: &Stream,
+        from: i64,
+        limit: impl Fn(&Path) -> u64,
+        stops: &[Stop],
+    ) -> Result<StreamCursor, Error> {
+        StreamCursor::resume(&self.traces[stream.trace].decoder, &stream.files, from, limit, stops)
+    }
+
+    /// A reader for a file of `stream`, in front of the last packets if `at_end` and an index tells where they are.
+    pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
+        let mut packets = PacketFile::new(file.path.clone(), self.traces[stream.trace].decoder.clone());
+        if at_end {
+            file.seek(&mut packets, i64::MAX);
+        }
+        packets
     }
 
     /// Adds traces that share a UUID as one.
@@ -171,8 +203,9 @@ impl Recording {
             let begin = head.as_ref().and_then(|head| head.begin);
             let class_id = head.as_ref().map_or(0, |head| head.class_id);
             // Without stamps there is no telling which of two files comes first, so they stay apart.
+            let is_known = head.is_some();
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
-            let file = StreamFile { path, begin, index: IndexSlot::default() };
+            let file = StreamFile { path, begin, is_known, index: IndexSlot::default() };
             let same = |stream: &&mut Stream| {
                 instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
             };

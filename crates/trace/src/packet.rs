@@ -56,6 +56,8 @@ pub(crate) struct PacketFile {
     index: u64,
     /// Events of packets before this one are not wanted.
     first: u64,
+    /// The file is taken to end here, in bytes, if it does not before.
+    limit: u64,
     head: Option<PacketHead>,
     /// The packet at hand goes on behind the end of the file; how, in words.
     cut: Option<String>,
@@ -89,6 +91,7 @@ impl PacketFile {
             offset: 0,
             index: 0,
             first: 0,
+            limit: u64::MAX,
             head: None,
             cut: None,
             reader: None,
@@ -105,6 +108,16 @@ impl PacketFile {
         (self.head, self.cut, self.reader) = (None, None, None);
         self.held = 0;
         self.look = FIRST_LOOK;
+    }
+
+    /// Takes the file to end at byte `limit`, which is the end of a packet.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// The offset of the packet at hand, in bytes, and its number.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.offset, self.index)
     }
 
     /// Whether the events of the packet at hand are not wanted.
@@ -282,6 +295,36 @@ impl PacketFile {
         self.clock().filter(|_| is_whole)
     }
 
+    /// Reads all of the packet at hand: up to when it reaches, `i64::MIN` where nothing in it has a stamp. `None` where it
+    /// is not there to its end, does not say how long it is, or cannot be decoded; it can be tried again then.
+    pub(crate) fn try_packet(&mut self) -> Option<i64> {
+        let reach = self.reach_of_whole();
+        if reach.is_none() {
+            self.seek(self.offset, self.index, self.first);
+        }
+        reach
+    }
+
+    fn reach_of_whole(&mut self) -> Option<i64> {
+        let head = self.head().ok()??;
+        let class = self.reader.as_ref().filter(|_| self.cut.is_none())?.data_stream_class()?;
+        if !has_size(class) {
+            return None;
+        }
+        self.enter_packet().ok()?;
+        let mut reach = head.begin_ns.max(head.end_ns);
+        loop {
+            match self.step().ok()? {
+                Step::Event => {
+                    let stamp = self.event().clock_value().zip(self.clock());
+                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.ns(cycles)));
+                }
+                Step::Packet => {}
+                Step::PacketEnd | Step::End => return Some(reach.unwrap_or(i64::MIN)),
+            }
+        }
+    }
+
     /// Goes on behind the packet at hand.
     pub(crate) fn leave_packet(&mut self) {
         if let Some(head) = self.head.take() {
@@ -348,7 +391,7 @@ impl PacketFile {
             self.handle = Some(File::open(path).map_err(Error::io(path))?);
         }
         let handle = self.handle.as_ref().map(File::metadata).transpose().map_err(Error::io(path))?;
-        Ok(handle.map_or(0, |meta| meta.len()))
+        Ok(handle.map_or(0, |meta| meta.len()).min(self.limit))
     }
 
     /// Up to `length` bytes from the packet's beginning; the file has that many, as far as is known.

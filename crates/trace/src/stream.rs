@@ -3,12 +3,17 @@
 //! Packets are read one at a time, with `pread` into memory of their own. A file that shrinks under the reader thus
 //! gives an error; a mapping would give SIGBUS.
 
+mod resume;
+
+pub(crate) use resume::Stop;
+
 use crate::Error;
 use crate::clock::Clock;
 use crate::open::StreamFile;
 use crate::packet::{PacketFile, PacketHead};
 use crate::stamp::Stamp;
 use crate::time_range::TimeRange;
+use resume::Mark;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
@@ -133,27 +138,32 @@ pub(crate) struct StreamCursor {
     pending: VecDeque<Lost>,
     clock: Option<Clock>,
     totals: Totals,
+    /// What [`StreamCursor::stop`] has to know.
+    mark: Mark,
 }
 
 impl StreamCursor {
     /// Reads from `from` on what the files have, in the order of their first packets.
     pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
-        let open = |file: &StreamFile| {
-            let mut packets = PacketFile::new(file.path.clone(), decoder.clone());
-            if file.begin.is_some_and(|begin| begin < from) {
-                file.index.seek(&mut packets, from);
-            }
-            packets
-        };
+        let mut cursor = StreamCursor::at_begin(decoder, files, from);
+        for (packets, file) in cursor.files.iter_mut().zip(files) {
+            file.seek(packets, from);
+        }
+        cursor
+    }
+
+    /// The same, but all packets are looked at.
+    fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
         StreamCursor {
             joined: files.len() > 1,
-            files: files.iter().map(open).collect(),
+            files: files.iter().map(|file| PacketFile::new(file.path.clone(), decoder.clone())).collect(),
             current: None,
             from,
             previous: None,
             pending: VecDeque::new(),
             clock: None,
             totals: Totals::default(),
+            mark: Mark::default(),
         }
     }
 
@@ -161,6 +171,7 @@ impl StreamCursor {
     pub(crate) fn advance(&mut self) -> Result<Option<Item>, Error> {
         loop {
             if let Some(lost) = self.pending.pop_front() {
+                self.mark.item();
                 return Ok(Some(Item::Lost(lost)));
             }
             let Some(current) = self.current else {
@@ -178,6 +189,7 @@ impl StreamCursor {
                             continue;
                         }
                     }
+                    self.mark.item();
                     return Ok(Some(Item::Event(stamp)));
                 }
                 Step::Packet => {}
@@ -254,6 +266,7 @@ impl StreamCursor {
                 continue;
             }
             self.note_losses(&head);
+            self.mark.packet(self.previous, self.files[file].clock_set_by_packets().is_some());
             self.previous = Some(head);
             self.totals.packet(&head);
             self.files[file].enter_packet()?;
@@ -270,7 +283,8 @@ impl StreamCursor {
         while at < self.files.len() {
             match self.files[at].head()? {
                 None => {
-                    self.files.remove(at);
+                    let ended = self.files.remove(at);
+                    self.mark.ended(&ended);
                     continue;
                 }
                 Some(head) => {

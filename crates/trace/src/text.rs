@@ -59,6 +59,11 @@ impl TextPrinter {
         TextPrinter { forms: Some(Forms::default()), ..TextPrinter::new(style, recording) }
     }
 
+    /// Has the first event's stamp follow the last one of `before`.
+    pub(crate) fn continuing(self, before: TextPrinter) -> Self {
+        TextPrinter { stamps: before.stamps, ..self }
+    }
+
     /// Appends an event as one line.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
         let names = self.style.names;
