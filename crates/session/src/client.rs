@@ -254,6 +254,11 @@ struct Grants {
 }
 
 impl Member {
+    /// Whether it has joined as a program does at first, and described no class.
+    pub(crate) fn has_told_nothing(&self) -> bool {
+        self.joining == Joining::Program && self.classes.is_empty() && self.due.is_empty()
+    }
+
     /// Whether it knows, and has confirmed, what the rules of the moment make of its classes.
     pub(crate) fn is_settled(&self) -> bool {
         self.behind.is_empty() && !self.is_asked

@@ -263,6 +263,13 @@ impl Recorder<'_> {
             (_, Some(main)) if main != number => {}
             (_, main) => {
                 main.and_then(|_| self.connections.members.remove(&key));
+                if member.has_told_nothing() && member.program.is_alive() {
+                    let (pid, name) = member.program.told();
+                    self.join.note(format!(
+                        "process {pid} ({name}) is not recorded: it takes part in as many recordings as it can, or \
+                         cannot map the buffers"
+                    ));
+                }
                 self.connections.leave(member);
             }
         }

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use common::{Program, class, hello, with_programs};
+use common::{Notes, Program, class, hello, with_programs, with_programs_and_notes};
 use rustix::net::{RecvFlags, recv};
 use tracewing_abi::message::control::{Answer as Told, Control, decode_answer};
 use tracewing_abi::message::grant::{Done, decode_change};
@@ -214,6 +214,29 @@ fn a_hang_up_ends_a_connection_and_nothing_else() {
         },
     );
     assert_eq!(outcome.summary.processes, 2);
+}
+
+#[test]
+fn a_program_that_is_welcome_and_stays_away_is_named() {
+    let mut notes = Notes::default();
+    with_programs_and_notes(
+        |_| {},
+        |path, trace| {
+            let recording = running(trace);
+            Program::connect(path).hello(hello());
+            let begin = Instant::now();
+            while recording.change(&Change::Nothing).unwrap().unreachable.is_empty() {
+                assert!(begin.elapsed() < Duration::from_secs(30), "its hang-up is not seen");
+            }
+        },
+        &mut notes,
+    );
+    let named = format!("process {} (control", std::process::id());
+    assert!(
+        notes.0.iter().any(|note| note.starts_with(&named) && note.contains("is not recorded")),
+        "{:?}",
+        notes.0
+    );
 }
 
 #[test]

@@ -17,7 +17,7 @@ use rustix::net::{
 use tracewing_abi::message::grant::decode_grants;
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, MAX_MESSAGE};
 use tracewing_abi::region::VERSION;
-use tracewing_abi::schema::{Class, Level};
+use tracewing_abi::schema::Class;
 use tracewing_session::{Observer, Options, Outcome, record};
 
 #[derive(Default)]
@@ -40,6 +40,15 @@ pub fn with_programs(
     adapt: impl FnOnce(&mut Options),
     programs: impl FnOnce(&Path, &Path) + Send,
 ) -> Outcome {
+    with_programs_and_notes(adapt, programs, &mut Notes::default())
+}
+
+/// As [`with_programs`], where what the recorder says is of interest.
+pub fn with_programs_and_notes(
+    adapt: impl FnOnce(&mut Options),
+    programs: impl FnOnce(&Path, &Path) + Send,
+    notes: &mut Notes,
+) -> Outcome {
     let folder = tempfile::tempdir().unwrap();
     let (told, done) = (folder.path().join("told"), folder.path().join("done"));
     let script = format!(
@@ -59,7 +68,7 @@ pub fn with_programs(
             }
             programs(&PathBuf::from(fs::read_to_string(&told).unwrap()), &folder.path().join("trace"));
         });
-        record(&options, &mut Notes::default()).unwrap()
+        record(&options, notes).unwrap()
     })
 }
 
@@ -134,7 +143,7 @@ impl Program {
 }
 
 pub fn class(name: &str) -> Class<'_> {
-    Class { name, level: Level::Info, major: 0, description: "", print: "", file: "", line: 0, fields: &[] }
+    Class::named(name)
 }
 
 pub fn hello() -> Hello {
