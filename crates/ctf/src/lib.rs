@@ -27,6 +27,7 @@ pub mod encode;
 mod error;
 pub mod index;
 pub mod json;
+mod log_level;
 #[cfg(feature = "read")]
 pub mod metadata;
 pub mod model;

@@ -148,7 +148,8 @@ impl TextPrinter {
         if names {
             text.extend_from_slice(b"name = ");
         }
-        text.extend_from_slice(class.name.as_deref().unwrap_or("<unknown>").as_bytes());
+        let name = class.name.as_deref().filter(|name| !name.is_empty());
+        text.extend_from_slice(name.unwrap_or("<unknown>").as_bytes());
         text.extend_from_slice(if names { b", " } else { b": " });
         text
     }

@@ -39,6 +39,8 @@ pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
         stream.attributes = Attributes::default();
         for event in &mut stream.event_record_classes {
             (event.namespace, event.uid) = (None, None);
+            // babeltrace2 wants a name.
+            event.name.get_or_insert_default();
             event.attributes = Attributes::default();
         }
     }

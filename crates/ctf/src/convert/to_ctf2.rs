@@ -2,11 +2,11 @@
 
 use std::sync::Arc;
 
-use super::log_level;
 use super::map::{Mapper, map_trace};
 use super::places::Places;
 use super::ranges::without;
 use crate::Error;
+use crate::log_level;
 use crate::model::{
     Attribute, Attributes, ClockClass, DEFAULT_MEDIA_TYPE, DynamicStringClass, Encoding, EventRecordClass,
     FieldClass, FieldLocation, IntegerClass, Origin, Role, Roles, Scope, StaticBlobClass, StaticStringClass,
@@ -141,7 +141,13 @@ fn variant(class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Er
     Ok(VariantClass { tag: location(&class.tag, places)?, options, attributes: Attributes::default() })
 }
 
+/// The offset's cycles are less than a second's there.
 fn clock(class: &mut ClockClass) {
+    let whole = class.offset_cycles.checked_div(class.frequency).and_then(|whole| i64::try_from(whole).ok());
+    if let Some(seconds) = whole.and_then(|whole| class.offset_seconds.checked_add(whole)) {
+        class.offset_seconds = seconds;
+        class.offset_cycles %= class.frequency;
+    }
     class.uid = class.uid.take().or_else(|| class.uuid.map(|uuid| crate::tsdl::uuid_text(&uuid)));
 }
 

@@ -94,20 +94,19 @@ impl<'w> ScopeWriter<'w> {
         });
     }
 
-    /// A variant begins, of which this option is selected.
-    pub(super) fn begin_variant(&mut self, name: Option<&str>, option: &str) {
+    /// A variant begins. The tag has selected an option, which is to be the one of this name, if there is one.
+    pub(super) fn begin_variant(&mut self, name: Option<&str>, option: Option<&str>) {
         self.begin_compound(name, "a variant", |writer, node| match &node.kind {
             Kind::Variant(variant) => {
-                let content = variant.select(writer.body.slots[variant.slot as usize].get());
-                let selected = content.map(|content| &writer.program.nodes[content as usize]);
-                match selected.map(|node| node.name.as_deref().unwrap_or_default()) {
-                    Some(selected) if selected == option => {}
-                    Some(selected) => {
-                        writer.fail(format!("option `{option}`, but the tag selects `{selected}`"));
-                    }
-                    None => writer.fail(format!("option `{option}`, but the tag selects none")),
+                let Some(content) = variant.select(writer.body.slots[variant.slot as usize].get()) else {
+                    writer.fail("a variant, but its tag selects nothing");
+                    return Some(Frame::Choice { content: 0, done: true });
+                };
+                let selected = writer.program.nodes[content as usize].name.as_deref().unwrap_or_default();
+                if let Some(option) = option.filter(|option| *option != selected) {
+                    writer.fail(format!("option `{option}`, but the tag selects `{selected}`"));
                 }
-                Some(Frame::Choice { content: content.unwrap_or(0), done: false })
+                Some(Frame::Choice { content, done: false })
             }
             _ => None,
         });
@@ -306,7 +305,8 @@ impl Visitor for ScopeWriter<'_> {
             Compound::Structure(_) => self.begin_structure(name),
             Compound::Array { length } => self.begin_array(name, length),
             Compound::Optional { present } => self.begin_optional(name, present),
-            Compound::Variant { option } => self.begin_variant(name, option),
+            // Names may differ in another version; the tag has the same value.
+            Compound::Variant { .. } => self.begin_variant(name, None),
         }
     }
 

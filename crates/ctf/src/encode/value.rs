@@ -66,7 +66,7 @@ impl FieldValue {
                 to.end_compound();
             }
             FieldValue::Variant(option, value) => {
-                to.begin_variant(name, option);
+                to.begin_variant(name, Some(option));
                 value.write(None, to);
                 to.end_compound();
             }

@@ -3,6 +3,7 @@
 use super::parse::Parser;
 use super::value::{Object, Value};
 use crate::Error;
+use crate::log_level;
 use crate::model::{
     Attribute, Attributes, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
     Role, Roles, Scope, StructureClass,
@@ -20,27 +21,6 @@ const PACKET_CONTEXT_ROLES: [Role; 6] = [
     Role::PacketSequenceNumber,
 ];
 const EVENT_HEADER_ROLES: [Role; 2] = [Role::DefaultClockTimestamp, Role::EventRecordClassId];
-
-/// Words of LTTng's attribute `log-level`, by its number.
-const LOG_LEVELS: [&str; 15] = [
-    "emergency",
-    "alert",
-    "critical",
-    "error",
-    "warning",
-    "notice",
-    "info",
-    "debug:system",
-    "debug:program",
-    "debug:process",
-    "debug:module",
-    "debug:unit",
-    "debug:function",
-    "debug:line",
-    "debug",
-];
-/// Namespace of LTTng's attributes.
-const LTTNG: &str = "lttng.org,2009";
 
 impl Parser {
     /// Takes in one fragment; the first one is to be the preamble.
@@ -212,10 +192,10 @@ impl Parser {
         class.specific_context =
             self.scope(fragment, "specific-context-field-class", Scope::SpecificContext, false)?;
         class.payload = self.scope(fragment, "payload-field-class", Scope::Payload, false)?;
-        if let Some(Attribute::String(level)) = class.attributes.get(LTTNG, "log-level") {
-            class.log_level = LOG_LEVELS.iter().position(|word| word == level).map(|level| level as i64);
+        if let Some(Attribute::String(level)) = class.attributes.get(log_level::NAMESPACE, "log-level") {
+            class.log_level = log_level::number(level);
         }
-        if let Some(Attribute::String(uri)) = class.attributes.get(LTTNG, "emf-uri") {
+        if let Some(Attribute::String(uri)) = class.attributes.get(log_level::NAMESPACE, "emf-uri") {
             class.emf_uri = Some(uri.clone());
         }
         self.trace.data_stream_classes[parent].event_record_classes.push(class);

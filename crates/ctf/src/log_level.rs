@@ -25,3 +25,9 @@ const NAMES: [&str; 15] = [
 pub(crate) fn name(level: i64) -> Option<&'static str> {
     NAMES.get(usize::try_from(level).ok()?).copied()
 }
+
+/// The level of this name.
+#[cfg(feature = "read")]
+pub(crate) fn number(name: &str) -> Option<i64> {
+    NAMES.iter().position(|known| *known == name).map(|level| level as i64)
+}
