@@ -33,6 +33,15 @@ impl Clock {
     }
 }
 
+impl Clock {
+    /// The cycles that are `ns` nanoseconds since the origin, as nearly as can be said; `None` where there are none.
+    pub(crate) fn cycles(&self, ns: i64) -> Option<u64> {
+        let since = u128::try_from(i128::from(ns) - i128::from(self.base)).ok()?;
+        let cycles = (since * u128::from(self.frequency)).div_ceil(u128::from(NS_PER_S));
+        u64::try_from(cycles).ok()
+    }
+}
+
 #[inline]
 fn scale(cycles: u64, frequency: u64) -> u64 {
     if frequency == NS_PER_S { cycles } else { (1e9 * cycles as f64 / frequency as f64) as u64 }

@@ -1,4 +1,4 @@
-//! Opens trace folders (tracewing's own and any other CTF 1.8), merges their streams in time order, and prints events.
+//! Opens trace folders (tracewing's own and any other CTF 1.8 or 2), merges their streams in time order, and prints events.
 //!
 //! ```no_run
 //! use tracewing_trace::{Merge, Message, Recording, Style, TextPrinter, TimeRange};
@@ -26,6 +26,7 @@
 //! | `merge`, `order` | all streams in one order |
 //! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
+//! | `details` | everything, as babeltrace2's details printer lays it out |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
 //! | `follow`, `tail` | the same of a recording that is being made |
@@ -44,6 +45,7 @@ mod condition;
 mod convert;
 mod csv;
 mod describe;
+mod details;
 mod error;
 mod export;
 mod find;
@@ -76,6 +78,7 @@ mod zone;
 
 pub use choice::Choice;
 pub use convert::{Conversion, Converted, Progress};
+pub use details::print_details;
 pub use error::Error;
 pub use find::{Found, find};
 pub use json::JsonPrinter;

@@ -3,6 +3,7 @@
 
 mod field_text;
 mod fields;
+mod traces;
 
 use anyhow::{Context, Result, bail, ensure};
 use std::path::{Path, PathBuf};
@@ -27,6 +28,7 @@ struct Case {
 /// Runs every case; fails, after the last one, if any disagrees.
 pub fn run(options: &Options) -> Result<()> {
     let mut cases = fields::cases(&options.folder.join("fields"))?;
+    cases.extend(traces::cases(&options.folder)?);
     if let Some(part) = &options.filter {
         cases.retain(|case| case.name.contains(part.as_str()));
     }

@@ -124,6 +124,10 @@ impl Parser<'_> {
                 return Err(self.error(*place, format!("there is no clock called `{clock}`")));
             }
         }
+        if matches!(trace.env("tracer_name"), Some(EnvValue::String(name)) if name.starts_with("lttng")) {
+            // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute.
+            trace.clock_classes.iter_mut().for_each(|clock| clock.origin = ClockOrigin::UnixEpoch);
+        }
         trace.fill_roles();
         Ok(trace)
     }
