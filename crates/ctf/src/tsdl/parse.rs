@@ -6,6 +6,7 @@
 use super::lex::{self, Token};
 use super::types::{Sized, TypeScopes};
 use crate::Error;
+use crate::log_level;
 use crate::metadata::{self, Language, MOST_FIELD_CLASSES};
 use crate::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
@@ -125,7 +126,9 @@ impl Parser<'_> {
             }
         }
         if matches!(trace.env("tracer_name"), Some(EnvValue::String(name)) if name.starts_with("lttng")) {
-            // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute.
+            // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute; and its metadata of
+            // CTF 2 has a namespace for its traces.
+            trace.namespace = Some(log_level::NAMESPACE.to_owned());
             trace.clock_classes.iter_mut().for_each(|clock| clock.origin = ClockOrigin::UnixEpoch);
         }
         trace.fill_roles();
