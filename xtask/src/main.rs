@@ -1,5 +1,5 @@
-//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `conformance`, `bench` and
-//! `tidy`.
+//! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
+//! `bench` and `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
@@ -7,6 +7,7 @@
 mod bench;
 mod conformance;
 mod demo;
+mod fuzz;
 mod models;
 mod mutants;
 mod packages;
@@ -33,6 +34,7 @@ use std::process::ExitCode;
         cargo xtask models                   search the ring's interleavings with Spin and loom\n  \
         cargo xtask mutants                  put known faults into the ring, and see that tests find them\n  \
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
+        cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
@@ -55,6 +57,8 @@ enum Chore {
     Mutants(mutants::Options),
     /// Put the ring and whole recordings under random loads, kill what can be killed, and check the accounts
     Soak(soak::Options),
+    /// Feed the readers of traces with bytes that nobody has thought of
+    Fuzz(fuzz::Options),
     /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
     Tidy,
     /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
@@ -71,6 +75,7 @@ fn main() -> ExitCode {
         Chore::Models(options) => models::run(&options),
         Chore::Mutants(options) => mutants::run(&options),
         Chore::Soak(options) => soak::run(&options),
+        Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),

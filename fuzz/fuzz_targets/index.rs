@@ -1,0 +1,4 @@
+//! An index file: see the library.
+#![no_main]
+
+libfuzzer_sys::fuzz_target!(|input: &[u8]| tracewing_fuzz::bytes::index(input));

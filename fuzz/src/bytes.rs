@@ -1,0 +1,80 @@
+//! Targets of crate `tracewing-ctf`, which take bytes: metadata, packets, an index.
+
+use super::inputs::split;
+use std::hint::black_box;
+use std::sync::Arc;
+use tracewing_ctf::decode::{Compound, Decoder, Step, StreamReader, Value, Visitor};
+use tracewing_ctf::model::{Scope, TraceClass};
+use tracewing_ctf::{Error, index, json, metadata, tsdl};
+
+/// Metadata in TSDL: parsed, and compiled for decoding.
+pub fn tsdl(input: &[u8]) {
+    compile(tsdl::parse(input));
+}
+
+/// Metadata of CTF 2: the same.
+pub fn ctf2(input: &[u8]) {
+    compile(json::parse(input));
+}
+
+fn compile(class: Result<TraceClass, Error>) {
+    if let Ok(class) = class {
+        let _ = black_box(Decoder::new(Arc::new(class)));
+    }
+}
+
+/// Metadata and a data stream of it: every field of every event record is looked at.
+pub fn packets(input: &[u8]) {
+    let (description, stream) = split(input);
+    let Ok(class) = metadata::parse(description) else { return };
+    let Ok(decoder) = Decoder::new(Arc::new(class)) else { return };
+    let mut reader = StreamReader::new(decoder, stream);
+    loop {
+        match reader.advance() {
+            Ok(Step::Packet) => {
+                for scope in [Scope::PacketHeader, Scope::PacketContext] {
+                    reader.visit_packet(scope, &mut Look);
+                }
+            }
+            Ok(Step::Event) => {
+                let event = reader.event();
+                black_box((event.clock_value(), event.class().id));
+                for scope in
+                    [Scope::EventHeader, Scope::CommonContext, Scope::SpecificContext, Scope::Payload]
+                {
+                    event.visit(scope, &mut Look);
+                }
+            }
+            Ok(Step::PacketEnd) => {}
+            Ok(Step::End) | Err(_) => break,
+        }
+    }
+    assert_eq!(reader.advance(), Ok(Step::End), "a reader that has ended or failed goes on");
+}
+
+/// An index file.
+pub fn index(input: &[u8]) {
+    if let Ok(entries) = index::decode(input) {
+        let count = entries.map(black_box).count();
+        assert!(count <= input.len() / index::ENTRY_SIZE_1_0, "{count} entries of {} bytes", input.len());
+    }
+}
+
+struct Look;
+
+impl Visitor for Look {
+    fn value(&mut self, name: Option<&str>, value: Value<'_>) {
+        if let Value::WideText(text) = value {
+            black_box(text.to_string().len());
+        }
+        black_box((name, value));
+    }
+
+    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
+        black_box((name, compound));
+    }
+
+    fn end(&mut self, compound: Compound<'_>) {
+        black_box(compound);
+    }
+}
