@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tracewing_ctf::decode::{Compound, Decoder, Step, StreamReader, Value as Field, Visitor};
+use tracewing_ctf::decode::{Compound, Decoder, Event, Step, StreamReader, Value as Field, Visitor};
 use tracewing_ctf::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, DisplayBase, Encoding, EnumerationClass,
     EventRecordClass, FieldClass, FloatClass, IntegerClass, Scope, StringClass, StructureClass, TraceClass,
@@ -379,6 +379,23 @@ fn read_all(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
     }
 }
 
+/// The same by [`StreamReader::for_each_in_packet`] and [`Event::visit_all`].
+fn read_packets(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
+    let mut events = Vec::new();
+    let mut reader = StreamReader::new(decoder.clone(), data);
+    while let Ok(Step::Packet) = reader.advance() {
+        let each = |event: Event<'_>| {
+            let mut recorder = Recorder::default();
+            event.visit_all(&mut recorder);
+            events.push(recorder.0);
+        };
+        if reader.for_each_in_packet(each).is_err() {
+            break;
+        }
+    }
+    events
+}
+
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lttng-ust-kinds/").to_owned() + name)
         .unwrap()
@@ -416,9 +433,11 @@ proptest! {
         let decoder = Decoder::new(Arc::new(trace)).unwrap();
         let events = read_all(&decoder, &encoder.bytes);
         prop_assert_eq!(&events, &expected);
+        prop_assert_eq!(&read_packets(&decoder, &encoder.bytes), &expected);
         // One byte less, and the last record is not there.
         let events = read_all(&decoder, &encoder.bytes[..encoder.bytes.len() - 1]);
         prop_assert!(events.len() < 4 && expected.starts_with(&events));
+        prop_assert_eq!(read_packets(&decoder, &encoder.bytes[..encoder.bytes.len() - 1]), events);
     }
 
     #[test]

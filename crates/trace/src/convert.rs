@@ -209,9 +209,11 @@ impl Run<'_> {
                 seq: packet.seq,
             };
             writer.begin_packet(&start, reader).map_err(failed)?;
-            while let Some(stamp) = cursor.step()? {
-                let event = EventRef::new(recording, &cursor, at, stamp);
-                if stamp.is_some_and(|stamp| stamp.ns > self.range.end) || !self.selection.wants(&event) {
+            while cursor.step()? {
+                let event = EventRef::new(recording, &cursor, at);
+                if event.stamp().is_some_and(|stamp| stamp.ns > self.range.end)
+                    || !self.selection.wants(&event)
+                {
                     continue;
                 }
                 let decoded = event.decoded();

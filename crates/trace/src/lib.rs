@@ -21,7 +21,7 @@
 //! |---|---|
 //! | `find` | finds traces below a path |
 //! | `open` | metadata, and which stream files belong together |
-//! | `packet`, `clock`, `stream` | one stream: its packets by time, its events, its losses |
+//! | `packet`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
 //! | `packet_index`, `index_source`, `index_cache` | where packets lie, to begin reading at any time |
 //! | `merge`, `order` | all streams in one order |
 //! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
@@ -66,6 +66,7 @@ mod report;
 mod select;
 mod stamp;
 mod stream;
+mod stream_events;
 mod style;
 mod summary;
 mod tail;
@@ -88,6 +89,7 @@ pub use open::{Recording, Stream, Trace};
 pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};
 pub use select::Selection;
 pub use stamp::Stamp;
+pub use stream_events::StreamEvents;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;
 pub use time_range::{TimePoint, TimeRange};

@@ -29,18 +29,12 @@ pub struct EventRef<'m> {
     recording: &'m Recording,
     cursor: &'m StreamCursor,
     stream: usize,
-    stamp: Option<Stamp>,
 }
 
 impl<'m> EventRef<'m> {
     /// The event at which a cursor of a recording's stream stands.
-    pub(crate) fn new(
-        recording: &'m Recording,
-        cursor: &'m StreamCursor,
-        stream: usize,
-        stamp: Option<Stamp>,
-    ) -> Self {
-        EventRef { recording, cursor, stream, stamp }
+    pub(crate) fn new(recording: &'m Recording, cursor: &'m StreamCursor, stream: usize) -> Self {
+        EventRef { recording, cursor, stream }
     }
 
     /// The trace.
@@ -65,7 +59,7 @@ impl<'m> EventRef<'m> {
 
     /// When it happened; `None` where its stream has no clock.
     pub fn stamp(&self) -> Option<Stamp> {
-        self.stamp
+        self.cursor.stamp()
     }
 
     /// The event itself.
@@ -112,6 +106,10 @@ pub struct Merge<'r> {
     heap: BinaryHeap<Reverse<Key>>,
     /// The stream whose head was given last.
     current: Option<usize>,
+    /// Its events before this time come before those of all others, and lie in the range.
+    alone_until: i64,
+    /// What it gave, if that was no event.
+    lost: Option<Lost>,
     started: bool,
     last_ns: i64,
 }
@@ -154,6 +152,8 @@ impl<'r> Merge<'r> {
             active: (0..count).collect(),
             heap: BinaryHeap::with_capacity(count),
             current: None,
+            alone_until: i64::MIN,
+            lost: None,
             started: false,
             last_ns: i64::MIN,
         }
@@ -175,16 +175,18 @@ impl<'r> Merge<'r> {
     ///
     /// # Errors
     /// A stream cannot be read or decoded further. Everything before that point has been given by then.
+    #[inline]
     pub fn advance(&mut self) -> Result<Option<Message<'_>>, Error> {
-        while let Some(stream) = self.next_stream()? {
-            if let Head::Item(Item::Lost(lost)) = &mut self.heads[stream]
-                && !lost.cut(&self.range)
-            {
-                continue;
+        // The usual case: the stream whose turn it was goes on alone.
+        let alone = self.current.and_then(|stream| self.cursors[stream].advance_fast(self.alone_until));
+        match alone {
+            Some(ns) => {
+                self.last_ns = self.last_ns.max(ns);
+                self.lost = None;
             }
-            return Ok(Some(self.message(stream)));
+            None => self.choose()?,
         }
-        Ok(None)
+        Ok(self.current.map(|stream| self.message(stream)))
     }
 
     /// Ends before what is later than `until`, of which nothing is cut off then.
@@ -199,18 +201,37 @@ impl<'r> Merge<'r> {
         self.cursors.iter().zip(&self.heads).map(|(cursor, head)| cursor.stop(waits(head))).collect()
     }
 
+    #[inline]
     fn message(&self, stream: usize) -> Message<'_> {
-        let recording = self.recording;
-        match &self.heads[stream] {
-            Head::Item(Item::Lost(lost)) => {
-                let stream = &recording.streams()[stream];
-                Message::Lost(lost, &recording.traces()[stream.trace_index()], stream)
+        match &self.lost {
+            None => {
+                Message::Event(EventRef { recording: self.recording, cursor: &self.cursors[stream], stream })
             }
-            Head::Item(Item::Event(stamp)) => {
-                Message::Event(EventRef { recording, cursor: &self.cursors[stream], stream, stamp: *stamp })
+            Some(lost) => {
+                let stream = &self.recording.streams()[stream];
+                Message::Lost(lost, &self.recording.traces()[stream.trace_index()], stream)
             }
-            Head::None | Head::Failed(_) => unreachable!("only streams with an item are chosen"),
         }
+    }
+
+    /// Goes on to the stream whose turn it is; to none at the end.
+    #[inline(never)]
+    fn choose(&mut self) -> Result<(), Error> {
+        while let Some(stream) = self.next_stream()? {
+            self.current = Some(stream);
+            self.lost = match self.heads[stream] {
+                Head::Item(Item::Lost(mut lost)) => match lost.cut(&self.range) {
+                    true => Some(lost),
+                    false => continue,
+                },
+                _ => None,
+            };
+            let next = self.heap.peek().map_or(i64::MAX, |Reverse(key)| key.ns);
+            self.alone_until = if self.ambiguous { i64::MIN } else { next.min(self.until) };
+            return Ok(());
+        }
+        self.current = None;
+        Ok(())
     }
 
     fn next_stream(&mut self) -> Result<Option<usize>, Error> {
@@ -227,7 +248,7 @@ impl<'r> Merge<'r> {
             if self.ambiguous {
                 self.heap.push(Reverse(key));
             } else {
-                // The usual cases: the stream goes on alone, or changes places with the next one.
+                // The stream goes on alone, or changes places with the next one.
                 let first = match self.heap.peek_mut() {
                     Some(mut next) if next.0 < key => std::mem::replace(&mut next.0, key),
                     _ => key,
@@ -255,7 +276,6 @@ impl<'r> Merge<'r> {
             };
         }
         self.last_ns = self.last_ns.max(key.ns);
-        self.current = Some(key.stream);
         Ok(Some(key.stream))
     }
 

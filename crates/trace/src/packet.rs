@@ -257,16 +257,29 @@ impl PacketFile {
     }
 
     /// Goes on to the next event, or to the packet's end.
-    #[inline]
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
-        match &mut self.reader {
-            Some(reader) => match (reader.advance(), &self.cut) {
-                (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
-                (_, Some(cut)) => Err(self.error(cut.clone())),
-                (Ok(step), None) => Ok(step),
-                (Err(error), None) => Err(Error::ctf(&self.path)(error)),
-            },
-            None => Ok(Step::End),
+        let Some(reader) = &mut self.reader else { return Ok(Step::End) };
+        match (reader.advance(), &self.cut) {
+            (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
+            (_, Some(cut)) => Err(self.error(cut.clone())),
+            (Ok(step), None) => Ok(step),
+            (Err(error), None) => Err(Error::ctf(&self.path)(error)),
+        }
+    }
+
+    /// Goes on to the next event if that is easy; else nothing happens.
+    #[inline]
+    pub(crate) fn step_fast(&mut self) -> bool {
+        self.reader.as_mut().is_some_and(StreamReader::advance_fast)
+    }
+
+    /// Shows the rest of the packet's events to `each`.
+    #[inline]
+    pub(crate) fn for_each(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        let Some(reader) = &mut self.reader else { return Ok(()) };
+        match (reader.for_each_in_packet(each), &self.cut) {
+            (_, Some(cut)) => Err(self.error(cut.clone())),
+            (result, None) => result.map_err(Error::ctf(&self.path)),
         }
     }
 

@@ -75,7 +75,7 @@ impl Item {
     }
 }
 
-/// What a cursor came across so far.
+/// What a cursor came across so far. Events' stamps are for whoever asks for them to note.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Totals {
     pub(crate) packets: u64,
@@ -100,7 +100,7 @@ impl Totals {
     }
 
     #[inline]
-    fn stamp(&mut self, ns: i64) {
+    pub(crate) fn stamp(&mut self, ns: i64) {
         let (first, last) = self.range.unwrap_or((ns, ns));
         self.range = Some((first.min(ns), last.max(ns)));
     }
@@ -123,6 +123,16 @@ pub(crate) fn first_packet(decoder: &Arc<Decoder>, path: &Path) -> Result<FirstP
     Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
 }
 
+/// What was come to in vain, and is what comes next.
+#[derive(Debug, Default)]
+enum Ahead {
+    #[default]
+    No,
+    /// The event where the reader stands.
+    Event,
+    Failed(Box<Error>),
+}
+
 /// Reads a data stream to its end.
 #[derive(Debug)]
 pub(crate) struct StreamCursor {
@@ -137,6 +147,9 @@ pub(crate) struct StreamCursor {
     previous: Option<PacketHead>,
     pending: VecDeque<Lost>,
     clock: Option<Clock>,
+    /// The current event's.
+    stamp: Option<Stamp>,
+    ahead: Ahead,
     totals: Totals,
     /// What [`StreamCursor::stop`] has to know.
     mark: Mark,
@@ -162,6 +175,8 @@ impl StreamCursor {
             previous: None,
             pending: VecDeque::new(),
             clock: None,
+            stamp: None,
+            ahead: Ahead::No,
             totals: Totals::default(),
             mark: Mark::default(),
         }
@@ -180,23 +195,21 @@ impl StreamCursor {
                 }
                 continue;
             };
-            match self.files[current].step()? {
+            let step = match std::mem::take(&mut self.ahead) {
+                Ahead::No => self.files[current].step(),
+                Ahead::Event => Ok(Step::Event),
+                Ahead::Failed(error) => Err(*error),
+            };
+            match step? {
                 Step::Event => {
-                    let stamp = self.stamp(current)?;
-                    if let Some(stamp) = stamp {
-                        self.totals.stamp(stamp.ns);
-                        if stamp.ns < self.from {
-                            continue;
-                        }
+                    self.stamp = self.clock_stamp(current)?;
+                    if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                        self.mark.item();
+                        return Ok(Some(Item::Event(self.stamp)));
                     }
-                    self.mark.item();
-                    return Ok(Some(Item::Event(stamp)));
                 }
                 Step::Packet => {}
-                Step::PacketEnd | Step::End => {
-                    self.files[current].leave_packet();
-                    self.current = None;
-                }
+                Step::PacketEnd | Step::End => self.leave_packet(current),
             }
         }
     }
@@ -211,16 +224,16 @@ impl StreamCursor {
         self.next_packet()
     }
 
-    /// Goes on to the next event of the packet that was begun, and gives its stamp; `None` at the packet's end.
-    pub(crate) fn step(&mut self) -> Result<Option<Option<Stamp>>, Error> {
-        let Some(current) = self.current else { return Ok(None) };
+    /// Goes on to the next event of the packet that was begun; false at the packet's end.
+    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+        let Some(current) = self.current else { return Ok(false) };
         while self.files[current].step()? == Step::Event {
-            let stamp = self.stamp(current)?;
-            if stamp.is_none_or(|stamp| stamp.ns >= self.from) {
-                return Ok(Some(stamp));
+            self.stamp = self.clock_stamp(current)?;
+            if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                return Ok(true);
             }
         }
-        Ok(None)
+        Ok(false)
     }
 
     /// The reader of the packet that was begun, and the packet's file.
@@ -239,14 +252,69 @@ impl StreamCursor {
         self.pending.iter()
     }
 
+    /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the same packet, has
+    /// a stamp, and comes before `until`. Whatever else comes next, [`StreamCursor::advance`] gives it.
     #[inline]
-    fn stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
+    pub(crate) fn advance_fast(&mut self, until: i64) -> Option<i64> {
+        let current = self.current.filter(|_| self.pending.is_empty())?;
+        if !self.files[current].step_fast() && !self.comes_to_event(current) {
+            return None;
+        }
+        let stamp = self.clock_stamp(current).ok().flatten();
+        match stamp {
+            Some(Stamp { ns, .. }) if (self.from..until).contains(&ns) => {
+                self.stamp = stamp;
+                self.mark.item();
+                Some(ns)
+            }
+            _ => {
+                self.ahead = Ahead::Event;
+                None
+            }
+        }
+    }
+
+    /// Shows the rest of the current packet's events to `each`, whatever their stamps.
+    #[inline]
+    pub(crate) fn for_each_in_packet(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        let Some(current) = self.current else { return Ok(()) };
+        self.files[current].for_each(each)?;
+        self.leave_packet(current);
+        Ok(())
+    }
+
+    /// Goes into the next packet if in none; false at the end of the stream. Losses are shown to `lost`.
+    pub(crate) fn enter_packet(&mut self, mut lost: impl FnMut(Lost)) -> Result<bool, Error> {
+        let there = self.current.is_some() || self.next_packet()?;
+        self.pending.drain(..).for_each(&mut lost);
+        Ok(there)
+    }
+
+    /// Whether the next step comes to an event.
+    #[inline(never)]
+    fn comes_to_event(&mut self, current: usize) -> bool {
+        match self.files[current].step() {
+            Ok(Step::Event) => return true,
+            Ok(Step::Packet) => {}
+            Ok(Step::PacketEnd | Step::End) => self.leave_packet(current),
+            Err(error) => self.ahead = Ahead::Failed(Box::new(error)),
+        }
+        false
+    }
+
+    fn leave_packet(&mut self, current: usize) {
+        self.files[current].leave_packet();
+        self.current = None;
+    }
+
+    #[inline]
+    fn clock_stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
         let file = &self.files[current];
         let Some(cycles) = file.event().clock_value() else { return Ok(None) };
         let Some(clock) = &self.clock else { return Ok(None) };
         match clock.ns(cycles) {
             Some(ns) => Ok(Some(Stamp { cycles, ns })),
-            None => Err(file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))),
+            None => Err(outside(file, cycles)),
         }
     }
 
@@ -337,6 +405,12 @@ impl StreamCursor {
         self.files[self.current.unwrap_or(0)].event()
     }
 
+    /// That event's stamp.
+    #[inline]
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
     /// Shows the members of the current packet's context.
     pub(crate) fn visit_packet_context(&self, visitor: &mut impl Visitor) {
         if let Some(current) = self.current {
@@ -358,4 +432,9 @@ impl StreamCursor {
     pub(crate) fn totals(&self) -> &Totals {
         &self.totals
     }
+}
+
+#[cold]
+fn outside(file: &PacketFile, cycles: u64) -> Error {
+    file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))
 }

@@ -3,7 +3,7 @@
 
 use crate::Error;
 use crate::open::{Recording, Stream};
-use crate::stream::{Item, Lost, LostKind};
+use crate::stream::{Item, Lost, LostKind, Totals};
 use std::collections::HashMap;
 
 /// Most losses that are kept one by one for a stream; the rest are only counted.
@@ -106,10 +106,12 @@ fn count(
 ) -> (StreamSummary, Option<Error>) {
     let mut summary = StreamSummary { stream: index, ..StreamSummary::default() };
     let mut cursor = recording.cursor(stream, i64::MIN);
+    let mut events = Totals::default();
     let error = loop {
         match cursor.advance() {
-            Ok(Some(Item::Event(_))) => {
+            Ok(Some(Item::Event(stamp))) => {
                 summary.events += 1;
+                stamp.into_iter().for_each(|stamp| events.stamp(stamp.ns));
                 *counts.entry((stream.class_id(), cursor.event().class().id)).or_default() += 1;
             }
             Ok(Some(Item::Lost(lost))) => {
@@ -129,6 +131,7 @@ fn count(
     summary.packets = totals.packets;
     summary.bytes = totals.bytes;
     summary.cpu = totals.cpu.flatten();
-    summary.range = totals.range;
+    let ranges = [totals.range, events.range].into_iter().flatten();
+    summary.range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
     (summary, error)
 }

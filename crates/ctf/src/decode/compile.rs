@@ -65,7 +65,7 @@ pub(super) struct EventPrograms {
     pub(super) specific_context: Option<Program>,
     pub(super) payload: Option<Program>,
     /// Where everything lies behind a header of the usual form, if that is always the same.
-    pub(super) layout: Option<Layout>,
+    pub(super) layout: Option<Arc<Layout>>,
 }
 
 impl Stream {
@@ -76,7 +76,7 @@ impl Stream {
         let Some(header) = &self.header else { return };
         for event in &mut self.events {
             let scopes = [&self.common_context, &event.specific_context, &event.payload];
-            event.layout = Layout::new(header, scopes.map(Option::as_ref));
+            event.layout = Layout::new(header, scopes.map(Option::as_ref)).map(Arc::new);
         }
         self.strides = self.dense_ids.iter().map(|index| Stride::new(*index, &self.events)).collect();
     }

@@ -21,8 +21,8 @@ pub struct Event<'a> {
     pub(super) stream: usize,
     /// Index of the event record class.
     pub(super) event: usize,
-    /// Whether its class's layout holds.
-    pub(super) usual: bool,
+    /// Where everything lies, if that is known, and the data from the header on.
+    pub(super) laid_out: Option<(&'a Layout, &'a [u8])>,
     pub(super) clock: u64,
     pub(super) starts: &'a Starts,
     /// The packet's bytes and where its content ends, in bits.
@@ -65,25 +65,34 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
         if scope >= Scope::CommonContext
-            && let Some((layout, record)) = self.laid_out()
+            && let Some((layout, record)) = self.whole()
         {
             return layout.show(scope as usize - Scope::CommonContext as usize, record, visitor);
         }
-        if let Some(program) = self.program(scope) {
-            let start = self.start(scope);
-            // The reader has walked it; it cannot fail now.
-            let _ = self.walk().scope(program, start, &mut Shown(visitor));
-        }
+        self.walk_through(scope, visitor);
     }
 
     /// Shows every field of the common context, the specific context and the payload, in this order.
-    #[inline]
+    #[inline(always)]
     pub fn visit_all(&self, visitor: &mut impl Visitor) {
-        if let Some((layout, record)) = self.laid_out() {
-            return layout.show_all(record, visitor);
+        match self.whole() {
+            Some((layout, record)) => layout.show_all(record, visitor),
+            // By value: an event of which no reference is taken need not be in memory.
+            None => (*self).walk_through_all(visitor),
         }
+    }
+
+    #[inline(never)]
+    fn walk_through_all(self, visitor: &mut impl Visitor) {
         for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
-            self.visit(scope, visitor);
+            self.walk_through(scope, visitor);
+        }
+    }
+
+    fn walk_through(&self, scope: Scope, visitor: &mut impl Visitor) {
+        if let Some(program) = self.program(scope) {
+            // The reader has walked it; it cannot fail now.
+            let _ = self.walk().scope(program, self.start(scope), &mut Shown(visitor));
         }
     }
 
@@ -113,22 +122,19 @@ impl<'a> Event<'a> {
     /// The bit at which a scope begins.
     #[inline]
     fn start(&self, scope: Scope) -> u64 {
-        let layout = self.compiled().events[self.event].layout.as_ref().filter(|_| self.usual);
-        match (layout, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
-            (Some(layout), Some(behind)) => self.starts[Scope::EventHeader as usize] + layout.starts[behind],
+        match (self.laid_out, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
+            (Some((layout, _)), Some(behind)) => {
+                self.starts[Scope::EventHeader as usize] + layout.starts[behind]
+            }
             _ => self.starts[scope as usize],
         }
     }
 
-    /// Where everything lies in the event record, if that is known, and its bytes from the header on.
-    #[inline]
-    fn laid_out(&self) -> Option<(&'a Layout, &'a [u8])> {
-        if !self.usual {
-            return None;
-        }
-        let layout = self.compiled().events.get(self.event)?.layout.as_ref()?;
-        let start = (self.starts[Scope::EventHeader as usize] / 8) as usize;
-        Some((layout, self.packet.0.get(start..)?.get(..layout.bytes)?))
+    /// The layout and the record, if enough data follow it to load its last fields.
+    #[inline(always)]
+    fn whole(&self) -> Option<(&'a Layout, &'a [u8])> {
+        let (layout, data) = self.laid_out?;
+        Some((layout, data.get(..layout.bytes)?))
     }
 
     fn walk(&self) -> Walk<'a> {

@@ -1,7 +1,7 @@
 //! Event record headers of the usual kind: an id, a stamp, and perhaps a variant that the id selects, of which the first
 //! option's form (the compact one) is what nearly all event records have. Other headers are walked.
 
-use super::layout::{Load, SLACK};
+use super::layout::Load;
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
 
 /// The usual form of a data stream class's event record headers. What it lacks, it reads as 0.
@@ -17,8 +17,6 @@ pub(super) struct Header {
     stamp_mask: u64,
     /// Size in bits.
     pub(super) bits: u64,
-    /// Bytes that must be there to read it.
-    bytes: usize,
 }
 
 /// What a header says.
@@ -41,15 +39,13 @@ impl Header {
             stamp: Load::NOTHING,
             stamp_mask: 0,
             bits: 0,
-            bytes: 0,
         };
         let mut draft = Draft { program, header, tags: Vec::new(), tag: None };
         for node in program.nodes.get(first as usize..(first + count) as usize)? {
             draft.node(node)?;
         }
         // The variant's tag must be the id.
-        let Draft { mut header, tag, .. } = draft;
-        header.bytes = usize::try_from(header.bits.div_ceil(8)).ok()? + SLACK;
+        let Draft { header, tag, .. } = draft;
         (root.align >= 8 && tag.is_none_or(|tag| tag == header.id)).then_some(header)
     }
 
@@ -67,10 +63,9 @@ impl Header {
     /// Reads the header that `record` begins with, if it has the usual form and `record` is long enough.
     #[inline(always)]
     pub(super) fn read(&self, record: &[u8]) -> Option<Found> {
-        let record = record.get(..self.bytes)?;
-        let id = self.id.bits(record);
+        let id = self.id.bits(record)?;
         let usual = self.ids.0 <= id && id <= self.ids.1;
-        usual.then(|| Found { id, stamp: self.stamp.bits(record), stamp_mask: self.stamp_mask })
+        usual.then_some(Found { id, stamp: self.stamp.bits(record)?, stamp_mask: self.stamp_mask })
     }
 }
 

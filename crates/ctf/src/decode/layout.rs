@@ -44,21 +44,34 @@ impl Load {
         Some(Load { byte, shift, big, mask: u64::MAX >> (64 - size) })
     }
 
-    /// The number's bits.
+    /// The number's bits; `None` if `record` is too short.
     #[inline(always)]
-    pub(super) fn bits(&self, record: &[u8]) -> u64 {
+    pub(super) fn bits(&self, record: &[u8]) -> Option<u64> {
+        if self.big { self.swapped_bits(record) } else { self.plain_bits(record) }
+    }
+
+    /// As [`Load::bits`] of a little-endian number.
+    #[inline(always)]
+    fn plain_bits(&self, record: &[u8]) -> Option<u64> {
+        Some((u64::from_le_bytes(self.raw(record)?) >> self.shift) & self.mask)
+    }
+
+    #[inline(always)]
+    fn swapped_bits(&self, record: &[u8]) -> Option<u64> {
+        Some((u64::from_be_bytes(self.raw(record)?) >> self.shift) & self.mask)
+    }
+
+    #[inline(always)]
+    fn raw(&self, record: &[u8]) -> Option<[u8; 8]> {
         let from = self.byte as usize;
-        let mut raw = [0; 8];
-        raw.copy_from_slice(&record[from..from + 8]);
-        let raw = if self.big { u64::from_be_bytes(raw) } else { u64::from_le_bytes(raw) };
-        (raw >> self.shift) & self.mask
+        record.get(from..from + 8)?.first_chunk().copied()
     }
 
     /// As [`Load::bits`], with the sign extended.
     #[inline(always)]
-    fn signed(&self, record: &[u8]) -> i64 {
+    fn signed(&self, record: &[u8]) -> Option<i64> {
         let sign = self.mask ^ (self.mask >> 1);
-        (self.bits(record) ^ sign).wrapping_sub(sign) as i64
+        Some((self.bits(record)? ^ sign).wrapping_sub(sign) as i64)
     }
 }
 
@@ -78,12 +91,14 @@ pub(super) struct Layout {
 }
 
 /// How to step over the event records of one id, with their headers.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Stride {
     /// Index of the class.
     pub(super) event: u32,
     /// Size in bits from the aligned start of the header; no packet has as many as there are where it is not known.
     pub(super) bits: u32,
+    /// The class's.
+    pub(super) layout: Option<Arc<Layout>>,
 }
 
 impl Stride {
@@ -91,7 +106,7 @@ impl Stride {
     pub(super) fn new(event: u32, events: &[EventPrograms]) -> Self {
         let layout = events.get(event as usize).and_then(|programs| programs.layout.as_ref());
         let bits = layout.and_then(|layout| u32::try_from(layout.bits).ok());
-        Stride { event, bits: bits.unwrap_or(u32::MAX) }
+        Stride { event, bits: bits.unwrap_or(u32::MAX), layout: layout.cloned() }
     }
 }
 
@@ -163,40 +178,56 @@ impl Layout {
     /// Shows the fields of all scopes.
     #[inline]
     pub(super) fn show_all<V: Visitor>(&self, record: &[u8], visitor: &mut V) {
-        self.fields.iter().for_each(|field| field.show(record, visitor));
+        show(&self.fields, record, visitor);
     }
 
     /// Shows the fields of a scope: 0 to 2 for common context, specific context and payload.
     #[inline]
     pub(super) fn show<V: Visitor>(&self, scope: usize, record: &[u8], visitor: &mut V) {
-        self.fields[self.scopes[scope].clone()].iter().for_each(|field| field.show(record, visitor));
+        show(&self.fields[self.scopes[scope].clone()], record, visitor);
+    }
+}
+
+#[inline(always)]
+fn show<V: Visitor>(fields: &[Field], record: &[u8], visitor: &mut V) {
+    for field in fields {
+        // What is most common takes no jump through a table.
+        if let (Form::Unsigned(class), false) = (&field.form, field.load.big) {
+            let Some(bits) = field.load.plain_bits(record) else { break };
+            visitor.value(field.name.as_deref(), Value::Unsigned(bits, class));
+        } else if field.show(record, visitor).is_none() {
+            // Never: the record is as long as its layout says.
+            break;
+        }
     }
 }
 
 impl Field {
+    /// `None` if `record` is too short.
     #[inline(always)]
-    fn show<V: Visitor>(&self, record: &[u8], visitor: &mut V) {
+    fn show<V: Visitor>(&self, record: &[u8], visitor: &mut V) -> Option<()> {
         let name = self.name.as_deref();
         let bits = || self.load.bits(record);
         match &self.form {
-            Form::Unsigned(class) => visitor.value(name, Value::Unsigned(bits(), class)),
-            Form::Signed(class) => visitor.value(name, Value::Signed(self.load.signed(record), class)),
+            Form::Unsigned(class) => visitor.value(name, Value::Unsigned(bits()?, class)),
+            Form::Signed(class) => visitor.value(name, Value::Signed(self.load.signed(record)?, class)),
             Form::UnsignedEnumeration(class) => {
-                visitor.value(name, Value::UnsignedEnumeration(bits(), class));
+                visitor.value(name, Value::UnsignedEnumeration(bits()?, class));
             }
             Form::SignedEnumeration(class) => {
-                visitor.value(name, Value::SignedEnumeration(self.load.signed(record), class));
+                visitor.value(name, Value::SignedEnumeration(self.load.signed(record)?, class));
             }
-            Form::Float32 => visitor.value(name, Value::Float32(f32::from_bits(bits() as u32))),
-            Form::Float64 => visitor.value(name, Value::Float64(f64::from_bits(bits()))),
+            Form::Float32 => visitor.value(name, Value::Float32(f32::from_bits(bits()? as u32))),
+            Form::Float64 => visitor.value(name, Value::Float64(f64::from_bits(bits()?))),
             Form::Text { length } => {
-                let bytes = &record[self.load.byte as usize..][..*length];
+                let bytes = record.get(self.load.byte as usize..)?.get(..*length)?;
                 let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
                 visitor.value(name, Value::Text(text));
             }
             Form::Begin(compound) => visitor.begin(name, compound.compound()),
             Form::End(compound) => visitor.end(compound.compound()),
         }
+        Some(())
     }
 }
 
@@ -282,12 +313,12 @@ mod tests {
                     let Some(load) = load else { continue };
                     assert_eq!(
                         load.bits(&data),
-                        bits::unsigned(&data, at, size, order),
+                        Some(bits::unsigned(&data, at, size, order)),
                         "{size} bits at {at}"
                     );
                     assert_eq!(
                         load.signed(&data),
-                        bits::sign_extended(bits::unsigned(&data, at, size, order), size),
+                        Some(bits::sign_extended(bits::unsigned(&data, at, size, order), size)),
                         "{size} bits at {at}"
                     );
                 }

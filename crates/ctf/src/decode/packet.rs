@@ -88,16 +88,7 @@ impl Marks {
     /// (specification 1.8.3, section 8).
     #[inline]
     fn tick(&mut self, size: u32, value: u64) {
-        self.tick_masked(u64::MAX >> (64 - size), value);
-    }
-
-    /// The same with a mask of those bits; with none, the clock stays.
-    #[inline(always)]
-    pub(super) fn tick_masked(&mut self, mask: u64, value: u64) {
-        let wraps = value < self.clock & mask;
-        // At 64 bits nothing is left to carry into.
-        let carry = if wraps { mask.wrapping_add(1) } else { 0 };
-        self.clock = (self.clock.wrapping_add(carry) & !mask) | value;
+        self.clock = ticked(self.clock, u64::MAX >> (64 - size), value);
     }
 
     #[cold]
@@ -107,6 +98,15 @@ impl Marks {
             self.mark(Role::one(role, true, true), size, value);
         }
     }
+}
+
+/// A clock moved to a stamp of which the bits of `mask` are known; with none, it stays.
+#[inline(always)]
+pub(super) fn ticked(clock: u64, mask: u64, value: u64) -> u64 {
+    let wraps = value < clock & mask;
+    // At 64 bits nothing is left to carry into.
+    let carry = if wraps { mask.wrapping_add(1) } else { 0 };
+    (clock.wrapping_add(carry) & !mask) | value
 }
 
 impl Sink for Marks {

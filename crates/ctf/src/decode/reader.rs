@@ -4,9 +4,10 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::Visitor;
-use super::compile::{Decoder, EventPrograms};
+use super::compile::{Decoder, EventPrograms, Stream};
 use super::event::{Event, Starts};
-use super::packet::{Marks, Packet};
+use super::layout::{Layout, Stride};
+use super::packet::{Marks, Packet, ticked};
 use super::walk::{Cause, Fault, Shown, Walk};
 use crate::Error;
 use crate::model::{DataStreamClass, Scope, Version};
@@ -104,6 +105,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         step
     }
 
+    /// As [`StreamReader::advance`] where that takes next to nothing: the next thing is an event record of fixed layout in the
+    /// current packet. False, and nothing has changed, where it is not.
+    #[inline]
+    pub fn advance_fast(&mut self) -> bool {
+        self.state == State::InPacket && self.usual_event_record()
+    }
+
     /// Makes the packet at byte `offset` of the data stream the next one; it gets this index. Losses before it are not
     /// known.
     pub fn seek(&mut self, offset: u64, index: u64) {
@@ -154,12 +162,20 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             decoder: &self.decoder,
             stream,
             event: self.event,
-            usual: self.usual,
+            laid_out: self.laid_out(stream),
             clock: self.clock,
             starts: &self.starts,
             packet: (self.packet_bytes(), self.limit),
             slots: &self.slots,
         }
+    }
+
+    /// Where everything lies in the current event record, if that is known, and the data from it on.
+    #[inline]
+    fn laid_out(&self, stream: usize) -> Option<(&Layout, &[u8])> {
+        let programs = self.decoder.streams[stream].events.get(self.event).filter(|_| self.usual)?;
+        let start = (self.starts[Scope::EventHeader as usize] / 8) as usize;
+        Some((programs.layout.as_deref()?, self.packet_bytes().get(start..)?))
     }
 
     /// Shows the fields of the current packet's header or context; nothing for other scopes.
@@ -303,22 +319,64 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     #[inline(always)]
     fn usual_event_record(&mut self) -> bool {
         let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
-        let Some(header) = &stream.header else { return false };
-        let start = header.aligned(self.at);
-        let Some(record) = self.data.as_ref().get(self.from + (start / 8) as usize..) else { return false };
-        let Some(found) = header.read(record) else { return false };
-        let Some(stride) = stream.strides.get(found.id as usize) else { return false };
-        let end = start + u64::from(stride.bits);
-        if end > self.limit || end == self.at {
+        let data = self.data.as_ref().get(self.from..).unwrap_or_default();
+        let Some(usual) = Usual::next(stream, data, (self.at, self.limit), self.marks.clock) else {
             return false;
-        }
-        self.marks.tick_masked(found.stamp_mask, found.stamp);
-        self.clock = self.marks.clock;
-        self.event = stride.event as usize;
+        };
+        (self.at, self.marks.clock, self.clock) = (usual.end, usual.clock, usual.clock);
+        self.event = usual.stride.event as usize;
         self.usual = true;
-        self.starts[Scope::EventHeader as usize] = start;
-        self.at = end;
+        self.starts[Scope::EventHeader as usize] = usual.start;
         true
+    }
+
+    /// Shows the rest of the packet's event records to `each`, and ends it: the same as [`StreamReader::advance`] and
+    /// [`StreamReader::event`] in turn up to [`Step::PacketEnd`], in less time. Nothing happens between packets.
+    ///
+    /// # Errors
+    ///
+    /// As [`StreamReader::advance`]; what comes before has been shown.
+    #[inline]
+    pub fn for_each_in_packet(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        if self.state != State::InPacket {
+            return Ok(());
+        }
+        let decoder = self.decoder.clone();
+        let class = self.marks.packet.data_stream_class;
+        let stream = &decoder.streams[class];
+        let (mut at, mut clock) = (self.at, self.marks.clock);
+        loop {
+            let data = self.data.as_ref().get(self.from..).unwrap_or_default();
+            let (event, laid_out) = match Usual::next(stream, data, (at, self.limit), clock) {
+                Some(usual) => {
+                    (at, clock) = (usual.end, usual.clock);
+                    self.starts[Scope::EventHeader as usize] = usual.start;
+                    let record = data.get((usual.start / 8) as usize..).unwrap_or_default();
+                    let layout = usual.stride.layout.as_deref();
+                    (usual.stride.event as usize, layout.map(|layout| (layout, record)))
+                }
+                None => {
+                    (self.at, self.marks.clock) = (at, clock);
+                    let step = self.any_event_record();
+                    if !matches!(step, Ok(Step::Event)) {
+                        self.state = if step.is_err() { State::Done } else { self.state };
+                        return step.map(|_| ());
+                    }
+                    (at, clock) = (self.at, self.marks.clock);
+                    (self.event, None)
+                }
+            };
+            each(Event {
+                decoder: &decoder,
+                stream: class,
+                event,
+                laid_out,
+                clock: if laid_out.is_some() { clock } else { self.clock },
+                starts: &self.starts,
+                packet: (self.data.as_ref().get(self.from..).unwrap_or_default(), self.limit),
+                slots: &self.slots,
+            });
+        }
     }
 
     #[inline(never)]
@@ -462,5 +520,29 @@ impl Place {
             }
         };
         self.error(fault.at, message)
+    }
+}
+
+/// An event record of fixed layout with a header of the usual form.
+struct Usual<'s> {
+    /// Where it begins and ends, in bits.
+    start: u64,
+    end: u64,
+    stride: &'s Stride,
+    /// Its stamp.
+    clock: u64,
+}
+
+impl<'s> Usual<'s> {
+    /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`.
+    #[inline(always)]
+    fn next(stream: &'s Stream, data: &[u8], (at, limit): (u64, u64), clock: u64) -> Option<Self> {
+        let header = stream.header.as_ref()?;
+        let start = header.aligned(at);
+        let found = header.read(data.get((start / 8) as usize..)?)?;
+        let stride = stream.strides.get(found.id as usize)?;
+        let end = start + u64::from(stride.bits);
+        let clock = ticked(clock, found.stamp_mask, found.stamp);
+        (end <= limit && end > at).then_some(Usual { start, end, stride, clock })
     }
 }

@@ -1,0 +1,54 @@
+//! The events of one data stream, without regard to other streams: for what needs no order, and for threads that share
+//! the streams of a recording among them.
+
+use crate::Error;
+use crate::open::Recording;
+use crate::stream::{Lost, StreamCursor};
+use tracewing_ctf::decode::Event;
+
+/// Reads the events of one data stream, packet by packet.
+#[derive(Debug)]
+pub struct StreamEvents {
+    cursor: StreamCursor,
+}
+
+impl Recording {
+    /// The events of a stream, of which `stream` is the place in [`Recording::streams`].
+    ///
+    /// # Panics
+    /// There is no such stream.
+    pub fn events_of(&self, stream: usize) -> StreamEvents {
+        StreamEvents { cursor: self.cursor(&self.streams()[stream], i64::MIN) }
+    }
+}
+
+impl StreamEvents {
+    /// Goes into the next packet; false at the end of the stream. What was lost before it is shown to `lost`.
+    ///
+    /// # Errors
+    /// The stream cannot be read further.
+    pub fn enter_packet(&mut self, lost: impl FnMut(Lost)) -> Result<bool, Error> {
+        self.cursor.enter_packet(lost)
+    }
+
+    /// Shows all events of the packet to `each`.
+    ///
+    /// # Errors
+    /// The packet cannot be decoded further; what comes before has been shown.
+    #[inline]
+    pub fn for_each_in_packet(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        self.cursor.for_each_in_packet(each)
+    }
+
+    /// Shows all events from the next packet on to `each`.
+    ///
+    /// # Errors
+    /// The stream cannot be read or decoded further; what comes before has been shown.
+    #[inline]
+    pub fn for_each(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        while self.enter_packet(|_| {})? {
+            self.for_each_in_packet(&mut each)?;
+        }
+        Ok(())
+    }
+}
