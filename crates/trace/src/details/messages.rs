@@ -89,11 +89,12 @@ impl Source<'_> {
                 Ok(self.waiting.pop_front())
             }
             State::InPacket => match self.cursor.step()? {
-                Some(stamp) => {
+                true => {
+                    let stamp = self.cursor.stamp();
                     self.now = stamp.map(|stamp| stamp.cycles);
                     Ok(Some(Message::Event(stamp)))
                 }
-                None => {
+                false => {
                     self.state = State::BetweenPackets;
                     let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end);
                     // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event behind it.
