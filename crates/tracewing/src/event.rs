@@ -7,8 +7,10 @@ use crate::declaration::{Declaration, Description, FieldList};
 use crate::path::{self, Segment};
 use crate::payload::{self, Sink};
 use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr;
 use tracewing_abi::schema;
-use tracewing_trigger::{Kind, Place, Site};
+use tracewing_trigger::{Kind, Place, Site, cold_call, cold_call_at};
 
 /// An event that a program can emit with [`emit!`](crate::emit).
 ///
@@ -50,15 +52,42 @@ struct Record(&'static EventClass);
 
 impl Sink for Record {
     #[inline(always)]
-    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    ) {
         // SAFETY: the caller's.
-        unsafe { path::fixed::<LEN, ORDERED>(self.0, payload) }
+        unsafe { cold_call::<path::Fixed<LEN, ORDERED>, WORDS>(ptr::from_ref(self.0).cast(), payload) }
     }
 
     #[inline(always)]
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
         // SAFETY: the caller's.
-        unsafe { path::gather::<ORDERED>(self.0, segments) }
+        unsafe {
+            cold_call_at::<path::Gather<ORDERED>>(ptr::from_ref(self.0).cast(), (&raw const segments).cast());
+        }
+    }
+}
+
+/// The same for a class that has to be asked for, which is better done out of the way.
+struct RecordOf(fn() -> &'static EventClass);
+
+impl Sink for RecordOf {
+    #[inline(always)]
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    ) {
+        // SAFETY: the caller's.
+        unsafe { self.gather::<ORDERED>(&[Segment { start: payload.as_ptr().cast(), len: LEN }]) }
+    }
+
+    #[inline(always)]
+    unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
+        // SAFETY: the caller's.
+        unsafe {
+            cold_call_at::<path::GatherOf<ORDERED>>(self.0 as *const (), (&raw const segments).cast());
+        }
     }
 }
 
@@ -136,6 +165,6 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> AdHocSite<D, F, N> {
 
     #[inline(always)]
     pub fn record(&self, fields: F) {
-        payload::gather_inferred(&fields, Record(class::ad_hoc::<D, F, N>()));
+        payload::gather_inferred(&fields, RecordOf(class::ad_hoc::<D, F, N>));
     }
 }

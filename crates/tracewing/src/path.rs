@@ -15,25 +15,45 @@ use tracewing_abi::region::MIN_SUB_BUFFER;
 pub use tracewing_ring::Segment;
 use tracewing_ring::publish::{self, Destination, Outcome};
 use tracewing_ring::thread::{self, RECORDINGS};
+use tracewing_trigger::Callee;
 
 use crate::agent::{self, ATTACHMENTS, RSEQ_OFFSET};
 use crate::class::{EventClass, FILTERED};
+
+/// The function [`fixed`], for sites.
+pub(crate) struct Fixed<const LEN: usize, const ORDERED: bool>;
+
+impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
+    /// # Safety
+    /// `class` is an event class; `payload` points to `LEN` readable bytes.
+    unsafe extern "C" fn call(class: *const (), payload: *const u8) {
+        // SAFETY: the caller's.
+        let class: &'static EventClass = unsafe { &*class.cast() };
+        if class.wanted() != 1 {
+            // SAFETY: the payload by the caller.
+            return unsafe { fixed_into_each::<LEN, ORDERED>(class, payload) };
+        }
+        // The usual case has a constant slot, so that no address here depends on what was loaded before. Whatever else there
+        // is to do is in functions of its own, for which nothing has to be saved here.
+        // SAFETY: the payload by the caller.
+        if !unsafe { fixed_into::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) } {
+            // SAFETY: the payload by the caller.
+            unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
+        }
+    }
+}
 
 /// Records an event of constant payload size.
 ///
 /// # Safety
 /// `payload` points to `LEN` readable bytes.
-#[cold]
-#[inline(never)]
-pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(class: &'static EventClass, payload: *const u8) {
-    // The usual case has a constant slot, so that no address here depends on what was loaded before.
-    if class.wanted() == 1 {
-        // SAFETY: the payload by the caller.
-        unsafe { fixed_into::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
-    } else {
-        // SAFETY: the payload by the caller.
-        unsafe { fixed_into_each::<LEN, ORDERED>(class, payload) };
-    }
+#[inline]
+pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+) {
+    // SAFETY: the payload by the caller.
+    unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
 }
 
 /// # Safety
@@ -43,13 +63,18 @@ unsafe fn fixed_into_each<const LEN: usize, const ORDERED: bool>(
     class: &'static EventClass,
     payload: *const u8,
 ) {
-    // SAFETY: the payload by the caller.
-    let write = |slot, id| unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) };
+    let write = |slot, id| {
+        // SAFETY: the payload by the caller.
+        if !unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) } {
+            // SAFETY: the payload by the caller.
+            unsafe { fixed_slow::<LEN, ORDERED>(class, slot, id, payload) };
+        }
+    };
     // SAFETY: the payload by the caller.
     unsafe { for_each_recording(class, &[Segment { start: payload, len: LEN }], write) };
 }
 
-/// Writes the event for one recording, by the fast half if that can.
+/// Writes the event for one recording by the fast half, if that can.
 ///
 /// # Safety
 /// As for [`fixed`].
@@ -59,23 +84,18 @@ unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
     slot: usize,
     id: u16,
     payload: *const u8,
-) {
-    if id == 0 {
-        return; // switched off since
-    }
+) -> bool {
+    // No id: switched off since.
+    let Some(entry) = thread::entry_offset(slot).filter(|_| id != 0) else { return false };
     // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
     let (attachment, rseq_offset) = (ATTACHMENTS[slot].load(Relaxed), RSEQ_OFFSET.load(Relaxed));
-    let (entry, want) = (thread::entry_offset(slot), class.want(slot));
     let length = HEADER + CONTEXT + LEN;
     // SAFETY: the attachment is always valid.
     let fits = length <= MIN_SUB_BUFFER / 2 || length <= unsafe { &*attachment }.largest_event();
     // SAFETY: the payload by the caller. A slot's attachment is always valid; while its key is the thread's,
     // the agent keeps the region mapped, and `RSEQ_OFFSET` was stored before that key.
-    let done =
-        fits && unsafe { publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, entry, want, id, payload) };
-    if !done {
-        // SAFETY: the payload by the caller.
-        unsafe { fixed_slow::<LEN, ORDERED>(class, slot, id, payload) };
+    fits && unsafe {
+        publish::fixed::<LEN, ORDERED>(attachment, rseq_offset, entry, class.want(slot), id, payload)
     }
 }
 
@@ -90,8 +110,38 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
     id: u16,
     payload: *const u8,
 ) {
+    if id == 0 {
+        return; // switched off since
+    }
     // SAFETY: the caller's.
     unsafe { slow::<ORDERED>(class, slot, id, &[Segment { start: payload, len: LEN }]) };
+}
+
+/// The function [`gather`], for sites; the second argument is the address of the segments' slice.
+pub(crate) struct Gather<const ORDERED: bool>;
+
+impl<const ORDERED: bool> Callee for Gather<ORDERED> {
+    /// # Safety
+    /// As for [`gather`].
+    unsafe extern "C" fn call(class: *const (), segments: *const u8) {
+        // SAFETY: the caller's.
+        unsafe { gather::<ORDERED>(&*class.cast(), *segments.cast::<&[Segment]>()) }
+    }
+}
+
+/// The same, with a function that gives the class.
+pub(crate) struct GatherOf<const ORDERED: bool>;
+
+impl<const ORDERED: bool> Callee for GatherOf<ORDERED> {
+    /// # Safety
+    /// As for [`gather`].
+    unsafe extern "C" fn call(class: *const (), segments: *const u8) {
+        // SAFETY: the caller's: such a function's address, and that of a slice.
+        unsafe {
+            let class = core::mem::transmute::<*const (), fn() -> &'static EventClass>(class);
+            gather::<ORDERED>(class(), *segments.cast::<&[Segment]>());
+        }
+    }
 }
 
 /// Records an event gathered from segments.
@@ -102,9 +152,6 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
     let write = |slot: usize, id: u16| {
-        if id == 0 {
-            return; // switched off since
-        }
         // SAFETY: the attachment is always valid.
         let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
         let (key, tid) = thread::with(|mark| {
@@ -145,6 +192,9 @@ unsafe fn for_each_recording(
         let slot = left.trailing_zeros() as usize % RECORDINGS;
         left &= left - 1;
         let id = class.want(slot).id();
+        if id == 0 {
+            continue; // switched off since
+        }
         // SAFETY: the caller's.
         if wanted & FILTERED << slot == 0 || unsafe { agent::accepts(class, slot, segments) } {
             body(slot, id);

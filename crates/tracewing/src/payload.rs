@@ -171,8 +171,11 @@ pub const fn layout<F: Fields>() -> Layout {
 #[doc(hidden)]
 pub trait Sink {
     /// # Safety
-    /// `payload` points to `LEN` bytes, which are readable up to the next multiple of 8.
-    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8);
+    /// The first `LEN` bytes of `payload` are initialised.
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    );
 
     /// # Safety
     /// All segments are readable, and stay unchanged during the call.
@@ -196,7 +199,7 @@ pub fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool, F: Field
     // SAFETY: the buffer has the layout's size, which is exact, hence has no segments; it is a multiple of 8 bytes.
     unsafe {
         fields.write(&mut writer);
-        sink.fixed::<LEN, ORDERED>(start);
+        sink.fixed::<LEN, WORDS, ORDERED>(buffer);
     }
 }
 
@@ -267,9 +270,12 @@ pub fn to_bytes<E: Event + ?Sized>(event: &E) -> Vec<u8> {
 struct Collect<'a>(&'a mut Vec<u8>);
 
 impl Sink for Collect<'_> {
-    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    ) {
         // SAFETY: the caller's.
-        self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload, LEN) });
+        self.0.extend_from_slice(unsafe { core::slice::from_raw_parts(payload.as_ptr().cast(), LEN) });
     }
 
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {

@@ -2,27 +2,30 @@
 //!
 //! An ordinary call leaves most registers undefined. The compiler therefore keeps values in registers that functions
 //! preserve, which it must save when the function begins: instructions that are executed whether the call is or not. Here
-//! only vector registers are lost, which no function preserves anyway.
+//! only vector registers are lost, which no function preserves anyway, and with [`cold_call`] five general ones: the
+//! four that are left give the compiler room to move what is in the five, behind the site.
 
 use core::arch::{asm, naked_asm};
 use core::mem::{ManuallyDrop, MaybeUninit};
 
-/// Words of a closure that are passed in registers, at most.
+use crate::Callee;
+
+/// Words that are passed in registers, at most.
 const WORDS: usize = 6;
 
 type Word = MaybeUninit<u64>;
 
-/// Puts words on the stack, the last first, and calls the trampoline.
-macro_rules! call {
-    ($F:ident, $($push:literal)* ; $($name:ident = $word:expr),*) => {
+/// Puts words on the stack, the last first, and calls a trampoline, which finds them behind its return address.
+macro_rules! through {
+    ($trampoline:path, $words:expr, [$($step:literal)*] $($operand:tt)*) => {
         asm!(
             "lea rsp, [rsp - 128]",
-            $($push,)*
+            $($step,)*
             "call {trampoline}",
             "lea rsp, [rsp + 128 + 8 * {WORDS}]",
-            $($name = in(reg) $word,)*
-            trampoline = sym trampoline::<$F>,
-            WORDS = const words::<$F>(),
+            trampoline = sym $trampoline,
+            WORDS = const $words,
+            $($operand)*
             out("xmm0") _, out("xmm1") _, out("xmm2") _, out("xmm3") _,
             out("xmm4") _, out("xmm5") _, out("xmm6") _, out("xmm7") _,
             out("xmm8") _, out("xmm9") _, out("xmm10") _, out("xmm11") _,
@@ -39,6 +42,33 @@ macro_rules! call {
             options(nostack),
         )
     };
+}
+
+/// Hands each word to `$through`, with the instruction that puts it on the stack.
+macro_rules! with_words {
+    ($count:expr, $words:expr, $through:ident!($($argument:tt)*)) => {{
+        let [a, b, c, d, e, f] = $words;
+        match $count {
+            0 => $through!($($argument)* []),
+            1 => $through!($($argument)* ["push {a}"] a = in(reg) a,),
+            2 => $through!($($argument)* ["push {b}" "push {a}"] a = in(reg) a, b = in(reg) b,),
+            3 => $through!(
+                $($argument)* ["push {c}" "push {b}" "push {a}"] a = in(reg) a, b = in(reg) b, c = in(reg) c,
+            ),
+            4 => $through!(
+                $($argument)* ["push {d}" "push {c}" "push {b}" "push {a}"]
+                a = in(reg) a, b = in(reg) b, c = in(reg) c, d = in(reg) d,
+            ),
+            5 => $through!(
+                $($argument)* ["push {e}" "push {d}" "push {c}" "push {b}" "push {a}"]
+                a = in(reg) a, b = in(reg) b, c = in(reg) c, d = in(reg) d, e = in(reg) e,
+            ),
+            _ => $through!(
+                $($argument)* ["push {f}" "push {e}" "push {d}" "push {c}" "push {b}" "push {a}"]
+                a = in(reg) a, b = in(reg) b, c = in(reg) c, d = in(reg) d, e = in(reg) e, f = in(reg) f,
+            ),
+        }
+    }};
 }
 
 /// How many words are on the stack for an `F`.
@@ -67,26 +97,57 @@ fn in_registers<F: FnOnce()>(run: F) {
     let mut word = [Word::uninit(); WORDS];
     // SAFETY: as large as that, at most, and no more aligned.
     unsafe { word.as_mut_ptr().cast::<F>().write(run) };
-    let [a, b, c, d, e, f] = word;
+    macro_rules! closure {
+        ([$($push:literal)*] $($word:tt)*) => {
+            through!(trampoline::<F>, words::<F>(), [$($push)*] $($word)*)
+        };
+    }
     // SAFETY: leaves the 128 bytes below the stack pointer alone, which the function may use without telling
-    // (the platform's red zone), and moves the stack pointer back. `trampoline` finds the closure's words behind its
-    // return address, takes them from there, and preserves all registers that are not named.
+    // (the platform's red zone), and moves the stack pointer back. `trampoline` takes the closure from behind its
+    // return address, and preserves all registers that are not named.
+    unsafe { with_words!(words::<F>(), word, closure!()) }
+}
+
+/// Calls `T`'s function with `first` and the address of `words`. Up to six need no memory around the site. Values around
+/// the call stay in registers; some may have to be moved, behind the site.
+///
+/// # Safety
+/// As for the function.
+#[inline(always)]
+pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [Word; COUNT]) {
+    if COUNT > WORDS {
+        // SAFETY: the caller's.
+        return unsafe { cold_call_at::<T>(first, words.as_ptr().cast()) };
+    }
+    let word = core::array::from_fn(|index| words.get(index).copied().unwrap_or(Word::uninit()));
+    macro_rules! function {
+        ([$($push:literal)*] $($word:tt)*) => {
+            through!(
+                light_trampoline::<T, COUNT>, COUNT, [$($push)* "mov rsi, rsp"] $($word)*
+                inlateout("rdi") first => _,
+                lateout("rax") _, lateout("rcx") _, lateout("rdx") _, lateout("rsi") _,
+            )
+        };
+    }
+    // SAFETY: as above; the registers that the trampoline does not preserve are named. The words are on the stack as long as
+    // the function runs, which is called with what it is to be called with (the caller's).
+    unsafe { with_words!(COUNT, word, function!()) }
+}
+
+/// Calls `T`'s function with these arguments, likewise.
+///
+/// # Safety
+/// As for the function.
+#[inline(always)]
+pub unsafe fn cold_call_at<T: Callee>(first: *const (), second: *const u8) {
+    // SAFETY: as above.
     unsafe {
-        match words::<F>() {
-            0 => call!(F, ; ),
-            1 => call!(F, "push {a}"; a = a),
-            2 => call!(F, "push {b}" "push {a}"; a = a, b = b),
-            3 => call!(F, "push {c}" "push {b}" "push {a}"; a = a, b = b, c = c),
-            4 => call!(F, "push {d}" "push {c}" "push {b}" "push {a}"; a = a, b = b, c = c, d = d),
-            5 => call!(
-                F, "push {e}" "push {d}" "push {c}" "push {b}" "push {a}";
-                a = a, b = b, c = c, d = d, e = e
-            ),
-            _ => call!(
-                F, "push {f}" "push {e}" "push {d}" "push {c}" "push {b}" "push {a}";
-                a = a, b = b, c = c, d = d, e = e, f = f
-            ),
-        }
+        through!(
+            light_trampoline::<T, 0>, 0usize, []
+            inlateout("rdi") first => _,
+            inlateout("rsi") second => _,
+            lateout("rax") _, lateout("rcx") _, lateout("rdx") _,
+        )
     }
 }
 
@@ -135,6 +196,40 @@ unsafe extern "C" fn trampoline<F: FnOnce()>() {
         ".cfi_endproc",
         run = sym run::<F>,
         WORDS = const words::<F>(),
+    )
+}
+
+/// Calls the function with the arguments that are in their registers, and preserves r8 to r11 besides those that the function does.
+///
+/// # Safety
+/// Called by [`cold_call`] and [`cold_call_at`] only, with `COUNT` words behind the return address.
+#[unsafe(naked)]
+unsafe extern "C" fn light_trampoline<T: Callee, const COUNT: usize>() {
+    naked_asm!(
+        ".cfi_startproc",
+        ".cfi_def_cfa_offset 136 + 8 * {WORDS}",
+        ".cfi_offset rip, -(136 + 8 * {WORDS})",
+        "push rbp",
+        ".cfi_def_cfa_offset 144 + 8 * {WORDS}",
+        ".cfi_offset rbp, -(144 + 8 * {WORDS})",
+        "mov rbp, rsp",
+        ".cfi_def_cfa_register rbp",
+        "push r8",
+        "push r9",
+        "push r10",
+        "push r11",
+        "and rsp, -16",
+        "call {function}",
+        "mov r8, [rbp - 8]",
+        "mov r9, [rbp - 16]",
+        "mov r10, [rbp - 24]",
+        "mov r11, [rbp - 32]",
+        "leave",
+        ".cfi_def_cfa rsp, 136 + 8 * {WORDS}",
+        "ret",
+        ".cfi_endproc",
+        function = sym T::call,
+        WORDS = const COUNT,
     )
 }
 

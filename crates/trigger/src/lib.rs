@@ -83,12 +83,12 @@ mod thread;
 pub use absent::is_on;
 pub use callback::{AttachError, Attached, CALLBACKS, Trigger};
 #[cfg(all(feature = "sites", target_arch = "x86_64"))]
-pub use cold::cold;
+pub use cold::{cold, cold_call, cold_call_at};
 #[doc(hidden)]
 pub use lock::{Guard, Lock};
 pub use object::{Object, Objects, objects, on_load};
 #[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
-pub use ordinary::cold;
+pub use ordinary::{cold, cold_call, cold_call_at};
 pub use pin::pin;
 #[cfg(feature = "sites")]
 pub use site::is_on;
@@ -99,6 +99,15 @@ pub use tracewing_abi::site::{Kind, Record, Site};
 pub trait Place {
     /// What the site is.
     const SITE: &'static Site;
+}
+
+/// A function that is called behind a site, by [`cold_call`] or [`cold_call_at`].
+pub trait Callee {
+    /// The function. A panic in it aborts the program.
+    ///
+    /// # Safety
+    /// As whoever implements it says.
+    unsafe extern "C" fn call(first: *const (), second: *const u8);
 }
 
 /// What the expansion of [`fire!`] uses. No part of the interface.

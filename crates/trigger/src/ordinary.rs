@@ -1,8 +1,32 @@
-//! [`cold`](crate::cold) as an ordinary call: where sites are compiled out, and on processors other than x86-64.
+//! The functions of `cold` as ordinary calls: where sites are compiled out, and on processors other than x86-64.
+
+use core::mem::MaybeUninit;
+
+use crate::Callee;
 
 /// Runs `run`, which should be what is done behind a site that is on, out of the way.
 #[cold]
 #[inline(never)]
 pub fn cold<F: FnOnce()>(run: F) {
     run();
+}
+
+/// Calls `T`'s function with `first` and the address of `words`.
+///
+/// # Safety
+/// As for the function.
+#[inline(always)]
+pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: [MaybeUninit<u64>; COUNT]) {
+    // SAFETY: the caller's.
+    unsafe { T::call(first, words.as_ptr().cast()) }
+}
+
+/// Calls `T`'s function with these arguments.
+///
+/// # Safety
+/// As for the function.
+#[inline(always)]
+pub unsafe fn cold_call_at<T: Callee>(first: *const (), second: *const u8) {
+    // SAFETY: the caller's.
+    unsafe { T::call(first, second) }
 }

@@ -3,10 +3,13 @@
 
 use std::backtrace::Backtrace;
 use std::hint::black_box;
+use std::mem::MaybeUninit;
 use std::sync::Mutex;
-use tracewing_trigger::cold;
+use tracewing_trigger::{Callee, cold, cold_call, cold_call_at};
 
 static TOLD: Mutex<Vec<u64>> = Mutex::new(Vec::new());
+/// Held by the tests that look at it.
+static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
 
 #[derive(Clone, Copy)]
 #[repr(align(32))]
@@ -48,6 +51,7 @@ fn values_arrive_and_others_stay() {
             assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
         }};
     }
+    let _alone = ONE_AT_A_TIME.lock();
     check!();
     check!(a);
     check!(a b);
@@ -72,6 +76,67 @@ fn values_arrive_and_others_stay() {
     assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), [7, 300, 9, 5]);
 }
 
+/// Tells as many words as the first argument says.
+struct Told;
+
+impl Callee for Told {
+    unsafe extern "C" fn call(count: *const (), words: *const u8) {
+        let place = 0_u128;
+        assert_eq!(&raw const place as usize % 16, 0, "the stack is not aligned");
+        // SAFETY: the tests give so many words.
+        busy(unsafe { std::slice::from_raw_parts(words.cast(), count as usize) });
+    }
+}
+
+#[test]
+fn a_function_gets_its_words_and_other_values_stay() {
+    let numbers = [2, 7, 1, 8, 2, 8, 1, 8, 2, 8];
+    let floats = [3.0, 1.0, 4.0, 1.0];
+    let expected = around(numbers, floats, || {});
+    macro_rules! check {
+        ($($word:ident)*) => {{
+            let told: Vec<u64> = vec![$(u64::from(stringify!($word).as_bytes()[0])),*];
+            $(let $word = black_box(u64::from(stringify!($word).as_bytes()[0]));)*
+            let (words, count) = ([$(MaybeUninit::new($word)),*], told.len() as *const ());
+            // SAFETY: so many words.
+            assert_eq!(around(numbers, floats, || unsafe { cold_call::<Told, _>(count, words) }), expected);
+            assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
+            let pointer = told.as_ptr().cast();
+            // SAFETY: likewise.
+            assert_eq!(around(numbers, floats, || unsafe { cold_call_at::<Told>(count, pointer) }), expected);
+            assert_eq!(std::mem::take(&mut *TOLD.lock().unwrap()), told);
+        }};
+    }
+    let _alone = ONE_AT_A_TIME.lock();
+    check!();
+    check!(a);
+    check!(a b);
+    check!(a b c);
+    check!(a b c d);
+    check!(a b c d e);
+    check!(a b c d e f);
+    // In memory from here on.
+    check!(a b c d e f g);
+}
+
+/// Leaves a back trace in the text to which its argument points.
+struct Trace;
+
+impl Callee for Trace {
+    unsafe extern "C" fn call(text: *const (), _: *const u8) {
+        // SAFETY: the test's text.
+        unsafe { *text.cast::<String>().cast_mut() = Backtrace::force_capture().to_string() };
+    }
+}
+
+#[inline(never)]
+fn calls_a_function(text: &mut String, depth: u64) {
+    let words = [MaybeUninit::new(depth), MaybeUninit::new(depth + 1)];
+    // SAFETY: the text is borrowed until this returns.
+    unsafe { cold_call::<Trace, 2>((&raw const *text).cast(), words) };
+    black_box(depth);
+}
+
 #[inline(never)]
 fn further_out(text: &mut String, depth: u64) {
     in_the_middle(text, black_box(depth));
@@ -91,6 +156,15 @@ fn the_stack_can_be_unwound() {
     let mut text = String::new();
     further_out(&mut text, 1);
     for function in ["in_the_middle", "further_out", "the_stack_can_be_unwound"] {
+        assert!(text.contains(function), "{function} is missing in {text}");
+    }
+}
+
+#[test]
+fn the_stack_can_be_unwound_from_a_function() {
+    let mut text = String::new();
+    calls_a_function(&mut text, black_box(1));
+    for function in ["calls_a_function", "the_stack_can_be_unwound_from_a_function"] {
         assert!(text.contains(function), "{function} is missing in {text}");
     }
 }

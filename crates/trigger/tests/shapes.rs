@@ -125,9 +125,12 @@ fn anonymous(text: &str) -> String {
     })
 }
 
-/// What is executed of `NAME_with` and `NAME_without`, and how many sites the former has.
-fn pair(listing: &str, name: &str) -> ([String; 2], usize) {
-    let (with, sites) = Code::of(listing, &format!("{name}_with")).executed();
+/// What is behind the sites: a closure that preserves all general registers, or a function that preserves some.
+const WAYS: [&str; 2] = ["with", "light"];
+
+/// What is executed of `NAME_WAY` and `NAME_without`, and how many sites the former has.
+fn pair(listing: &str, name: &str, way: &str) -> ([String; 2], usize) {
+    let (with, sites) = Code::of(listing, &format!("{name}_{way}")).executed();
     let (without, none) = Code::of(listing, &format!("{name}_without")).executed();
     assert_eq!(none, 0);
     ([with, without], sites)
@@ -169,18 +172,19 @@ fn a_site_that_is_off_adds_one_instruction() {
         return;
     }
     let listing = listing("\"sites\"");
-    for (name, expected) in EXACT {
-        let ([with, without], sites) = pair(&listing, name);
-        assert_eq!(with, without, "{name}");
-        assert_eq!(sites, expected, "{name}");
+    let ways = |name| WAYS.map(|way| (name, way));
+    for (name, way) in EXACT.map(|(name, _)| name).into_iter().flat_map(ways) {
+        let ([with, without], sites) = pair(&listing, name, way);
+        assert_eq!(with, without, "{name} {way}");
+        assert_eq!(Some(&(name, sites)), EXACT.iter().find(|shape| shape.0 == name), "{way}");
     }
-    for name in LOOPS {
-        let ([with, without], sites) = pair(&listing, name);
+    for (name, way) in LOOPS.into_iter().flat_map(ways) {
+        let ([with, without], sites) = pair(&listing, name, way);
         let (jumps, rest): (Vec<&str>, Vec<&str>) = with.lines().partition(|line| line.starts_with("jmp"));
-        assert_eq!(rest.join("\n"), without, "{name}");
-        assert_eq!((jumps.len(), sites), (1, 1), "{name}");
+        assert_eq!(rest.join("\n"), without, "{name} {way}");
+        assert_eq!((jumps.len(), sites), (1, 1), "{name} {way}");
     }
-    let ([with, without], sites) = pair(&listing, VECTORS);
+    let ([with, without], sites) = pair(&listing, VECTORS, "with");
     assert!(without.contains("paddq") && !with.contains("%vector"), "docs/triggers.md says otherwise");
     assert_eq!(sites, 1);
 }
@@ -192,9 +196,10 @@ fn a_site_that_was_compiled_out_leaves_nothing() {
     }
     let listing = listing("");
     let names = EXACT.map(|(name, _)| name);
-    for name in names.into_iter().chain(LOOPS).chain([VECTORS]) {
-        let ([with, without], sites) = pair(&listing, name);
-        assert_eq!((with, sites), (without, 0), "{name}");
+    let names = names.into_iter().chain(LOOPS).chain([VECTORS]);
+    for (name, way) in names.flat_map(|name| WAYS.map(|way| (name, way))) {
+        let ([with, without], sites) = pair(&listing, name, way);
+        assert_eq!((with, sites), (without, 0), "{name} {way}");
     }
     for trace in ["tracewing_sites", ".note.tracewing", "init_array", "shapes:site", "trampoline"] {
         assert!(!listing.contains(trace), "{trace} is left");

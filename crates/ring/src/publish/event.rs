@@ -25,9 +25,7 @@ macro_rules! instruction {
     // Same id; then the bit of the class's major class in the region's mask.
     (Wanted) => {
         lines![
-            "mov {t}, {word}"
-            "shr {t}, 32"
-            "cmp {t:x}, [{want}]"
+            "cmp {word:x}, [{want}]"
             "jne 7f"
             "mov {u}, [{at} + {BASE}]"
             "mov {u}, [{u} + {MAJORS}]"
@@ -84,9 +82,9 @@ macro_rules! instruction {
     };
     (Header) => {
         lines![
-            "or rax, {word}"
             "add {t}, {cpu}"
-            "mov [{t} + {CONTROL}], rax"
+            "mov [{t} + {CONTROL}], eax"
+            "mov [{t} + {CONTROL} + 4], {word:e}"
         ]
     };
     (Thread) => {
@@ -149,7 +147,8 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     payload: *const u8,
 ) -> bool {
     const { assert!(HEADER + CONTEXT + LEN <= u16::MAX as usize, "event larger than its length field can say") };
-    let word = header_word(0, id, (HEADER + CONTEXT + LEN) as u16);
+    // The event's first word is 32 bits of time and the lower half of this; the upper half counts attempts.
+    let word = header_word(0, id, (HEADER + CONTEXT + LEN) as u16) >> 32 | u64::from(ATTEMPTS - 1) << 32;
     // SAFETY: the sequence reads the attachment (obligation 2: valid), the thread's own block and rseq area, and
     // `payload` (obligation 1). It writes the event between `head` and the end of the current sub-buffer, which the
     // comparison with the mask ensures, and `head` itself; the CPU number is bounded by the attachment's. `rseq_cs` is
@@ -157,7 +156,7 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     unsafe {
         asm!(
             sequence!(
-                "mov {attempts:e}, {ATTEMPTS}",
+                abort: lines!["mov {t}, 0x100000000" "sub {word}, {t}" "jnc 2f"],
                 // Not armed before the thread is known to be attached: only then is the rseq area its own.
                 "mov {t}, fs:[{thread} + {ENTRY_KEY}]",
                 "cmp {t}, [{at} + {KEY}]",
@@ -176,9 +175,8 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             rseq = in(reg) rseq_offset,
             thread = in(reg) entry_offset,
             want = in(reg) want,
-            word = in(reg) word,
+            word = inout(reg) word => _,
             payload = in(reg) payload,
-            attempts = out(reg) _,
             cpu = out(reg) _,
             head = out(reg) _,
             t = out(reg) _,
@@ -186,7 +184,6 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
             out("rax") _,
             out("rdx") _,
             slow = label { return false },
-            ATTEMPTS = const ATTEMPTS,
             ENTRY_KEY = const Entry::KEY,
             ENTRY_TID = const Entry::TID,
             MAJOR = const Want::MAJOR,

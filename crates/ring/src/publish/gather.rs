@@ -5,7 +5,7 @@ use core::arch::asm;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::CONTROL;
 
-use super::steps::{arm, armed, event_steps, lines, sequence};
+use super::steps::{arm, armed, count_attempts, event_steps, lines, sequence};
 use super::{ATTEMPTS, CPU_ID, Destination, MAJORS, Outcome, RSEQ_CS};
 use crate::attachment::Attachment;
 use crate::copy::Segment;
@@ -241,6 +241,7 @@ pub unsafe fn gather<const ORDERED: bool>(
     unsafe {
         asm!(
             sequence!(
+                abort: count_attempts!(),
                 "mov {attempts:e}, {ATTEMPTS}",
                 arm!(),
                 event_steps!(instructions),

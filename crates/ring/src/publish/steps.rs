@@ -58,9 +58,10 @@ pub(super) use lines;
 
 /// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), and the abort handler with the
 /// signature in front of it. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort; 7: giving up.
+/// First come the instructions that count an abort and jump to 2 if there may be another attempt.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! sequence {
-    ($($line:expr),+ $(,)?) => {
+    (abort: $count:expr, $($line:expr),+ $(,)?) => {
         concat!(
             // struct rseq_cs { u32 version, flags; u64 start_ip, post_commit_offset, abort_ip; }
             ".pushsection __rseq_cs, \"aw\"\n",
@@ -72,8 +73,8 @@ macro_rules! sequence {
             ".pushsection __rseq_failure, \"ax\"\n",
             ".byte 0x0f, 0xb9, 0x3d\n",
             ".long 0x53053053\n",
-            "6: dec {attempts:e}\n",
-            "jnz 2f\n",
+            "6:\n",
+            $count,
             "jmp 7f\n",
             ".popsection\n",
             $($line, "\n"),+
@@ -82,6 +83,16 @@ macro_rules! sequence {
 }
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use sequence;
+
+/// Counts an abort in a register of its own.
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+macro_rules! count_attempts {
+    () => {
+        "dec {attempts:e}\njnz 2f\n"
+    };
+}
+#[cfg(all(target_arch = "x86_64", not(loom)))]
+pub(super) use count_attempts;
 
 /// An attempt begins: tells the kernel that the instructions behind are the sequence's.
 #[cfg(all(target_arch = "x86_64", not(loom)))]

@@ -77,10 +77,13 @@ fn first_offset() -> isize {
     offset
 }
 
-/// Distance of the calling thread's [`Entry`] for recording `slot` from its thread pointer.
+/// Distance of the calling thread's [`Entry`] for recording `slot` from its thread pointer; `None` until some thread of
+/// the process has looked at its block ([`with`]).
 #[inline(always)]
-pub fn entry_offset(slot: usize) -> isize {
-    offset() + (slot * size_of::<Entry>()) as isize
+pub fn entry_offset(slot: usize) -> Option<isize> {
+    // Relaxed: it is the same number whoever stores it.
+    let offset = OFFSET.load(Relaxed);
+    (offset != 0).then_some(offset + (slot * size_of::<Entry>()) as isize)
 }
 
 /// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.

@@ -17,6 +17,11 @@ const ATTEMPTS: u32 = 32;
 pub const SLOT: usize = 5;
 const MAJOR: u8 = 63;
 
+fn entry_offset() -> isize {
+    thread::with(|_| ());
+    thread::entry_offset(SLOT).expect("the thread has just looked at its block")
+}
+
 /// A process's attachment to a region of its own.
 pub struct Publisher {
     /// The region.
@@ -69,7 +74,7 @@ impl Publisher {
 
     /// One attempt of the fixed sequence.
     pub fn fixed<const LEN: usize, const ORDERED: bool>(&self, id: u16, payload: &[u8; LEN]) -> bool {
-        let (want, entry, payload) = (Want::of(id, MAJOR), thread::entry_offset(SLOT), payload.as_ptr());
+        let (want, entry, payload) = (Want::of(id, MAJOR), entry_offset(), payload.as_ptr());
         // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this thread.
         unsafe {
             publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, entry, &want, id, payload)
@@ -78,7 +83,7 @@ impl Publisher {
 
     /// The same for a class with this word.
     pub fn fixed_if<const LEN: usize>(&self, want: &Want, id: u16, payload: &[u8; LEN]) -> bool {
-        let (entry, payload) = (thread::entry_offset(SLOT), payload.as_ptr());
+        let (entry, payload) = (entry_offset(), payload.as_ptr());
         // SAFETY: as in `fixed`.
         unsafe { publish::fixed::<LEN, false>(&*self.attachment, self.rseq_offset, entry, want, id, payload) }
     }

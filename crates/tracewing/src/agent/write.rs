@@ -4,6 +4,7 @@
 //!
 //! Every way out either has written the event or has counted it lost, and nothing retries without bound.
 
+use core::mem::MaybeUninit;
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
@@ -218,9 +219,12 @@ struct Announce<'a> {
 }
 
 impl Sink for Announce<'_> {
-    unsafe fn fixed<const LEN: usize, const ORDERED: bool>(self, payload: *const u8) {
+    unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
+        self,
+        payload: [MaybeUninit<u64>; WORDS],
+    ) {
         // SAFETY: the caller's.
-        unsafe { self.gather::<ORDERED>(&[Segment { start: payload, len: LEN }]) };
+        unsafe { self.gather::<ORDERED>(&[Segment { start: payload.as_ptr().cast(), len: LEN }]) };
     }
 
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {

@@ -7,7 +7,7 @@ use tracewing_abi::region::SubBufferHeader;
 
 use super::Request;
 use crate::attachment::Attachment;
-use crate::publish::steps::{arm, armed, lines, open_steps, sequence};
+use crate::publish::steps::{arm, armed, count_attempts, lines, open_steps, sequence};
 use crate::publish::{ATTEMPTS, CPU_ID, Destination, Opened, RSEQ_CS};
 
 const RETRY: u32 = 0;
@@ -90,6 +90,7 @@ pub(super) unsafe fn run(to: Destination, request: &Request) -> Opened {
     unsafe {
         asm!(
             sequence!(
+                abort: count_attempts!(),
                 "mov {attempts:e}, {ATTEMPTS}",
                 arm!(),
                 "mov {status:e}, {RETRY}",
