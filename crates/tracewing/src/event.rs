@@ -51,6 +51,8 @@ impl<E: Event> Event for &E {
 struct Record(&'static EventClass);
 
 impl Sink for Record {
+    /// # Safety
+    /// As for the trait.
     #[inline(always)]
     unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
         self,
@@ -73,6 +75,8 @@ impl Sink for Record {
 struct RecordOf(fn() -> &'static EventClass);
 
 impl Sink for RecordOf {
+    /// # Safety
+    /// As for the trait.
     #[inline(always)]
     unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
         self,

@@ -26,19 +26,17 @@ pub(crate) struct Fixed<const LEN: usize, const ORDERED: bool>;
 impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
     /// # Safety
     /// `class` is an event class; `payload` points to `LEN` readable bytes.
+    #[inline(never)]
     unsafe extern "C" fn call(class: *const (), payload: *const u8) {
         // SAFETY: the caller's.
         let class: &'static EventClass = unsafe { &*class.cast() };
-        if class.wanted() != 1 {
-            // SAFETY: the payload by the caller.
-            return unsafe { fixed_into_each::<LEN, ORDERED>(class, payload) };
-        }
         // The usual case has a constant slot, so that no address here depends on what was loaded before. Whatever else there
-        // is to do is in functions of its own, for which nothing has to be saved here.
+        // is to do is one function with the same arguments, for which nothing has to be saved here.
+        let id = class.want(0).id();
         // SAFETY: the payload by the caller.
-        if !unsafe { fixed_into::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) } {
+        if class.wanted() != 1 || !unsafe { fixed_into::<LEN, ORDERED>(class, 0, id, payload) } {
             // SAFETY: the payload by the caller.
-            unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
+            unsafe { fixed_rest::<LEN, ORDERED>(class, payload) };
         }
     }
 }
@@ -56,13 +54,20 @@ pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
 }
 
+/// What is not the usual case, or the fast half has left over.
+///
 /// # Safety
 /// As for [`fixed`].
+#[cold]
 #[inline(never)]
-unsafe fn fixed_into_each<const LEN: usize, const ORDERED: bool>(
+unsafe extern "C" fn fixed_rest<const LEN: usize, const ORDERED: bool>(
     class: &'static EventClass,
     payload: *const u8,
 ) {
+    if class.wanted() == 1 {
+        // SAFETY: the payload by the caller.
+        return unsafe { fixed_slow::<LEN, ORDERED>(class, 0, class.want(0).id(), payload) };
+    }
     let write = |slot, id| {
         // SAFETY: the payload by the caller.
         if !unsafe { fixed_into::<LEN, ORDERED>(class, slot, id, payload) } {
@@ -85,8 +90,10 @@ unsafe fn fixed_into<const LEN: usize, const ORDERED: bool>(
     id: u16,
     payload: *const u8,
 ) -> bool {
-    // No id: switched off since.
-    let Some(entry) = thread::entry_offset(slot).filter(|_| id != 0) else { return false };
+    let Some(entry) = thread::entry_offset(slot) else { return false };
+    if id == 0 {
+        return false; // switched off since
+    }
     // Relaxed: the attachment behind the pointer is complete under the key that the sequence compares first.
     let (attachment, rseq_offset) = (ATTACHMENTS[slot].load(Relaxed), RSEQ_OFFSET.load(Relaxed));
     let length = HEADER + CONTEXT + LEN;
@@ -117,15 +124,40 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
     unsafe { slow::<ORDERED>(class, slot, id, &[Segment { start: payload, len: LEN }]) };
 }
 
-/// The function [`gather`], for sites; the second argument is the address of the segments' slice.
+/// The function [`gather`], for sites.
 pub(crate) struct Gather<const ORDERED: bool>;
 
 impl<const ORDERED: bool> Callee for Gather<ORDERED> {
     /// # Safety
-    /// As for [`gather`].
+    /// `class` is an event class; `segments` is the address of a slice of segments, which are readable and stay unchanged.
+    #[inline(never)]
     unsafe extern "C" fn call(class: *const (), segments: *const u8) {
         // SAFETY: the caller's.
-        unsafe { gather::<ORDERED>(&*class.cast(), *segments.cast::<&[Segment]>()) }
+        let (class, segments): (&'static EventClass, &[Segment]) =
+            unsafe { (&*class.cast(), *segments.cast()) };
+        let write = |slot: usize, id: u16| {
+            // SAFETY: the attachment is always valid.
+            let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
+            let (key, tid) = thread::with(|mark| {
+                let entry = &mark.entries[slot];
+                (entry.key.load(Relaxed), entry.tid.load(Relaxed))
+            });
+            let done = key == attachment.key()
+                && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT
+                && {
+                    let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
+                    // SAFETY: the segments by the caller; the rest as in `fixed_into`.
+                    let outcome =
+                        unsafe { publish::gather::<ORDERED>(to, class.want(slot), id, segments, false) };
+                    matches!(outcome, Outcome::Written | Outcome::Unwanted)
+                };
+            if !done {
+                // SAFETY: the segments by the caller.
+                unsafe { slow::<ORDERED>(class, slot, id, segments) };
+            }
+        };
+        // SAFETY: the segments by the caller.
+        unsafe { for_each_recording(class, segments, write) };
     }
 }
 
@@ -134,12 +166,12 @@ pub(crate) struct GatherOf<const ORDERED: bool>;
 
 impl<const ORDERED: bool> Callee for GatherOf<ORDERED> {
     /// # Safety
-    /// As for [`gather`].
+    /// As for [`Gather`]; `class` is a function.
     unsafe extern "C" fn call(class: *const (), segments: *const u8) {
-        // SAFETY: the caller's: such a function's address, and that of a slice.
+        // SAFETY: the caller's.
         unsafe {
             let class = core::mem::transmute::<*const (), fn() -> &'static EventClass>(class);
-            gather::<ORDERED>(class(), *segments.cast::<&[Segment]>());
+            Gather::<ORDERED>::call(core::ptr::from_ref(class()).cast(), segments);
         }
     }
 }
@@ -148,32 +180,10 @@ impl<const ORDERED: bool> Callee for GatherOf<ORDERED> {
 ///
 /// # Safety
 /// All segments are readable and stay unchanged.
-#[cold]
-#[inline(never)]
-pub unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
-    let write = |slot: usize, id: u16| {
-        // SAFETY: the attachment is always valid.
-        let attachment = unsafe { &*ATTACHMENTS[slot].load(Relaxed) };
-        let (key, tid) = thread::with(|mark| {
-            let entry = &mark.entries[slot];
-            (entry.key.load(Relaxed), entry.tid.load(Relaxed))
-        });
-        let done = key == attachment.key()
-            && Segment::total(segments) <= attachment.largest_event() - EXTENDED_HEADER - CONTEXT
-            && {
-                let to = Destination { attachment, key, rseq_offset: RSEQ_OFFSET.load(Relaxed), tid };
-                // SAFETY: the segments by the caller; the rest as in `fixed_into`.
-                let outcome =
-                    unsafe { publish::gather::<ORDERED>(to, class.want(slot), id, segments, false) };
-                matches!(outcome, Outcome::Written | Outcome::Unwanted)
-            };
-        if !done {
-            // SAFETY: the segments by the caller.
-            unsafe { slow::<ORDERED>(class, slot, id, segments) };
-        }
-    };
-    // SAFETY: the segments by the caller.
-    unsafe { for_each_recording(class, segments, write) };
+#[inline]
+pub(crate) unsafe fn gather<const ORDERED: bool>(class: &'static EventClass, segments: &[Segment]) {
+    // SAFETY: the caller's.
+    unsafe { Gather::<ORDERED>::call(core::ptr::from_ref(class).cast(), (&raw const segments).cast()) }
 }
 
 /// Runs `body` for each recording that wants this event, with its number and the class's id in it.

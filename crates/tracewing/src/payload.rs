@@ -270,6 +270,8 @@ pub fn to_bytes<E: Event + ?Sized>(event: &E) -> Vec<u8> {
 struct Collect<'a>(&'a mut Vec<u8>);
 
 impl Sink for Collect<'_> {
+    /// # Safety
+    /// As for the trait.
     unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
         self,
         payload: [MaybeUninit<u64>; WORDS],

@@ -80,6 +80,8 @@ fn values_arrive_and_others_stay() {
 struct Told;
 
 impl Callee for Told {
+    /// # Safety
+    /// There are so many words.
     unsafe extern "C" fn call(count: *const (), words: *const u8) {
         let place = 0_u128;
         assert_eq!(&raw const place as usize % 16, 0, "the stack is not aligned");
@@ -123,6 +125,8 @@ fn a_function_gets_its_words_and_other_values_stay() {
 struct Trace;
 
 impl Callee for Trace {
+    /// # Safety
+    /// The first argument is the address of a text that nobody else uses.
     unsafe extern "C" fn call(text: *const (), _: *const u8) {
         // SAFETY: the test's text.
         unsafe { *text.cast::<String>().cast_mut() = Backtrace::force_capture().to_string() };

@@ -219,6 +219,8 @@ struct Announce<'a> {
 }
 
 impl Sink for Announce<'_> {
+    /// # Safety
+    /// As for the trait.
     unsafe fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool>(
         self,
         payload: [MaybeUninit<u64>; WORDS],

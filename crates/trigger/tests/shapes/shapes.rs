@@ -47,6 +47,8 @@ impl Sited for With {
 struct Recorded;
 
 impl Callee for Recorded {
+    /// # Safety
+    /// No obligations.
     unsafe extern "C" fn call(first: *const (), second: *const u8) {
         black_box((first, second));
     }
