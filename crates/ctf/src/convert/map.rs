@@ -120,8 +120,9 @@ fn map_class<'c>(
             OptionalClass { class: inner, ..OptionalClass::clone(class) }.into()
         }
         FieldClass::Variant(class) => {
-            let options = class.options.iter().map(|option| {
-                let class = places.named(&option.name, |places| map_class(&option.class, places, mapper))?;
+            let options = class.options.iter().enumerate().map(|(index, option)| {
+                let inner = |places: &mut Places<'c>| map_class(&option.class, places, mapper);
+                let class = places.named(&option.name, index, inner)?;
                 Ok(VariantOption { class, ..option.clone() })
             });
             let options = options.collect::<Result<_, Error>>()?;

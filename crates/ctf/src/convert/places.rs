@@ -1,6 +1,6 @@
 //! Where a field class stands among the others, and which field a reference from there means.
 
-use crate::model::{FieldClass, FieldLocation, Origin, Scope, StructureClass};
+use crate::model::{FieldClass, FieldLocation, Member, Origin, Scope, StructureClass};
 
 /// The scopes of an event record class, with the packet's, as they are before the conversion.
 pub(super) type Scopes<'c> = [Option<&'c StructureClass>; 6];
@@ -11,8 +11,9 @@ pub(super) struct Places<'c> {
     pub(super) scope: Scope,
     /// From the scope's root structure inwards; arrays, optionals and variants are passed through.
     around: Vec<Around<'c>>,
-    /// Names from the root to here.
+    /// Names from the root to here, and the places of members and options that they stand for.
     path: Vec<String>,
+    indices: Vec<usize>,
 }
 
 struct Around<'c> {
@@ -28,6 +29,8 @@ pub(super) struct Found<'c> {
     pub(super) scope: Scope,
     /// Names from the scope's root.
     pub(super) path: Vec<String>,
+    /// What they stand for: members of structures and options of variants, by place.
+    pub(super) indices: Vec<usize>,
     /// Of those, how many lead to the structure around the reference in which the search succeeded, and how many
     /// structures are around the reference within that one; `None` if the field is in another scope.
     pub(super) within: Option<(usize, u32)>,
@@ -37,7 +40,7 @@ pub(super) struct Found<'c> {
 impl<'c> Places<'c> {
     /// The root of a scope.
     pub(super) fn new(scopes: Scopes<'c>, scope: Scope) -> Self {
-        Places { scopes, scope, around: Vec::new(), path: Vec::new() }
+        Places { scopes, scope, around: Vec::new(), path: Vec::new(), indices: Vec::new() }
     }
 
     /// Whether the place is a member of the scope's own structure.
@@ -67,7 +70,7 @@ impl<'c> Places<'c> {
     pub(super) fn members<T>(
         &mut self,
         class: &'c StructureClass,
-        mut at: impl FnMut(&mut Self, &'c crate::model::Member) -> T,
+        mut at: impl FnMut(&mut Self, &'c Member) -> T,
     ) -> Vec<T> {
         self.around.push(Around { class, index: 0, depth: self.path.len() });
         let members = class.members.iter().enumerate();
@@ -75,7 +78,7 @@ impl<'c> Places<'c> {
             if let Some(around) = self.around.last_mut() {
                 around.index = index;
             }
-            self.named(&member.name, |places| at(places, member))
+            self.named(&member.name, index, |places| at(places, member))
         });
         let results = results.collect();
         self.around.pop();
@@ -83,10 +86,12 @@ impl<'c> Places<'c> {
     }
 
     /// Does something at what `name` leads to: a member, or an option of a variant.
-    pub(super) fn named<T>(&mut self, name: &str, at: impl FnOnce(&mut Self) -> T) -> T {
+    pub(super) fn named<T>(&mut self, name: &str, index: usize, at: impl FnOnce(&mut Self) -> T) -> T {
         self.path.push(name.to_owned());
+        self.indices.push(index);
         let result = at(self);
         self.path.pop();
+        self.indices.pop();
         result
     }
 
@@ -109,20 +114,19 @@ impl<'c> Places<'c> {
     }
 
     fn in_scope(&self, scope: Scope, path: &[String]) -> Option<Found<'c>> {
-        let (head, tail) = path.split_first()?;
-        let class = descend(&self.scopes[scope as usize]?.member(head)?.class, tail)?;
-        Some(Found { scope, path: path.to_vec(), within: None, class })
+        let mut indices = Vec::with_capacity(path.len());
+        let class = member(&self.scopes[scope as usize]?.members, path, &mut indices)?;
+        Some(Found { scope, path: path.to_vec(), indices, within: None, class })
     }
 
     /// The field at `path` from one of the structures around.
     fn within(&self, around: usize, path: &[String]) -> Option<Found<'c>> {
-        let (head, tail) = path.split_first()?;
         let Around { class, index, depth } = self.around.get(around)?;
-        let member = class.members[..=*index].iter().find(|member| member.name == *head)?;
-        let class = descend(&member.class, tail)?;
-        let full = self.path[..*depth].iter().chain(path).cloned().collect();
+        let mut indices = self.indices[..*depth].to_vec();
+        let class = member(&class.members[..=*index], path, &mut indices)?;
+        let path = self.path[..*depth].iter().chain(path).cloned().collect();
         let up = (self.around.len() - 1 - around) as u32;
-        Some(Found { scope: self.scope, path: full, within: Some((*depth, up)), class })
+        Some(Found { scope: self.scope, path, indices, within: Some((*depth, up)), class })
     }
 }
 
@@ -135,16 +139,26 @@ pub(super) const SCOPES: [Scope; 6] = [
     Scope::Payload,
 ];
 
-/// What `path` names below `class`; it goes through arrays and optionals without naming them.
-fn descend<'c>(mut class: &'c FieldClass, path: &[String]) -> Option<&'c FieldClass> {
-    for name in path {
-        class = match through(class) {
-            FieldClass::Structure(class) => &class.member(name)?.class,
-            FieldClass::Variant(class) => &class.options.iter().find(|option| option.name == *name)?.class,
-            _ => return None,
-        };
+/// What `path` names among `members` and below; adds the places of what it goes through.
+fn member<'c>(members: &'c [Member], path: &[String], indices: &mut Vec<usize>) -> Option<&'c FieldClass> {
+    let (head, tail) = path.split_first()?;
+    let index = members.iter().position(|member| member.name == *head)?;
+    indices.push(index);
+    below(&members[index].class, tail, indices)
+}
+
+/// It goes through arrays and optionals without naming them.
+fn below<'c>(class: &'c FieldClass, path: &[String], indices: &mut Vec<usize>) -> Option<&'c FieldClass> {
+    let Some((head, tail)) = path.split_first() else { return Some(class) };
+    match through(class) {
+        FieldClass::Structure(class) => member(&class.members, path, indices),
+        FieldClass::Variant(class) => {
+            let index = class.options.iter().position(|option| option.name == *head)?;
+            indices.push(index);
+            below(&class.options[index].class, tail, indices)
+        }
+        _ => None,
     }
-    Some(class)
 }
 
 fn through(mut class: &FieldClass) -> &FieldClass {

@@ -13,7 +13,8 @@ pub(super) struct Key {
     pub(super) stream: Option<usize>,
     pub(super) event: Option<usize>,
     pub(super) scope: Scope,
-    pub(super) path: Vec<String>,
+    /// Members of structures and options of variants on the way, by place.
+    pub(super) indices: Vec<usize>,
 }
 
 /// Labels by field.
@@ -44,35 +45,21 @@ impl Tags {
         label
     }
 
-    /// Gives the fields their labels; those that are integers become enumerations.
-    pub(super) fn apply(self, class: &mut TraceClass) -> Result<(), Error> {
+    /// Gives the fields of `class` their labels; those that are integers become enumerations. `original` is what `class` was
+    /// converted from.
+    pub(super) fn apply(self, original: &TraceClass, class: &mut TraceClass) -> Result<(), Error> {
         for (key, labels) in self.0 {
-            let root = match (key.scope, key.stream, key.event) {
-                (Scope::PacketHeader, ..) => &mut class.packet_header,
-                (scope, Some(stream), event) => {
-                    let stream = &mut class.data_stream_classes[stream];
-                    match (scope, event) {
-                        (Scope::PacketContext, _) => &mut stream.packet_context,
-                        (Scope::EventHeader, _) => &mut stream.event_header,
-                        (Scope::CommonContext, _) => &mut stream.common_context,
-                        (Scope::SpecificContext, Some(event)) => {
-                            &mut stream.event_record_classes[event].specific_context
-                        }
-                        (_, Some(event)) => &mut stream.event_record_classes[event].payload,
-                        _ => continue,
-                    }
-                }
-                _ => continue,
+            let unreachable = || Error::TraceClass {
+                place: format!("{:?}", key.scope),
+                message: "a field selects another, and CTF 1.8 cannot say where it is".to_owned(),
             };
-            let place = || Error::TraceClass {
-                place: format!("field `{}`", key.path.join(".")),
-                message: "it selects another field, and CTF 1.8 cannot say where it is".to_owned(),
-            };
-            let field = root.as_mut().and_then(|root| at(root, &key.path)).ok_or_else(place)?;
+            let original = root(original, &key).ok_or_else(unreachable)?;
+            let converted = root_mut(class, &key).ok_or_else(unreachable)?;
+            let field = at(original, converted, &key.indices).ok_or_else(unreachable)?;
             let mut tag = match field {
                 FieldClass::Integer(class) => EnumerationClass::new(class.clone()),
                 FieldClass::Enumeration(class) => EnumerationClass::clone(class),
-                _ => return Err(place()),
+                _ => return Err(unreachable()),
             };
             for (label, ranges) in labels {
                 if !tag.mappings.iter().any(|mapping| mapping.label == label) {
@@ -85,23 +72,67 @@ impl Tags {
     }
 }
 
-/// The field at `path`, through arrays and whatever has become of optionals.
-fn at<'c>(root: &'c mut StructureClass, path: &[String]) -> Option<&'c mut FieldClass> {
-    let (head, tail) = path.split_first()?;
-    let member = root.members.iter_mut().find(|member| member.name == *head)?;
-    below(&mut member.class, tail)
+/// The scope of a field.
+fn root<'c>(class: &'c TraceClass, key: &Key) -> Option<&'c StructureClass> {
+    let stream = || class.data_stream_classes.get(key.stream?);
+    let event = || stream()?.event_record_classes.get(key.event?);
+    match key.scope {
+        Scope::PacketHeader => class.packet_header.as_ref(),
+        Scope::PacketContext => stream()?.packet_context.as_ref(),
+        Scope::EventHeader => stream()?.event_header.as_ref(),
+        Scope::CommonContext => stream()?.common_context.as_ref(),
+        Scope::SpecificContext => event()?.specific_context.as_ref(),
+        Scope::Payload => event()?.payload.as_ref(),
+    }
 }
 
-fn below<'c>(class: &'c mut FieldClass, path: &[String]) -> Option<&'c mut FieldClass> {
-    let Some((head, tail)) = path.split_first() else { return Some(class) };
-    match class {
-        FieldClass::StaticArray(array) => below(&mut Arc::make_mut(array).element, path),
-        FieldClass::DynamicArray(array) => below(&mut Arc::make_mut(array).element, path),
-        FieldClass::Structure(class) => at(Arc::make_mut(class), path),
-        FieldClass::Variant(variant) => {
-            let options = &mut Arc::make_mut(variant).options;
-            let option = options.iter_mut().find(|option| option.name == *head)?;
-            below(&mut option.class, tail)
+fn root_mut<'c>(class: &'c mut TraceClass, key: &Key) -> Option<&'c mut StructureClass> {
+    if key.scope == Scope::PacketHeader {
+        return class.packet_header.as_mut();
+    }
+    let stream = class.data_stream_classes.get_mut(key.stream?)?;
+    match key.scope {
+        Scope::PacketContext => stream.packet_context.as_mut(),
+        Scope::EventHeader => stream.event_header.as_mut(),
+        Scope::CommonContext => stream.common_context.as_mut(),
+        Scope::SpecificContext => stream.event_record_classes.get_mut(key.event?)?.specific_context.as_mut(),
+        _ => stream.event_record_classes.get_mut(key.event?)?.payload.as_mut(),
+    }
+}
+
+/// The field at `path`.
+fn at<'c>(
+    original: &StructureClass,
+    converted: &'c mut StructureClass,
+    path: &[usize],
+) -> Option<&'c mut FieldClass> {
+    let (head, tail) = path.split_first()?;
+    below(&original.members.get(*head)?.class, &mut converted.members.get_mut(*head)?.class, tail)
+}
+
+fn below<'c>(
+    original: &FieldClass,
+    converted: &'c mut FieldClass,
+    path: &[usize],
+) -> Option<&'c mut FieldClass> {
+    let Some((head, tail)) = path.split_first() else { return Some(converted) };
+    match (original, converted) {
+        (FieldClass::StaticArray(original), FieldClass::StaticArray(array)) => {
+            below(&original.element, &mut Arc::make_mut(array).element, path)
+        }
+        (FieldClass::DynamicArray(original), FieldClass::DynamicArray(array)) => {
+            below(&original.element, &mut Arc::make_mut(array).element, path)
+        }
+        (FieldClass::Structure(original), FieldClass::Structure(class)) => {
+            at(original, Arc::make_mut(class), path)
+        }
+        // The last option is what is there.
+        (FieldClass::Optional(original), FieldClass::Variant(variant)) => {
+            below(&original.class, &mut Arc::make_mut(variant).options.last_mut()?.class, path)
+        }
+        (FieldClass::Variant(original), FieldClass::Variant(variant)) => {
+            let option = Arc::make_mut(variant).options.get_mut(*head)?;
+            below(&original.options.get(*head)?.class, &mut option.class, tail)
         }
         _ => None,
     }

@@ -28,7 +28,7 @@ pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
     if let Some(error) = mapper.failed {
         return Err(error);
     }
-    mapper.tags.apply(&mut converted)?;
+    mapper.tags.apply(class, &mut converted)?;
     converted.version = Version::V1_8;
     converted.uuid = class.uuid.or_else(|| class.uid.as_deref().and_then(super::uuid));
     (converted.namespace, converted.name, converted.uid) = (None, None, None);
@@ -230,7 +230,7 @@ impl ToCtf1<'_> {
             stream: self.stream.filter(|_| !of_packet),
             event: self.event.filter(|_| of_event),
             scope: found.scope,
-            path: new_path(&found.path, found.scope, places),
+            indices: found.indices,
         };
         let mut labels: Vec<_> =
             mappings.mappings.into_iter().map(|mapping| (mapping.label, mapping.ranges)).collect();

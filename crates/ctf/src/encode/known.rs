@@ -1,6 +1,6 @@
 //! What the writer knows by itself: fields with a meaning to readers, in the headers and the packet context.
 
-use crate::decode::program::{Integer, Kind, Node, Role};
+use crate::decode::program::{Integer, Kind, NONE, Node, Role};
 use crate::model::Uuid;
 use crate::write::PACKET_MAGIC;
 
@@ -18,8 +18,10 @@ pub(super) struct Known {
     pub(super) seq: Option<u64>,
     /// The event record's stamp.
     pub(super) clock: Option<u64>,
-    /// What to write as the event record class's id where it was not given: the id, or what announces another form.
+    /// The event record class's id.
     pub(super) event_id: Option<u64>,
+    /// What to write in its place where that chooses the form of what follows.
+    pub(super) form: Option<u64>,
 }
 
 impl Known {
@@ -41,10 +43,11 @@ impl Known {
 
     /// What is written where no value was given.
     pub(super) fn value(&self, node: &Node) -> Option<u64> {
-        let is_id = |integer: Integer| {
-            find_role(integer.role, false, |role| (role == Role::EventId).then_some(())).is_some()
-        };
-        self.instead(node).or_else(|| self.event_id.filter(|_| integer(node).is_some_and(is_id)))
+        self.instead(node).or_else(|| {
+            let integer = integer(node)?;
+            find_role(integer.role, false, |role| (role == Role::EventId).then_some(()))?;
+            if integer.slot == NONE { self.event_id } else { self.form }
+        })
     }
 
     /// The trace's UUID, for a field that repeats it.

@@ -235,7 +235,8 @@ impl StreamWriter {
     fn event_header(&mut self, event: usize, stamp: Option<u64>, fields: &impl Fields) -> Result<(), Error> {
         let id = self.class().event_record_classes[event].id;
         let mark = self.body.mark();
-        let mut known = Known { header: true, clock: stamp, event_id: Some(id), ..Known::default() };
+        let mut known =
+            Known { header: true, clock: stamp, event_id: Some(id), form: Some(id), ..Known::default() };
         let given = self.scope(event, Scope::EventHeader, known, Some(fields));
         if given.is_ok() && self.tells(id, stamp) {
             return Ok(());
@@ -244,7 +245,7 @@ impl StreamWriter {
         let forms = program.map_or_else(Vec::new, |program| candidates(program, id));
         for form in forms {
             self.body.back_to(&mark);
-            known.event_id = Some(form);
+            known.form = Some(form);
             if self.scope(event, Scope::EventHeader, known, None::<&super::Record>).is_ok()
                 && self.tells(id, stamp)
             {

@@ -1,0 +1,228 @@
+//! Random trace classes and values of both versions: what is written is read back, also by way of the other version.
+
+mod generate;
+
+use generate::{Rng, event_values, trace_class};
+use proptest::prelude::*;
+use std::sync::Arc;
+use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
+use tracewing_ctf::decode::{Decoder, Packet, Step, StreamReader};
+use tracewing_ctf::encode::{FieldValue, PacketEnd, PacketStart, Record, StreamWriter};
+use tracewing_ctf::model::{Scope, TraceClass, Version};
+use tracewing_ctf::{Error, json, metadata, tsdl};
+
+/// An event record as it is read back: class, stamp, fields.
+type Read = (u64, Option<u64>, Record);
+
+/// Writes random event records into packets of 100 bytes or little more.
+fn write(classes: &Arc<Decoder>, seed: u64) -> Result<(Vec<u8>, Vec<Read>), Error> {
+    let class = classes.trace_class().clone();
+    let stream = &class.data_stream_classes[0];
+    let mut rng = Rng(seed);
+    let mut writer = StreamWriter::new(classes.clone(), 0).with_packet_bytes(100);
+    let mut written = Vec::new();
+    let mut stamp = rng.next() >> 8;
+    let context = Record::new().with(Scope::PacketContext, "cpu_id", 3_u16);
+    let begin = |stamp, seq| PacketStart { stream_instance_id: Some(7), begin: Some(stamp), seq: Some(seq) };
+    writer.begin_packet(&begin(stamp, 0), &context)?;
+    let mut packets = 1;
+    for _ in 0..rng.next() % 9 {
+        let gap = rng.next() % 64;
+        stamp += rng.next() >> gap >> 10;
+        let event = rng.next() as usize % stream.event_record_classes.len();
+        let record = event_values(stream, event, &mut rng);
+        if !writer.event(event, Some(stamp), &record)? {
+            writer.end_packet(&PacketEnd { discarded: packets, ..PacketEnd::default() })?;
+            writer.begin_packet(&begin(stamp, packets), &context)?;
+            packets += 1;
+            assert!(writer.event(event, Some(stamp), &record)?, "the first record of a packet always fits");
+        }
+        written.push((stream.event_record_classes[event].id, Some(stamp), record));
+    }
+    writer.end_packet(&PacketEnd { end: Some(stamp), discarded: packets, least_bytes: 128 })?;
+    Ok((writer.take(), written))
+}
+
+fn read(classes: &Arc<Decoder>, bytes: &[u8]) -> Result<(Vec<Packet>, Vec<Read>), Error> {
+    let mut reader = StreamReader::new(classes.clone(), bytes);
+    let (mut packets, mut events) = (Vec::new(), Vec::new());
+    loop {
+        match reader.advance()? {
+            Step::Packet => packets.push(reader.packet().clone()),
+            Step::Event => {
+                let event = reader.event();
+                events.push((event.class().id, event.clock_value(), Record::of(&event)));
+            }
+            Step::PacketEnd => {}
+            Step::End => return Ok((packets, events)),
+        }
+    }
+}
+
+/// Writes what a reader decodes with other classes, packet by packet.
+fn rewrite(from: &Arc<Decoder>, bytes: &[u8], to: &Arc<Decoder>) -> Result<Vec<u8>, Error> {
+    let mut reader = StreamReader::new(from.clone(), bytes);
+    let mut writer = StreamWriter::new(to.clone(), 0);
+    loop {
+        let packet = reader.packet().clone();
+        match reader.advance()? {
+            Step::Packet => {
+                let Packet { stream_instance_id, begin, seq, .. } = *reader.packet();
+                writer.begin_packet(&PacketStart { stream_instance_id, begin, seq }, &reader)?;
+            }
+            Step::Event => {
+                let event = reader.event();
+                writer.event(event.class_index(), event.clock_value(), &event)?;
+            }
+            Step::PacketEnd => {
+                let discarded = packet.discarded.unwrap_or(0);
+                writer.end_packet(&PacketEnd { end: packet.end, discarded, least_bytes: 0 })?;
+            }
+            Step::End => return Ok(writer.take()),
+        }
+    }
+}
+
+/// The values alone, which stay where names and kinds change: what is not there is nothing, a boolean a number, bytes are
+/// numbers.
+fn leaves(value: &FieldValue, out: &mut Vec<FieldValue>) {
+    match value {
+        FieldValue::Structure(members) => members.iter().for_each(|(_, value)| leaves(value, out)),
+        FieldValue::Array(elements) => elements.iter().for_each(|value| leaves(value, out)),
+        FieldValue::Optional(content) => content.iter().for_each(|value| leaves(value, out)),
+        FieldValue::Variant(_, value) => leaves(value, out),
+        FieldValue::Boolean(value) => out.push(u8::from(*value).into()),
+        FieldValue::Blob(bytes) => out.extend(bytes.iter().map(|byte| FieldValue::from(*byte))),
+        FieldValue::Text(text) => {
+            out.push(FieldValue::Text(String::from_utf8_lossy(text).into_owned().into_bytes()))
+        }
+        other => out.push(other.clone()),
+    }
+}
+
+fn all_leaves(events: &[Read]) -> Vec<(u64, Option<u64>, String)> {
+    let scopes = [Scope::CommonContext, Scope::SpecificContext, Scope::Payload];
+    let of_record = |record: &Record| {
+        let mut out = Vec::new();
+        let members = scopes.iter().flat_map(|scope| record.scope(*scope));
+        members.for_each(|(_, value)| leaves(value, &mut out));
+        // Text, because NaN differs from itself.
+        format!("{out:?}")
+    };
+    events.iter().map(|(id, stamp, record)| (*id, *stamp, of_record(record))).collect()
+}
+
+fn same(left: &[Read], right: &[Read]) -> Result<(), TestCaseError> {
+    prop_assert_eq!(left.len(), right.len());
+    for (left, right) in left.iter().zip(right) {
+        prop_assert_eq!(format!("{left:?}"), format!("{right:?}"));
+    }
+    Ok(())
+}
+
+fn failed(what: &str) -> impl Fn(Error) -> TestCaseError + '_ {
+    move |error| TestCaseError::fail(format!("{what}: {error}"))
+}
+
+fn compiled(class: TraceClass) -> Result<Arc<Decoder>, TestCaseError> {
+    let text = format!("{class:#?}");
+    Decoder::new(Arc::new(class))
+        .map_err(failed("compile"))
+        .map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))
+}
+
+fn print(class: &TraceClass) -> String {
+    if class.version == Version::V2 { json::print(class) } else { tsdl::print(class) }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn what_is_written_is_read(class in trace_class(), seed in any::<u64>()) {
+        let classes = compiled(class)?;
+        let (bytes, written) = write(&classes, seed).map_err(failed("write"))?;
+        let (packets, events) = read(&classes, &bytes).map_err(failed("read"))?;
+        same(&events, &written)?;
+        for (index, packet) in packets.iter().enumerate() {
+            prop_assert_eq!(packet.seq, Some(index as u64));
+            prop_assert_eq!(packet.discarded, Some(index as u64 + 1));
+            prop_assert_eq!(packet.stream_instance_id, Some(7));
+            prop_assert!(packet.begin <= packet.end);
+        }
+        let last = written.last().and_then(|(_, stamp, _)| *stamp);
+        prop_assert!(last.is_none() || packets.last().unwrap().end == last);
+        prop_assert!(packets.last().unwrap().packet_bits >= 128 * 8);
+    }
+
+    #[test]
+    fn what_is_printed_is_parsed(class in trace_class()) {
+        let text = print(&class);
+        let parsed = metadata::parse(text.as_bytes()).map_err(|error| TestCaseError::fail(format!("{error}\n{text}")))?;
+        let mut class = class;
+        class.fill_roles();
+        prop_assert_eq!(format!("{:#?}", parsed), format!("{class:#?}"), "{}", text);
+    }
+
+    #[test]
+    fn the_other_version_has_the_same_values(class in trace_class(), seed in any::<u64>()) {
+        let version = class.version;
+        let classes = compiled(class.clone())?;
+        let (bytes, written) = write(&classes, seed).map_err(failed("write"))?;
+        let convert = if version == Version::V2 { to_ctf1 } else { to_ctf2 };
+        let back = if version == Version::V2 { to_ctf2 } else { to_ctf1 };
+
+        let other = convert(&class).map_err(failed("convert"))?;
+        let other_bytes = rewrite(&classes, &bytes, &compiled(other.clone())?).map_err(failed("rewrite"))?;
+        // The other version's own words, as a reader gets them.
+        let other_text = print(&other);
+        let other = metadata::parse(other_text.as_bytes())
+            .map_err(|error| TestCaseError::fail(format!("{error}\n{other_text}")))?;
+        let others = compiled(other.clone())?;
+        let (packets, events) = read(&others, &other_bytes).map_err(failed(&other_text))?;
+        prop_assert_eq!(all_leaves(&events), all_leaves(&written));
+        prop_assert_eq!(packets.last().unwrap().discarded, Some(packets.len() as u64));
+
+        let again = compiled(back(&other).map_err(failed("convert back"))?)?;
+        let again_bytes = rewrite(&others, &other_bytes, &again).map_err(failed("rewrite back"))?;
+        let (_, events) = read(&again, &again_bytes).map_err(failed("read back"))?;
+        if version == Version::V1_8 {
+            same(&events, &written)?;
+        } else {
+            prop_assert_eq!(all_leaves(&events), all_leaves(&written));
+        }
+    }
+
+    #[test]
+    fn event_records_can_be_left_out(class in trace_class(), seed in any::<u64>()) {
+        let mut class = class;
+        class.fill_roles();
+        let classes = compiled(class.clone())?;
+        let (bytes, written) = write(&classes, seed).map_err(failed("write"))?;
+        let whole = compiled(with_whole_stamps(&class).map_err(failed("widen"))?)?;
+        let mut reader = StreamReader::new(classes, bytes.as_slice());
+        let mut writer = StreamWriter::new(whole.clone(), 0);
+        let start = PacketStart { stream_instance_id: Some(7), begin: Some(0), seq: Some(0) };
+        let context = Record::new().with(Scope::PacketContext, "cpu_id", 3_u16);
+        writer.begin_packet(&start, &context).map_err(failed("begin"))?;
+        let mut kept = Vec::new();
+        let mut number = 0;
+        loop {
+            match reader.advance().map_err(failed("read"))? {
+                Step::Event => {
+                    if number % 3 == 2 {
+                        let event = reader.event();
+                        writer.event(event.class_index(), event.clock_value(), &event).map_err(failed("write again"))?;
+                        kept.push(written[number].clone());
+                    }
+                    number += 1;
+                }
+                Step::End => break,
+                Step::Packet | Step::PacketEnd => {}
+            }
+        }
+        writer.end_packet(&PacketEnd::default()).map_err(failed("end"))?;
+        let (_, events) = read(&whole, writer.bytes()).map_err(failed("read what was kept"))?;
+        same(&events, &kept)?;
+    }
+}
