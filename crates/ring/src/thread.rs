@@ -56,7 +56,10 @@ pub struct Mark {
     pub around_ended: AtomicU64,
     /// Id of the thread's next span.
     pub next_span: AtomicU64,
-    _pad: [u64; 3],
+    /// Number of the user thread (a task of a runtime, a green thread) that the thread runs, 0 for none. The business of who
+    /// schedules those.
+    pub user_thread: AtomicU64,
+    _pad: [u64; 2],
 }
 
 impl Mark {
@@ -76,7 +79,8 @@ impl Mark {
             ended_span: AtomicU64::new(0),
             around_ended: AtomicU64::new(0),
             next_span: AtomicU64::new(0),
-            _pad: [0; 3],
+            user_thread: AtomicU64::new(0),
+            _pad: [0; 2],
         }
     }
 }

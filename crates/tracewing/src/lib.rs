@@ -70,6 +70,7 @@ mod payload;
 mod session;
 mod snapshot;
 mod span;
+pub mod user_thread;
 
 pub use class::EventClass;
 pub use event::Event;

@@ -2,6 +2,11 @@
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
+#[path = "user_thread.rs"]
+mod user_thread;
+#[allow(unused_imports, reason = "each test file uses its part")]
+pub use user_thread::told;
+
 use serde_json::Value;
 use std::path::Path;
 use std::process::Command;

@@ -1,0 +1,170 @@
+//! User threads: what a program schedules itself onto threads of the kernel (tasks of an async runtime, fibers, green
+//! threads), told to the recording by the library that does it.
+//!
+//! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio. What the events say,
+//! and what a reader can build on, is in `docs/tasks.md`.
+//!
+//! ```
+//! use std::panic::Location;
+//! use tracewing::user_thread::{self, Cause, Outcome};
+//!
+//! // A scheduler makes a thread …
+//! let thread = user_thread::create("reader", "fibers", Location::caller());
+//! // … runs it on this thread of the kernel, until it has to wait …
+//! user_thread::switch(Some(thread), Cause::None);
+//! assert_eq!(user_thread::current(), Some(thread));
+//! user_thread::switch(None, Cause::Blocked);
+//! // … hears that it can go on …
+//! user_thread::wake(thread);
+//! // … and runs it to its end.
+//! user_thread::switch(Some(thread), Cause::None);
+//! user_thread::exit(thread, Outcome::Completed);
+//! user_thread::switch(None, Cause::Ended);
+//! ```
+//!
+//! All of them may be called wherever events may be emitted, signal handlers included. While nobody records, each costs the
+//! instructions of its site, and besides them `create` an atomic addition and `switch` a store to the thread's own memory.
+
+mod events;
+
+use core::fmt;
+use core::num::NonZeroU64;
+use core::panic::Location;
+use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tracewing_ring::thread;
+
+use crate::{Event, emit};
+pub use events::{Cause, Kind, Outcome};
+
+/// A user thread's number: unique in the process, counted from 1.
+///
+/// In a child made by `fork`, numbers go on from the parent's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct UserThread(NonZeroU64);
+
+impl UserThread {
+    /// The number that stands in the trace.
+    pub fn get(self) -> NonZeroU64 {
+        self.0
+    }
+}
+
+impl fmt::Display for UserThread {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(formatter)
+    }
+}
+
+/// The number in an event.
+fn number(thread: Option<UserThread>) -> u64 {
+    thread.map_or(0, |thread| thread.0.get())
+}
+
+/// The last number that was given.
+static LAST: AtomicU64 = AtomicU64::new(0);
+
+/// A new user thread, ready to run, whose parent is the [`current`] one.
+///
+/// `runtime` names who schedules it; `location` is where it was asked for.
+#[inline]
+pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread {
+    let count = LAST.fetch_add(1, Relaxed) + 1;
+    let thread = UserThread(NonZeroU64::new(count).expect("nobody counts to 2^64"));
+    emit!(events::Create {
+        thread: count,
+        parent: number(current()),
+        name,
+        runtime,
+        file: location.file(),
+        line: location.line(),
+    });
+    thread
+}
+
+/// Whether some recording wants [`create`]'s event: for callers to whom the texts cost something.
+#[inline]
+pub fn wants_create() -> bool {
+    events::Create::class().is_on()
+}
+
+/// The user thread is called `name` from now on.
+#[inline]
+pub fn name(thread: UserThread, name: &str) {
+    emit!(events::Name { thread: thread.0.get(), name });
+}
+
+/// The calling thread of the kernel runs `next` from now on, or none. Gives what it ran until now, which stops for
+/// `cause`; where it ran none, the recording has [`Cause::None`].
+#[inline]
+pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
+    let prev = current();
+    emit!(events::Switch {
+        prev: number(prev),
+        next: number(next),
+        cause: if prev.is_some() { cause } else { Cause::None },
+    });
+    thread::with(|mark| mark.user_thread.store(number(next), Relaxed));
+    prev
+}
+
+/// The user thread that the calling thread of the kernel runs, as [`switch`] was told.
+#[inline]
+pub fn current() -> Option<UserThread> {
+    NonZeroU64::new(thread::with(|mark| mark.user_thread.load(Relaxed))).map(UserThread)
+}
+
+/// The user thread can go on. Told by whoever causes it, before the user thread can run.
+#[inline]
+pub fn wake(thread: UserThread) {
+    emit!(events::Wake { thread: thread.0.get() });
+}
+
+/// Whether some recording wants [`wake`]'s event: for callers to whom it costs something to learn of wakes.
+#[inline]
+pub fn wants_wake() -> bool {
+    events::Wake::class().is_on()
+}
+
+/// The user thread ends. One that runs is switched away from afterwards, with [`Cause::Ended`].
+#[inline]
+pub fn exit(thread: UserThread, outcome: Outcome) {
+    emit!(events::Exit { thread: thread.0.get(), outcome });
+}
+
+/// The current user thread begins to wait for `object`, a number by which it is known among all of all kinds: its address,
+/// if it stays where it is.
+#[inline]
+pub fn wait(kind: Kind, object: u64) {
+    emit!(events::Wait { kind, object });
+}
+
+/// The current user thread has got what it wanted, after [`wait`] or at once.
+#[inline]
+pub fn acquired(kind: Kind, object: u64) {
+    emit!(events::Acquired { kind, object });
+}
+
+/// The current user thread is about to give back what it had [`acquired`].
+#[inline]
+pub fn released(kind: Kind, object: u64) {
+    emit!(events::Released { kind, object });
+}
+
+/// The calling thread of the kernel is worker `number` of this runtime.
+#[inline]
+pub fn worker(runtime: &str, number: u32) {
+    emit!(events::Worker { runtime, worker: number });
+}
+
+/// Worker `number`, the calling thread of the kernel, has nothing to do and is about to sleep.
+#[inline]
+pub fn park(number: u32) {
+    emit!(events::Park { worker: number });
+}
+
+/// Worker `number`, the calling thread of the kernel, has slept.
+#[inline]
+pub fn unpark(number: u32) {
+    emit!(events::Unpark { worker: number });
+}

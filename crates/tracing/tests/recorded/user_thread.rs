@@ -1,0 +1,37 @@
+//! Events of user threads in short.
+
+use super::Event;
+use std::collections::BTreeMap;
+
+/// What comes of an event's fields, in this order.
+const FIELDS: [&str; 11] =
+    ["thread", "parent", "prev", "next", "name", "runtime", "cause", "kind", "outcome", "object", "worker"];
+
+/// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the names that they were
+/// created with, and none is `-`.
+pub fn told(events: &[Event]) -> Vec<String> {
+    let mut names = BTreeMap::from([(0, "-".to_owned())]);
+    let mut lines = Vec::new();
+    for event in events {
+        let Some(name) = event.name.strip_prefix("user_thread:") else { continue };
+        if name == "create" {
+            let created = event.payload["name"].as_str().unwrap().to_owned();
+            assert_eq!(names.insert(event.number("thread"), created), None, "created twice: {event:?}");
+        }
+        let mut line = name.to_owned();
+        for field in FIELDS {
+            let value = &event.payload[field];
+            let text = match (field, value.as_u64()) {
+                _ if value.is_null() => continue,
+                ("thread" | "parent" | "prev" | "next", Some(thread)) => {
+                    names.get(&thread).cloned().unwrap_or_else(|| "?".to_owned())
+                }
+                (_, Some(number)) => number.to_string(),
+                _ => value["labels"][0].as_str().or(value.as_str()).unwrap().to_owned(),
+            };
+            line += &format!(" {text}");
+        }
+        lines.push(line);
+    }
+    lines
+}
