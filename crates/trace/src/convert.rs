@@ -94,7 +94,17 @@ impl Conversion {
             converted: Converted::default(),
         };
         for (index, trace) in recording.traces().iter().enumerate() {
-            let folder = unfinished.path().join(place(recording, trace));
+            let mut folder = unfinished.path().join(place(recording, trace));
+            // Traces of several chunks may come from folders of one name.
+            let name = folder.clone().into_os_string();
+            for number in 2.. {
+                if !folder.join("metadata").exists() {
+                    break;
+                }
+                let mut name = name.clone();
+                name.push(format!("_{number}"));
+                folder = name.into();
+            }
             run.trace(index, trace, &folder)?;
         }
         if let [input] = recording.inputs() {
@@ -110,15 +120,18 @@ impl Conversion {
 
 /// The place of a trace below the folder that is written: as below the path that was given.
 fn place(recording: &Recording, trace: &Trace) -> PathBuf {
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let name = |folder: &Path| folder.file_name().map(PathBuf::from).unwrap_or_default();
     match trace.folders() {
-        [folder] => recording
-            .inputs()
-            .iter()
-            .find_map(|input| folder.strip_prefix(input).ok())
-            .map_or_else(|| folder.file_name().map(PathBuf::from).unwrap_or_default(), Path::to_owned),
+        [folder] => {
+            let inputs = recording.inputs().iter();
+            let below =
+                inputs.filter_map(|input| real(folder).strip_prefix(real(input)).ok().map(PathBuf::from));
+            below.min().unwrap_or_else(|| name(folder))
+        }
         // The chunks of one trace become one.
         _ if recording.traces().len() == 1 => PathBuf::new(),
-        folders => folders[0].file_name().map(PathBuf::from).unwrap_or_default(),
+        folders => name(&folders[0]),
     }
 }
 

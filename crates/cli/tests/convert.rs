@@ -1,0 +1,91 @@
+//! `tracewing convert` as a shell sees it: what it writes, what it says, what an interrupt leaves.
+
+#[path = "../../trace/tests/common/mod.rs"]
+mod common;
+
+use common::{Packet, class, tick, write_trace};
+use rustix::process::{Pid, Signal, kill_process};
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+fn tracewing(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(args).current_dir(folder).output().unwrap()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// A trace of `packets` packets of 100 events and 3 lost ones each.
+fn trace(folder: &Path, packets: u64) {
+    let mut bytes = Vec::new();
+    for packet in 0..packets {
+        let begin = packet * 1_000;
+        let ticks: Vec<_> = (0..100).map(|number| tick(begin + number, number as u32)).collect();
+        let head = Packet { seq: packet, discarded: 3 * packet, ..Packet::new(1, 0, begin, begin + 999) };
+        bytes.extend(head.bytes(&ticks));
+    }
+    write_trace(folder, &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+}
+
+#[test]
+fn every_target_holds_the_same_events() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 3);
+    let listed = |name| text(&tracewing(folder.path(), &["list", "--format", "json", name]).stdout);
+    let original = listed("trace");
+    for target in ["ctf1", "ctf2"] {
+        let output = tracewing(folder.path(), &["convert", "--to", target, "trace", target]);
+        assert!(output.status.success(), "{output:?}");
+        let said = text(&output.stdout);
+        assert!(said.starts_with(&format!("{target}: 300 events in 3 packets of 1 streams")), "{said}");
+        assert!(said.ends_with("; 6 events lost in the recording\n"), "{said}");
+        assert_eq!(listed(target), original);
+    }
+    let output = tracewing(folder.path(), &["convert", "--to", "json", "trace", "events.json"]);
+    assert!(output.status.success(), "{output:?}");
+    assert_eq!(std::fs::read_to_string(folder.path().join("events.json")).unwrap(), original);
+    assert_eq!(text(&output.stderr).matches("discarded 3 events").count(), 2);
+    let slice = ["convert", "--to", "csv", "--where", "n == 5", "--until", "+1us", "trace", "five.csv"];
+    assert!(tracewing(folder.path(), &slice).status.success());
+    let lines = std::fs::read_to_string(folder.path().join("five.csv")).unwrap();
+    assert_eq!(lines.lines().count(), 2, "{lines}");
+}
+
+#[test]
+fn nothing_is_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 1);
+    std::fs::create_dir(folder.path().join("taken")).unwrap();
+    for target in ["ctf1", "ctf2", "json", "csv"] {
+        let output = tracewing(folder.path(), &["convert", "--to", target, "trace", "taken"]);
+        assert!(!output.status.success());
+        assert!(text(&output.stderr).contains("taken exists"), "{output:?}");
+    }
+    assert_eq!(std::fs::read_dir(folder.path().join("taken")).unwrap().count(), 0);
+}
+
+#[test]
+fn an_interrupt_leaves_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 20_000);
+    for target in ["ctf2", "json"] {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+            .args(["convert", "--to", target, "trace", "out"])
+            .current_dir(folder.path())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let deadline = Instant::now() + Duration::from_secs(30);
+        while !folder.path().join(".out.unfinished").exists() && Instant::now() < deadline {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+        assert!(!child.wait().unwrap().success());
+        let mut names: Vec<_> =
+            std::fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        assert_eq!(names, ["trace"]);
+    }
+}
