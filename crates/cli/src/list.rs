@@ -2,9 +2,12 @@
 
 use crate::format::TextFormat;
 use crate::output::{Output, raise_file_limit};
+use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Predicate, Recording, Style, Zone};
+use tracewing_trace::{
+    ClockStyle, FieldStyle, Listing, NameStyle, Predicate, Recording, Style, Zone, print_details,
+};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -41,6 +44,19 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: TextFormat,
 
+    /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams, packets, events;
+    /// =compact for a line each
+    #[arg(
+        long,
+        value_enum,
+        value_name = "FORM",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "full",
+        conflicts_with_all = ["count", "from", "to", "events", "condition", "format", "pretty", "follow"]
+    )]
+    details: Option<Details>,
+
     /// Print each event as its author meant it, with units
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
@@ -75,6 +91,14 @@ pub struct Args {
     names: Vec<String>,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Details {
+    /// Classes and fields
+    Full,
+    /// A line per message
+    Compact,
+}
+
 const HELP: &str = "\
 Examples:
   tracewing list my-trace                          everything, merged by time
@@ -83,6 +107,7 @@ Examples:
   tracewing list my-trace --follow                 and what is recorded from now on
   tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
   tracewing list my-trace --pretty                 as their authors meant them
+  tracewing list my-trace --details                every class, packet and field
   tracewing list my-trace --format json | jq .event
 
 TIME is one of
@@ -138,6 +163,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     listing.set_range(args.from.as_deref(), args.to.as_deref())?;
     raise_file_limit();
+    if let Some(details) = args.details {
+        let recording = Recording::open(&args.traces)?;
+        print_details(&recording, &mut std::io::stdout().lock(), details == Details::Compact)?;
+        return Ok(ExitCode::SUCCESS);
+    }
     if args.follow {
         listing.follow(&args.traces, &mut Output::new())?;
         return Ok(ExitCode::SUCCESS);

@@ -5,7 +5,7 @@
 #[non_exhaustive]
 pub enum Error {
     /// The metadata text is not CTF 1.8's TSDL or CTF 2's JSON, or describes something impossible.
-    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {marker}", marker = marker(text, *caret))]
+    #[error("metadata, line {line}, column {column}: {message}\n  {text}\n  {blank:caret$}^", blank = "", caret = *caret as usize)]
     Metadata {
         /// Line, from 1.
         line: u32,
@@ -62,10 +62,4 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-}
-
-/// A caret below a character; tabs stay tabs so that it lines up.
-fn marker(text: &str, caret: u32) -> String {
-    let before = text.chars().take(caret as usize);
-    before.map(|c| if c == '\t' { c } else { ' ' }).chain(['^']).collect()
 }

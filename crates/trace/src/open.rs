@@ -189,8 +189,12 @@ impl Recording {
         folder: &Path,
         decoder: &Arc<Decoder>,
     ) -> Result<(), Error> {
-        for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-            let path = entry.map_err(Error::io(folder))?.path();
+        // Streams that have no ids of their own are numbered by the names of their files.
+        let entries = fs::read_dir(folder).map_err(Error::io(folder))?;
+        let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
+        let mut paths = paths.map_err(Error::io(folder))?;
+        paths.sort();
+        for path in paths {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
             let is_stream = name != b"metadata"
                 && !name.starts_with(b".")

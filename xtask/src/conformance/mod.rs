@@ -82,3 +82,25 @@ fn fits(message: &str, reference: &str) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_shared_cases_agree() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/ctf-conformance");
+        if !folder.is_dir() {
+            eprintln!("skipped: there is no ../shared/ctf-conformance");
+            return;
+        }
+        run(&Options { folder, filter: None }).unwrap();
+    }
+
+    #[test]
+    fn another_cause_does_not_fit() {
+        let reference = "unsupported oversized (more than 64 bits of data) variable-length integer field";
+        assert!(fits("an oversized integer", reference).is_ok());
+        assert!(fits("a string without end", reference).is_err());
+    }
+}

@@ -95,9 +95,11 @@ pub(crate) fn error_at(text: &str, at: usize, message: String) -> Error {
     let behind = text[at..].lines().next().unwrap_or("");
     let skipped = before.chars().count().saturating_sub(BEFORE);
     let mut shown = String::from(if skipped > 0 { "…" } else { "" });
-    shown.extend(before.chars().skip(skipped));
+    // Tabs and separators would move the caret.
+    let plain = |c: char| if c.is_control() { ' ' } else { c };
+    shown.extend(before.chars().skip(skipped).map(plain));
     let caret = shown.chars().count() as u32;
-    shown.extend(behind.chars().take(BEHIND));
+    shown.extend(behind.chars().take(BEHIND).map(plain));
     if behind.chars().nth(BEHIND).is_some() {
         shown.push('…');
     }
@@ -129,8 +131,8 @@ mod tests {
         let shown = error_at(&line, 6 + 401, "here".to_owned()).to_string();
         let lines: Vec<_> = shown.lines().collect();
         assert_eq!(lines[0], "metadata, line 2, column 402: here");
-        assert_eq!(lines[1], format!("  …{}\tX{}…", "é".repeat(99), "b".repeat(59)));
+        assert_eq!(lines[1], format!("  …{} X{}…", "é".repeat(99), "b".repeat(59)));
         assert_eq!(lines[2].chars().count(), 2 + 1 + 99 + 1 + 1);
-        assert!(lines[2].ends_with("\t^"));
+        assert!(lines[2].ends_with(" ^"));
     }
 }

@@ -3,6 +3,8 @@
 //! [`print`](fn@print) and `parse` are each other's inverse for every class that TSDL can express.
 
 #[cfg(feature = "read")]
+mod clocks;
+#[cfg(feature = "read")]
 mod lex;
 #[cfg(feature = "read")]
 mod parse;

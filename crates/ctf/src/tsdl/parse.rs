@@ -125,6 +125,7 @@ impl Parser<'_> {
                 return Err(self.error(*place, format!("there is no clock called `{clock}`")));
             }
         }
+        super::clocks::map_stamps(&mut trace);
         if matches!(trace.env("tracer_name"), Some(EnvValue::String(name)) if name.starts_with("lttng")) {
             // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute; and its metadata of
             // CTF 2 has a namespace for its traces.

@@ -79,8 +79,10 @@ impl<'c> Classes<'c> {
             }
             let scope = |page: &mut Page, name, class: Option<&'c StructureClass>, scope, event| {
                 let Some(structure) = class else { return };
-                let place = Place { scope, structures: Vec::new(), stream, event };
-                FieldWriter { page, place }.root(name, structure);
+                let header = self.class.packet_header.as_ref();
+                let place = Place { scope, structures: Vec::new(), header, stream, event };
+                let plain_names = self.class.version == Version::V1_8;
+                FieldWriter { page, place, plain_names }.root(name, structure);
             };
             let context = class.packet_context.as_ref().filter(|context| is_shown(context));
             scope(page, "Packet context field class", context, Scope::PacketContext, None);
@@ -236,6 +238,8 @@ fn attribute(page: &mut Page, value: &Attribute) {
 struct FieldWriter<'p, 'c> {
     page: &'p mut Page,
     place: Place<'c>,
+    /// Whether options are named like labels, with an underscore that protects the name.
+    plain_names: bool,
 }
 
 impl<'c> FieldWriter<'_, 'c> {
@@ -344,7 +348,7 @@ impl<'c> FieldWriter<'_, 'c> {
                 self.leaf(&text, &class.attributes);
             }
             FieldClass::DynamicBlob(class) => {
-                let place = self.place.text(&class.length);
+                let place = self.place.find(&class.length).text;
                 let media = &class.media_type;
                 let text = format!(
                     "Dynamic BLOB (with length field) (Length field location {place}, Media type `{media}`)"
@@ -363,17 +367,18 @@ impl<'c> FieldWriter<'_, 'c> {
                 self.content(name, "Element", &class.attributes, &class.element);
             }
             FieldClass::DynamicArray(class) => {
-                let place = self.place.text(&class.length);
+                let place = self.place.find(&class.length).text;
                 self.page.text(&format!("Dynamic array (with length field) (Length field location {place})"));
                 self.content(name, "Element", &class.attributes, &class.element);
             }
             FieldClass::Optional(class) => {
-                let kind = match (class.ranges.is_empty(), class.ranges.iter().any(|range| range.0 < 0)) {
-                    (true, _) => "boolean",
-                    (false, false) => "unsigned integer",
-                    (false, true) => "signed integer",
+                let selector = self.place.find(&class.selector);
+                let kind = match selector.class {
+                    _ if class.ranges.is_empty() => "boolean",
+                    Some(class) if is_signed(class) => "signed integer",
+                    _ => "unsigned integer",
                 };
-                let place = self.place.text(&class.selector);
+                let place = selector.text;
                 self.page.text(&format!("Option ({kind} selector) (Selector field location {place})"));
                 let listed = self.begin(&class.attributes, "", true);
                 self.page.newline();
@@ -387,20 +392,22 @@ impl<'c> FieldWriter<'_, 'c> {
                 self.end(listed);
             }
             FieldClass::Variant(class) => {
-                let signed = class.options.iter().flat_map(|option| &option.ranges).any(|range| range.0 < 0);
-                let kind = if signed { "signed" } else { "unsigned" };
-                let (count, place) = (class.options.len(), self.place.text(&class.tag));
+                let tag = self.place.find(&class.tag);
+                let kind = if tag.class.is_some_and(is_signed) { "signed" } else { "unsigned" };
+                let (count, place) = (class.options.len(), tag.text);
                 let options = format!("{} option{}", decimal(count as i128), plural(count));
                 self.page.text(&format!(
                     "Variant ({kind} integer selector) ({options}, Selector field location {place})"
                 ));
                 let listed = self.begin(&class.attributes, "Options", count > 0);
                 for option in &class.options {
-                    let mut ranges = ranges(option.ranges.clone());
-                    if !ranges.is_empty() {
-                        ranges.push(':');
-                    }
-                    self.named(&option.name, &ranges, &option.attributes, &option.class);
+                    let own = match option.ranges.as_slice() {
+                        [] => tag.class.map_or(Vec::new(), |tag| labelled_ranges(tag, &option.name)),
+                        ranges => ranges.to_vec(),
+                    };
+                    let plain = option.name.strip_prefix('_').filter(|_| self.plain_names);
+                    let name = plain.unwrap_or(&option.name);
+                    self.named(name, &format!("{}:", ranges(own)), &option.attributes, &option.class);
                 }
                 self.end(listed);
             }
@@ -449,6 +456,26 @@ impl<'c> FieldWriter<'_, 'c> {
         self.page.newline();
         self.page.begin_line();
         self.page.text(&format!("{label}:{}", ranges(of)));
+    }
+}
+
+/// Whether an integer is signed.
+fn is_signed(class: &FieldClass) -> bool {
+    match class {
+        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => class.signed,
+        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => class.integer.signed,
+        _ => false,
+    }
+}
+
+/// The values that a tag has a label for.
+fn labelled_ranges(tag: &FieldClass, label: &str) -> Vec<(i128, i128)> {
+    match tag {
+        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
+            let mapping = class.mappings.iter().find(|mapping| mapping.label == label);
+            mapping.map_or(Vec::new(), |mapping| mapping.ranges.clone())
+        }
+        _ => Vec::new(),
     }
 }
 

@@ -1,6 +1,8 @@
-//! Where a length or a selector is, in words: the scope, and the names from its root.
+//! Where a length or a selector is: the scope, the names from its root, and the field class there.
 
-use tracewing_ctf::model::{DataStreamClass, EventRecordClass, FieldLocation, Origin, Scope, StructureClass};
+use tracewing_ctf::model::{
+    DataStreamClass, EventRecordClass, FieldClass, FieldLocation, Origin, Scope, StructureClass,
+};
 
 /// Where the class that is being written stands.
 pub(super) struct Place<'c> {
@@ -8,14 +10,22 @@ pub(super) struct Place<'c> {
     /// Structures around it, the scope's own first, each with the name that leads to it and the index of its member on the
     /// way.
     pub(super) structures: Vec<(Option<&'c str>, &'c StructureClass, usize)>,
+    pub(super) header: Option<&'c StructureClass>,
     pub(super) stream: &'c DataStreamClass,
     pub(super) event: Option<&'c EventRecordClass>,
 }
 
-impl Place<'_> {
-    /// The field at `location`, as `[Event payload: outer, length]`.
-    pub(super) fn text(&self, location: &FieldLocation) -> String {
-        let mut path: Vec<&str> = Vec::new();
+/// A field that another one refers to.
+pub(super) struct Found<'c> {
+    /// As `[Event payload: outer, length]`.
+    pub(super) text: String,
+    pub(super) class: Option<&'c FieldClass>,
+}
+
+impl<'c> Place<'c> {
+    /// The field at `location`.
+    pub(super) fn find(&self, location: &'c FieldLocation) -> Found<'c> {
+        let mut path: Vec<&'c str> = Vec::new();
         let scope = match location.origin {
             Origin::Scope(scope) => scope,
             Origin::Relative { up } => {
@@ -32,6 +42,9 @@ impl Place<'_> {
             },
         };
         path.extend(location.path.iter().map(String::as_str));
+        let mut names = path.iter();
+        let first = names.next().and_then(|name| self.root(scope)?.member(name));
+        let class = first.and_then(|member| names.try_fold(&member.class, |class, name| inside(class, name)));
         let scope = match scope {
             Scope::PacketHeader => "Packet header",
             Scope::PacketContext => "Packet context",
@@ -40,12 +53,23 @@ impl Place<'_> {
             Scope::SpecificContext => "Event specific context",
             Scope::Payload => "Event payload",
         };
-        format!("[{scope}: {}]", path.join(", "))
+        Found { text: format!("[{scope}: {}]", path.join(", ")), class }
     }
 
     /// The names that lead to the structure at `depth`.
-    fn names(&self, depth: usize) -> impl Iterator<Item = &str> {
+    fn names(&self, depth: usize) -> impl Iterator<Item = &'c str> {
         self.structures.iter().take(depth + 1).filter_map(|(name, ..)| *name)
+    }
+
+    fn root(&self, scope: Scope) -> Option<&'c StructureClass> {
+        match scope {
+            Scope::PacketHeader => self.header,
+            Scope::PacketContext => self.stream.packet_context.as_ref(),
+            Scope::EventHeader => self.stream.event_header.as_ref(),
+            Scope::CommonContext => self.stream.common_context.as_ref(),
+            Scope::SpecificContext => self.event?.specific_context.as_ref(),
+            Scope::Payload => self.event?.payload.as_ref(),
+        }
     }
 
     /// The depth of the innermost structure with an earlier member of this name, or the nearest scope before with one.
@@ -57,15 +81,27 @@ impl Place<'_> {
         if let Some((depth, _)) = found.next() {
             return Ok(depth);
         }
-        let scopes = [
-            (Scope::SpecificContext, self.event.and_then(|event| event.specific_context.as_ref())),
-            (Scope::CommonContext, self.stream.common_context.as_ref()),
-            (Scope::EventHeader, self.stream.event_header.as_ref()),
-            (Scope::PacketContext, self.stream.packet_context.as_ref()),
-        ];
-        let has = |class: &StructureClass| class.member(name).is_some();
-        let before = scopes.into_iter().filter(|(scope, _)| *scope < self.scope);
-        let found = before.into_iter().find(|(_, class)| class.is_some_and(has));
-        Err(found.map_or(Scope::PacketHeader, |(scope, _)| scope))
+        let scopes = [Scope::SpecificContext, Scope::CommonContext, Scope::EventHeader, Scope::PacketContext];
+        let has = |scope: &Scope| {
+            *scope < self.scope && self.root(*scope).is_some_and(|class| class.member(name).is_some())
+        };
+        Err(scopes.into_iter().find(has).unwrap_or(Scope::PacketHeader))
+    }
+}
+
+/// What `name` leads to in a field; arrays and optionals are passed through, and variants whose options have no such name.
+fn inside<'c>(class: &'c FieldClass, name: &str) -> Option<&'c FieldClass> {
+    match class {
+        FieldClass::Structure(class) => class.member(name).map(|member| &member.class),
+        FieldClass::StaticArray(class) => inside(&class.element, name),
+        FieldClass::DynamicArray(class) => inside(&class.element, name),
+        FieldClass::Optional(class) => inside(&class.class, name),
+        FieldClass::Variant(class) => {
+            let option = class.options.iter().find(|option| option.name == name);
+            option
+                .map(|option| &option.class)
+                .or_else(|| class.options.iter().find_map(|option| inside(&option.class, name)))
+        }
+        _ => None,
     }
 }

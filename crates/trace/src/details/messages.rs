@@ -30,6 +30,8 @@ pub(super) struct Source<'r> {
     now: Option<u64>,
     state: State,
     waiting: VecDeque<Message>,
+    /// What follows the begin of a packet, behind what is waiting.
+    first: Option<Result<Message, Error>>,
     rank: u32,
 }
 
@@ -66,10 +68,31 @@ impl Source<'_> {
         Some(Stamp { cycles, ns: self.clock?.ns(cycles)? })
     }
 
+    /// The next event of the packet at hand, or its end.
+    fn step(&mut self) -> Result<Message, Error> {
+        match self.cursor.step()? {
+            true => {
+                let stamp = self.cursor.stamp();
+                self.now = stamp.map(|stamp| stamp.cycles);
+                Ok(Message::Event(stamp))
+            }
+            false => {
+                self.state = State::BetweenPackets;
+                let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end);
+                // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event behind it.
+                let end = end.map(|end| self.now.map_or(end, |now| now.max(end)));
+                Ok(Message::PacketEnd(self.stamp(end)))
+            }
+        }
+    }
+
     /// What comes next; `None` behind the end.
     fn next(&mut self) -> Result<Option<Message>, Error> {
         if let Some(message) = self.waiting.pop_front() {
             return Ok(Some(message));
+        }
+        if let Some(first) = self.first.take() {
+            return first.map(Some);
         }
         match self.state {
             State::Begin => {
@@ -83,25 +106,18 @@ impl Source<'_> {
                 }
                 self.state = State::InPacket;
                 self.waiting.extend(self.cursor.losses().map(|lost| Message::Lost(*lost)));
-                let begin = self.cursor.reader().and_then(|(reader, _)| reader.packet().begin);
+                let mut begin = self.cursor.reader().and_then(|(reader, _)| reader.packet().begin);
                 self.now = begin;
+                let first = self.step();
+                if let Ok(Message::Event(Some(stamp))) = &first {
+                    // barectf before 2.3.1 may write an event in front of its packet's begin stamp.
+                    begin = begin.map(|begin| begin.min(stamp.cycles));
+                }
                 self.waiting.push_back(Message::PacketBegin(self.stamp(begin)));
+                self.first = Some(first);
                 Ok(self.waiting.pop_front())
             }
-            State::InPacket => match self.cursor.step()? {
-                true => {
-                    let stamp = self.cursor.stamp();
-                    self.now = stamp.map(|stamp| stamp.cycles);
-                    Ok(Some(Message::Event(stamp)))
-                }
-                false => {
-                    self.state = State::BetweenPackets;
-                    let end = self.cursor.reader().and_then(|(reader, _)| reader.packet().end);
-                    // A buffer that a crash left open has no end stamp, and LTTng before 2.11 may write an event behind it.
-                    let end = end.map(|end| self.now.map_or(end, |now| now.max(end)));
-                    Ok(Some(Message::PacketEnd(self.stamp(end))))
-                }
-            },
+            State::InPacket => self.step().map(Some),
             State::End => Ok(None),
         }
     }
@@ -131,6 +147,7 @@ impl<'r> Messages<'r> {
                 now: None,
                 state: State::Begin,
                 waiting: VecDeque::new(),
+                first: None,
                 rank,
             });
         }
