@@ -80,6 +80,8 @@ pub struct Classes {
     first: AtomicPtr<Variant>,
     /// Some event had a value for each field, so that its class tells what the call site's events are.
     is_settled: AtomicBool,
+    /// Some event had values that are not for [`numbers`](crate::numbers).
+    has_others: AtomicBool,
 }
 
 /// The class for an event.
@@ -97,13 +99,31 @@ impl Classes {
     /// None so far, for events with these fields.
     pub fn new(description: Description, mut fields: Vec<&'static str>) -> Self {
         fields.truncate(MOST_FIELDS);
-        Self { description, fields, first: AtomicPtr::default(), is_settled: AtomicBool::new(false) }
+        Self {
+            description,
+            fields,
+            first: AtomicPtr::default(),
+            is_settled: AtomicBool::new(false),
+            has_others: AtomicBool::new(false),
+        }
     }
 
     /// Number of fields, those that are not recorded left out.
     #[inline]
     pub fn fields(&self) -> usize {
         self.fields.len()
+    }
+
+    /// Whether all events so far had few numbers and nothing else.
+    #[inline]
+    pub fn have_numbers_only(&self) -> bool {
+        !self.has_others.load(Relaxed) // a hint
+    }
+
+    /// Some event had other values.
+    #[cold]
+    pub fn have_others(&self) {
+        self.has_others.store(true, Relaxed);
     }
 
     /// Whether some recording may want events from here: of a class that is known, or of one that is not known yet.

@@ -2,7 +2,7 @@
 
 use crate::entered;
 use crate::interest::{self, Wanted};
-use crate::record::{record, tell};
+use crate::record::{record_visited, tell};
 use crate::site::{self, SpanClasses};
 use crate::spans::{Living, Spans};
 use core::any::TypeId;
@@ -62,7 +62,7 @@ where
             None if event.is_root() => 0,
             None => span::innermost(),
         };
-        if record(&site.first, &[span], |values| event.record(values)) && !site.may_be_wanted() {
+        if record_visited(&site.first, [span], |values| event.record(values)) && !site.may_be_wanted() {
             interest::ask_again_soon();
         }
     }
@@ -80,7 +80,7 @@ where
         if is_new {
             classes.make_known();
         }
-        record(&site.first, &[living.id, parent], |values| attributes.record(values));
+        record_visited(&site.first, [living.id, parent], |values| attributes.record(values));
         if site.may_be_wanted() {
             self.spans.insert(number.into_u64(), living);
         } else if is_new {
@@ -92,7 +92,7 @@ where
         if let Some((living, classes)) = self.living(number)
             && classes.record.may_be_wanted()
         {
-            record(&classes.record, &[living.id], |values| new.record(values));
+            record_visited(&classes.record, [living.id], |values| new.record(values));
         }
     }
 

@@ -55,6 +55,7 @@ mod layer;
 #[cfg(feature = "log")]
 mod logger;
 mod name;
+mod numbers;
 mod record;
 mod site;
 mod spans;

@@ -1,13 +1,42 @@
 //! Records one event, of a call site or of a span.
 
 use crate::classes::Classes;
+use crate::numbers::Numbers;
 use crate::values::{Buffer, CAPACITY, TYPED_FIELDS, Values};
 use core::mem::MaybeUninit;
 use tracewing::dynamic::{self, EventClass};
+use tracing_core::field::Visit;
+
+/// Records an event with the fields that `visit` shows, behind these ids (at most two), in the class that its values ask for. `visit`
+/// may be called several times. Says whether that class has just been made.
+#[inline]
+pub fn record_visited<const IDS: usize>(
+    classes: &Classes,
+    ids: [u64; IDS],
+    visit: impl Fn(&mut dyn Visit),
+) -> bool {
+    let mut is_new = false;
+    if classes.have_numbers_only() {
+        let mut numbers = Numbers::new(ids);
+        visit(&mut numbers);
+        if let Some((kinds, payload)) = numbers.all(classes.fields()) {
+            let found = classes.find(kinds);
+            is_new = found.is_new;
+            if !found.is_text {
+                if let Some(class) = found.class.filter(|class| class.is_on()) {
+                    tell(class, payload);
+                }
+                return is_new;
+            }
+        }
+        classes.have_others();
+    }
+    record(classes, &ids, |values| visit(values)) | is_new
+}
 
 /// Records an event with the fields that `put` puts, behind these ids (at most two), in the class that its values ask for. It may be
 /// called several times. Says whether that class has just been made.
-#[inline]
+#[inline(never)]
 pub fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_>)) -> bool {
     let mut buffer: Buffer = [const { MaybeUninit::uninit() }; CAPACITY];
     let mut collected = collect(&mut buffer, classes.fields(), TYPED_FIELDS, ids, &put);
@@ -35,10 +64,10 @@ fn collect<'a>(
     values
 }
 
-/// Records an event that has ids only.
+/// Records an event that consists of words.
 #[inline]
-pub fn tell(class: &'static EventClass, ids: &[u64]) {
+pub fn tell(class: &'static EventClass, words: &[u64]) {
     // SAFETY: all bytes of a number are values. Little-endian on all targets for which `tracewing` compiles.
-    let ids = unsafe { core::slice::from_raw_parts(ids.as_ptr().cast(), size_of_val(ids)) };
-    dynamic::record_bytes(class, ids);
+    let bytes = unsafe { core::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) };
+    dynamic::record_bytes(class, bytes);
 }

@@ -48,10 +48,11 @@ const IN_WORD: usize = u64::BITS as usize / KIND_BITS;
 
 impl Kinds {
     /// Of no fields.
-    const NONE: Self = Self([0; 2]);
+    pub const NONE: Self = Self([0; 2]);
 
+    /// Says what the value of this field is; until then there was none.
     #[inline]
-    fn set(&mut self, index: usize, kind: Kind) {
+    pub fn set(&mut self, index: usize, kind: Kind) {
         self.0[index / IN_WORD % 2] |= (kind as u64) << (index % IN_WORD * KIND_BITS);
     }
 

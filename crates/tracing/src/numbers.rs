@@ -1,0 +1,89 @@
+//! The values of an event that has few, all of them numbers of eight bytes: what events of `tracing` that come often usually are.
+//! Their payload needs no buffer, no bounds and no second look. Whatever else an event has is for [`values`](crate::values).
+
+use crate::values::{Kind, Kinds};
+use core::fmt::Debug;
+use tracing_core::field::{Field, Visit};
+
+/// Words of a payload, the ids in front included.
+const WORDS: usize = 6;
+/// The value of [`Numbers::next`] for an event that is for `values`.
+const OTHER: usize = usize::MAX;
+
+/// Collects the values of one event behind `IDS` ids.
+pub struct Numbers<const IDS: usize> {
+    words: [u64; WORDS],
+    kinds: Kinds,
+    /// The field whose value comes next.
+    next: usize,
+}
+
+impl<const IDS: usize> Numbers<IDS> {
+    #[inline]
+    pub fn new(ids: [u64; IDS]) -> Self {
+        const { assert!(IDS < WORDS) };
+        let mut words = [0; WORDS];
+        words[..IDS].copy_from_slice(&ids);
+        Self { words, kinds: Kinds::NONE, next: 0 }
+    }
+
+    /// What the values are, and the payload; `None` if they were not numbers for all of `fields`.
+    #[inline]
+    pub fn all(&self, fields: usize) -> Option<(Kinds, &[u64])> {
+        (self.next == fields)
+            .then(|| self.words.get(..IDS + fields))
+            .flatten()
+            .map(|words| (self.kinds, words))
+    }
+
+    #[inline(always)]
+    fn put(&mut self, field: &Field, kind: Kind, word: u64) {
+        let index = field.index();
+        match self.words.get_mut(IDS..).and_then(|words| words.get_mut(index)) {
+            Some(place) if index == self.next => {
+                *place = word;
+                self.kinds.set(index, kind);
+                self.next = index + 1;
+            }
+            _ => self.next = OTHER,
+        }
+    }
+}
+
+impl<const IDS: usize> Visit for Numbers<IDS> {
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.put(field, Kind::U64, value);
+    }
+
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.put(field, Kind::I64, value.cast_unsigned());
+    }
+
+    fn record_f64(&mut self, field: &Field, value: f64) {
+        self.put(field, Kind::F64, value.to_bits());
+    }
+
+    fn record_bool(&mut self, _: &Field, _: bool) {
+        self.next = OTHER;
+    }
+
+    fn record_u128(&mut self, _: &Field, _: u128) {
+        self.next = OTHER;
+    }
+
+    fn record_i128(&mut self, _: &Field, _: i128) {
+        self.next = OTHER;
+    }
+
+    fn record_str(&mut self, _: &Field, _: &str) {
+        self.next = OTHER;
+    }
+
+    fn record_bytes(&mut self, _: &Field, _: &[u8]) {
+        self.next = OTHER;
+    }
+
+    fn record_debug(&mut self, _: &Field, _: &dyn Debug) {
+        self.next = OTHER;
+    }
+}
