@@ -141,8 +141,8 @@ pub const MUTANTS: &[Mutant] = &[
     mutant(
         "src/publish/event.rs",
         "an event does not compare its id with the class's",
-        "\"cmp {t:x}, [{want}]\"\n            \"jne 7f\"",
-        "\"cmp {t:x}, [{want}]\"",
+        "\"cmp {word:x}, [{want}]\"\n            \"jne 7f\"",
+        "\"cmp {word:x}, [{want}]\"",
         Ring("sizes::what_is_not_wanted"),
     ),
     mutant(
