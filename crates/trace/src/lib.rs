@@ -24,7 +24,7 @@
 //! | `packet`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
 //! | `packet_index`, `index_source`, `index_cache` | where packets lie, to begin reading at any time |
 //! | `merge`, `order` | all streams in one order |
-//! | `text`, `text_value`, `stamp`, `style` | lines as babeltrace2 prints them |
+//! | `text`, `text_template`, `text_value`, `stamp`, `style`, `append` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `details` | everything, as babeltrace2's details printer lays it out |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
@@ -37,6 +37,7 @@
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
 
+mod append;
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
 mod choice;
@@ -71,6 +72,7 @@ mod style;
 mod summary;
 mod tail;
 mod text;
+mod text_template;
 mod text_value;
 mod time_range;
 mod unfinished;

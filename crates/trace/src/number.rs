@@ -9,14 +9,29 @@ const PAIRS: &[u8; 200] =
 
 /// Appends `value` in base 10.
 #[inline]
-pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
+pub(crate) fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     if value < 10 {
         out.push(b'0' + value as u8);
         return;
     }
-    let mut digits = [0; 20];
-    let start = fill(&mut digits, value);
-    out.extend_from_slice(&digits[start..]);
+    // Written where they stay: digits that are collected first would have to be waited for.
+    let start = out.len();
+    let mut at = start + value.ilog10() as usize + 1;
+    out.extend_from_slice(&[0; 20]);
+    out.truncate(at);
+    let digits = out.as_mut_slice();
+    while value >= 100 {
+        let pair = (value % 100) as usize * 2;
+        value /= 100;
+        at -= 2;
+        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
+    }
+    if value >= 10 {
+        let pair = value as usize * 2;
+        digits[at - 2..at].copy_from_slice(&PAIRS[pair..pair + 2]);
+    } else {
+        digits[at - 1] = b'0' + value as u8;
+    }
 }
 
 /// Appends `value` in base 10.

@@ -1,12 +1,13 @@
 //! Prints events and losses line by line, byte for byte as `babeltrace2` 2.0.4 does.
 
 use crate::merge::{EventRef, Lost, LostKind};
-use crate::number;
 use crate::open::{Recording, Stream, Trace};
 use crate::pretty::Forms;
 use crate::stamp::StampPrinter;
 use crate::style::{FieldStyle, Style};
+use crate::text_template::Template;
 use crate::text_value::{Frames, PACKET_BOOKKEEPING, ValuePrinter};
+use crate::{append, number};
 use tracewing_ctf::model::{EnvValue, EventRecordClass, Scope, TraceClass};
 
 /// Prints events and losses as lines of text.
@@ -21,6 +22,8 @@ pub struct TextPrinter {
     heads: Vec<Vec<Vec<u8>>>,
     /// Per stream the packet context.
     packets: Vec<PacketText>,
+    /// Per stream, by the index of the event class: what comes behind the packet context, where that is always laid out alike.
+    templates: Vec<Vec<Option<Template>>>,
     /// Print forms and units, where payloads are printed by them.
     forms: Option<Forms>,
 }
@@ -50,6 +53,7 @@ impl TextPrinter {
             prefixes: recording.traces().iter().map(both).collect(),
             heads: vec![Vec::new(); recording.streams().len()],
             packets: std::iter::repeat_with(PacketText::default).take(recording.streams().len()).collect(),
+            templates: std::iter::repeat_with(Vec::new).take(recording.streams().len()).collect(),
             forms: None,
         }
     }
@@ -84,11 +88,19 @@ impl TextPrinter {
         }
         if !packet.text.is_empty() {
             line.part("stream.packet.context", |out| {
-                out.extend_from_slice(&packet.text);
+                append::text(out, &packet.text);
                 true
             });
         }
         let decoded = event.decoded();
+        let index = decoded.class_index();
+        let templates = &mut self.templates[event.stream_index()];
+        match templates.get(index) {
+            Some(Some(template)) if template.print(line.out, &decoded) => return,
+            _ => {}
+        }
+        let start = line.out.len();
+        self.frames.places = Some(Vec::new()).filter(|_| self.forms.is_none());
         for (scope, label, with_names) in [
             (Scope::CommonContext, "stream.event.context", names.context),
             (Scope::SpecificContext, "event.context", names.context),
@@ -106,6 +118,15 @@ impl TextPrinter {
             }
         }
         out.push(b'\n');
+        if let Some(mut places) = self.frames.places.take()
+            && templates.get(index).is_none_or(Option::is_none)
+        {
+            places.iter_mut().flatten().for_each(|place| *place = place.start - start..place.end - start);
+            if templates.len() <= index {
+                templates.resize_with(index + 1, || None);
+            }
+            templates[index] = Template::new(&out[start..], &places, &decoded);
+        }
     }
 
     /// Appends everything up to the event's name and the colon behind it.
@@ -116,7 +137,7 @@ impl TextPrinter {
         let index = event.decoded().class_index();
         let known = self.heads[event.stream_index()].get(index).filter(|head| !head.is_empty());
         match known {
-            Some(head) => out.extend_from_slice(head),
+            Some(head) => append::text(out, head),
             None => {
                 let head = self.class_head(event);
                 out.extend_from_slice(&head);

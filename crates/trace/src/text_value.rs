@@ -1,7 +1,8 @@
 //! Prints values as babeltrace2's `sink.text.pretty` does: numbers in their base, labels, escaped strings, and
 //! `{ structures }`, `[ arrays ]`, `{ variants }`.
 
-use crate::number;
+use crate::{append, number};
+use std::ops::Range;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::{DisplayBase, IntegerClass};
 
@@ -36,7 +37,14 @@ enum Kind {
 
 /// The compound values around the next one; kept from event to event for its memory.
 #[derive(Debug, Default)]
-pub(crate) struct Frames(Vec<Frame>);
+pub(crate) struct Frames {
+    open: Vec<Frame>,
+    /// Where the values went, if somebody wants to know.
+    pub(crate) places: Option<Vec<Place>>,
+}
+
+/// Where a value was printed in the output, if it was.
+pub(crate) type Place = Option<Range<usize>>;
 
 /// Prints the members of one scope.
 pub(crate) struct ValuePrinter<'p> {
@@ -55,15 +63,15 @@ impl<'p> ValuePrinter<'p> {
         names: bool,
         hidden: &'static [&'static str],
     ) -> Self {
-        frames.0.clear();
-        frames.0.push(Frame { kind: Kind::Structure, printed: 0, start: out.len(), empty: true });
+        frames.open.clear();
+        frames.open.push(Frame { kind: Kind::Structure, printed: 0, start: out.len(), empty: true });
         out.push(b'{');
         ValuePrinter { out, frames, names, hidden }
     }
 
     /// Ends the structure; false where all of its members are hidden, and nothing was printed.
     pub(crate) fn finish(self) -> bool {
-        let Some(frame) = self.frames.0.pop() else { return false };
+        let Some(frame) = self.frames.open.pop() else { return false };
         let visible = frame.printed > 0 || frame.empty;
         if visible {
             self.out.extend_from_slice(b" }");
@@ -75,7 +83,7 @@ impl<'p> ValuePrinter<'p> {
 
     /// 1 for the scope's own members, 2 for what is in those, and so on.
     pub(crate) fn depth(&self) -> usize {
-        self.frames.0.len()
+        self.frames.open.len()
     }
 
     /// Where the text goes.
@@ -86,7 +94,7 @@ impl<'p> ValuePrinter<'p> {
     /// Prints what comes before a value: separator, and name or index.
     #[inline]
     pub(crate) fn lead(&mut self, name: Option<&str>) {
-        let Some(frame) = self.frames.0.last_mut() else { return };
+        let Some(frame) = self.frames.open.last_mut() else { return };
         let index = frame.printed;
         frame.printed += 1;
         frame.empty = false;
@@ -104,7 +112,7 @@ impl<'p> ValuePrinter<'p> {
         }
         match (frame.kind, name) {
             (Kind::Structure, Some(name)) => {
-                self.out.extend_from_slice(name.as_bytes());
+                append::text(self.out, name.as_bytes());
                 self.out.extend_from_slice(b" = ");
             }
             _ => {
@@ -126,13 +134,20 @@ impl Visitor for ValuePrinter<'_> {
     #[inline]
     fn value(&mut self, name: Option<&str>, value: Value<'_>) {
         if self.is_hidden(name, &value) {
-            if let Some(frame) = self.frames.0.last_mut() {
+            if let Some(frame) = self.frames.open.last_mut() {
                 frame.empty = false;
+            }
+            if let Some(places) = &mut self.frames.places {
+                places.push(None);
             }
             return;
         }
         self.lead(name);
+        let start = self.out.len();
         print_value(self.out, value);
+        if let Some(places) = &mut self.frames.places {
+            places.push(Some(start..self.out.len()));
+        }
     }
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
@@ -152,17 +167,17 @@ impl Visitor for ValuePrinter<'_> {
             Compound::Variant { .. } | Compound::Optional { .. } => (Kind::Variant, false, b"{ "),
         };
         self.out.extend_from_slice(open);
-        self.frames.0.push(Frame { kind, printed: 0, start, empty });
+        self.frames.open.push(Frame { kind, printed: 0, start, empty });
     }
 
     fn end(&mut self, compound: Compound<'_>) {
         if matches!(compound, Compound::Optional { .. }) {
             return;
         }
-        let Some(frame) = self.frames.0.pop() else { return };
+        let Some(frame) = self.frames.open.pop() else { return };
         if frame.printed == 0 && !frame.empty {
             self.out.truncate(frame.start);
-            if let Some(parent) = self.frames.0.last_mut() {
+            if let Some(parent) = self.frames.open.last_mut() {
                 parent.printed -= 1;
             }
             return;
@@ -267,6 +282,10 @@ pub(crate) fn print_integer(out: &mut Vec<u8>, bits: u64, class: &IntegerClass) 
 /// Appends a string in quotes, with C's escapes for what would not show or would end it.
 pub(crate) fn print_text(out: &mut Vec<u8>, text: &[u8]) {
     out.push(b'"');
+    if text.len() <= 32 && !text.iter().any(|&byte| ESCAPED[usize::from(byte)]) {
+        append::text(out, text);
+        return out.push(b'"');
+    }
     let mut rest = text;
     while let Some(at) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
         out.extend_from_slice(&rest[..at]);

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use super::compile::{Decoder, Stream};
-use super::layout::Layout;
+use super::layout::{FixedField, Layout};
 use super::member::{MemberHandle, index_of};
 use super::program::Program;
 use super::walk::{Shown, Walk};
@@ -80,6 +80,19 @@ impl<'a> Event<'a> {
             // By value: an event of which no reference is taken need not be in memory.
             None => (*self).walk_through_all(visitor),
         }
+    }
+
+    /// Where the values lie that [`Event::visit_all`] shows, in the same order, if that is the same in all event records of the
+    /// class. They are read from [`Event::fixed_bytes`], of other event records of the class too.
+    pub fn fixed_fields(&self) -> Option<Vec<FixedField>> {
+        Some(self.laid_out?.0.values())
+    }
+
+    /// The event record's bytes from its header on, if its class has a fixed layout. `None` also for the rare event record of
+    /// such a class whose header is not of the usual form, and near the end of the data.
+    #[inline]
+    pub fn fixed_bytes(&self) -> Option<&'a [u8]> {
+        Some(self.whole()?.1)
     }
 
     #[inline(never)]

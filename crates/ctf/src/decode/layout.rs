@@ -175,6 +175,12 @@ impl Layout {
         Some(Layout { starts, bits, bytes, fields: drafting.fields, scopes: ranges })
     }
 
+    /// The fields that are no compounds.
+    pub(super) fn values(&self) -> Vec<FixedField> {
+        let values = self.fields.iter().filter(|field| !matches!(field.form, Form::Begin(_) | Form::End(_)));
+        values.cloned().map(FixedField).collect()
+    }
+
     /// Shows the fields of all scopes.
     #[inline]
     pub(super) fn show_all<V: Visitor>(&self, record: &[u8], visitor: &mut V) {
@@ -185,6 +191,33 @@ impl Layout {
     #[inline]
     pub(super) fn show<V: Visitor>(&self, scope: usize, record: &[u8], visitor: &mut V) {
         show(&self.fields[self.scopes[scope].clone()], record, visitor);
+    }
+}
+
+/// Where a value lies in all event records of a class whose layout is fixed; see [`Event::fixed_fields`](super::Event::fixed_fields).
+///
+/// It reads the bytes that [`Event::fixed_bytes`](super::Event::fixed_bytes) gives of such an event record. Other bytes give
+/// other values, or `None` where they are too few.
+#[derive(Debug, Clone)]
+pub struct FixedField(Field);
+
+impl FixedField {
+    /// The value.
+    #[inline]
+    pub fn value<'r>(&'r self, record: &'r [u8]) -> Option<Value<'r>> {
+        self.0.value(record)
+    }
+
+    /// The bits of a number.
+    #[inline(always)]
+    pub fn bits(&self, record: &[u8]) -> Option<u64> {
+        self.0.load.bits(record)
+    }
+
+    /// The bits of a number, as a signed one.
+    #[inline(always)]
+    pub fn signed(&self, record: &[u8]) -> Option<i64> {
+        self.0.load.signed(record)
     }
 }
 
@@ -207,27 +240,31 @@ impl Field {
     #[inline(always)]
     fn show<V: Visitor>(&self, record: &[u8], visitor: &mut V) -> Option<()> {
         let name = self.name.as_deref();
-        let bits = || self.load.bits(record);
         match &self.form {
-            Form::Unsigned(class) => visitor.value(name, Value::Unsigned(bits()?, class)),
-            Form::Signed(class) => visitor.value(name, Value::Signed(self.load.signed(record)?, class)),
-            Form::UnsignedEnumeration(class) => {
-                visitor.value(name, Value::UnsignedEnumeration(bits()?, class));
-            }
-            Form::SignedEnumeration(class) => {
-                visitor.value(name, Value::SignedEnumeration(self.load.signed(record)?, class));
-            }
-            Form::Float32 => visitor.value(name, Value::Float32(f32::from_bits(bits()? as u32))),
-            Form::Float64 => visitor.value(name, Value::Float64(f64::from_bits(bits()?))),
-            Form::Text { length } => {
-                let bytes = record.get(self.load.byte as usize..)?.get(..*length)?;
-                let text = CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes);
-                visitor.value(name, Value::Text(text));
-            }
             Form::Begin(compound) => visitor.begin(name, compound.compound()),
             Form::End(compound) => visitor.end(compound.compound()),
+            _ => visitor.value(name, self.value(record)?),
         }
         Some(())
+    }
+
+    /// The value, if it is no compound and `record` is long enough.
+    #[inline(always)]
+    fn value<'r>(&'r self, record: &'r [u8]) -> Option<Value<'r>> {
+        let load = &self.load;
+        Some(match &self.form {
+            Form::Unsigned(class) => Value::Unsigned(load.bits(record)?, class),
+            Form::Signed(class) => Value::Signed(load.signed(record)?, class),
+            Form::UnsignedEnumeration(class) => Value::UnsignedEnumeration(load.bits(record)?, class),
+            Form::SignedEnumeration(class) => Value::SignedEnumeration(load.signed(record)?, class),
+            Form::Float32 => Value::Float32(f32::from_bits(load.bits(record)? as u32)),
+            Form::Float64 => Value::Float64(f64::from_bits(load.bits(record)?)),
+            Form::Text { length } => {
+                let bytes = record.get(load.byte as usize..)?.get(..*length)?;
+                Value::Text(CStr::from_bytes_until_nul(bytes).map_or(bytes, CStr::to_bytes))
+            }
+            Form::Begin(_) | Form::End(_) => return None,
+        })
     }
 }
 

@@ -47,6 +47,7 @@ mod wide_text;
 
 pub use compile::Decoder;
 pub use event::Event;
+pub use layout::FixedField;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use reader::{Step, StreamReader};
