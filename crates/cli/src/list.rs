@@ -36,6 +36,10 @@ pub struct Args {
     #[arg(short = 'e', long = "event", value_name = "GLOB")]
     events: Vec<String>,
 
+    /// But not those whose names match GLOB; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
     /// Print only events for which this is true, as in 'depth > 3 && customer == "x"'
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
@@ -157,6 +161,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             fields: FieldStyle::parse(&args.fields)?,
         },
         events: args.events.clone(),
+        exclude: args.exclude.clone(),
         predicate: args.condition.clone(),
         count: args.count,
         ..Listing::default()
