@@ -1,28 +1,60 @@
-//! The target of crate `tracewing-trace`, which takes files: a whole trace, listed.
+//! Targets of crate `tracewing-trace`, which take files: a whole trace, listed or converted.
 
 use super::inputs::split;
+use std::fs;
 use std::io::sink;
+use std::ops::ControlFlow;
 use std::path::Path;
-use tracewing_trace::{Format, Listing, Recording, Report, TimePoint};
+use tracewing_ctf::model::Version;
+use tracewing_trace::{Conversion, Format, Listing, Recording, Report, TimePoint, print_details};
 
-/// Makes a trace of an input's parts (metadata, a stream, its index) in `folder`, and lists it in every way.
+/// Lists a trace in every way.
 ///
 /// # Panics
 /// The files cannot be written; or reading panics, which is what this is to find.
 pub fn trace(input: &[u8], folder: &Path) {
-    let (metadata, rest) = split(input);
-    let (stream, index) = split(rest);
-    let write =
-        |name: &str, bytes: &[u8]| std::fs::write(folder.join(name), bytes).expect("a file is written");
-    std::fs::create_dir_all(folder.join("index")).expect("a folder is made");
-    write("metadata", metadata);
-    write("stream", stream);
-    write("index/stream.idx", index);
-    let Ok(recording) = Recording::open(&[folder]) else { return };
-    for format in [Format::Text, Format::Pretty, Format::Json] {
+    let Some(recording) = open(input, folder) else { return };
+    for format in [Format::Text, Format::Pretty, Format::Json, Format::Csv] {
         let _ = Listing { format, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
     }
+    let _ = print_details(&recording, &mut sink(), false);
     let _ = Report::new(&recording);
     let from = Some(TimePoint::FromBegin(1000));
     let _ = Listing { from, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
+}
+
+/// Converts a trace into both versions, and reads what that gives.
+///
+/// # Panics
+/// As [`trace`]; what was written cannot be read, or has another number of events.
+pub fn convert(input: &[u8], folder: &Path) {
+    let Some(recording) = open(input, folder) else { return };
+    let out = folder.join("out");
+    for version in [Version::V1_8, Version::V2] {
+        let conversion = Conversion { version, ..Conversion::default() };
+        let written = conversion.run(&recording, &out, &mut |_| ControlFlow::Continue(()));
+        let Ok(written) = written else { continue };
+        let mut lines = (Vec::new(), sink());
+        let read = Recording::open(&[&out]).and_then(|copy| Listing::default().print(&copy, &mut lines));
+        let count = lines.0.iter().filter(|byte| **byte == b'\n').count() as u64;
+        // Of what has no events there may be no trace of the other version.
+        if written.events > 0 {
+            read.unwrap_or_else(|error| panic!("{version:?} cannot be read: {error}"));
+            assert!(count >= written.events, "{version:?}: {count} events of {}", written.events);
+        }
+        fs::remove_dir_all(&out).expect("the copy is removed");
+    }
+}
+
+/// Makes a trace of an input's parts (metadata, a stream, its index) in `folder`.
+fn open(input: &[u8], folder: &Path) -> Option<Recording> {
+    let (metadata, rest) = split(input);
+    let (stream, index) = split(rest);
+    let trace = folder.join("trace");
+    let write = |name: &str, bytes: &[u8]| fs::write(trace.join(name), bytes).expect("a file is written");
+    fs::create_dir_all(trace.join("index")).expect("a folder is made");
+    write("metadata", metadata);
+    write("stream", stream);
+    write("index/stream.idx", index);
+    Recording::open(&[trace]).ok()
 }

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// The targets.
-pub const TARGETS: [&str; 5] = ["tsdl", "ctf2", "packets", "index", "trace"];
+pub const TARGETS: [&str; 6] = ["tsdl", "ctf2", "packets", "index", "trace", "convert"];
 
 /// Longest input, in bytes. Of longer streams the beginning is taken.
 pub const MOST_BYTES: usize = 64 << 10;
@@ -48,7 +48,7 @@ fn traces(folder: &Path, target: &str, inputs: &mut Vec<Vec<u8>>) {
         "tsdl" if !is_ctf2 => inputs.push(metadata),
         "ctf2" if is_ctf2 => inputs.push(metadata),
         "index" => inputs.extend(files(&folder.join("index")).iter().filter_map(|path| fs::read(path).ok())),
-        "packets" | "trace" => {
+        "packets" | "trace" | "convert" => {
             for path in files(folder).iter().filter(|path| !path.ends_with("metadata")) {
                 let mut stream = fs::read(path).unwrap_or_default();
                 stream.truncate(MOST_BYTES.saturating_sub(metadata.len()) / 2);

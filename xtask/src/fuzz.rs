@@ -24,7 +24,7 @@ const BOUNDS: [&str; 3] = ["-timeout=10", "-malloc_limit_mb=64", "-rss_limit_mb=
     cargo xtask fuzz                       every target for 20 minutes\n  \
     cargo xtask fuzz packets --minutes 60  packets and the metadata that describes them, for an hour")]
 pub struct Options {
-    /// tsdl, ctf2 (metadata), packets, index, or trace (a whole one, listed) [default: all of them]
+    /// tsdl, ctf2 (metadata), packets, index, trace (a whole one, listed), or convert [default: all of them]
     #[arg(value_parser = inputs::TARGETS)]
     target: Option<String>,
     /// How long each target runs
