@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::ranges::{Ranges, normal};
+use super::ranges::{Ranges, normal, without};
 use crate::Error;
 use crate::model::{EnumerationClass, FieldClass, Scope, StructureClass, TraceClass};
 
@@ -29,14 +29,21 @@ impl Tags {
         }
     }
 
-    /// A label of a field for just these values: `name`, or with a number behind it where that means other values.
-    pub(super) fn label(&mut self, key: &Key, name: &str, ranges: &[(i128, i128)]) -> String {
+    /// A label of a field for just these values: `name`, or with a number behind it where that means other values. Values
+    /// that are `taken` do not count: earlier options have them.
+    pub(super) fn label(
+        &mut self,
+        key: &Key,
+        name: &str,
+        ranges: &[(i128, i128)],
+        taken: &[(i128, i128)],
+    ) -> String {
         let labels = self.0.entry(key.clone()).or_default();
         let wanted = normal(ranges);
         let mut label = name.to_owned();
         for number in 2.. {
             match labels.iter().find(|(known, _)| *known == label) {
-                Some((_, known)) if normal(known) == wanted => return label,
+                Some((_, known)) if normal(&without(known, taken)) == wanted => return label,
                 Some(_) => label = format!("{name}_{number}"),
                 None => break,
             }

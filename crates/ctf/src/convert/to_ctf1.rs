@@ -176,7 +176,7 @@ impl ToCtf1<'_> {
             ("some", chosen, class.class.clone()),
         ] {
             if !ranges.is_empty() {
-                let label = self.tags.label(&key, name, &ranges);
+                let label = self.tags.label(&key, name, &ranges, &[]);
                 variant.options.push(VariantOption::new(label, class));
             }
         }
@@ -187,12 +187,14 @@ impl ToCtf1<'_> {
     fn variant(&mut self, class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Error> {
         let (key, _) = self.tag(&class.tag, places)?;
         let mut variant = VariantClass::new(location(&class.tag, places)?);
+        let mut taken = Vec::new();
         for (index, option) in class.options.iter().enumerate() {
             let name = match option.name.as_str() {
                 "" => format!("option_{index}"),
                 name => crate::tsdl::option_identifier(name),
             };
-            let label = self.tags.label(&key, &name, &option.ranges);
+            let label = self.tags.label(&key, &name, &option.ranges, &taken);
+            taken.extend_from_slice(&option.ranges);
             variant.options.push(VariantOption::new(label, option.class.clone()));
         }
         Ok(variant)

@@ -203,7 +203,7 @@ fn add(
             let (nothing, first) = (FieldClass::from(StructureClass::new()), vec![(-2, -1)]);
             match version {
                 Version::V1_8 => {
-                    let tag = EnumerationClass::new(tag).with("_x", -2, -1).with("y", 0, 1);
+                    let tag = EnumerationClass::new(tag).with("_x", -2, -1).with("y", -1, 1);
                     class
                         .with(other, tag)
                         .with(name, VariantClass::new(place).with("y", nothing).with("_x", inner))
@@ -481,7 +481,7 @@ impl Values<'_> {
             FieldClass::Variant(class) => {
                 let tag = self.of(&class.tag);
                 let chosen = class.options.iter().find(|option| match option.ranges.as_slice() {
-                    [] => (option.name == "_x") == (tag < 0),
+                    [] => (option.name == "_x") == (tag < -1),
                     ranges => ranges.iter().any(|(first, last)| (*first..=*last).contains(&tag)),
                 });
                 let option = chosen.unwrap();
