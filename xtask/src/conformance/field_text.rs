@@ -82,7 +82,7 @@ impl Visitor for FieldText {
             Value::UnsignedEnumeration(value, class) => integer(value.into(), &class.integer),
             Value::SignedEnumeration(value, class) => integer(value.into(), &class.integer),
             Value::Float32(_) | Value::Float64(_) | Value::Float128(_) => {
-                format!("{:.6}", value.real().unwrap_or(f64::NAN))
+                format!("{:.6}", value.real().unwrap_or(f64::NAN)).to_lowercase()
             }
             Value::Boolean(truth) => if truth { "yes" } else { "no" }.to_owned(),
             Value::BitArray(bits, class) => bit_list(bits, class.size),

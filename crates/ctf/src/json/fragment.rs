@@ -1,5 +1,7 @@
 //! The fragments of a metadata stream (CTF2-SPEC-2.0, sections 5.4 to 5.9).
 
+use std::sync::Arc;
+
 use super::parse::Parser;
 use super::value::{Object, Value};
 use crate::Error;
@@ -202,7 +204,8 @@ impl Parser {
         Ok(())
     }
 
-    /// The root field class of a scope; `clock` if its data stream class has a default clock.
+    /// The root field class of a scope; `clock` if its data stream class has a default clock. Roles of other scopes mean
+    /// nothing in it.
     fn scope(
         &mut self,
         fragment: &mut Object<'_>,
@@ -211,67 +214,106 @@ impl Parser {
         clock: bool,
     ) -> Result<Option<StructureClass>, Error> {
         let Some(value) = fragment.get(name) else { return Ok(None) };
-        let FieldClass::Structure(class) = self.field_class(value)? else {
-            return Err(value.error("expected a structure field class"));
-        };
+        let mut class = self.field_class(value)?;
         let allowed = match scope {
             Scope::PacketHeader => &PACKET_HEADER_ROLES[..],
             Scope::PacketContext => &PACKET_CONTEXT_ROLES,
             Scope::EventHeader => &EVENT_HEADER_ROLES,
             Scope::CommonContext | Scope::SpecificContext | Scope::Payload => &[],
         };
-        let class = std::sync::Arc::unwrap_or_clone(class);
-        let first = class.members.first().map(|member| &member.class as *const FieldClass);
-        for member in &class.members {
-            each_role(&member.class, &mut |field, roles, size| {
-                for role in roles.iter() {
-                    let problem = if !allowed.contains(&role) {
-                        "cannot stand in this scope".to_owned()
-                    } else if !clock
-                        && matches!(role, Role::DefaultClockTimestamp | Role::PacketEndDefaultClockTimestamp)
-                    {
+        let allowed = allowed.iter().fold(Roles::NONE, |roles, role| roles.with(*role));
+        keep_roles(&mut class, allowed);
+        let FieldClass::Structure(class) = class else {
+            return Err(value.error("expected a structure field class"));
+        };
+        let class = Arc::unwrap_or_clone(class);
+        for (index, member) in class.members.iter().enumerate() {
+            each_role(&member.class, true, &mut |role, size, direct| {
+                let problem = match role {
+                    Role::DefaultClockTimestamp | Role::PacketEndDefaultClockTimestamp if !clock => {
                         "needs a default clock class, which this data stream class has not".to_owned()
-                    } else if role == Role::MetadataStreamUuid && size != 16 {
-                        format!("is for 16 bytes, not {size}")
-                    } else if role == Role::MetadataStreamUuid && self.trace.uuid.is_none() {
+                    }
+                    Role::MetadataStreamUuid if size != 16 => format!("is for 16 bytes, not {size}"),
+                    Role::MetadataStreamUuid if self.trace.uuid.is_none() => {
                         "needs a UUID in the preamble, which has none".to_owned()
-                    } else if role == Role::PacketMagicNumber && size != 32 {
-                        format!("is for 32 bits, not {size}")
-                    } else if role == Role::PacketMagicNumber && first != Some(std::ptr::from_ref(field)) {
+                    }
+                    Role::PacketMagicNumber if size != 32 => format!("is for 32 bits, not {size}"),
+                    Role::PacketMagicNumber if index > 0 || !direct => {
                         "is for the first member of the packet header".to_owned()
-                    } else {
-                        continue;
-                    };
-                    return Err(value.error(format!("the role `{}` {problem}", role.name())));
-                }
-                Ok(())
+                    }
+                    _ => return Ok(()),
+                };
+                Err(value.error(format!("the role `{}` {problem}", role.name())))
             })?;
         }
         Ok(Some(class))
     }
 }
 
-/// Shows every field class that has roles, with its size: bits of integers, bytes of BLOBs.
-fn each_role<'c>(
-    class: &'c FieldClass,
-    see: &mut impl FnMut(&'c FieldClass, Roles, u64) -> Result<(), Error>,
-) -> Result<(), Error> {
+/// Takes away all roles but these.
+fn keep_roles(class: &mut FieldClass, allowed: Roles) {
+    if !has_other_roles(class, allowed) {
+        return;
+    }
+    let kept = |roles: Roles| {
+        roles.iter().filter(|role| allowed.has(*role)).fold(Roles::NONE, |kept, role| kept.with(role))
+    };
     match class {
-        FieldClass::Integer(integer) | FieldClass::VariableInteger(integer) => {
-            see(class, integer.roles, integer.size.into())
+        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => class.roles = kept(class.roles),
+        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
+            let class = Arc::make_mut(class);
+            class.integer.roles = kept(class.integer.roles);
         }
-        FieldClass::Enumeration(enumeration) | FieldClass::VariableEnumeration(enumeration) => {
-            see(class, enumeration.integer.roles, enumeration.integer.size.into())
+        FieldClass::StaticBlob(class) => {
+            let class = Arc::make_mut(class);
+            class.roles = kept(class.roles);
         }
-        FieldClass::StaticBlob(blob) => see(class, blob.roles, blob.length),
-        FieldClass::Structure(structure) => {
-            structure.members.iter().try_for_each(|member| each_role(&member.class, see))
+        FieldClass::Structure(class) => {
+            let members = &mut Arc::make_mut(class).members;
+            members.iter_mut().for_each(|member| keep_roles(&mut member.class, allowed));
         }
-        FieldClass::StaticArray(array) => each_role(&array.element, see),
-        FieldClass::DynamicArray(array) => each_role(&array.element, see),
-        FieldClass::Optional(optional) => each_role(&optional.class, see),
-        FieldClass::Variant(variant) => {
-            variant.options.iter().try_for_each(|option| each_role(&option.class, see))
+        FieldClass::StaticArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
+        FieldClass::DynamicArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
+        FieldClass::Optional(class) => keep_roles(&mut Arc::make_mut(class).class, allowed),
+        FieldClass::Variant(class) => {
+            let options = &mut Arc::make_mut(class).options;
+            options.iter_mut().for_each(|option| keep_roles(&mut option.class, allowed));
+        }
+        _ => {}
+    }
+}
+
+/// Whether a role other than these is somewhere in a field class; shared classes are copied only then.
+fn has_other_roles(class: &FieldClass, allowed: Roles) -> bool {
+    let found = each_role(class, true, &mut |role, _, _| if allowed.has(role) { Ok(()) } else { Err(()) });
+    found.is_err()
+}
+
+/// Shows every role in a field class, with the size of what has it (bits of integers, bytes of BLOBs) and whether that is
+/// `direct`: the class itself.
+fn each_role<E>(
+    class: &FieldClass,
+    direct: bool,
+    see: &mut impl FnMut(Role, u64, bool) -> Result<(), E>,
+) -> Result<(), E> {
+    match class {
+        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
+            class.roles.iter().try_for_each(|role| see(role, class.size.into(), direct))
+        }
+        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
+            class.integer.roles.iter().try_for_each(|role| see(role, class.integer.size.into(), direct))
+        }
+        FieldClass::StaticBlob(class) => {
+            class.roles.iter().try_for_each(|role| see(role, class.length, direct))
+        }
+        FieldClass::Structure(class) => {
+            class.members.iter().try_for_each(|member| each_role(&member.class, false, see))
+        }
+        FieldClass::StaticArray(class) => each_role(&class.element, false, see),
+        FieldClass::DynamicArray(class) => each_role(&class.element, false, see),
+        FieldClass::Optional(class) => each_role(&class.class, false, see),
+        FieldClass::Variant(class) => {
+            class.options.iter().try_for_each(|option| each_role(&option.class, false, see))
         }
         _ => Ok(()),
     }

@@ -74,7 +74,7 @@ pub(super) fn error_at(text: &str, at: usize, message: impl Into<String>) -> Err
     crate::metadata::error_at(text, at, message.into())
 }
 
-/// The offset of the first byte behind blanks, comments and preprocessor lines.
+/// The offset of the first byte behind blanks, comments and continued lines' ends.
 fn skip_blanks(text: &str, mut at: usize) -> Result<usize, Error> {
     loop {
         let rest = &text[at..];
@@ -84,12 +84,19 @@ fn skip_blanks(text: &str, mut at: usize) -> Result<usize, Error> {
         } else if let Some(comment) = rest.strip_prefix("/*") {
             let end = comment.find("*/");
             at += 4 + end.ok_or_else(|| error_at(text, at, "this comment has no end; expected `*/`"))?;
+        } else if let Some(length) = continuation(rest) {
+            at += length;
         } else if rest.starts_with("//") {
             at += rest.find('\n').unwrap_or(rest.len());
         } else {
             return Ok(at);
         }
     }
+}
+
+/// The length of a backslash at the end of a line, with the end of the line.
+fn continuation(text: &str) -> Option<usize> {
+    ["\\\n", "\\\r\n"].iter().find(|end| text.starts_with(**end)).map(|end| end.len())
 }
 
 /// A word, or a literal with the prefix of wide characters.
@@ -129,6 +136,9 @@ fn quoted(text: &str, at: usize, quote: char) -> Result<(String, usize), Error> 
         let place = at + 1 + offset;
         match c {
             '\n' => break,
+            '\\' if continuation(&text[place..]).is_some() => {
+                while chars.next().is_some_and(|(_, c)| c != '\n') {}
+            }
             '\\' => {
                 let Some((_, escape)) = chars.next() else { break };
                 let mut code = |first: u32, radix: u32, most: usize| {

@@ -326,19 +326,31 @@ impl Parser<'_> {
         self.at += 1;
         let name = self.tag_name()?;
         if !self.at_sign("{") {
-            return self.declared("struct", name, place);
+            let mut found = self.declared("struct", name, place)?;
+            let min_align = self.least_alignment()?;
+            if let (FieldClass::Structure(class), true) = (&mut found.class, min_align > 0) {
+                let class = Arc::make_mut(class);
+                class.min_align = class.min_align.max(min_align);
+            }
+            return Ok(found);
         }
         let (members, nodes, depth) = self.members(place, plain_name)?;
-        let mut min_align = 0;
-        if self.eat_word("align") {
-            self.expect("(")?;
-            let place = self.at;
-            let value = self.value()?;
-            min_align = self.alignment(&Attribute { name: "align".to_owned(), value, place })?;
-            self.expect(")")?;
-        }
+        let min_align = self.least_alignment()?;
         let class = StructureClass { min_align, members, ..StructureClass::default() }.into();
         self.finish("struct", name, Sized { class, nodes, depth, place })
+    }
+
+    /// `align(N)`, or nothing, which gives 0.
+    fn least_alignment(&mut self) -> Result<u32, Error> {
+        if !self.eat_word("align") {
+            return Ok(0);
+        }
+        self.expect("(")?;
+        let place = self.at;
+        let value = self.value()?;
+        let align = self.alignment(&Attribute { name: "align".to_owned(), value, place })?;
+        self.expect(")")?;
+        Ok(align)
     }
 
     /// `variant NAME? <TAG>? { … }?`
