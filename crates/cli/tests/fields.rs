@@ -1,8 +1,9 @@
 //! Fields of every type reach the trace: `tracewing list` prints the values that were emitted, and babeltrace2 prints the
-//! same.
+//! same, also of the trace in CTF 2 and back.
 //!
 //! The program is the example `fields`, inside this test, started again with a variable set.
 
+use std::path::Path;
 use std::process::Command;
 
 use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
@@ -59,13 +60,18 @@ const EXPECTED: &[&str] = &[
     "fields:nothing: { }",
 ];
 
+fn tracewing(args: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.args(args);
+    command
+}
+
 #[test]
 fn every_type_of_field_reaches_the_trace() {
     let place = tempfile::tempdir().unwrap();
     for clock in ["auto", "mono"] {
         let trace = place.path().join(clock);
-        let status = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-            .args(["record", "--quiet", "--no-kernel", "--clock", clock, "-o"])
+        let status = tracewing(&["record", "--quiet", "--no-kernel", "--clock", clock, "-o"])
             .arg(&trace)
             .arg("--")
             .arg(std::env::current_exe().unwrap())
@@ -75,11 +81,7 @@ fn every_type_of_field_reaches_the_trace() {
             .status()
             .unwrap();
         assert!(status.success());
-        let listed = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-            .args(["list", "-e", "fields:*"])
-            .arg(&trace)
-            .output()
-            .unwrap();
+        let listed = tracewing(&["list", "-e", "fields:*"]).arg(&trace).output().unwrap();
         let text = String::from_utf8(listed.stdout).unwrap();
         let events: Vec<String> = text
             .lines()
@@ -91,5 +93,20 @@ fn every_type_of_field_reaches_the_trace() {
             .collect();
         assert_eq!(events, EXPECTED, "clock {clock}");
         assert_always_same_as_babeltrace2(&trace);
+
+        let list = |folder: &Path| {
+            let output = tracewing(&["list"]).arg(folder).output().unwrap();
+            assert!(output.status.success(), "{output:?}");
+            output.stdout
+        };
+        let convert = |from: &Path, target: &str, name: &str| {
+            let to = place.path().join(format!("{clock}-{name}"));
+            let mut command = tracewing(&["convert", "--to", target]);
+            assert!(command.arg(from).arg(&to).status().unwrap().success());
+            assert_eq!(list(&to), list(&trace), "{name}");
+            to
+        };
+        convert(&convert(&trace, "ctf2", "other"), "ctf1", "back");
+        assert_always_same_as_babeltrace2(convert(&trace, "ctf1", "same"));
     }
 }
