@@ -5,6 +5,9 @@ use super::{Fields, ScopeWriter};
 use crate::decode::{Compound, Event, Value, Visitor};
 use crate::model::Scope;
 
+/// Members of a structure, in order.
+type Members = Vec<(String, FieldValue)>;
+
 /// The value of a field.
 ///
 /// Numbers need not be of their class's own sort: what matters is whether the class can say them.
@@ -100,7 +103,7 @@ from! {
 /// The fields of an event record or of a packet's beginning, scope by scope.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Record {
-    scopes: [Vec<(String, FieldValue)>; 6],
+    scopes: [Members; 6],
 }
 
 impl Record {
@@ -147,7 +150,7 @@ impl Fields for Record {
 /// Builds trees of what it is shown.
 struct Collector {
     /// The compounds around the next field, and what is in them so far.
-    open: Vec<(Option<String>, Vec<(String, FieldValue)>)>,
+    open: Vec<(Option<String>, Members)>,
 }
 
 impl Collector {
@@ -157,7 +160,7 @@ impl Collector {
         }
     }
 
-    fn members(mut self) -> Vec<(String, FieldValue)> {
+    fn members(mut self) -> Members {
         self.open.pop().unwrap_or_default().1
     }
 }
