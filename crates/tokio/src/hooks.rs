@@ -1,0 +1,112 @@
+//! All tasks of a runtime, through hooks that tokio has with `tokio_unstable` only.
+//!
+//! The tasks that this crate spawned tell everything by themselves, and more than the hooks could: the hooks leave them
+//! out ([`Known`]).
+
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use tokio::runtime::{Builder, TaskMeta};
+use tokio::task::{Id, coop::has_budget_remaining};
+use tracewing::user_thread::{self, Cause, Outcome, UserThread};
+
+thread_local! {
+    /// What this thread spawns tells of itself.
+    static KNOWN: Cell<bool> = const { Cell::new(false) };
+}
+
+/// What the calling thread spawns until this is dropped tells of itself.
+pub(crate) struct Known(bool);
+
+impl Known {
+    pub fn begin() -> Self {
+        Self(KNOWN.replace(true))
+    }
+}
+
+impl Drop for Known {
+    fn drop(&mut self) {
+        KNOWN.set(self.0);
+    }
+}
+
+/// A task that only the hooks know.
+struct Task {
+    thread: UserThread,
+    /// While it runs: what its thread ran before.
+    running: Option<Option<UserThread>>,
+    ended: bool,
+}
+
+/// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom meet.
+#[derive(Default)]
+struct Tasks([Mutex<HashMap<Id, Task>>; 64]);
+
+impl Tasks {
+    fn part(&self, id: Id) -> MutexGuard<'_, HashMap<Id, Task>> {
+        use std::hash::{DefaultHasher, Hash, Hasher};
+        let mut hasher = DefaultHasher::new();
+        id.hash(&mut hasher);
+        let part = &self.0[hasher.finish() as usize % self.0.len()];
+        // Whatever panicked left an entry whole.
+        part.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn spawned(&self, runtime: &str, meta: &TaskMeta<'_>) {
+        if KNOWN.get() {
+            return;
+        }
+        let thread = user_thread::create("", runtime, meta.spawned_at());
+        self.part(meta.id()).insert(meta.id(), Task { thread, running: None, ended: false });
+    }
+
+    fn run(&self, meta: &TaskMeta<'_>) {
+        if let Some(task) = self.part(meta.id()).get_mut(&meta.id()) {
+            task.running = Some(user_thread::switch(Some(task.thread), Cause::Nested));
+        }
+    }
+
+    fn stopped(&self, meta: &TaskMeta<'_>) {
+        let mut part = self.part(meta.id());
+        let Some(task) = part.get_mut(&meta.id()) else { return };
+        let cause = if task.ended {
+            Cause::Ended
+        } else if has_budget_remaining() {
+            Cause::Blocked
+        } else {
+            Cause::Budget
+        };
+        if let Some(before) = task.running.take() {
+            user_thread::switch(before, cause);
+        }
+        if task.ended {
+            part.remove(&meta.id());
+        }
+    }
+
+    /// The task has ended, in its last run or, if it was cancelled, at any time between two.
+    fn ended(&self, meta: &TaskMeta<'_>) {
+        let mut part = self.part(meta.id());
+        let Some(task) = part.get_mut(&meta.id()) else { return };
+        if task.running.is_some() {
+            task.ended = true;
+            user_thread::exit(task.thread, Outcome::Completed);
+        } else {
+            user_thread::exit(task.thread, Outcome::Cancelled);
+            part.remove(&meta.id());
+        }
+    }
+}
+
+/// Has the runtime tell of its tasks.
+pub(crate) fn install(builder: &mut Builder, runtime: Arc<str>) {
+    let [spawned, run, stopped, ended] = [(); 4].map({
+        let tasks = Arc::new(Tasks::default());
+        move |()| tasks.clone()
+    });
+    builder
+        .on_task_spawn(move |meta| spawned.spawned(&runtime, meta))
+        .on_before_task_poll(move |meta| run.run(meta))
+        .on_after_task_poll(move |meta| stopped.stopped(meta))
+        .on_task_terminate(move |meta| ended.ended(meta));
+}

@@ -1,0 +1,126 @@
+//! Channels with several senders.
+
+use super::waited::{Waited, next_channel};
+use std::ops::{Deref, DerefMut};
+use tokio::sync::mpsc::{self, Permit, UnboundedSender, error::SendError};
+use tracewing::user_thread::Kind;
+
+/// [`tokio::sync::mpsc::channel`], told.
+///
+/// # Panics
+/// As tokio's, for a `buffer` of 0.
+pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
+    let ((sender, receiver), object) = (mpsc::channel(buffer), next_channel());
+    (Sender { inner: sender, object }, Receiver { inner: receiver, object })
+}
+
+/// [`tokio::sync::mpsc::unbounded_channel`], told. Who sends never waits.
+pub fn unbounded_channel<T>() -> (UnboundedSender<T>, UnboundedReceiver<T>) {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    (sender, UnboundedReceiver { inner: receiver, object: next_channel() })
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct Sender<T> {
+    inner: mpsc::Sender<T>,
+    object: u64,
+}
+
+impl<T> Sender<T> {
+    /// As tokio's.
+    ///
+    /// # Errors
+    /// Nobody receives any more.
+    pub async fn send(&self, value: T) -> Result<(), SendError<T>> {
+        Waited::new(Kind::Send, self.object, self.inner.send(value)).await
+    }
+
+    /// As tokio's.
+    ///
+    /// # Errors
+    /// Nobody receives any more.
+    pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
+        Waited::new(Kind::Send, self.object, self.inner.reserve()).await
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), object: self.object }
+    }
+}
+
+impl<T> Deref for Sender<T> {
+    type Target = mpsc::Sender<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct Receiver<T> {
+    inner: mpsc::Receiver<T>,
+    object: u64,
+}
+
+impl<T> Receiver<T> {
+    /// As tokio's.
+    pub async fn recv(&mut self) -> Option<T> {
+        Waited::new(Kind::Receive, self.object, self.inner.recv()).await
+    }
+
+    /// As tokio's.
+    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        Waited::new(Kind::Receive, self.object, self.inner.recv_many(buffer, limit)).await
+    }
+}
+
+impl<T> Deref for Receiver<T> {
+    type Target = mpsc::Receiver<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for Receiver<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}
+
+/// The receiving half of an unbounded channel.
+#[derive(Debug)]
+pub struct UnboundedReceiver<T> {
+    inner: mpsc::UnboundedReceiver<T>,
+    object: u64,
+}
+
+impl<T> UnboundedReceiver<T> {
+    /// As tokio's.
+    pub async fn recv(&mut self) -> Option<T> {
+        Waited::new(Kind::Receive, self.object, self.inner.recv()).await
+    }
+
+    /// As tokio's.
+    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
+        Waited::new(Kind::Receive, self.object, self.inner.recv_many(buffer, limit)).await
+    }
+}
+
+impl<T> Deref for UnboundedReceiver<T> {
+    type Target = mpsc::UnboundedReceiver<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for UnboundedReceiver<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}

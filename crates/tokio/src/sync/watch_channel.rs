@@ -1,0 +1,85 @@
+//! Channels that keep the last value.
+
+use super::waited::{Waited, next_channel};
+use std::ops::{Deref, DerefMut};
+use tokio::sync::watch::{self, Ref, error::RecvError};
+use tracewing::user_thread::Kind;
+
+/// [`tokio::sync::watch::channel`], told. Who sends never waits.
+pub fn channel<T>(first: T) -> (Sender<T>, Receiver<T>) {
+    let ((sender, receiver), object) = (watch::channel(first), next_channel());
+    (Sender { inner: sender, object }, Receiver { inner: receiver, object })
+}
+
+/// The sending half.
+#[derive(Debug)]
+pub struct Sender<T> {
+    inner: watch::Sender<T>,
+    object: u64,
+}
+
+impl<T> Sender<T> {
+    /// As tokio's.
+    pub fn subscribe(&self) -> Receiver<T> {
+        Receiver { inner: self.inner.subscribe(), object: self.object }
+    }
+}
+
+impl<T> Clone for Sender<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), object: self.object }
+    }
+}
+
+impl<T> Deref for Sender<T> {
+    type Target = watch::Sender<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+/// The receiving half.
+#[derive(Debug)]
+pub struct Receiver<T> {
+    inner: watch::Receiver<T>,
+    object: u64,
+}
+
+impl<T> Receiver<T> {
+    /// As tokio's.
+    ///
+    /// # Errors
+    /// Nobody sends any more.
+    pub async fn changed(&mut self) -> Result<(), RecvError> {
+        Waited::new(Kind::Receive, self.object, self.inner.changed()).await
+    }
+
+    /// As tokio's.
+    ///
+    /// # Errors
+    /// Nobody sends any more.
+    pub async fn wait_for(&mut self, wanted: impl FnMut(&T) -> bool) -> Result<Ref<'_, T>, RecvError> {
+        Waited::new(Kind::Receive, self.object, self.inner.wait_for(wanted)).await
+    }
+}
+
+impl<T> Clone for Receiver<T> {
+    fn clone(&self) -> Self {
+        Self { inner: self.inner.clone(), object: self.object }
+    }
+}
+
+impl<T> Deref for Receiver<T> {
+    type Target = watch::Receiver<T>;
+
+    fn deref(&self) -> &Self::Target {
+        &self.inner
+    }
+}
+
+impl<T> DerefMut for Receiver<T> {
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        &mut self.inner
+    }
+}

@@ -1,0 +1,191 @@
+//! Making user threads: tokio's functions for spawning, told.
+
+#[cfg(tokio_unstable)]
+use crate::hooks::Known;
+use crate::{Instrumented, life::Life};
+use std::future::Future;
+use std::panic::Location;
+use tokio::runtime::Handle;
+use tokio::task::{AbortHandle, JoinHandle, JoinSet, LocalSet};
+
+/// Spawns a task, as [`tokio::spawn`] does.
+///
+/// # Panics
+/// Outside of a runtime.
+#[track_caller]
+pub fn spawn<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    Builder::new().spawn(future)
+}
+
+/// Spawns a task on the current [`LocalSet`] or local runtime, as [`tokio::task::spawn_local`] does.
+///
+/// # Panics
+/// Outside of one.
+#[track_caller]
+pub fn spawn_local<F>(future: F) -> JoinHandle<F::Output>
+where
+    F: Future + 'static,
+    F::Output: 'static,
+{
+    Builder::new().spawn_local(future)
+}
+
+/// Runs a function on a thread where it may block, as [`tokio::task::spawn_blocking`] does. It is a user thread that is
+/// switched to once.
+///
+/// # Panics
+/// Outside of a runtime.
+#[track_caller]
+pub fn spawn_blocking<F, R>(function: F) -> JoinHandle<R>
+where
+    F: FnOnce() -> R + Send + 'static,
+    R: Send + 'static,
+{
+    Builder::new().spawn_blocking(function)
+}
+
+/// Makes a future a user thread of its own, whoever polls it: a child of the task that runs several of them, say.
+///
+/// ```
+/// # async fn request() {}
+/// # async fn timeout() {}
+/// # async fn serve() {
+/// tokio::select! {
+///     () = tracewing_tokio::instrument(request()) => {}
+///     () = tracewing_tokio::instrument(timeout()) => {}
+/// }
+/// # }
+/// ```
+#[track_caller]
+pub fn instrument<F: Future>(future: F) -> Instrumented<F> {
+    Builder::new().instrument(future)
+}
+
+/// Spawns tasks that have names. Without one, a task is called by the type of its future, which for an `async fn` is its path.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Builder<'a> {
+    name: Option<&'a str>,
+}
+
+impl<'a> Builder<'a> {
+    /// For tasks without names.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The name of the task in the trace.
+    pub fn name(self, name: &'a str) -> Self {
+        Self { name: Some(name) }
+    }
+
+    #[track_caller]
+    fn life<F>(self, runtime: Option<&Handle>) -> Life {
+        Life::new::<F>(self.name, runtime, Location::caller())
+    }
+
+    /// As [`instrument`].
+    #[track_caller]
+    pub fn instrument<F: Future>(self, future: F) -> Instrumented<F> {
+        Instrumented::new(future, self.life::<F>(None))
+    }
+
+    /// As [`spawn`].
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn spawn<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let future = self.instrument(future);
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        tokio::spawn(future)
+    }
+
+    /// Spawns a task on this runtime.
+    #[track_caller]
+    pub fn spawn_on<F>(self, future: F, runtime: &Handle) -> JoinHandle<F::Output>
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let future = Instrumented::new(future, self.life::<F>(Some(runtime)));
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        runtime.spawn(future)
+    }
+
+    /// Spawns a task into this set, on the current runtime.
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn spawn_in<F>(self, future: F, set: &mut JoinSet<F::Output>) -> AbortHandle
+    where
+        F: Future + Send + 'static,
+        F::Output: Send + 'static,
+    {
+        let future = self.instrument(future);
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        set.spawn(future)
+    }
+
+    /// As [`spawn_local`].
+    ///
+    /// # Panics
+    /// Outside of a [`LocalSet`] and a local runtime.
+    #[track_caller]
+    pub fn spawn_local<F>(self, future: F) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let future = self.instrument(future);
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        tokio::task::spawn_local(future)
+    }
+
+    /// Spawns a task on this set.
+    #[track_caller]
+    pub fn spawn_local_on<F>(self, future: F, set: &LocalSet) -> JoinHandle<F::Output>
+    where
+        F: Future + 'static,
+        F::Output: 'static,
+    {
+        let future = self.instrument(future);
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        set.spawn_local(future)
+    }
+
+    /// As [`spawn_blocking`].
+    ///
+    /// # Panics
+    /// Outside of a runtime.
+    #[track_caller]
+    pub fn spawn_blocking<F, R>(self, function: F) -> JoinHandle<R>
+    where
+        F: FnOnce() -> R + Send + 'static,
+        R: Send + 'static,
+    {
+        let mut life = self.life::<F>(None);
+        let told = move || {
+            let running = life.run();
+            let result = function();
+            running.complete();
+            result
+        };
+        #[cfg(tokio_unstable)]
+        let _known = Known::begin();
+        tokio::task::spawn_blocking(told)
+    }
+}

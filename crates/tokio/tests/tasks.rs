@@ -1,0 +1,385 @@
+//! Tasks on one thread, where every transition is known: recordings against the script.
+
+#[path = "../../tracing/tests/recorded/mod.rs"]
+mod recorded;
+
+use recorded::{Event, alone, named, record, told};
+use std::future::{Future, pending, poll_fn};
+use std::os::unix::thread::JoinHandleExt;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::oneshot;
+use tokio::task::coop::consume_budget;
+use tokio::task::{JoinSet, LocalSet};
+use tracewing::user_thread;
+use tracewing_tokio as traced;
+
+/// All but what workers tell.
+const TASKS: [&str; 5] = ["create", "name", "switch", "wake", "exit"];
+
+fn runtime() -> Runtime {
+    traced::runtime(&mut Builder::new_current_thread(), "one").enable_all().build().unwrap()
+}
+
+/// Records the tasks of a future that is run by a runtime of one thread, and is itself the user thread `main`.
+fn script(main: impl Future<Output = ()>) -> Vec<Event> {
+    record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), || {
+        let runtime = runtime();
+        let main = runtime.block_on(async { traced::Builder::new().name("main").instrument(main) });
+        runtime.block_on(main);
+    })
+}
+
+fn name(name: &str) -> traced::Builder<'_> {
+    traced::Builder::new().name(name)
+}
+
+#[test]
+fn from_spawn_to_exit() {
+    let _alone = alone();
+    let mut line = 0;
+    let events = script(async {
+        let (sender, receiver) = oneshot::channel();
+        line = line!() + 1;
+        let child = name("child").spawn(async {
+            receiver.await.unwrap();
+            name("grandchild").spawn(async {}).await.unwrap();
+        });
+        traced::yield_now().await;
+        sender.send(()).unwrap();
+        child.await.unwrap();
+    });
+    assert_eq!(
+        told(&events),
+        [
+            "create main - main one",
+            "switch - main none",
+            "create child main child one",
+            "switch main - yielded",
+            "switch - child none",
+            "switch child - blocked",
+            "wake main",
+            "switch - main none",
+            "wake child",
+            "switch main - blocked",
+            "switch - child none",
+            "create grandchild child grandchild one",
+            "switch child - blocked",
+            "switch - grandchild none",
+            "exit grandchild completed",
+            "switch grandchild - ended",
+            "wake child",
+            "switch - child none",
+            "exit child completed",
+            "switch child - ended",
+            "wake main",
+            "switch - main none",
+            "exit main completed",
+            "switch main - ended",
+        ]
+    );
+    let child = named(&events, "user_thread:create")[1];
+    assert_eq!((child.payload["file"].as_str(), child.number("line")), (Some(file!()), u64::from(line)));
+}
+
+/// Lines about one user thread.
+fn about(name: &str, events: &[Event]) -> Vec<String> {
+    told(events).into_iter().filter(|line| line.split(' ').any(|word| word == name)).collect()
+}
+
+#[test]
+fn why_a_poll_ended() {
+    let _alone = alone();
+    let events = script(async {
+        let task = name("task").spawn(async {
+            traced::yield_now().await;
+            let mut woken = false;
+            poll_fn(|context| {
+                context.waker().wake_by_ref();
+                if std::mem::replace(&mut woken, true) { Poll::Ready(()) } else { Poll::Pending }
+            })
+            .await;
+            // The budget is 128; that the task has woken itself, too, is no reason any more.
+            for _ in 0..128 {
+                consume_budget().await;
+            }
+            consume_budget().await;
+        });
+        task.await.unwrap();
+    });
+    let switches: Vec<String> =
+        about("task", &events).into_iter().filter(|line| line.starts_with("switch task")).collect();
+    assert_eq!(
+        switches,
+        ["switch task - yielded", "switch task - yielded", "switch task - budget", "switch task - ended"]
+    );
+}
+
+#[test]
+fn how_tasks_end() {
+    let _alone = alone();
+    let events = script(async {
+        assert!(name("panics").spawn(async { panic!("as it should") }).await.unwrap_err().is_panic());
+        let aborted = name("aborted").spawn(pending::<()>());
+        traced::yield_now().await;
+        aborted.abort();
+        assert!(aborted.await.unwrap_err().is_cancelled());
+        let unpolled = name("unpolled").spawn(pending::<()>());
+        unpolled.abort();
+        assert!(unpolled.await.unwrap_err().is_cancelled());
+        drop(name("dropped").instrument(pending::<()>()));
+        assert_eq!(name("blocking").spawn_blocking(|| 7).await.unwrap(), 7);
+        assert!(name("blocking panics").spawn_blocking(|| panic!("too")).await.unwrap_err().is_panic());
+        let mut set = JoinSet::new();
+        name("in a set").spawn_in(async {}, &mut set);
+        set.join_next().await.unwrap().unwrap();
+        name("left over").spawn(pending::<()>());
+    });
+    let lines = told(&events);
+    let exits: Vec<&str> = lines.iter().filter_map(|line| line.strip_prefix("exit ")).collect();
+    assert_eq!(
+        exits,
+        [
+            "panics panicked",
+            "aborted cancelled",
+            "unpolled cancelled",
+            "dropped cancelled",
+            "blocking completed",
+            "blocking panics panicked",
+            "in a set completed",
+            "main completed",
+            "left over cancelled",
+        ]
+    );
+    assert_eq!(
+        about("panics", &events),
+        [
+            "create panics main panics one",
+            "switch - panics none",
+            "exit panics panicked",
+            "switch panics - ended",
+            "create blocking panics main blocking panics one",
+            "switch - blocking panics none",
+            "exit blocking panics panicked",
+            "switch blocking panics - ended",
+        ]
+    );
+    assert_eq!(about("unpolled", &events), ["create unpolled main unpolled one", "exit unpolled cancelled"]);
+    assert_eq!(
+        about("aborted", &events)[1..],
+        ["switch - aborted none", "switch aborted - blocked", "exit aborted cancelled"]
+    );
+}
+
+#[test]
+fn children_of_select_and_join() {
+    let _alone = alone();
+    let events = script(async {
+        tokio::select! {
+            biased;
+            () = name("never").instrument(pending()) => unreachable!(),
+            () = name("at once").instrument(async {}) => {}
+        }
+        tokio::join!(name("left").instrument(traced::yield_now()), name("right").instrument(async {}));
+    });
+    assert_eq!(
+        told(&events),
+        [
+            "create main - main one",
+            "switch - main none",
+            "create never main never one",
+            "create at once main at once one",
+            "switch main never nested",
+            "switch never main blocked",
+            "switch main at once nested",
+            "exit at once completed",
+            "switch at once main ended",
+            "exit never cancelled",
+            "create left main left one",
+            "create right main right one",
+            "switch main left nested",
+            "switch left main yielded",
+            "switch main right nested",
+            "exit right completed",
+            "switch right main ended",
+            "switch main - blocked",
+            "wake left",
+            "wake main",
+            "switch - main none",
+            "switch main left nested",
+            "exit left completed",
+            "switch left main ended",
+            "exit main completed",
+            "switch main - ended",
+        ]
+    );
+}
+
+#[test]
+fn a_waker_outlives_its_task() {
+    let _alone = alone();
+    let kept: Arc<Mutex<Option<Waker>>> = Arc::default();
+    let events = script(async {
+        let keeper = kept.clone();
+        let task = name("short").spawn(poll_fn(move |context| {
+            *keeper.lock().unwrap() = Some(context.waker().clone());
+            Poll::Ready(())
+        }));
+        task.await.unwrap();
+        let waker = kept.lock().unwrap().take().unwrap();
+        waker.wake_by_ref();
+        waker.clone().wake();
+        waker.wake();
+    });
+    assert_eq!(
+        about("short", &events),
+        [
+            "create short main short one",
+            "switch - short none",
+            "exit short completed",
+            "switch short - ended"
+        ]
+    );
+}
+
+#[test]
+fn wakers_stay_the_same_and_are_told_while_they_are_in_use() {
+    let _alone = alone();
+    let events = record(&["user_thread:*"], || {
+        let mut wakers = Vec::new();
+        let mut future = pin!(name("moved").instrument(poll_fn(|context| {
+            wakers.push(context.waker().clone());
+            Poll::<()>::Pending
+        })));
+        let (one, other) = (Arc::new(Count::default()), Arc::new(Count::default()));
+        for behind in [&one, &one, &other] {
+            let _ = future.as_mut().poll(&mut Context::from_waker(&behind.clone().into()));
+        }
+        assert!(wakers[0].will_wake(&wakers[1]) && wakers[0].will_wake(&wakers[0].clone()));
+        assert!(!wakers[1].will_wake(&wakers[2]));
+        for waker in &wakers {
+            waker.wake_by_ref();
+        }
+        assert_eq!([&one, &other].map(|count| *count.0.lock().unwrap()), [2, 1]);
+    });
+    assert_eq!(named(&events, "user_thread:wake").len(), 1);
+}
+
+#[derive(Default)]
+struct Count(Mutex<u32>);
+
+impl std::task::Wake for Count {
+    fn wake(self: Arc<Self>) {
+        *self.0.lock().unwrap() += 1;
+    }
+}
+
+#[test]
+fn who_wakes() {
+    let _alone = alone();
+    let (mine, theirs) = mpsc::channel::<Waker>();
+    // A signal that a thread of its own waits for, as handlers should do it.
+    // SAFETY: an empty set, filled before it is read; the mask is inherited by the thread below.
+    let signals = unsafe {
+        let mut signals: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&mut signals);
+        libc::sigaddset(&mut signals, libc::SIGUSR1);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &signals, std::ptr::null_mut());
+        signals
+    };
+    let (waking, woke) = mpsc::channel();
+    let waker = thread::spawn(move || {
+        // SAFETY: asks for the thread's own id.
+        waking.send(unsafe { libc::gettid() }).unwrap();
+        for waker in theirs {
+            let mut signal = 0;
+            // SAFETY: a set that was filled above, and room for the answer.
+            assert_eq!(unsafe { libc::sigwait(&signals, &mut signal) }, 0);
+            waker.wake();
+        }
+    });
+    let other = i64::from(woke.recv().unwrap());
+    let events = script(async {
+        let mut asked = false;
+        poll_fn(|context| {
+            if std::mem::replace(&mut asked, true) {
+                return Poll::Ready(());
+            }
+            mine.send(context.waker().clone()).unwrap();
+            // SAFETY: a signal that the thread, which has not ended, has blocked.
+            unsafe { libc::pthread_kill(waker.as_pthread_t(), libc::SIGUSR1) };
+            Poll::Pending
+        })
+        .await;
+    });
+    drop(mine);
+    waker.join().unwrap();
+    let wakes = named(&events, "user_thread:wake");
+    assert_eq!(wakes.iter().map(|event| event.tid).collect::<Vec<_>>(), [other]);
+    let switches: Vec<String> = told(&events).into_iter().filter(|line| line.starts_with("switch")).collect();
+    assert_eq!(
+        switches,
+        ["switch - main none", "switch main - blocked", "switch - main none", "switch main - ended"]
+    );
+}
+
+#[test]
+fn local_sets_and_nested_runtimes() {
+    let _alone = alone();
+    let events = script(async {
+        let set = LocalSet::new();
+        name("on a set").spawn_local_on(async {}, &set);
+        set.run_until(async {
+            name("local").spawn_local(traced::yield_now()).await.unwrap();
+            traced::spawn_local(async {}).await.unwrap();
+        })
+        .await;
+        let nested = name("host").spawn_blocking(|| {
+            let inner = traced::runtime(&mut Builder::new_current_thread(), "inner").build().unwrap();
+            name("guest").spawn_on(async {}, inner.handle());
+            inner.block_on(name("nested").instrument(traced::yield_now()));
+            assert!(user_thread::current().is_some());
+        });
+        nested.await.unwrap();
+        assert!(user_thread::current().is_some());
+    });
+    let lines = told(&events);
+    assert_eq!(
+        about("local", &events),
+        [
+            "create local main local one",
+            "switch main local nested",
+            "switch local main yielded",
+            "wake local",
+            "switch main local nested",
+            "exit local completed",
+            "switch local main ended",
+        ]
+    );
+    assert!(about("set", &events).contains(&"exit on a set completed".to_owned()));
+    // The name of a future's type is the path to where it is written.
+    assert!(
+        lines.iter().any(|line| line.contains("create tasks::local_sets_and_nested_runtimes")),
+        "{lines:#?}"
+    );
+    assert_eq!(
+        about("host", &events),
+        [
+            "create host main host one",
+            "switch - host none",
+            "create guest host guest inner",
+            "create nested host nested one",
+            "switch host nested nested",
+            "switch nested host yielded",
+            "switch host guest nested",
+            "switch guest host ended",
+            "switch host nested nested",
+            "switch nested host ended",
+            "exit host completed",
+            "switch host - ended",
+        ]
+    );
+}

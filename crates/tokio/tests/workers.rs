@@ -1,0 +1,181 @@
+//! Tasks on several workers: who ran where, told against what the tasks themselves have seen.
+
+#[path = "../../tracing/tests/recorded/mod.rs"]
+mod recorded;
+
+use recorded::{Event, alone, named, record, told};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Barrier, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+use tokio::runtime::{Builder, Runtime};
+use tokio::task::block_in_place;
+use tracewing::user_thread::{self, UserThread};
+use tracewing_tokio as traced;
+
+fn runtime(workers: usize) -> Runtime {
+    traced::runtime(Builder::new_multi_thread().worker_threads(workers), "several").build().unwrap()
+}
+
+fn tid() -> i64 {
+    // SAFETY: asks for the thread's own id.
+    i64::from(unsafe { libc::gettid() })
+}
+
+/// The threads that each user thread ran on, a poll each; that every switch goes on where the one before left its thread.
+fn polls(events: &[Event]) -> BTreeMap<u64, Vec<i64>> {
+    let (mut running, mut polls) = (BTreeMap::new(), BTreeMap::<u64, Vec<i64>>::new());
+    let mut placed = BTreeSet::new();
+    for switch in named(events, "user_thread:switch") {
+        let (prev, next) = (switch.number("prev"), switch.number("next"));
+        assert_eq!(running.insert(switch.tid, next).unwrap_or(0), prev, "what ran on {}", switch.tid);
+        assert!(prev == 0 || placed.remove(&prev));
+        if next != 0 {
+            assert!(placed.insert(next), "{next} runs in two places");
+            polls.entry(next).or_default().push(switch.tid);
+        }
+    }
+    assert!(placed.is_empty());
+    polls
+}
+
+#[test]
+fn every_poll_is_told_where_it_was() {
+    const TASKS: usize = 20;
+    const MOVES: usize = 20;
+    let _alone = alone();
+    let truth: Arc<Mutex<BTreeMap<UserThread, Vec<i64>>>> = Arc::default();
+    let moves = Arc::new(AtomicUsize::new(0));
+    let events = record(&["user_thread:*"], || {
+        let runtime = runtime(3);
+        let tasks: Vec<_> = (0..TASKS)
+            .map(|number| {
+                let (truth, moves) = (truth.clone(), moves.clone());
+                let future = async move {
+                    let mut tids = vec![tid()];
+                    let thread = user_thread::current().unwrap();
+                    let begin = Instant::now();
+                    while tids.len() < 100 || moves.load(Relaxed) < MOVES {
+                        assert!(begin.elapsed() < Duration::from_secs(60), "tasks do not move");
+                        if number % 2 == 0 {
+                            thread::sleep(Duration::from_micros(100));
+                        }
+                        traced::yield_now().await;
+                        assert_eq!(user_thread::current(), Some(thread));
+                        let here = tid();
+                        moves.fetch_add(usize::from(tids.last() != Some(&here)), Relaxed);
+                        tids.push(here);
+                    }
+                    truth.lock().unwrap().insert(thread, tids);
+                };
+                let name = number.to_string();
+                traced::Builder::new().name(&name).spawn_on(future, runtime.handle())
+            })
+            .collect();
+        runtime.block_on(async {
+            for task in tasks {
+                task.await.unwrap();
+            }
+        });
+    });
+    let truth = truth.lock().unwrap();
+    let truth = truth.iter().map(|(thread, tids)| (thread.get().get(), tids.clone()));
+    assert!(polls(&events).into_iter().eq(truth), "a poll somewhere else");
+    let lines = told(&events);
+    let count = |begin: &str| lines.iter().filter(|line| line.starts_with(begin)).count();
+    let all = polls(&events).values().map(Vec::len).sum::<usize>();
+    assert_eq!(count("switch -"), all);
+    assert_eq!(count("wake"), all - TASKS, "each but the first poll has a wake");
+    assert_eq!((count("create"), count("exit")), (TASKS, TASKS));
+    let yielded = lines.iter().filter(|line| line.starts_with("switch") && line.ends_with(" yielded"));
+    assert_eq!(yielded.count(), all - TASKS);
+}
+
+#[test]
+fn workers_park() {
+    let _alone = alone();
+    let events = record(&["user_thread:*"], || {
+        let runtime = runtime(2);
+        runtime.block_on(traced::Builder::new().spawn_on(async {}, runtime.handle())).unwrap();
+    });
+    let workers: BTreeSet<(i64, u64)> = named(&events, "user_thread:worker")
+        .iter()
+        .map(|event| (event.tid, event.number("worker")))
+        .collect();
+    assert_eq!(workers.iter().map(|(_, worker)| *worker).collect::<BTreeSet<_>>(), BTreeSet::from([0, 1]));
+    assert!(told(&events).contains(&"worker several 0".to_owned()));
+    let mut parked = BTreeMap::new();
+    for event in &events {
+        let parks = event.name == "user_thread:park";
+        if parks || event.name == "user_thread:unpark" {
+            assert!(workers.contains(&(event.tid, event.number("worker"))));
+            assert_ne!(parked.insert(event.tid, parks).unwrap_or(false), parks);
+        }
+    }
+    assert!(!parked.is_empty());
+}
+
+#[test]
+fn block_in_place_keeps_its_thread() {
+    let _alone = alone();
+    let events = record(&["user_thread:*"], || {
+        let runtime = runtime(1);
+        let both = Arc::new(Barrier::new(2));
+        let other = both.clone();
+        let blocking = traced::Builder::new().name("blocking").spawn_on(
+            async move {
+                // The only worker: another thread has to take its place.
+                traced::Builder::new().name("other").spawn(async move {
+                    other.wait();
+                });
+                block_in_place(|| both.wait());
+            },
+            runtime.handle(),
+        );
+        runtime.block_on(blocking).unwrap();
+    });
+    let switches = named(&events, "user_thread:switch");
+    let [blocking, other] = [0, 1].map(|at| named(&events, "user_thread:create")[at].number("thread"));
+    let places = polls(&events);
+    assert_eq!(places.len(), 2);
+    assert_ne!(places[&blocking], places[&other]);
+    assert_eq!(switches.len(), 4);
+}
+
+#[test]
+fn a_wake_from_outside() {
+    let _alone = alone();
+    let mut waking = 0;
+    let events = record(&["user_thread:*"], || {
+        let runtime = runtime(1);
+        let (sender, receiver) = traced::sync::oneshot::channel();
+        let waits = traced::Builder::new().name("waits").spawn_on(receiver, runtime.handle());
+        let sends = thread::spawn(move || {
+            thread::sleep(Duration::from_millis(50));
+            sender.send(7).unwrap();
+            tid()
+        });
+        assert_eq!(runtime.block_on(waits).unwrap(), Ok(7));
+        waking = sends.join().unwrap();
+    });
+    let wakes = named(&events, "user_thread:wake");
+    assert_eq!(wakes.iter().map(|event| event.tid).collect::<Vec<_>>(), [waking]);
+    let lines: Vec<String> =
+        told(&events).into_iter().filter(|line| !line.contains("park") && !line.contains("worker")).collect();
+    let object = named(&events, "user_thread:wait")[0].number("object");
+    assert_eq!(
+        lines,
+        [
+            "create waits - waits several".to_owned(),
+            "switch - waits none".to_owned(),
+            format!("wait receive {object}"),
+            "switch waits - blocked".to_owned(),
+            "wake waits".to_owned(),
+            "switch - waits none".to_owned(),
+            format!("acquired receive {object}"),
+            "exit waits completed".to_owned(),
+            "switch waits - ended".to_owned(),
+        ]
+    );
+}
