@@ -1,7 +1,7 @@
 //! The values of an event that has few, all of them numbers of eight bytes: what events of `tracing` that come often usually are.
 //! Their payload needs no buffer, no bounds and no second look. Whatever else an event has is for [`values`](crate::values).
 
-use crate::values::{Kind, Kinds};
+use crate::values::{KIND_BITS, Kind, Kinds};
 use core::fmt::Debug;
 use tracing_core::field::{Field, Visit};
 
@@ -13,7 +13,8 @@ const OTHER: usize = usize::MAX;
 /// Collects the values of one event behind `IDS` ids.
 pub struct Numbers<const IDS: usize> {
     words: [u64; WORDS],
-    kinds: Kinds,
+    /// Four bits for each value, as in [`Kinds`].
+    kinds: u64,
     /// The field whose value comes next.
     next: usize,
 }
@@ -24,7 +25,7 @@ impl<const IDS: usize> Numbers<IDS> {
         const { assert!(IDS < WORDS) };
         let mut words = [0; WORDS];
         words[..IDS].copy_from_slice(&ids);
-        Self { words, kinds: Kinds::NONE, next: 0 }
+        Self { words, kinds: 0, next: 0 }
     }
 
     /// What the values are, and the payload; `None` if they were not numbers for all of `fields`.
@@ -33,20 +34,19 @@ impl<const IDS: usize> Numbers<IDS> {
         (self.next == fields)
             .then(|| self.words.get(..IDS + fields))
             .flatten()
-            .map(|words| (self.kinds, words))
+            .map(|words| (Kinds::of_first(self.kinds), words))
     }
 
     #[inline(always)]
     fn put(&mut self, field: &Field, kind: Kind, word: u64) {
         let index = field.index();
-        match self.words.get_mut(IDS..).and_then(|words| words.get_mut(index)) {
-            Some(place) if index == self.next => {
-                *place = word;
-                self.kinds.set(index, kind);
-                self.next = index + 1;
-            }
-            _ => self.next = OTHER,
+        if index != self.next || index >= WORDS - IDS {
+            self.next = OTHER;
+            return;
         }
+        self.words[IDS + index] = word;
+        self.kinds |= (kind as u64) << (index * KIND_BITS);
+        self.next = index + 1;
     }
 }
 

@@ -21,7 +21,8 @@ const MARK: &str = "…";
 
 const _: () = assert!(MOST_FIELDS * RESERVE + 2 * size_of::<u64>() <= CAPACITY);
 
-const KIND_BITS: usize = 4;
+/// Bits for what a value is.
+pub const KIND_BITS: usize = 4;
 
 /// What a value is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -48,11 +49,16 @@ const IN_WORD: usize = u64::BITS as usize / KIND_BITS;
 
 impl Kinds {
     /// Of no fields.
-    pub const NONE: Self = Self([0; 2]);
+    const NONE: Self = Self([0; 2]);
 
-    /// Says what the value of this field is; until then there was none.
+    /// Of the first fields these, [`KIND_BITS`] each, and no others.
     #[inline]
-    pub fn set(&mut self, index: usize, kind: Kind) {
+    pub fn of_first(kinds: u64) -> Self {
+        Self([kinds, 0])
+    }
+
+    #[inline]
+    fn set(&mut self, index: usize, kind: Kind) {
         self.0[index / IN_WORD % 2] |= (kind as u64) << (index % IN_WORD * KIND_BITS);
     }
 
