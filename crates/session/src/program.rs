@@ -14,6 +14,8 @@ pub(crate) struct Program {
     pub name: String,
     /// When it began, in the kernel's ticks: process ids come back. 0 where that is not known.
     began: u64,
+    /// Where its stack begins: somewhere else once it has executed a file, if only the same one again. 0 where that is not told.
+    stack: u64,
 }
 
 impl Program {
@@ -22,7 +24,8 @@ impl Program {
         Self {
             pid,
             name: executable(pid).or_else(|| main_thread(pid)).unwrap_or_default(),
-            began: began(pid),
+            began: field(pid, 22),
+            stack: field(pid, 28),
         }
     }
 
@@ -36,7 +39,7 @@ impl Program {
         (self.pid.unsigned_abs(), self.name.clone())
     }
 
-    /// Whether the process is still there, and still executes the same file.
+    /// Whether the process is still there, and has executed no other file since.
     pub(crate) fn is_alive(&self) -> bool {
         self.began != 0 && *self == Self::of(self.pid)
     }
@@ -58,9 +61,9 @@ fn main_thread(pid: i32) -> Option<String> {
     Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned())
 }
 
-/// Field 22 of `stat` (`man 5 proc_pid_stat`).
-fn began(pid: i32) -> u64 {
-    stat(pid).and_then(|stat| stat.split(' ').nth(19)?.parse().ok()).unwrap_or(0)
+/// A field of `stat` by its number in `man 5 proc_pid_stat`, from the third on; 0 where there is none.
+fn field(pid: i32, number: usize) -> u64 {
+    stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
 }
 
 /// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's `linux/sched.h`).
@@ -79,6 +82,35 @@ fn stat(pid: i32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_that_executes_its_file_again_is_another_program() {
+        if fs::read_to_string("/proc/sys/kernel/randomize_va_space").is_ok_and(|text| text.trim() == "0") {
+            return eprintln!("skipped: address spaces are not randomised here");
+        }
+        let again = "read line; exec sh -c 'read line'";
+        let mut shell = std::process::Command::new("sh");
+        let mut child = shell.args(["-c", again]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let begin = std::time::Instant::now();
+        let mut program = Program::of(child.id() as i32);
+        // Until it is the shell.
+        while fs::read_to_string(format!("/proc/{}/cmdline", child.id())).unwrap()
+            != format!("sh\0-c\0{again}\0")
+        {
+            assert!(begin.elapsed().as_secs() < 30);
+        }
+        while !program.is_alive() {
+            program = Program::of(child.id() as i32);
+        }
+        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
+        while program.is_alive() {
+            assert!(begin.elapsed().as_secs() < 30);
+            std::thread::yield_now();
+        }
+        assert_eq!(Program::of(program.pid).name, program.name);
+        child.kill().unwrap();
+        child.wait().unwrap();
+    }
 
     #[test]
     fn processes_are_known_again() {
