@@ -6,6 +6,7 @@ use crate::glob::Glob;
 use crate::integer::Integer;
 use crate::predicate::{Leaf, Literal, Node, Operand, Variable};
 use crate::relation::Orders;
+use crate::selection::LEVELS;
 use std::cmp::Ordering;
 use std::ops::RangeInclusive;
 
@@ -111,13 +112,30 @@ pub(crate) fn resolve<S: Schema>(node: &Node, schema: &S) -> Result<Condition<S:
         Node::Not(node) => resolve(node, schema)?.negated(),
         Node::True(operand) => truth(look_up(operand, schema)?)?,
         Node::Compare(left, orders, right) => match (look_up(left, schema)?, look_up(right, schema)?) {
-            (Side::Literal(left, name), Side::Literal(right, _)) => fold(&left, name, *orders, &right)?,
+            (Side::Literal(left, name), Side::Literal(right, other)) => {
+                let (left, right) = (with_level(left, other)?, with_level(right, name)?);
+                fold(&left, name, *orders, &right)?
+            }
             (Side::Literal(left, _), right) => with_literal(right, orders.mirrored(), left)?,
             (left, Side::Literal(right, _)) => with_literal(left, *orders, right)?,
             (left, right) => pair(left, *orders, right)?,
         },
         Node::Match { operand, pattern, negated } => matching(look_up(operand, schema)?, pattern, *negated)?,
     })
+}
+
+/// A literal that is compared with a known variable: a level's number for its word, where that is `$level`.
+fn with_level(literal: Literal, other: Option<&Variable>) -> Result<Literal, Problem> {
+    match (literal, other) {
+        (Literal::Text(word), Some(variable)) if variable.to_string() == "$level" => {
+            let level = LEVELS.into_iter().find(|(known, _)| *known == word);
+            let known = || LEVELS.map(|(word, _)| word.to_owned()).into();
+            level
+                .map(|(_, level)| Literal::Integer((level as u8).into()))
+                .ok_or_else(|| Problem::NoLabel(variable.clone(), word, known()))
+        }
+        (literal, _) => Ok(literal),
+    }
 }
 
 fn look_up<'n, S: Schema>(operand: &'n Operand, schema: &S) -> Result<Side<'n, S::Place>, Problem> {

@@ -33,7 +33,7 @@
 //!   only if it is an operand, as in `(flags & 6) == 2`. Relations do not chain, and `!` in front of one needs
 //!   parentheses.
 //! - A name is a field of the event, `$name` what is known about it besides: `$tid`, `$pid`, `$cpu`, `$event` (the
-//!   class's name) and `$level` (the number that LTTng gives its level: the smaller, the more severe).
+//!   class's name) and `$level` (the number that LTTng gives its level, or the level's word: the smaller, the more severe).
 //! - Integers are compared as numbers, whatever their size and signedness; so are an integer and a floating-point
 //!   number of which one is literal. NaN is in no relation to anything, not even `!=`. `true` is 1, `false` 0.
 //! - An operand alone is true if it is an integer other than 0. `&` gives the bits in common, of a negative number in

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use tracewing_abi::schema::{Level, MAJORS};
 
 /// The levels and their words, from the most severe on.
-const LEVELS: [(&str, Level); 5] = [
+pub(crate) const LEVELS: [(&str, Level); 5] = [
     ("error", Level::Error),
     ("warn", Level::Warn),
     ("info", Level::Info),
