@@ -52,6 +52,13 @@ pub(crate) struct Refused {
     pub(crate) page: Errno,
 }
 
+impl Refused {
+    /// Whether nothing was refused but descriptors.
+    pub(crate) fn lacks_descriptors(self) -> bool {
+        [self.memory.0, self.page.0].iter().all(|errno| matches!(*errno, libc::EMFILE | libc::ENFILE))
+    }
+}
+
 /// The right to change code.
 pub(crate) struct Patcher {
     /// `/proc/self/mem`, locked.

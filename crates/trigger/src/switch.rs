@@ -68,12 +68,16 @@ pub struct SwitchError {
 impl fmt::Display for SwitchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { address, changed, refused } = self;
+        let remedy = if refused.lacks_descriptors() {
+            "Raise the limit on open files (ulimit -n), or close some"
+        } else {
+            "Allow one of the two: mount /proc, lift the filter for system calls, set the kernel's \
+             proc_mem.force_override to `always`, or lift PR_SET_MDWE (systemd: MemoryDenyWriteExecute=no)"
+        };
         write!(
             f,
             "cannot switch the trigger at {address:#x}: this process may neither write to its code through \
-             /proc/self/mem ({}) nor make the page writable ({}); {changed} others were switched before. \
-             Allow one of the two: mount /proc, lift the filter for system calls, set the kernel's \
-             proc_mem.force_override to `always`, or lift PR_SET_MDWE (systemd: MemoryDenyWriteExecute=no)",
+             /proc/self/mem ({}) nor make the page writable ({}); {changed} others were switched before. {remedy}",
             refused.memory, refused.page
         )
     }

@@ -99,6 +99,24 @@ fn refused_altogether() {
 }
 
 #[test]
+fn without_descriptors() {
+    // SAFETY: the child ends without destructors.
+    let child = unsafe { libc::fork() };
+    if child == 0 {
+        let none = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+        // SAFETY: a valid limit.
+        assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_NOFILE, &raw const none) }, 0);
+        let told = set(11, true).is_err_and(|error| error.to_string().contains("ulimit -n"));
+        // SAFETY: has no obligations.
+        unsafe { libc::_exit(i32::from(!told || site::<11>())) };
+    }
+    let mut status = 0;
+    // SAFETY: room for a status.
+    assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
+    assert_eq!(status, 0);
+}
+
+#[test]
 fn without_membarrier() {
     on_a_thread(|| {
         refuse(&[libc::SYS_membarrier]);
