@@ -120,9 +120,7 @@ pub(super) fn begin_in_child() {
 }
 
 fn start(body: impl FnOnce() + Send + 'static) {
-    let builder = std::thread::Builder::new().name("tracewing".to_owned()).stack_size(STACK);
-    // The thread inherits the mask.
-    let _ = system::without_signals(|| builder.spawn(body));
+    system::spawn(c"tracewing", STACK, Box::new(body));
 }
 
 fn serve(mut connections: Vec<Connection>) {

@@ -1,5 +1,6 @@
 //! System calls that may be made from a signal handler, or in a child between `fork` and `exec`.
 
+use core::ffi::CStr;
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::NonNull;
 
@@ -308,7 +309,69 @@ pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
+/// Starts a thread that nobody waits for, with all signals blocked; says whether it could. Not one of the standard library's, which
+/// would give it a stack for signal handlers and panic where the kernel refuses that.
+pub(super) fn spawn(name: &'static CStr, stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
+    struct Start(&'static CStr, Box<dyn FnOnce() + Send>);
+    extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {
+        // SAFETY: made below, for this thread alone.
+        let Start(name, body) = *unsafe { Box::from_raw(start.cast::<Start>()) };
+        // SAFETY: a string, for the calling thread.
+        unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        // What a panic has to say has been said; the program goes on without the thread.
+        let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
+        core::ptr::null_mut()
+    }
+    let start = Box::into_raw(Box::new(Start(name, body)));
+    let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
+    let mut thread = MaybeUninit::<libc::pthread_t>::uninit();
+    // The thread inherits the mask.
+    // SAFETY: the attributes are initialised first; `run` takes the box if the thread is made.
+    let result = without_signals(|| unsafe {
+        libc::pthread_attr_init(attributes.as_mut_ptr());
+        libc::pthread_attr_setstacksize(attributes.as_mut_ptr(), stack);
+        libc::pthread_attr_setdetachstate(attributes.as_mut_ptr(), libc::PTHREAD_CREATE_DETACHED);
+        let result = libc::pthread_create(thread.as_mut_ptr(), attributes.as_ptr(), run, start.cast());
+        libc::pthread_attr_destroy(attributes.as_mut_ptr());
+        result
+    });
+    if result != 0 {
+        // SAFETY: nobody has taken it.
+        drop(unsafe { Box::from_raw(start) });
+    }
+    result == 0
+}
+
 fn errno() -> libc::c_int {
     // SAFETY: the calling thread's errno.
     unsafe { *libc::__errno_location() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::mpsc::channel;
+
+    #[test]
+    fn a_thread_has_its_name_and_no_signals() {
+        let (send, receive) = channel();
+        let body = move || {
+            let mut set = MaybeUninit::<libc::sigset_t>::uninit();
+            // SAFETY: initialised by the call that takes it.
+            let blocked = unsafe {
+                libc::pthread_sigmask(libc::SIG_BLOCK, core::ptr::null(), set.as_mut_ptr());
+                libc::sigismember(set.as_ptr(), libc::SIGTERM)
+            };
+            send.send((thread_name(), blocked)).unwrap();
+            panic!("nobody minds");
+        };
+        assert!(spawn(c"a name", 256 << 10, Box::new(body)));
+        let (name, blocked) = receive.recv().unwrap();
+        assert!(name.starts_with(b"a name\0") && blocked == 1);
+    }
+
+    #[test]
+    fn a_thread_that_cannot_be_is_no_harm() {
+        assert!(!spawn(c"large", 1 << 46, Box::new(|| ())));
+    }
 }
