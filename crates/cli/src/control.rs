@@ -64,6 +64,9 @@ pub struct DisableArgs {
     common: Common,
     #[command(flatten)]
     selection: Selection,
+    /// Refused, with a word on what to do instead
+    #[arg(long = "where", value_name = "CONDITION", hide = true)]
+    condition: Option<String>,
 }
 
 #[derive(Debug, clap::Args)]
@@ -84,6 +87,11 @@ pub fn enable(args: &EnableArgs) -> anyhow::Result<ExitCode> {
 }
 
 pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
+    anyhow::ensure!(
+        args.condition.is_none(),
+        "`disable` has no condition: it takes events away whatever is in them. To go on with some of them, say which: \
+         `tracewing enable -e GLOB --where CONDITION`"
+    );
     args.common.make(&change(args.selection.disable(), false)?)
 }
 
