@@ -126,13 +126,13 @@ impl<A: Access> Look<A> {
         Ok(slot)
     }
 
-    /// As [`write`].
+    /// As [`write()`].
     ///
     /// # Errors
-    /// As [`write`].
+    /// As [`write()`].
     ///
     /// # Safety
-    /// As for [`write`]; since the look, for obligation 2.
+    /// As for [`write()`]; since the look, for obligation 2.
     #[inline(always)]
     pub unsafe fn write(self, tid: i32, id: u16, segments: &[Segment]) -> Result<(), Loss> {
         // SAFETY: obligation 2.
