@@ -307,3 +307,40 @@ fn a_stream_read_packet_by_packet_is_the_same() {
     assert_eq!(parts.packet().discarded_events, None);
     assert_eq!(whole.advance(), Ok(Step::End));
 }
+
+#[test]
+fn lines_may_be_continued() {
+    let class =
+        parse("event { name = \"a\\\nb\"; fields := struct { integer { \\\r\n size = 8; } x; }; };").unwrap();
+    let event = &class.data_stream_classes[0].event_record_classes[0];
+    assert_eq!(event.name.as_deref(), Some("ab"));
+    assert!(parse("event { \\ fields := struct { }; };").is_err());
+}
+
+#[test]
+fn a_named_structure_may_be_aligned_where_it_is_used() {
+    let text = "struct s { integer { size = 8; } a; };
+        event { fields := struct { struct s align(32) x; struct s y; }; };";
+    let class = parse(text).unwrap();
+    let payload = class.data_stream_classes[0].event_record_classes[0].payload.as_ref().unwrap();
+    assert_eq!(payload.members.iter().map(|member| member.class.alignment()).collect::<Vec<_>>(), [32, 8]);
+}
+
+#[test]
+fn stamps_get_the_only_clock_or_a_default_one() {
+    let stream = "stream { event.header := struct { integer { size = 32; } timestamp; };
+        packet.context := struct { integer { size = 64; } timestamp_begin; integer { size = 64; } other; }; };";
+    let clock = |name: &str| format!("clock {{ name = {name}; freq = 10; }};");
+    let mapped = |clocks: &str| {
+        let class = parse(&format!("{clocks} {stream}")).unwrap();
+        let class_of = &class.data_stream_classes[0];
+        let context = class_of.packet_context.as_ref().unwrap();
+        let of =
+            |index: usize| integer(&context.members[index].class).mapped_clock.as_deref().map(str::to_owned);
+        (class_of.default_clock.clone(), of(0), of(1), class.clock_classes.len())
+    };
+    let name = |name: &str| Some(name.to_owned());
+    assert_eq!(mapped(""), (name("default"), name("default"), None, 1));
+    assert_eq!(mapped(&clock("c")), (name("c"), name("c"), None, 1));
+    assert_eq!(mapped(&(clock("c") + &clock("d"))), (None, None, None, 2));
+}
