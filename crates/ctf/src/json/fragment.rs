@@ -321,7 +321,7 @@ fn each_role<E>(
 
 fn clock_origin(value: Value<'_>) -> Result<ClockOrigin, Error> {
     if value.is_string() {
-        return Ok(value.word(&[("unix-epoch", ())]).map(|()| ClockOrigin::UnixEpoch)?);
+        return value.word(&[("unix-epoch", ())]).map(|()| ClockOrigin::UnixEpoch);
     }
     let mut origin = value.object()?;
     let custom = ClockOrigin::Custom {

@@ -46,7 +46,7 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
 pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
     let (language, bytes) = match packets::contents(metadata) {
         Some(contents) => {
-            let (text, version) = contents?;
+            let packets::Contents { text, version } = contents?;
             (if version == (2, 0) { Language::Json } else { Language::Tsdl }, Cow::Owned(text))
         }
         None => (language(metadata)?, Cow::Borrowed(metadata)),

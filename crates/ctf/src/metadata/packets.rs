@@ -10,8 +10,16 @@ const MAGIC: u32 = 0x75D1_1D57;
 /// Size in bytes of a metadata packet's header.
 const HEADER_SIZE: usize = 37;
 
-/// The contents of all packets and the version in their headers; `None` if the stream is not cut into packets.
-pub(super) fn contents(bytes: &[u8]) -> Option<Result<(Vec<u8>, (u8, u8)), Error>> {
+/// What metadata packets hold.
+pub(super) struct Contents {
+    /// The contents of all packets, one behind the other.
+    pub(super) text: Vec<u8>,
+    /// The version in their headers, major and minor.
+    pub(super) version: (u8, u8),
+}
+
+/// What the packets of a metadata stream hold; `None` if it is not cut into packets.
+pub(super) fn contents(bytes: &[u8]) -> Option<Result<Contents, Error>> {
     let magic = *bytes.first_chunk()?;
     match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
         (MAGIC, _) => Some(unpack(bytes, u32::from_le_bytes)),
@@ -20,7 +28,7 @@ pub(super) fn contents(bytes: &[u8]) -> Option<Result<(Vec<u8>, (u8, u8)), Error
     }
 }
 
-fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Vec<u8>, (u8, u8)), Error> {
+fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Contents, Error> {
     let mut text = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     let (mut uuid, mut first_version) = (None, None);
@@ -66,7 +74,7 @@ fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<(Vec<u8>, (u8, u8)
         text.extend_from_slice(&rest[HEADER_SIZE..content]);
         rest = &rest[packet.min(rest.len())..];
     }
-    Ok((text, first_version.unwrap_or((1, 8))))
+    Ok(Contents { text, version: first_version.unwrap_or((1, 8)) })
 }
 
 #[cfg(test)]
@@ -74,7 +82,7 @@ mod tests {
     use super::*;
 
     fn text(bytes: &[u8]) -> Result<Vec<u8>, Error> {
-        contents(bytes).unwrap().map(|(text, _)| text)
+        contents(bytes).unwrap().map(|contents| contents.text)
     }
 
     fn packet(content: &[u8], padding: usize, bytes: fn(u32) -> [u8; 4]) -> Vec<u8> {
