@@ -5,6 +5,9 @@
 //! packet reaches up to its own end or the next one's begin, whichever is later, and the last one without end. A packet
 //! whose end lies before its begin was left open by a crash, and reaches to the next one's begin. Where packets overlap or
 //! do not come by time, all before have to be over: the greatest reach so far counts.
+//!
+//! Source: Wisniewski and Rosenburg (K42), section 3.2, where events never cross boundaries of 128 KiB, and tools begin
+//! reading at any of these. Packets have the same property at any size, so their places have to be known.
 
 use crate::clock::Clock;
 use crate::packet::PacketFile;

@@ -40,7 +40,7 @@ impl Tails {
 
     /// Looks for packets that have become whole; whether there are any, or there is damage to be told of.
     pub(crate) fn look(&mut self, now: Instant) -> bool {
-        self.files.values_mut().fold(false, |found, tail| tail.look(now) || found)
+        self.files.values_mut().filter_map(|tail| tail.look(now).then_some(())).count() > 0
     }
 
     /// Up to when events can be printed, in nanoseconds since the clock's origin: before the ends of all streams as they were
