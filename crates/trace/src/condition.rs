@@ -255,7 +255,9 @@ impl<'t> ClassSchema<'t> {
             _ => return Err(Problem::Several(variable.clone())),
         };
         let member = match &steps[..] {
-            [Step::Name(name)] => self.trace.decoder().member(self.stream, self.event, scope, name),
+            [Step::Name(name)] if !is_wide_text(class) => {
+                self.trace.decoder().member(self.stream, self.event, scope, name)
+            }
             _ => None,
         };
         let place =
@@ -354,6 +356,17 @@ fn is_text(class: &FieldClass) -> bool {
         FieldClass::DynamicArray(array) => byte(&array.element),
         _ => false,
     }
+}
+
+/// Text in UTF-16 or UTF-32 is compared as UTF-8, for which it is put into memory of its own.
+fn is_wide_text(class: &FieldClass) -> bool {
+    let encoding = match class {
+        FieldClass::String(class) => class.encoding,
+        FieldClass::StaticString(class) => class.encoding,
+        FieldClass::DynamicString(class) => class.encoding,
+        _ => return false,
+    };
+    encoding.unit() > 1
 }
 
 /// As `tracewing-consumer` writes an optional field.

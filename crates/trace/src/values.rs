@@ -117,6 +117,14 @@ impl Visitor for Finder<'_> {
             if !last {
                 return;
             }
+            let wide;
+            let decoded = match decoded {
+                Decoded::WideText(text) => {
+                    wide = text.to_string();
+                    Decoded::Text(wide.as_bytes())
+                }
+                other => other,
+            };
             values.found[number] = match (value(decoded), measure) {
                 (Value::Integer(number), Measure::Value) => Some(Held::Integer(number)),
                 (Value::Real(number), Measure::Value) => Some(Held::Real(number)),
