@@ -25,8 +25,8 @@ impl Listing {
     /// are not in order.
     ///
     /// # Errors
-    /// As [`Recording::open`] and [`Listing::print`]. A packet that is there to its end and cannot be decoded within 5 s is
-    /// damaged; before that the metadata may lag behind.
+    /// As [`Recording::open`] and [`Listing::print`]. A packet that is there to its end and cannot be decoded is damaged after
+    /// 5 s; before that the metadata may lag behind.
     pub fn follow<P: AsRef<Path>>(&self, inputs: &[P], sink: &mut impl Sink) -> Result<(), Error> {
         if self.format == Format::Csv {
             let message =

@@ -46,6 +46,17 @@ impl Counter {
     }
 }
 
+/// Whether a packet of a file that is being written is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Whole {
+    /// It is, and up to when it reaches, in nanoseconds since the clock's origin; `i64::MIN` where nothing in it has a stamp.
+    Yes { reach: i64 },
+    /// Bytes are missing, or it does not say how many it has.
+    NotYet,
+    /// It cannot be decoded, at least not with the metadata that there is.
+    Damaged,
+}
+
 /// A stream file and the packet where its reader stands.
 pub(crate) struct PacketFile {
     path: PathBuf,
@@ -308,32 +319,40 @@ impl PacketFile {
         self.clock().filter(|_| is_whole)
     }
 
-    /// Reads all of the packet at hand: up to when it reaches, `i64::MIN` where nothing in it has a stamp. `None` where it
-    /// is not there to its end, does not say how long it is, or cannot be decoded; it can be tried again then.
-    pub(crate) fn try_packet(&mut self) -> Option<i64> {
-        let reach = self.reach_of_whole();
-        if reach.is_none() {
+    /// Reads all of the packet at hand, to see whether it is whole. If not, it can be tried again.
+    pub(crate) fn try_packet(&mut self) -> Whole {
+        let whole = self.reach_of_whole();
+        if !matches!(whole, Whole::Yes { .. }) {
             self.seek(self.offset, self.index, self.first);
         }
-        reach
+        whole
     }
 
-    fn reach_of_whole(&mut self) -> Option<i64> {
-        let head = self.head().ok()??;
-        let class = self.reader.as_ref().filter(|_| self.cut.is_none())?.data_stream_class()?;
-        if !has_size(class) {
-            return None;
+    fn reach_of_whole(&mut self) -> Whole {
+        let head = match self.head() {
+            Ok(Some(head)) => head,
+            Err(_) if self.size().is_ok_and(|size| size - self.offset >= FIRST_LOOK as u64) => {
+                return Whole::Damaged;
+            }
+            _ => return Whole::NotYet,
+        };
+        let class = self.reader.as_ref().and_then(StreamReader::data_stream_class);
+        if self.cut.is_some() || !class.is_some_and(has_size) {
+            return Whole::NotYet;
         }
-        self.enter_packet().ok()?;
+        if self.enter_packet().is_err() {
+            return Whole::Damaged;
+        }
         let mut reach = head.begin_ns.max(head.end_ns);
         loop {
-            match self.step().ok()? {
-                Step::Event => {
+            match self.step() {
+                Ok(Step::Event) => {
                     let stamp = self.event().clock_value().zip(self.clock());
                     reach = reach.max(stamp.and_then(|(cycles, clock)| clock.ns(cycles)));
                 }
-                Step::Packet => {}
-                Step::PacketEnd | Step::End => return Some(reach.unwrap_or(i64::MIN)),
+                Ok(Step::Packet) => {}
+                Ok(Step::PacketEnd | Step::End) => return Whole::Yes { reach: reach.unwrap_or(i64::MIN) },
+                Err(_) => return Whole::Damaged,
             }
         }
     }

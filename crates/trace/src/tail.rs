@@ -1,7 +1,7 @@
 //! Stream files that are still being written: how much of them is whole packets, and up to when they reach.
 
 use crate::open::{Recording, Stream, StreamFile};
-use crate::packet::PacketFile;
+use crate::packet::{PacketFile, Whole};
 use std::collections::{HashMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ const SETTLE: Duration = Duration::from_millis(300);
 /// For how long an event waits for earlier ones of streams in which nothing happens.
 const HOLD: Duration = Duration::from_secs(1);
 
-/// A packet that is there to its end and cannot be decoded after so long is damaged: the metadata will not explain it.
+/// A packet that cannot be decoded for so long is damaged: the metadata will not explain it any more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The stream files of a recording, looked at again and again.
@@ -77,8 +77,8 @@ struct Tail {
     arrivals: VecDeque<(Instant, i64)>,
     /// The same for packets that came before.
     overdue: i64,
-    /// Since when the file has more that cannot be read, and its size then.
-    stuck: Option<(Instant, u64)>,
+    /// Since when the packet behind them cannot be decoded.
+    stuck: Option<Instant>,
     damaged: bool,
 }
 
@@ -107,25 +107,24 @@ impl Tail {
     /// Looks for packets that have become whole; whether there are any, or there is damage to be told of.
     fn look(&mut self, now: Instant) -> bool {
         let mut found = false;
-        while let Some(reach) = self.file.try_packet() {
+        let rest = loop {
+            match self.file.try_packet() {
+                Whole::Yes { reach } => self.reach = self.reach.max(reach),
+                rest => break rest,
+            }
             self.file.leave_packet();
-            self.reach = self.reach.max(reach);
             found = true;
-        }
+        };
+        self.file.rest();
         if found {
             self.arrivals.push_back((now, self.reach));
         }
-        let (size, whole) = (self.file.metadata().map_or(0, |meta| meta.len()), self.file.place().0);
-        self.file.rest();
-        let was_damaged = self.damaged;
         self.stuck = match self.stuck {
-            _ if size <= whole => None,
-            Some((since, then)) if then == size => {
-                self.damaged = now.duration_since(since) > PATIENCE;
-                Some((since, then))
-            }
-            _ => Some((now, size)),
+            Some(since) if rest == Whole::Damaged && !found => Some(since),
+            _ => (rest == Whole::Damaged).then_some(now),
         };
+        let was_damaged = self.damaged;
+        self.damaged = self.stuck.is_some_and(|since| now.duration_since(since) > PATIENCE);
         found || self.damaged != was_damaged
     }
 
@@ -157,3 +156,6 @@ impl Tail {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
