@@ -28,8 +28,8 @@ fn runtime() -> Runtime {
 fn script(main: impl Future<Output = ()>) -> Vec<Event> {
     record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), || {
         let runtime = runtime();
-        let main = runtime.block_on(async { traced::Builder::new().name("main").instrument(main) });
-        runtime.block_on(main);
+        let _within = runtime.enter();
+        runtime.block_on(name("main").instrument(main));
     })
 }
 
@@ -231,7 +231,7 @@ fn a_waker_outlives_its_task() {
         task.await.unwrap();
         let waker = kept.lock().unwrap().take().unwrap();
         waker.wake_by_ref();
-        waker.clone().wake();
+        drop(waker.clone());
         waker.wake();
     });
     assert_eq!(
