@@ -40,7 +40,7 @@ struct Task {
 
 /// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom meet.
 #[derive(Default)]
-struct Tasks([Mutex<HashMap<Id, Task>>; 64]);
+struct Tasks([Mutex<HashMap<Id, Task>>; 32]);
 
 impl Tasks {
     fn part(&self, id: Id) -> MutexGuard<'_, HashMap<Id, Task>> {
@@ -84,13 +84,14 @@ impl Tasks {
         }
     }
 
-    /// The task has ended, in its last run or, if it was cancelled, at any time between two.
+    /// The task has ended, in its last run or, if it was cancelled, perhaps between two.
     fn ended(&self, meta: &TaskMeta<'_>) {
         let mut part = self.part(meta.id());
         let Some(task) = part.get_mut(&meta.id()) else { return };
         if task.running.is_some() {
             task.ended = true;
-            user_thread::exit(task.thread, Outcome::Completed);
+            // An aborted task ends in a run, too.
+            user_thread::exit(task.thread, Outcome::Unknown);
         } else {
             user_thread::exit(task.thread, Outcome::Cancelled);
             part.remove(&meta.id());

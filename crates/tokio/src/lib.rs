@@ -18,14 +18,16 @@
 //! - [`sync`] has tokio's locks, channels and notifications, which tell who waits for what.
 //!
 //! With `--cfg tokio_unstable` (in `RUSTFLAGS`), [`runtime`] has every task of the runtime told, those of libraries included.
-//! Of these, less is known: not who woke them, not that they panicked (they are `completed`), and not why they stopped but for
-//! the cooperative budget.
+//! Of these, less is known: no name, not who woke them, not how they ended, and not why they stopped but for the cooperative
+//! budget.
 //!
 //! # Limits
 //! - Why a task stopped is `yielded` if it woke itself while it ran, or called [`yield_now`]. tokio's own `yield_now` looks
 //!   `blocked`, and is woken by the worker at once.
 //! - `budget` is told of a task that stops with nothing left of its budget, even if it then waits for something else.
 //! - A task that waits already when a recording begins is not known to be woken until it has run once more.
+//! - While it is recorded, the first poll of a future allocates its waker, and so does one with another waker than the last.
+//! - tokio's hooks do not know the tasks of a `LocalSet`, nor functions that run where they may block.
 //! - With `tokio_unstable`, `tokio::spawn(instrument(…))` is two user threads, one in the other: use [`spawn`], or
 //!   [`Builder::spawn_in`] for a `JoinSet`.
 

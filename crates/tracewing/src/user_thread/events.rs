@@ -44,6 +44,9 @@ pub enum Outcome {
     /// It panicked.
     #[event(name = "panicked")]
     Panicked = 2,
+    /// One of these; who tells the end does not know which.
+    #[event(name = "unknown")]
+    Unknown = 3,
 }
 
 /// What a user thread waits for or holds.

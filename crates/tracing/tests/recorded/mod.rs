@@ -52,7 +52,8 @@ pub fn record_with(session: SessionBuilder, body: impl FnOnce()) -> Vec<Event> {
     events.into_iter().filter(|event| event.name != "tracewing:thread").collect()
 }
 
-fn read(trace: &Path) -> Vec<Event> {
+/// All events of a trace.
+pub fn read(trace: &Path) -> Vec<Event> {
     let recording = Recording::open(&[trace]).unwrap();
     let mut merge = Merge::new(&recording, TimeRange::ALL);
     let (mut printer, mut events) = (JsonPrinter::new(), Vec::new());

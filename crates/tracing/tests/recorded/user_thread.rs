@@ -8,15 +8,19 @@ const FIELDS: [&str; 11] =
     ["thread", "parent", "prev", "next", "name", "runtime", "cause", "kind", "outcome", "object", "worker"];
 
 /// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the names that they were
-/// created with, and none is `-`.
+/// created with, or their numbers, and none is `-`.
 pub fn told(events: &[Event]) -> Vec<String> {
     let mut names = BTreeMap::from([(0, "-".to_owned())]);
     let mut lines = Vec::new();
     for event in events {
         let Some(name) = event.name.strip_prefix("user_thread:") else { continue };
         if name == "create" {
-            let created = event.payload["name"].as_str().unwrap().to_owned();
-            assert_eq!(names.insert(event.number("thread"), created), None, "created twice: {event:?}");
+            let thread = event.number("thread");
+            let created = match event.payload["name"].as_str().unwrap() {
+                "" => format!("#{thread}"),
+                name => name.to_owned(),
+            };
+            assert_eq!(names.insert(thread, created), None, "created twice: {event:?}");
         }
         let mut line = name.to_owned();
         for field in FIELDS {
