@@ -318,6 +318,45 @@ fn a_reference_may_lead_out_of_structures_and_into_the_one_around() {
 }
 
 #[test]
+fn fields_that_exclude_each_other_share_what_is_kept_of_them() {
+    // Each option has a length and a string of that length; a BLOB behind them has the length of whichever was there.
+    let option = |range: u32, bits: u32| {
+        let length = U8.replace(": 8, \"byte", &format!(": {bits}, \"byte"));
+        let text = r#"{"type": "dynamic-length-string", "length-field-location": {"path": ["length"]}}"#;
+        let members = [member("length", &length), member("text", text)].join(",");
+        format!(
+            r#"{{"selector-field-ranges": [[{range}, {range}]], "field-class":
+                {{"type": "structure", "member-classes": [{members}]}}}}"#
+        )
+    };
+    let variant = format!(
+        r#"{{"type": "variant", "selector-field-location": {{"path": ["which"]}}, "options": [{}, {}]}}"#,
+        option(0, 8),
+        option(1, 16)
+    );
+    let blob = r#"{"type": "dynamic-length-blob", "length-field-location": {"path": ["either", "length"]}}"#;
+    let members = [member("which", U8), member("either", &variant), member("bytes", blob)].join(",");
+    let data = [0, 1, b'a', b'x', 1, 2, 0, b'b', b'c', b'y', b'z'];
+    let blobs =
+        read(&with_payload(&members), &data, |reader| match reader.event().field(Scope::Payload, "bytes") {
+            Some(Value::Blob(bytes)) => bytes.to_vec(),
+            other => panic!("{other:?}"),
+        });
+    assert_eq!(blobs.unwrap(), [&b"x"[..], b"yz"]);
+}
+
+#[test]
+fn a_length_is_not_in_an_array_that_has_been_decoded() {
+    let element = format!(r#"{{"type": "structure", "member-classes": [{}]}}"#, member("length", U8));
+    let array =
+        format!(r#"{{"type": "static-length-array", "length": 2, "element-field-class": {element}}}"#);
+    let blob = r#"{"type": "dynamic-length-blob", "length-field-location": {"path": ["array", "length"]}}"#;
+    let members = [member("array", &array), member("bytes", blob)].join(",");
+    let error = read(&with_payload(&members), &[0, 0], |_| ()).unwrap_err().to_string();
+    assert!(error.contains("its length `array.length` is no earlier field"), "{error}");
+}
+
+#[test]
 fn selectors_are_of_the_right_kind() {
     let boolean = U8.replace("unsigned-integer", "boolean");
     let optional = |ranges: &str| {

@@ -1,19 +1,19 @@
 //! Opens recordings: reads metadata, groups stream files into streams, and puts what belongs together into one trace.
 //!
-//! Traces with one UUID are one trace, as in babeltrace2: the chunks of a rotated LTTng session, or its snapshots,
+//! Traces with one UUID (of CTF 2: with one identity) are one trace, as in babeltrace2: the chunks of a rotated LTTng session, or its snapshots,
 //! which may overlap. Of their metadata the one with the most classes serves all, since later ones only add.
 
-use crate::Error;
 use crate::find::{self, Found};
 use crate::index_source::IndexSlot;
 use crate::packet::PacketFile;
 use crate::stream::{self, Stop, StreamCursor};
+use crate::{Error, uuid_text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
-use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_ctf::model::{EnvValue, TraceClass, Version};
 
 /// Largest metadata file that is read, in bytes.
 const MAX_METADATA: u64 = 1 << 30;
@@ -77,8 +77,10 @@ impl Recording {
         for input in inputs {
             for found in find::find(input.as_ref())? {
                 let class = read_metadata(&found.path)?;
+                let own = identity(&class);
+                // One decoder is to do for all: packets repeat the metadata's UUID.
                 let same = |group: &&mut Vec<(Found, Arc<TraceClass>)>| {
-                    class.uuid.is_some() && group[0].1.uuid == class.uuid
+                    own.is_some() && group[0].1.uuid == class.uuid && identity(&group[0].1) == own
                 };
                 match groups.iter_mut().find(same) {
                     Some(group) => group.push((found, class)),
@@ -280,6 +282,16 @@ impl Stream {
     /// Its files, by time.
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         self.files.iter().map(|file| file.path.as_path())
+    }
+}
+
+/// What two traces that are one have in common: CTF 1.8's UUID; of CTF 2 namespace, name and unique id, or the UUID of the
+/// metadata where there is none.
+pub(crate) fn identity(class: &TraceClass) -> Option<[String; 3]> {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    match (class.version, &class.uid) {
+        (Version::V2, Some(uid)) => Some([text(&class.namespace), text(&class.name), uid.clone()]),
+        _ => Some([String::new(), String::new(), uuid_text(class.uuid.as_ref()?)]),
     }
 }
 

@@ -1,13 +1,13 @@
 //! Which of two streams comes first where their events have the same stamp: babeltrace2's rule, so that both print
 //! one order.
 //!
-//! In this order, the first difference decides: the trace's UUID (a trace without one comes last), the trace's name,
-//! the data stream class id, the data stream id. All of these are known when a recording is opened, so each stream
-//! gets a rank, and merging compares numbers. Streams alike in all of these (two traces without UUID and name) share
+//! In this order, the first difference decides: the trace's UUID, or its identity in CTF 2 (a trace without one comes
+//! last), the trace's name, the data stream class id, the data stream id. All of these are known when a recording is
+//! opened, so each stream gets a rank, and merging compares numbers. Streams alike in all of these (two traces without UUID and name) share
 //! a rank; then a loss comes behind an event, and of two events the one with the lower class id comes first, then
 //! by class name, log level, model URI, and stream name.
 
-use crate::open::{Stream, Trace};
+use crate::open::{Stream, Trace, identity};
 use std::cmp::Ordering;
 use tracewing_ctf::model::EventRecordClass;
 
@@ -15,7 +15,7 @@ use tracewing_ctf::model::EventRecordClass;
 pub(crate) fn ranks(traces: &[Trace], streams: &[Stream]) -> Vec<u32> {
     let compare = |left: &Stream, right: &Stream| {
         let (left_trace, right_trace) = (&traces[left.trace_index()], &traces[right.trace_index()]);
-        present_first(left_trace.class().uuid.as_ref(), right_trace.class().uuid.as_ref())
+        present_first(identity(left_trace.class()), identity(right_trace.class()))
             .then_with(|| left_trace.name().cmp(right_trace.name()))
             .then_with(|| left.class_id().cmp(&right.class_id()))
             .then_with(|| left.id().cmp(&right.id()))

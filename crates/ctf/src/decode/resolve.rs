@@ -89,7 +89,8 @@ fn along(compiler: &Compiler, scope: Scope, mut stack: &[Frame<'_>], mut path: &
     }
 }
 
-/// The nodes that `path` names below `node`. A path goes through arrays without naming them; it means the last element.
+/// The nodes that `path` names below `node`. A path goes through arrays without naming them; in CTF 1.8 it means the last
+/// element, in CTF 2 it may only go through an array that is being decoded.
 fn descend(compiler: &Compiler, scope: Scope, node: usize, path: &[String]) -> Vec<usize> {
     let Some(program) = &compiler.programs[scope as usize] else { return Vec::new() };
     let nodes = program.nodes.as_slice();
@@ -116,6 +117,7 @@ fn descend(compiler: &Compiler, scope: Scope, node: usize, path: &[String]) -> V
 /// What a path means by `node`: what is in arrays and optionals, and, where their options are not named, in variants.
 fn inside(nodes: &[Node], node: usize, named_options: bool) -> Vec<usize> {
     match &nodes[node].kind {
+        Kind::Array { .. } if !named_options => Vec::new(),
         Kind::Array { element, .. } => inside(nodes, *element as usize, named_options),
         Kind::Optional(optional) => inside(nodes, optional.field as usize, named_options),
         Kind::Variant(variant) if !named_options => {
