@@ -443,7 +443,7 @@ impl Values<'_> {
             FieldClass::BitArray(class) => FieldValue::Unsigned(self.rng.next() >> (64 - class.size)),
             FieldClass::BitMap(class) => FieldValue::Unsigned(self.rng.next() >> (64 - class.bits.size)),
             FieldClass::Boolean(_) => {
-                let value = self.rng.next() % 2 == 0;
+                let value = self.rng.next().is_multiple_of(2);
                 self.latest.insert(name.to_owned(), value.into());
                 value.into()
             }
