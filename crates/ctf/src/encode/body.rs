@@ -78,22 +78,41 @@ impl Body {
         self.bytes.resize(self.bytes.len().max(bits.div_ceil(8) as usize), 0);
     }
 
+    #[inline]
     pub(super) fn align(&mut self, align: u32) {
-        self.at = self.at.next_multiple_of(u64::from(align));
-        self.reach(self.at);
+        let aligned = self.at.next_multiple_of(u64::from(align));
+        if aligned != self.at {
+            self.at = aligned;
+            self.reach(aligned);
+        }
     }
 
     /// Appends the low `size` bits (1 to 64) of `value`.
+    #[inline]
     pub(super) fn bits(&mut self, size: u32, order: ByteOrder, value: u64) {
+        self.last = Some(order);
+        if self.at.is_multiple_of(8) {
+            // Nothing is behind it, so bytes are appended at once.
+            match (size, order) {
+                (8, _) => return self.append(&[value as u8]),
+                (16, ByteOrder::Little) => return self.append(&(value as u16).to_le_bytes()),
+                (16, ByteOrder::Big) => return self.append(&(value as u16).to_be_bytes()),
+                (32, ByteOrder::Little) => return self.append(&(value as u32).to_le_bytes()),
+                (32, ByteOrder::Big) => return self.append(&(value as u32).to_be_bytes()),
+                (64, ByteOrder::Little) => return self.append(&value.to_le_bytes()),
+                (64, ByteOrder::Big) => return self.append(&value.to_be_bytes()),
+                _ => {}
+            }
+        }
         self.reach(self.at + u64::from(size));
         bits::put(&mut self.bytes, self.at, size, order, value);
         self.at += u64::from(size);
-        self.last = Some(order);
     }
 
     /// Appends bytes at the begin of one.
+    #[inline]
     pub(super) fn append(&mut self, bytes: &[u8]) {
-        self.bytes.truncate((self.at / 8) as usize);
+        debug_assert_eq!(self.bytes.len() as u64 * 8, self.at);
         self.bytes.extend_from_slice(bytes);
         self.at += 8 * bytes.len() as u64;
     }

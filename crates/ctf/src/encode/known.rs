@@ -24,10 +24,28 @@ pub(super) struct Known {
     pub(super) form: Option<u64>,
 }
 
+/// Nothing is known of scopes that are the event's own.
+pub(super) static NOTHING: Known = Known {
+    header: false,
+    in_packet: false,
+    uuid: None,
+    stream_id: None,
+    instance_id: None,
+    begin: None,
+    seq: None,
+    clock: None,
+    event_id: None,
+    form: None,
+};
+
 impl Known {
     /// What is written whether or not another value was given.
+    #[inline]
     pub(super) fn instead(&self, node: &Node) -> Option<u64> {
-        let integer = integer(node).filter(|_| self.header)?;
+        if !self.header {
+            return None;
+        }
+        let integer = integer(node)?;
         let value = find_role(integer.role, self.in_packet, |role| match role {
             Role::Magic => Some(u64::from(PACKET_MAGIC)),
             Role::StreamId => self.stream_id,

@@ -37,13 +37,13 @@ pub(super) enum Frame {
 pub struct ScopeWriter<'w> {
     pub(super) body: &'w mut Body,
     pub(super) program: &'w Program,
-    pub(super) known: Known,
+    pub(super) known: &'w Known,
     /// Whether a field was shown, in contrast to those that the writer knows by itself.
     pub(super) given: bool,
 }
 
 impl<'w> ScopeWriter<'w> {
-    pub(super) fn new(body: &'w mut Body, program: &'w Program, known: Known) -> Self {
+    pub(super) fn new(body: &'w mut Body, program: &'w Program, known: &'w Known) -> Self {
         let root = &program.nodes[0];
         body.align(root.align);
         body.open.clear();

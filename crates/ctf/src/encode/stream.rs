@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::bits;
 use super::body::{Body, Later};
-use super::known::{Known, low_bits};
+use super::known::{Known, NOTHING, low_bits};
 use super::scope::ScopeWriter;
 use super::{Fields, candidates, leb128};
 use crate::Error;
@@ -106,7 +106,7 @@ impl StreamWriter {
         self.body.later.clear();
         self.body.marks = Marks { clock, ..Marks::default() };
         for scope in [Scope::PacketHeader, Scope::PacketContext] {
-            self.scope(0, scope, known, Some(fields))?;
+            self.scope(0, scope, &known, Some(fields))?;
         }
         let sized = |role| self.body.later.iter().any(|later| later.role == role);
         if self.packets > 0 && !sized(Role::PacketSize) && !sized(Role::ContentSize) {
@@ -140,7 +140,7 @@ impl StreamWriter {
         let mark = self.body.mark();
         let written = self.event_header(event, stamp, fields).and_then(|()| {
             for scope in [Scope::CommonContext, Scope::SpecificContext, Scope::Payload] {
-                self.scope(event, scope, Known::default(), Some(fields))?;
+                self.scope(event, scope, &NOTHING, Some(fields))?;
             }
             if self.body.at == mark.at {
                 return Err(self.error(
@@ -237,7 +237,7 @@ impl StreamWriter {
         let mark = self.body.mark();
         let mut known =
             Known { header: true, clock: stamp, event_id: Some(id), form: Some(id), ..Known::default() };
-        let given = self.scope(event, Scope::EventHeader, known, Some(fields));
+        let given = self.scope(event, Scope::EventHeader, &known, Some(fields));
         if given.is_ok() && self.tells(id, stamp) {
             return Ok(());
         }
@@ -246,7 +246,7 @@ impl StreamWriter {
         for form in forms {
             self.body.back_to(&mark);
             known.form = Some(form);
-            if self.scope(event, Scope::EventHeader, known, None::<&super::Record>).is_ok()
+            if self.scope(event, Scope::EventHeader, &known, None::<&super::Record>).is_ok()
                 && self.tells(id, stamp)
             {
                 return Ok(());
@@ -272,7 +272,7 @@ impl StreamWriter {
         &mut self,
         event: usize,
         scope: Scope,
-        known: Known,
+        known: &Known,
         fields: Option<&impl Fields>,
     ) -> Result<bool, Error> {
         let Some(program) = self.classes.program(self.stream, event, scope) else { return Ok(false) };
