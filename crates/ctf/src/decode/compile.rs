@@ -32,7 +32,7 @@ pub struct Decoder {
     /// The id of data stream and event record classes that is not given: CTF 2's 0; in CTF 1.8 there is to be one class.
     pub(super) default_id: Option<u64>,
     /// Bit of a packet where the metadata's UUID is repeated.
-    pub(super) uuid_at: Option<u64>,
+    pub(crate) uuid_at: Option<u64>,
 }
 
 /// A compiled data stream class; its index is that of the class.

@@ -11,7 +11,8 @@ pub(super) struct Known {
     pub(super) header: bool,
     /// Whether it belongs to the packet, not to an event record.
     pub(super) in_packet: bool,
-    pub(super) uuid: Option<Uuid>,
+    /// The trace's UUID, and the bit of the packet where it is repeated.
+    pub(super) uuid: Option<(u64, Uuid)>,
     pub(super) stream_id: Option<u64>,
     pub(super) instance_id: Option<u64>,
     pub(super) begin: Option<u64>,
@@ -68,9 +69,9 @@ impl Known {
         })
     }
 
-    /// The trace's UUID, for a field that repeats it.
-    pub(super) fn uuid(&self, node: &Node) -> Option<Uuid> {
-        self.uuid.filter(|_| node.name.as_deref() == Some("uuid"))
+    /// The trace's UUID, for the field at this bit of the packet that repeats it.
+    pub(super) fn uuid(&self, at: u64) -> Option<Uuid> {
+        self.uuid.filter(|(place, _)| *place == at).map(|(_, uuid)| uuid)
     }
 }
 

@@ -38,6 +38,8 @@ pub struct ScopeWriter<'w> {
     pub(super) body: &'w mut Body,
     pub(super) program: &'w Program,
     pub(super) known: &'w Known,
+    /// Whether what is shown are the fields of this class in the words of another, so that names may differ.
+    by_place: bool,
     /// Whether a field was shown, in contrast to those that the writer knows by itself.
     pub(super) given: bool,
 }
@@ -50,7 +52,7 @@ impl<'w> ScopeWriter<'w> {
         if let Kind::Structure { first, count, .. } = root.kind {
             body.open.push(Frame::Structure { next: first, end: first + count });
         }
-        ScopeWriter { body, program, known, given: false }
+        ScopeWriter { body, program, known, by_place: false, given: false }
     }
 
     /// Ends the scope; what is wrong, with the name of the field, if anything was.
@@ -209,7 +211,9 @@ impl<'w> ScopeWriter<'w> {
                 Frame::Structure { next, end } if *next < *end => {
                     *next += 1;
                     let (index, node) = (*next - 1, &program.nodes[*next as usize - 1]);
-                    let same = name.is_none_or(|name| node.name.as_deref() == Some(name));
+                    let is = |node: &Node| name.is_none_or(|name| node.name.as_deref() == Some(name));
+                    let rest = &program.nodes[*next as usize..*end as usize];
+                    let same = is(node) || (self.by_place && !rest.iter().any(is));
                     if let Some(value) = self.known.instead(node) {
                         self.write(node, Scalar::Unsigned(value));
                         if same {
@@ -260,7 +264,9 @@ impl<'w> ScopeWriter<'w> {
                     None => self.fail("its tag selects no option"),
                 }
             }
-            Kind::Array { .. } | Kind::Blob { .. } if let Some(uuid) = self.known.uuid(node) => {
+            Kind::Array { .. } | Kind::Blob { .. }
+                if let Some(uuid) = self.known.uuid(self.body.at.next_multiple_of(node.align.into())) =>
+            {
                 self.write(node, Scalar::Blob(&uuid));
             }
             _ => self.fail(format!("`{}` is missing", node.name.as_deref().unwrap_or_default())),
@@ -297,10 +303,12 @@ impl<'w> ScopeWriter<'w> {
 
 impl Visitor for ScopeWriter<'_> {
     fn value(&mut self, name: Option<&str>, value: Value<'_>) {
+        self.by_place = true;
         self.scalar(name, value.into());
     }
 
     fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
+        self.by_place = true;
         match compound {
             Compound::Structure(_) => self.begin_structure(name),
             Compound::Array { length } => self.begin_array(name, length),

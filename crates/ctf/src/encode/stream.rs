@@ -93,7 +93,7 @@ impl StreamWriter {
         let known = Known {
             header: true,
             in_packet: true,
-            uuid: self.classes.trace_class().uuid,
+            uuid: self.classes.uuid_at.zip(self.classes.trace_class().uuid),
             stream_id: Some(class.id),
             instance_id: start.stream_instance_id,
             begin: start.begin,

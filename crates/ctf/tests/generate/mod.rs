@@ -271,12 +271,14 @@ fn trace(
         })),
         false => FieldClass::array(IntegerClass::unsigned(8).with_byte_order(order), 16),
     };
+    // Names mean nothing in CTF 2.
+    let own = |name: &str| if is_2 { format!("my_{name}") } else { name.to_owned() };
     trace.packet_header = Some(
         StructureClass::new()
-            .with("magic", number(32, Role::PacketMagicNumber))
-            .with("uuid", uuid)
-            .with("stream_id", number(16, Role::DataStreamClassId))
-            .with("stream_instance_id", number(16, Role::DataStreamId)),
+            .with(own("magic"), number(32, Role::PacketMagicNumber))
+            .with(own("uuid"), uuid)
+            .with(own("stream_id"), number(16, Role::DataStreamClassId))
+            .with(own("stream_instance_id"), number(16, Role::DataStreamId)),
     );
     let mut stream = DataStreamClass::new(5);
     stream.default_clock = Some("tsc".to_owned());
@@ -288,14 +290,19 @@ fn trace(
     };
     stream.packet_context = Some(
         StructureClass::new()
-            .with("timestamp_begin", number(64, Role::DefaultClockTimestamp))
-            .with("timestamp_end", number(64, Role::PacketEndDefaultClockTimestamp))
-            .with("content_size", length)
-            .with("packet_size", number(24, Role::PacketTotalLength))
-            .with("packet_seq_num", number(8, Role::PacketSequenceNumber))
-            .with("events_discarded", number(7, Role::DiscardedEventRecordCounterSnapshot))
+            .with(own("timestamp_begin"), number(64, Role::DefaultClockTimestamp))
+            .with(own("timestamp_end"), number(64, Role::PacketEndDefaultClockTimestamp))
+            .with(own("content_size"), length)
+            .with(own("packet_size"), number(24, Role::PacketTotalLength))
+            .with(own("packet_seq_num"), number(8, Role::PacketSequenceNumber))
+            .with(own("events_discarded"), number(7, Role::DiscardedEventRecordCounterSnapshot))
             .with("cpu_id", IntegerClass::unsigned(16).with_byte_order(order)),
     );
+    if is_2 && let Some(context) = stream.packet_context.take() {
+        // A name that means something in CTF 1.8, of a field that means nothing.
+        stream.packet_context =
+            Some(context.with("packet_size", IntegerClass::unsigned(8).with_byte_order(order)));
+    }
     stream.event_header = Some(match header {
         0 => StructureClass::new()
             .with("id", number(16, Role::EventRecordClassId))
@@ -329,20 +336,21 @@ fn compact_header(version: Version, number: &impl Fn(u32, Role) -> IntegerClass)
     let id = number(5, Role::EventRecordClassId).with_align(8);
     let (compact, extended) = (vec![(0, 30)], vec![(31, 31)]);
     let tag = EnumerationClass::new(id).with("compact", 0, 30).with("extended", 31, 31);
+    let name = if version == Version::V2 { "kind" } else { "id" };
     let short = StructureClass::new().with("timestamp", number(27, Role::DefaultClockTimestamp));
     let long = StructureClass::new()
-        .with("id", number(32, Role::EventRecordClassId))
+        .with(name, number(32, Role::EventRecordClassId))
         .with("timestamp", number(64, Role::DefaultClockTimestamp));
     let variant = match version {
         Version::V1_8 => VariantClass::new("id").with("compact", short).with("extended", long),
         Version::V2 => {
-            let mut variant = VariantClass::new(FieldLocation::relative(0, ["id"]));
+            let mut variant = VariantClass::new(FieldLocation::relative(0, [name]));
             variant.options.push(VariantOption { ranges: compact, ..VariantOption::new("compact", short) });
             variant.options.push(VariantOption { ranges: extended, ..VariantOption::new("extended", long) });
             variant
         }
     };
-    StructureClass::new().with("id", tag).with("v", variant)
+    StructureClass::new().with(name, tag).with("v", variant)
 }
 
 /// Random values for the fields of an event record, but for its header.
