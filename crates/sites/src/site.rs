@@ -48,8 +48,8 @@ impl fmt::Display for State {
         match self {
             Self::Off => out.pad("off"),
             Self::On => out.pad("on"),
-            Self::Breakpoint { is_on: false } => out.pad("off, breakpoint"),
-            Self::Breakpoint { is_on: true } => out.pad("on, breakpoint"),
+            Self::Breakpoint { is_on: false } => out.pad("off (breakpoint)"),
+            Self::Breakpoint { is_on: true } => out.pad("on (breakpoint)"),
             Self::Unknown(byte) => out.pad(&format!("unknown ({byte:#04x})")),
         }
     }

@@ -94,7 +94,7 @@ fn describe<P: Place>() -> &'static Site {
 
 /// Whether the site is on: one `nop` while it is off.
 ///
-/// What is done if this is `true` should be a call of [`cold`](crate::cold): then the instruction is all that is added
+/// What is done if this is `true` should be a call of [`cold`](crate::cold()): then the instruction is all that is added
 /// to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise around a site; a loop
 /// with a site in it is neither unrolled nor made one of vectors.
 ///
