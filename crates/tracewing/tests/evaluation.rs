@@ -1,6 +1,7 @@
 //! Arguments are evaluated when an event is wanted, and only then; nothing is moved.
 
 use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use tracewing::__private::pretend;
 use tracewing::{Event, emit, event};
 
@@ -47,6 +48,12 @@ fn arguments_are_evaluated_only_when_wanted() {
     assert!(fallible("no number", &count).is_err());
     assert!(fallible("5", &count).is_ok());
     assert_eq!(count.take(), 2);
+
+    let text = String::from("in an argument");
+    let id = || -> u64 { std::panic::panic_any(text.clone()) };
+    let panics = || emit!(Job { id: id(), name: &text });
+    let panic = catch_unwind(AssertUnwindSafe(panics)).unwrap_err();
+    assert_eq!(panic.downcast_ref(), Some(&text));
 
     pretend(false);
     all_sites();
