@@ -16,6 +16,7 @@ mod recover;
 mod selection;
 mod sites;
 mod snapshot;
+mod stats;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -52,6 +53,8 @@ enum Command {
     Convert(convert::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
+    /// Count events: by class, by stream, by process, with rates, bytes and losses
+    Stats(stats::Args),
     /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
     Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
@@ -80,6 +83,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Info(args) => info::run(&args),
+        Command::Stats(args) => stats::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Sites(args) => sites::run(&args),

@@ -33,6 +33,7 @@
 //! | `select`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
 //! | `convert`, `choice`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
+//! | `stats` | counts, rates, bytes and losses, by as many threads as there are CPUs |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
 //! What a file says is not trusted: any bytes give events or an [`Error`] that names file and offset.
@@ -66,6 +67,7 @@ mod print_form;
 mod report;
 mod select;
 mod stamp;
+mod stats;
 mod stream;
 mod stream_events;
 mod style;
@@ -91,6 +93,7 @@ pub use open::{Recording, Stream, Trace};
 pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};
 pub use select::Selection;
 pub use stamp::Stamp;
+pub use stats::{ClassCount, Count, ProcessCount, Statistics, StreamCount};
 pub use stream_events::StreamEvents;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;

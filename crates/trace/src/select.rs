@@ -3,9 +3,10 @@
 use crate::Error;
 use crate::condition::EventCondition;
 use crate::merge::EventRef;
-use crate::open::{Recording, Trace};
+use crate::open::{Recording, Stream, Trace};
 use crate::values::Values;
 use std::collections::HashMap;
+use tracewing_ctf::decode::Event;
 use tracewing_rules::{CompileError, Glob, Predicate};
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
@@ -71,19 +72,23 @@ impl Selection {
 
     /// Whether `event` is wanted.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
+        self.is_everything() || self.wants_decoded(event.trace(), event.stream(), &event.decoded())
+    }
+
+    /// Whether an event of a stream of a trace is wanted.
+    #[inline]
+    pub(crate) fn wants_decoded(&mut self, trace: &Trace, stream: &Stream, decoded: &Event<'_>) -> bool {
         if self.is_everything() {
             return true;
         }
-        let decoded = event.decoded();
-        let class = decoded.class();
-        let key = (event.trace_index(), event.stream().class_id(), class.id);
+        let key = (stream.trace_index(), stream.class_id(), decoded.class().id);
         if !self.known.contains_key(&key) {
-            let choice = self.choose(event.trace(), event.stream().class_id(), decoded.class_index());
+            let choice = self.choose(trace, stream.class_id(), decoded.class_index());
             self.known.insert(key, choice);
         }
         match self.known.get(&key) {
             Some(Choice::All) => true,
-            Some(Choice::Some(condition)) => condition.holds(&decoded, &mut self.values),
+            Some(Choice::Some(condition)) => condition.holds(decoded, &mut self.values),
             Some(Choice::None) | None => false,
         }
     }

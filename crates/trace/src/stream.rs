@@ -405,6 +405,11 @@ impl StreamCursor {
         self.files[self.current.unwrap_or(0)].event()
     }
 
+    /// When a stamp is, by the clock of the latest packet, in nanoseconds since the clock's origin.
+    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
+        self.clock?.ns(cycles)
+    }
+
     /// That event's stamp.
     #[inline]
     pub(crate) fn stamp(&self) -> Option<Stamp> {

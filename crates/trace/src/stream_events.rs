@@ -3,7 +3,8 @@
 
 use crate::Error;
 use crate::open::Recording;
-use crate::stream::{Lost, StreamCursor};
+use crate::stream::{Item, Lost, StreamCursor};
+use crate::time_range::TimeRange;
 use tracewing_ctf::decode::Event;
 
 /// Reads the events of one data stream, packet by packet.
@@ -18,7 +19,12 @@ impl Recording {
     /// # Panics
     /// There is no such stream.
     pub fn events_of(&self, stream: usize) -> StreamEvents {
-        StreamEvents { cursor: self.cursor(&self.streams()[stream], i64::MIN) }
+        self.events_from(stream, i64::MIN)
+    }
+
+    /// The same from a time on, in nanoseconds since the clock's origin.
+    pub(crate) fn events_from(&self, stream: usize, from: i64) -> StreamEvents {
+        StreamEvents { cursor: self.cursor(&self.streams()[stream], from) }
     }
 }
 
@@ -38,6 +44,32 @@ impl StreamEvents {
     #[inline]
     pub fn for_each_in_packet(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
         self.cursor.for_each_in_packet(each)
+    }
+
+    /// Shows what is in `range`, from whose begin on this reads, to `each`: an event or a
+    /// loss at a time. Losses are cut to the range.
+    pub(crate) fn for_each_in(
+        &mut self,
+        range: TimeRange,
+        mut each: impl FnMut(Option<Event<'_>>, Option<Lost>),
+    ) -> Result<(), Error> {
+        while let Some(item) = self.cursor.advance()? {
+            match item {
+                item if item.ns().is_some_and(|ns| ns > range.end) => break,
+                Item::Event(_) => each(Some(self.cursor.event()), None),
+                Item::Lost(mut lost) => {
+                    if lost.cut(&range) {
+                        each(None, Some(lost));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a stamp of the packet at hand is, in nanoseconds since the clock's origin.
+    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
+        self.cursor.ns(cycles)
     }
 
     /// Shows all events from the next packet on to `each`.

@@ -24,6 +24,8 @@ pub struct Event<'a> {
     /// Where everything lies, if that is known, and the data from the header on.
     pub(super) laid_out: Option<(&'a Layout, &'a [u8])>,
     pub(super) clock: u64,
+    /// The bit behind it.
+    pub(super) end: u64,
     pub(super) starts: &'a Starts,
     /// The packet's bytes and where its content ends, in bits.
     pub(super) packet: (&'a [u8], u64),
@@ -54,6 +56,11 @@ impl<'a> Event<'a> {
     /// Its stamp in cycles of [`Event::clock_class`], all 64 bits; `None` where the data stream has no clock.
     pub fn clock_value(&self) -> Option<u64> {
         self.compiled().clock.map(|_| self.clock)
+    }
+
+    /// Its size in bits, header and contexts included.
+    pub fn bits(&self) -> u64 {
+        self.end.saturating_sub(self.starts[Scope::EventHeader as usize])
     }
 
     /// Whether its class has this scope.
