@@ -239,3 +239,37 @@ proptest! {
         same(&events, &kept)?;
     }
 }
+
+/// Metadata files below a folder.
+fn metadata_files(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_name() == "metadata" {
+            true => found.push(entry.path()),
+            false => metadata_files(&entry.path(), found),
+        }
+    }
+}
+
+#[test]
+fn metadata_of_the_conformance_suite_is_printed_and_parsed() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/ctf-conformance");
+    let mut found = Vec::new();
+    metadata_files(&folder, &mut found);
+    if found.is_empty() {
+        eprintln!("skipped: there is no ../shared/ctf-conformance");
+    }
+    for path in found {
+        let Ok(class) = metadata::parse(&std::fs::read(&path).unwrap()) else { continue };
+        let text = print(&class);
+        let parsed =
+            metadata::parse(text.as_bytes()).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        assert_eq!(parsed, class, "{}\n{text}", path.display());
+        // In the other version too.
+        let other = if class.version == Version::V2 { to_ctf1 } else { to_ctf2 };
+        let other = other(&class).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+        let text = print(&other);
+        let parsed = metadata::parse(text.as_bytes())
+            .unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
+        assert_eq!(print(&parsed), text, "{}", path.display());
+    }
+}
