@@ -1,18 +1,13 @@
-//! Where the time of each thread went: running, waiting for a CPU, blocked, or unknown.
+//! Where the time of each thread and each user thread went: running, waiting for a CPU, blocked, or unknown.
 //!
-//! A fold over the merged events in one pass; its memory grows with the number of threads only. It starts without
-//! knowing anything and believes no more than the events say: what a missing event makes doubtful becomes unknown time
-//! of the threads concerned, and the rest stays.
+//! A fold over the super-trace in one pass; its memory grows with the number of threads only.
 
-use crate::activity::{Activity, Kind, Scope};
-use crate::lwp::{Lwp, State};
+use crate::times::{Clock, Times};
 use serde::Serialize;
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use tracewing_trace::super_trace::{Activity, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, UserThread};
 
-/// The longest name that the kernel keeps for a thread, in bytes (`TASK_COMM_LEN` less its end).
-const COMM: usize = 15;
-
-/// One thread's account. Times are in nanoseconds; the first four add up to the thread's life within the recording.
+/// One thread's account.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Thread {
     /// The process it belongs to, where the events say: its first thread's number.
@@ -21,16 +16,9 @@ pub struct Thread {
     pub tid: i32,
     /// Its last known name.
     pub name: String,
-    /// On a CPU, interrupts included.
-    pub running_ns: u64,
-    /// Ready to run, but no CPU was free for it.
-    pub waiting_ns: u64,
-    /// Waiting for something else: a lock, data, time, its first start.
-    pub blocked_ns: u64,
-    /// Before the first event that tells, and where events are missing.
-    pub unknown_ns: u64,
-    /// Part of `running_ns`: taken from it by interrupts and softirqs.
-    pub interrupted_ns: u64,
+    /// Its life within the recording.
+    #[serde(flatten)]
+    pub times: Times,
     /// How often it left a CPU.
     pub switches: u64,
     /// How often of these it could have gone on.
@@ -41,7 +29,60 @@ pub struct Thread {
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
+    /// How often it touched a page that was not there.
+    pub page_faults: u64,
     /// Events of its program that it recorded.
+    pub user_events: u64,
+}
+
+/// One user thread's account, such as a task of an async runtime.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct UserThreadAccount {
+    /// Its process, where the events say.
+    pub process: Option<i32>,
+    /// Its number, unique in its process.
+    pub thread: u64,
+    /// Its last known name.
+    pub name: String,
+    /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no LWP is free
+    /// for it, and is blocked while it waits for another user thread.
+    #[serde(flatten)]
+    pub times: Times,
+    /// How often an LWP began to run it.
+    pub polls: u64,
+    /// How often somebody made it ready.
+    pub wakeups: u64,
+    /// How often another LWP ran it than before.
+    pub lwp_migrations: u64,
+    /// How often it was next run on another CPU than before.
+    pub cpu_migrations: u64,
+}
+
+/// One process' account: the sum of its threads'.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Process {
+    /// Its first thread's number; `None` for all threads whose process no event tells.
+    pub process: Option<i32>,
+    /// Its first thread's name.
+    pub name: String,
+    /// How many threads it had.
+    pub threads: u64,
+    /// Of all threads together.
+    #[serde(flatten)]
+    pub times: Times,
+    /// As in [`Thread`]; so are the others.
+    pub switches: u64,
+    /// See [`Thread`].
+    pub preemptions: u64,
+    /// See [`Thread`].
+    pub migrations: u64,
+    /// See [`Thread`].
+    pub wakeups: u64,
+    /// See [`Thread`].
+    pub system_calls: u64,
+    /// See [`Thread`].
+    pub page_faults: u64,
+    /// See [`Thread`].
     pub user_events: u64,
 }
 
@@ -50,265 +91,188 @@ pub struct Thread {
 pub struct ThreadsTable {
     /// By running time, longest first.
     pub threads: Vec<Thread>,
+    /// By running time, longest first, where that is known.
+    pub user_threads: Vec<UserThreadAccount>,
     /// Threads that the recording did not follow and met only beside those that it did: nothing is known of them.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
 }
 
+impl ThreadsTable {
+    /// The threads' accounts by process, by running time, longest first.
+    pub fn processes(&self) -> Vec<Process> {
+        let mut processes: BTreeMap<Option<i32>, Process> = BTreeMap::new();
+        for thread in &self.threads {
+            let sum = processes.entry(thread.process).or_default();
+            sum.process = thread.process;
+            if thread.process == Some(thread.tid) {
+                sum.name.clone_from(&thread.name);
+            }
+            sum.threads += 1;
+            sum.times.add(&thread.times);
+            sum.switches += thread.switches;
+            sum.preemptions += thread.preemptions;
+            sum.migrations += thread.migrations;
+            sum.wakeups += thread.wakeups;
+            sum.system_calls += thread.system_calls;
+            sum.page_faults += thread.page_faults;
+            sum.user_events += thread.user_events;
+        }
+        let mut processes: Vec<_> = processes.into_values().collect();
+        processes.sort_by_key(|process| std::cmp::Reverse(process.times.running_ns));
+        processes
+    }
+}
+
 /// The fold.
 #[derive(Debug, Default)]
 pub struct Threads {
-    lwps: HashMap<i32, Lwp>,
-    /// Process and name of threads that were dumped and not met so far.
-    dumped: HashMap<i32, (i32, Vec<u8>)>,
-    ended: Vec<Lwp>,
-    cpus: HashMap<u32, Cpu>,
-    begin: Option<i64>,
-    now: i64,
-    /// Until then, something may have happened on some CPU that was lost.
-    blind_until: i64,
-    /// Whether switches are missing without having been lost: the recording follows some threads only.
-    partial: bool,
-}
-
-#[derive(Debug, Default)]
-struct Cpu {
-    /// Who runs there, 0 for its idle thread; `None` if unknown.
-    current: Option<i32>,
-    /// Interrupts within each other, and since when.
-    interrupts: u32,
-    interrupted_since: i64,
+    state: SuperTrace,
+    accounts: Accounts,
 }
 
 impl Threads {
     /// A fold that has seen nothing yet.
     pub fn new() -> Self {
-        Self { now: i64::MIN, blind_until: i64::MIN, ..Self::default() }
+        Self::default()
     }
 
     /// Takes the next event.
     pub fn event(&mut self, event: &Activity<'_>) {
-        self.now = self.now.max(event.time);
-        self.begin.get_or_insert(event.time);
-        let now = event.time;
-        if let (Some(tid), Some(cpu)) = (event.tid, event.cpu) {
-            self.seen(tid, cpu, now, &event.kind);
-        }
-        match (event.kind, event.cpu) {
-            (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
-                self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name));
-            }
-            (Kind::Waking { tid, name }, _) => self.woken(tid, name, now, Lwp::waking),
-            (Kind::Wakeup { tid, name }, _) => self.woken(tid, name, now, Lwp::wakeup),
-            (Kind::Fork { child, name }, _) => {
-                // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
-                if !self.lwps.get(&child).is_some_and(Lwp::is_newborn) {
-                    self.bury(child);
-                }
-                self.created(child, now).rename(name);
-            }
-            (Kind::NewTask { child, same_process }, _) => {
-                let creator =
-                    event.tid.and_then(|tid| self.lwps.get(&tid)).and_then(|lwp| lwp.account.process);
-                let process = if same_process { creator } else { Some(child) };
-                self.created(child, now).account.process = process;
-            }
-            (Kind::Dump { tid, process, name }, _) => self.dumped(tid, process, name),
-            (Kind::InterruptEntry, Some(cpu)) => {
-                let cpu = self.cpus.entry(cpu).or_default();
-                if cpu.interrupts == 0 {
-                    cpu.interrupted_since = now;
-                }
-                cpu.interrupts = cpu.interrupts.saturating_add(1);
-            }
-            (Kind::InterruptExit, Some(cpu)) => self.interrupt_ends(cpu, now),
-            _ => {}
+        self.state.event(event, &mut self.accounts);
+        if let Kind::Dump { tid, process, name } = event.kind {
+            self.accounts.dumped(tid, process, name);
         }
     }
 
     /// Takes a loss: events between `from` and `to` are missing.
     pub fn lost(&mut self, scope: Scope, from: i64, to: i64) {
-        let Scope::Kernel(lossy) = scope else { return };
-        self.now = self.now.max(from);
-        self.blind_until = self.blind_until.max(to);
-        // Who was running on another CPU cannot have been switched on this one; everybody else can.
-        for lwp in self.lwps.values_mut() {
-            let elsewhere =
-                matches!((lwp.state(), lossy), (State::Running { cpu }, Some(lossy)) if cpu != lossy);
-            if !elsewhere {
-                lwp.lose(from);
-            }
-        }
-        for (number, cpu) in &mut self.cpus {
-            if lossy.is_none_or(|lossy| lossy == *number) {
-                *cpu = Cpu::default();
-            }
-        }
+        self.state.lost(scope, from, to, &mut self.accounts);
     }
 
-    /// The table.
-    pub fn finish(mut self) -> ThreadsTable {
-        let Some(begin) = self.begin else { return ThreadsTable::default() };
-        let mut all = self.ended;
-        all.extend(self.lwps.drain().map(|(_, lwp)| lwp));
-        let before = all.len();
-        if self.partial {
-            all.retain(|lwp| lwp.followed);
-        }
-        let strangers = (before - all.len()) as u64;
-        for lwp in &mut all {
-            lwp.finish(self.now);
-        }
-        let mut threads: Vec<Thread> = all.into_iter().map(|lwp| lwp.account).collect();
-        threads.sort_by(|a, b| b.running_ns.cmp(&a.running_ns).then(a.tid.cmp(&b.tid)));
-        ThreadsTable { threads, strangers, duration_ns: self.now.saturating_sub(begin).unsigned_abs() }
+    /// The table; `name` tells what system calls and other causes of waiting are called.
+    pub fn finish(mut self, name: impl Fn(Name) -> String) -> ThreadsTable {
+        let (partial, duration_ns) = (self.state.is_partial(), self.state.duration());
+        self.state.finish(&mut self.accounts);
+        let mut ended = self.accounts.ended;
+        let before = ended.len();
+        ended.retain(|ended| ended.followed || !partial);
+        let strangers = (before - ended.len()) as u64;
+        let lwps = &self.accounts.lwps;
+        let clock = |serial: usize| lwps.get(serial).map_or_else(Times::default, |lwp| lwp.all.times(&name));
+        let mut threads: Vec<Thread> =
+            ended.into_iter().map(|ended| Thread { times: clock(ended.serial), ..ended.thread }).collect();
+        threads.sort_by(|a, b| b.times.running_ns.cmp(&a.times.running_ns).then(a.tid.cmp(&b.tid)));
+        let clocks = &self.accounts.user_threads;
+        let clock =
+            |serial: usize| clocks.get(serial).map_or_else(Times::default, |clock| clock.times(&name));
+        let ended = self.accounts.ended_user_threads.into_iter();
+        let mut user_threads: Vec<_> =
+            ended.map(|(serial, account)| UserThreadAccount { times: clock(serial), ..account }).collect();
+        user_threads.sort_by(|a, b| {
+            let order = b.times.running_ns.cmp(&a.times.running_ns);
+            order.then(a.process.cmp(&b.process)).then(a.thread.cmp(&b.thread))
+        });
+        ThreadsTable { threads, user_threads, strangers, duration_ns }
     }
+}
 
-    /// What any event says about the thread that recorded it.
-    fn seen(&mut self, tid: i32, cpu: u32, now: i64, kind: &Kind<'_>) {
-        if let Kind::Introduction { process, name } = kind {
-            let lwp = self.known(tid);
-            lwp.account.process = Some(*process);
-            if !lwp.has_name() {
-                lwp.rename(name);
-            }
-            return;
-        }
-        if let Kind::Dump { .. } = kind {
-            // What recorded it, and where, is no matter of the threads.
-            return;
-        }
-        if *kind == Kind::User {
-            // No witness for a place: some tracers let a thread write into the buffer of a CPU that it has just left.
-            let lwp = self.known(tid);
-            lwp.account.user_events += 1;
-            lwp.followed = true;
-            return;
-        }
-        self.takes_over(tid, cpu, now);
-        if tid == 0 {
-            return;
-        }
-        let lwp = self.known(tid);
-        lwp.seen_on(cpu, now);
-        match kind {
-            Kind::Syscall => lwp.account.system_calls += 1,
-            Kind::Exec { file } => {
-                lwp.account.process = Some(tid);
-                let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                lwp.rename(&name[..name.len().min(COMM)]);
-            }
-            Kind::Fork { .. } | Kind::NewTask { .. } | Kind::Exit | Kind::Kernel => {}
-            Kind::Introduction { .. } | Kind::Dump { .. } | Kind::User => return,
-            // Recorded beside a thread, not by it: no sign that the recording follows it.
-            Kind::Switch { .. }
-            | Kind::Waking { .. }
-            | Kind::Wakeup { .. }
-            | Kind::InterruptEntry
-            | Kind::InterruptExit => return,
-        }
-        lwp.followed = true;
-    }
+/// What is counted, by the serial numbers of LWPs and user threads.
+#[derive(Debug, Default)]
+struct Accounts {
+    lwps: Vec<LwpClocks>,
+    user_threads: Vec<Clock>,
+    ended: Vec<Ended>,
+    ended_user_threads: Vec<(usize, UserThreadAccount)>,
+}
 
-    /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
-    fn takes_over(&mut self, tid: i32, cpu: u32, now: i64) {
-        let before = self.cpus.entry(cpu).or_default().current.replace(tid);
-        if let Some(before) = before
-            && before != tid
-        {
-            self.partial = true;
-            if let Some(lwp) = self.lwps.get_mut(&before)
-                && lwp.state() == (State::Running { cpu })
-            {
-                lwp.doubt(now);
-            }
-        }
-    }
+#[derive(Debug, Default)]
+struct LwpClocks {
+    all: Clock,
+    /// What it did for the user thread that it runs.
+    for_user_thread: Clock,
+}
 
-    fn switch(&mut self, cpu: u32, now: i64, prev: (i32, &[u8], i64), next: (i32, &[u8])) {
-        let (prev, prev_name, prev_state) = prev;
-        let (next, next_name) = next;
-        self.takes_over(prev, cpu, now);
-        self.cpus.insert(cpu, Cpu { current: Some(next), ..Cpu::default() });
-        let blind = now < self.blind_until;
-        if prev != 0 {
-            let lwp = self.known(prev);
-            lwp.rename(prev_name);
-            lwp.switched_out(cpu, prev_state, now);
-            if blind {
-                lwp.lose(now);
-            }
-            if lwp.state() == State::Ended {
-                self.bury(prev);
-            }
-        }
-        if next != 0 {
-            let lwp = self.known(next);
-            lwp.rename(next_name);
-            lwp.switched_in(cpu, now);
-        }
-    }
+/// An LWP without its times.
+#[derive(Debug)]
+struct Ended {
+    serial: usize,
+    followed: bool,
+    thread: Thread,
+}
 
-    fn woken(&mut self, tid: i32, name: &[u8], now: i64, how: fn(&mut Lwp, i64)) {
-        let blind = now < self.blind_until;
-        let lwp = self.known(tid);
-        if !lwp.has_name() {
-            lwp.rename(name);
-        }
-        how(lwp, now);
-        if blind && !matches!(lwp.state(), State::Running { .. }) {
-            lwp.lose(now);
-        }
-    }
-
-    fn interrupt_ends(&mut self, cpu: u32, now: i64) {
-        let cpu = self.cpus.entry(cpu).or_default();
-        match cpu.interrupts {
-            0 => return,
-            1 => {}
-            _ => {
-                cpu.interrupts -= 1;
-                return;
-            }
-        }
-        cpu.interrupts = 0;
-        let taken = now.saturating_sub(cpu.interrupted_since).max(0).unsigned_abs();
-        if let Some(lwp) = cpu.current.and_then(|tid| self.lwps.get_mut(&tid)) {
-            lwp.account.interrupted_ns += taken;
-        }
-    }
-
-    /// Of a thread that events tell of, its name and process become known; the others have no account.
+impl Accounts {
+    /// A dump may also tell of a thread that has ended; the last one of its number.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
-        // A dump may also tell of a thread that has ended; the last one of its number.
-        let ended = self.ended.iter_mut().rev().find(|lwp| lwp.account.tid == tid);
-        match self.lwps.get_mut(&tid).or(ended) {
-            Some(lwp) => lwp.introduce(process, name),
-            None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
+        if let Some(ended) = self.ended.iter_mut().rev().find(|ended| ended.thread.tid == tid) {
+            ended.thread.process.get_or_insert(process);
+            if ended.thread.name.is_empty() {
+                ended.thread.name = String::from_utf8_lossy(name).into_owned();
+            }
+        }
+    }
+}
+
+/// The place of a serial number, which is the next one or an old one.
+fn at<T: Default>(of: &mut Vec<T>, serial: usize) -> &mut T {
+    if of.len() <= serial {
+        of.resize_with(serial + 1, T::default);
+    }
+    &mut of[serial]
+}
+
+impl Fold for Accounts {
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        let clocks = at(&mut self.lwps, lwp.serial);
+        clocks.all.add(doing, ns);
+        if lwp.runs_user_thread() {
+            clocks.for_user_thread.add(doing, ns);
         }
     }
 
-    fn known(&mut self, tid: i32) -> &mut Lwp {
-        let begin = self.begin.unwrap_or(self.now);
-        let dumped = &mut self.dumped;
-        self.lwps.entry(tid).or_insert_with(|| {
-            let mut lwp = Lwp::new(tid, begin);
-            if let Some((process, name)) = dumped.remove(&tid) {
-                lwp.introduce(process, &name);
-            }
-            lwp
-        })
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        let done = &mut at(&mut self.lwps, lwp.serial).for_user_thread;
+        match thread {
+            Some(thread) => at(&mut self.user_threads, thread.serial).take(done),
+            None => done.clear(),
+        }
     }
 
-    /// A thread that was created now, so that no earlier dump can mean it.
-    fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
-        self.dumped.remove(&tid);
-        self.lwps.entry(tid).or_insert_with(|| Lwp::created(tid, now))
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        at(&mut self.user_threads, thread.serial).add(doing, to.saturating_sub(from).unsigned_abs());
     }
 
-    /// The thread is gone, or its number belongs to another one now.
-    fn bury(&mut self, tid: i32) {
-        self.ended.extend(self.lwps.remove(&tid));
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        let thread = Thread {
+            process: lwp.process,
+            tid: lwp.tid,
+            name: lwp.name.clone(),
+            times: Times::default(),
+            switches: lwp.switches,
+            preemptions: lwp.preemptions,
+            migrations: lwp.migrations,
+            wakeups: lwp.wakeups,
+            system_calls: lwp.system_calls,
+            page_faults: lwp.page_faults,
+            user_events: lwp.user_events,
+        };
+        self.ended.push(Ended { serial: lwp.serial, followed: lwp.followed, thread });
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        let account = UserThreadAccount {
+            process: thread.process,
+            thread: thread.id,
+            name: thread.name.clone(),
+            times: Times::default(),
+            polls: thread.polls,
+            wakeups: thread.wakeups,
+            lwp_migrations: thread.lwp_migrations,
+            cpu_migrations: thread.cpu_migrations,
+        };
+        self.ended_user_threads.push((thread.serial, account));
     }
 }

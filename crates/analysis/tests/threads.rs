@@ -1,10 +1,17 @@
 //! The thread analysis on hand-made events whose answer is known.
 
-use tracewing_analysis::{Activity, Kind, Scope, Thread, Threads, ThreadsTable};
+use tracewing_analysis::{Thread, Threads, ThreadsTable};
+use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, Scope};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
 const DEAD: i64 = 0x20;
+const READ: Name = Name(0);
+
+fn name(call: Name) -> String {
+    assert_eq!(call, READ);
+    "read".to_owned()
+}
 
 /// A recording under construction; every event says when (ns) and on which CPU.
 #[derive(Default)]
@@ -31,7 +38,7 @@ impl Events {
     }
 
     fn table(&self) -> ThreadsTable {
-        self.fold().finish()
+        self.fold().finish(name)
     }
 }
 
@@ -50,7 +57,8 @@ fn thread(table: &ThreadsTable, tid: i32) -> &Thread {
 
 /// Running, waiting, blocked, unknown.
 fn times(thread: &Thread) -> [u64; 4] {
-    [thread.running_ns, thread.waiting_ns, thread.blocked_ns, thread.unknown_ns]
+    let times = &thread.times;
+    [times.running_ns, times.waiting_ns, times.blocked_ns, times.unknown_ns]
 }
 
 #[test]
@@ -83,7 +91,7 @@ fn a_new_thread_is_blocked_until_its_first_wakeup_and_knows_its_process() {
         .by(12, 0, 5, Kind::Fork { child: 8, name: b"child" })
         .by(20, 0, 5, wakeup(6))
         .switch(50, 0, 5, GOES_ON, 6)
-        .by(60, 0, 6, Kind::Syscall)
+        .by(60, 0, 6, Kind::SystemCall { call: READ })
         .switch(90, 0, 6, SLEEPS, 5)
         .table();
     assert_eq!(times(thread(&table, 6)), [40, 30, 10, 0]);
@@ -117,7 +125,7 @@ fn a_waker_that_comes_before_the_switch_leaves_no_blocked_time() {
 fn one_unmatched_event_costs_only_the_time_it_leaves_open() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
-        .by(40, 0, 7, Kind::Syscall) // the last sign of 7
+        .by(40, 0, 7, Kind::SystemCall { call: READ }) // the last sign of 7
         .switch(100, 0, 8, SLEEPS, 7) // its switch to 8 is missing
         .switch(130, 0, 7, SLEEPS, 0)
         .by(150, 0, 0, waking(7))
@@ -130,14 +138,14 @@ fn one_unmatched_event_costs_only_the_time_it_leaves_open() {
 fn interrupts_are_part_of_the_running_time() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
-        .by(10, 0, 7, Kind::InterruptEntry)
-        .by(15, 0, 7, Kind::InterruptEntry)
-        .by(20, 0, 7, Kind::InterruptExit)
-        .by(25, 0, 7, Kind::InterruptExit)
-        .by(30, 0, 7, Kind::InterruptExit) // unmatched
+        .by(10, 0, 7, Kind::InterruptEntry(Interrupt::Vector))
+        .by(15, 0, 7, Kind::InterruptEntry(Interrupt::Handler))
+        .by(20, 0, 7, Kind::InterruptExit(Interrupt::Handler))
+        .by(25, 0, 7, Kind::InterruptExit(Interrupt::Vector))
+        .by(30, 0, 7, Kind::InterruptExit(Interrupt::Vector)) // unmatched
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
-    assert_eq!((thread(&table, 7).running_ns, thread(&table, 7).interrupted_ns), (50, 15));
+    assert_eq!((thread(&table, 7).times.running_ns, thread(&table, 7).times.interrupted_ns), (50, 15));
 }
 
 #[test]
@@ -149,7 +157,7 @@ fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
     for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
         threads.event(&Activity { time: event.0, cpu: Some(event.1), tid: Some(event.2), kind: event.3 });
     }
-    let table = threads.finish();
+    let table = threads.finish(name);
     assert_eq!(times(thread(&table, 7)), [50, 0, 20, 50]);
     assert_eq!(times(thread(&table, 8)), [120, 0, 0, 0]);
     assert_eq!(times(thread(&table, 9)), [20, 40, 0, 60]);
@@ -159,7 +167,7 @@ fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
 fn strangers_of_a_partial_recording_are_counted_and_not_judged() {
     let table = Events::default()
         .switch(0, 0, 50, GOES_ON, 7)
-        .by(5, 0, 7, Kind::Syscall)
+        .by(5, 0, 7, Kind::SystemCall { call: READ })
         .switch(20, 0, 7, SLEEPS, 50)
         .switch(90, 0, 51, SLEEPS, 7) // from 50 to 51 nobody looked
         .switch(100, 0, 7, SLEEPS, 0)
@@ -185,7 +193,7 @@ fn a_number_given_twice_has_two_accounts() {
 
 #[test]
 fn nothing_gives_an_empty_table() {
-    assert_eq!(Threads::new().finish(), ThreadsTable::default());
+    assert_eq!(Threads::new().finish(name), ThreadsTable::default());
 }
 
 #[test]
@@ -212,8 +220,8 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
         .by(50, 0, 99, dump(7, 5)) // in front of its first event, as LTTng does it
         .by(50, 0, 99, dump(9, 9)) // its number is given to another thread before it does anything
         .by(50, 0, 99, dump(10, 10)) // does nothing
-        .by(60, 1, 8, Kind::Syscall)
-        .by(70, 0, 7, Kind::Syscall)
+        .by(60, 1, 8, Kind::SystemCall { call: READ })
+        .by(70, 0, 7, Kind::SystemCall { call: READ })
         .by(80, 0, 7, Kind::NewTask { child: 9, same_process: true })
         .switch(85, 2, 11, DEAD, 0)
         .by(90, 0, 99, Kind::Dump { tid: 11, process: 6, name: b"" }) // it has ended: only its process is known

@@ -32,6 +32,7 @@
 //! | `follow`, `tail` | the same of a recording that is being made |
 //! | `select`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
+//! | [`super_trace`] | who ran where: CPUs, LWPs, user threads, at each event |
 //! | `convert`, `choice`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
 //! | `stats` | counts, rates, bytes and losses, by as many threads as there are CPUs |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
@@ -72,6 +73,7 @@ mod stream;
 mod stream_events;
 mod style;
 mod summary;
+pub mod super_trace;
 mod tail;
 mod text;
 mod text_template;

@@ -1,0 +1,197 @@
+//! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a thread.
+
+/// A system call's name, or that of another cause of waiting, as a small number: [`Adapter::name`](super::Adapter::name)
+/// tells it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Name(pub u32);
+
+/// One event of the super-trace: the merged kernel and user events, each with the processor and the lightweight
+/// process that it belongs to (Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, section 2.2).
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Activity<'a> {
+    /// When, in nanoseconds on the recording's clock.
+    pub time: i64,
+    /// The CPU that recorded it, where the trace says.
+    pub cpu: Option<u32>,
+    /// The thread that recorded it, where the trace says; 0 is a CPU's idle thread.
+    pub tid: Option<i32>,
+    /// What happened.
+    pub kind: Kind<'a>,
+}
+
+/// What happened. Names are the kernel's `comm`, at most 15 bytes, or a program's own: any bytes.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Kind<'a> {
+    /// `sched_switch`.
+    Switch {
+        /// The thread that leaves the CPU.
+        prev: i32,
+        /// Its name.
+        prev_name: &'a [u8],
+        /// Its state: 0 or above 0xff means that it would have gone on, else a bit of `TASK_REPORT`.
+        prev_state: i64,
+        /// The thread that gets the CPU.
+        next: i32,
+        /// Its name.
+        next_name: &'a [u8],
+    },
+    /// `sched_waking`: somebody asks for the thread to run.
+    Waking {
+        /// The woken thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// `sched_wakeup`, `sched_wakeup_new`: the thread has become runnable.
+    Wakeup {
+        /// The woken thread.
+        tid: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// `sched_process_fork`, for new threads too.
+    Fork {
+        /// The new thread.
+        child: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// `task_newtask`: says more of a new thread than the fork.
+    NewTask {
+        /// The new thread.
+        child: i32,
+        /// Whether it belongs to its creator's process.
+        same_process: bool,
+    },
+    /// `sched_process_exec` by the event's thread, which is its process' main thread from now on.
+    Exec {
+        /// The program's path.
+        file: &'a [u8],
+    },
+    /// `sched_process_exit` of the event's thread.
+    Exit,
+    /// A system call begins.
+    SystemCall {
+        /// Which.
+        call: Name,
+    },
+    /// A system call ends.
+    SystemCallEnd {
+        /// Which.
+        call: Name,
+    },
+    /// An interrupt, softirq or exception vector takes the CPU.
+    InterruptEntry(Interrupt),
+    /// It gives the CPU back.
+    InterruptExit(Interrupt),
+    /// The event's thread touched a page that was not there. The kernel does not say when it goes on.
+    PageFault {
+        /// Whether its program did, not the kernel for it.
+        user: bool,
+    },
+    /// A thread of an instrumented program introduces itself (`tracewing:thread`).
+    Introduction {
+        /// Its process.
+        process: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A state dump names a living thread, whoever recorded it.
+    Dump {
+        /// The thread.
+        tid: i32,
+        /// Its process.
+        process: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// What a program tells of its user threads.
+    UserThread(UserThreadKind<'a>),
+    /// An event of a program.
+    User,
+    /// Any other event of the kernel.
+    Kernel,
+}
+
+/// What takes a CPU from its thread for a moment. They nest: a handler in a vector, any of both in a softirq.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Interrupt {
+    /// `irq_softirq_entry`.
+    Softirq,
+    /// `x86_irq_vectors_*_entry`.
+    Vector,
+    /// `irq_handler_entry`.
+    Handler,
+}
+
+/// What a program tells of its user threads: events `user_thread:*`. Their numbers are the program's, unique in its process
+/// and never 0.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum UserThreadKind<'a> {
+    /// There is a new one, which may run from now on.
+    Create {
+        /// It.
+        thread: u64,
+        /// What it is called.
+        name: &'a [u8],
+    },
+    /// It is called otherwise from now on.
+    Rename {
+        /// It.
+        thread: u64,
+        /// What it is called.
+        name: &'a [u8],
+    },
+    /// The event's LWP runs another one from now on.
+    Switch {
+        /// The one that it ran, 0 for none.
+        prev: u64,
+        /// The one that it runs, 0 for none.
+        next: u64,
+        /// Why `prev` stopped.
+        cause: SwitchCause,
+    },
+    /// It is made ready by whatever the event's LWP is at.
+    Wake {
+        /// It.
+        thread: u64,
+    },
+    /// It is gone.
+    Exit {
+        /// It.
+        thread: u64,
+    },
+    /// The LWP's user thread begins to wait for something.
+    Wait {
+        /// What kind of thing: the label of `kind`.
+        kind: Name,
+    },
+    /// It has got that.
+    Acquired,
+    /// The LWP is a worker that runs no user thread: it introduces itself, parks or goes on.
+    Worker,
+}
+
+/// Why a user thread stopped running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SwitchCause {
+    /// Nobody says.
+    Unknown,
+    /// It has ended.
+    Ended,
+    /// It waits for something.
+    Blocked,
+    /// It could go on: it yielded, its budget was spent, its time slice ended.
+    Ready,
+    /// It runs another one within itself, and goes on when that stops.
+    Nested,
+}
+
+/// Which events a loss concerns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// Kernel events of one CPU, or of any if unknown: what happened there is not known.
+    Kernel(Option<u32>),
+    /// Events of programs.
+    User,
+}

@@ -1,0 +1,311 @@
+//! Makes [`Activity`] from events, by the names that LTTng and tracewing share, and `user_thread:*`.
+
+use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
+use crate::merge::EventRef;
+use crate::open::{Stream, Trace};
+use std::collections::HashMap;
+use tracewing_ctf::decode::{Event, MemberHandle, Value};
+use tracewing_ctf::model::{self, EnvValue};
+
+/// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
+const CLONE_THREAD: i64 = 0x0001_0000;
+
+/// Remembers what each event class means, so that names are looked up once.
+#[derive(Debug, Default)]
+pub struct Adapter {
+    /// By stream and event class.
+    classes: Vec<Vec<Option<Class>>>,
+    names: Vec<String>,
+    numbers: HashMap<String, Name>,
+}
+
+/// What is known of an event class.
+#[derive(Debug)]
+struct Class {
+    meaning: Meaning,
+    /// Who recorded it: `tid` in our traces, `vtid` (LTTng-UST) or `tid` (LTTng's kernel tracer) in LTTng's.
+    tid: Option<MemberHandle>,
+    /// Its fields, in the order in which [`fields`] lists them.
+    fields: Vec<MemberHandle>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Meaning {
+    Switch,
+    Waking,
+    Wakeup,
+    Fork,
+    NewTask,
+    Exec,
+    Exit,
+    SystemCall(Name),
+    SystemCallEnd(Name),
+    InterruptEntry(Interrupt),
+    InterruptExit(Interrupt),
+    PageFault { user: bool },
+    Introduction,
+    Dump,
+    Create,
+    Rename,
+    UserSwitch,
+    Wake,
+    UserExit,
+    Wait,
+    Acquired,
+    Worker,
+    User,
+    Kernel,
+}
+
+/// The fields that an event of this meaning must have.
+fn fields(meaning: Meaning) -> &'static [&'static str] {
+    match meaning {
+        Meaning::Switch => &["prev_tid", "prev_comm", "prev_state", "next_tid", "next_comm"],
+        Meaning::Waking | Meaning::Wakeup => &["tid", "comm"],
+        Meaning::Fork => &["child_tid", "child_comm"],
+        Meaning::NewTask => &["tid", "clone_flags"],
+        Meaning::Exec => &["filename"],
+        Meaning::Introduction => &["pid", "name"],
+        Meaning::Dump => &["tid", "pid", "name"],
+        Meaning::Create | Meaning::Rename => &["thread", "name"],
+        Meaning::UserSwitch => &["prev", "next", "cause"],
+        Meaning::Wake | Meaning::UserExit => &["thread"],
+        Meaning::Wait => &["kind"],
+        _ => &[],
+    }
+}
+
+impl Adapter {
+    /// An adapter that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not promise.
+    pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
+        let time = event.stamp()?.ns;
+        let decoded = event.decoded();
+        let (stream, index) = (event.stream_index(), decoded.class_index());
+        if self.classes.get(stream).and_then(|known| known.get(index)).is_none_or(Option::is_none) {
+            self.learn(event);
+        }
+        let class = self.classes[stream][index].as_ref()?;
+        let tid = class.tid.and_then(|tid| number(decoded.member(tid)?)).and_then(|tid| tid.try_into().ok());
+        let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
+        let kind = match class.meaning {
+            Meaning::Wait => {
+                let label = label(&decoded, class.fields.first().copied()?);
+                let kind = self.number(label);
+                Kind::UserThread(UserThreadKind::Wait { kind })
+            }
+            meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
+        };
+        Some(Activity { time, cpu, tid, kind })
+    }
+
+    /// What a system call, or another cause of waiting, is called.
+    pub fn name(&self, name: Name) -> &str {
+        self.names.get(name.0 as usize).map_or("", String::as_str)
+    }
+
+    /// Which events a loss concerns.
+    pub fn scope(trace: &Trace, stream: &Stream) -> Scope {
+        if !is_kernel(trace) {
+            return Scope::User;
+        }
+        // Kernel channels are numbered by CPU: channel_0, channel_1, by us and by LTTng.
+        let file = stream.name().rsplit('/').next().unwrap_or_default();
+        Scope::Kernel(file.rsplit('_').next().and_then(|cpu| cpu.parse().ok()))
+    }
+
+    #[cold]
+    fn learn(&mut self, event: &EventRef<'_>) {
+        let decoded = event.decoded();
+        let (stream, index) = (event.stream_index(), decoded.class_index());
+        let streams = &event.trace().class().data_stream_classes;
+        let place = streams.iter().position(|class| class.id == event.stream().class_id());
+        let member = |scope, name: &str| event.trace().decoder().member(place?, index, scope, name);
+        let context = |name| member(model::Scope::CommonContext, name);
+        let name = decoded.class().name.as_deref().unwrap_or_default();
+        let (mut meaning, plain) = match is_kernel(event.trace()) {
+            true => (self.kernel_meaning(name), Meaning::Kernel),
+            false => (user_meaning(name), Meaning::User),
+        };
+        let wanted = fields(meaning);
+        let mut fields: Vec<_> =
+            wanted.iter().filter_map(|name| member(model::Scope::Payload, name)).collect();
+        if meaning == Meaning::NewTask && member(model::Scope::Payload, "tid").is_none() {
+            fields.splice(0..0, member(model::Scope::Payload, "pid"));
+        }
+        if fields.len() < wanted.len() {
+            meaning = plain;
+        }
+        let class = Class { meaning, tid: context("tid").or_else(|| context("vtid")), fields };
+        if self.classes.len() <= stream {
+            self.classes.resize_with(stream + 1, Vec::new);
+        }
+        let known = &mut self.classes[stream];
+        if known.len() <= index {
+            known.resize_with(index + 1, || None);
+        }
+        known[index] = Some(class);
+    }
+
+    fn kernel_meaning(&mut self, name: &str) -> Meaning {
+        let interrupt = [
+            ("irq_handler_", Interrupt::Handler),
+            ("irq_softirq_", Interrupt::Softirq),
+            ("softirq_", Interrupt::Softirq),
+            ("x86_irq_vectors_", Interrupt::Vector),
+        ];
+        let interrupt = interrupt.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind);
+        match (name, interrupt) {
+            ("sched_switch", _) => Meaning::Switch,
+            ("sched_waking", _) => Meaning::Waking,
+            ("sched_wakeup" | "sched_wakeup_new", _) => Meaning::Wakeup,
+            ("sched_process_fork", _) => Meaning::Fork,
+            ("task_newtask", _) => Meaning::NewTask,
+            ("sched_process_exec", _) => Meaning::Exec,
+            ("sched_process_exit", _) => Meaning::Exit,
+            ("lttng_statedump_process_state", _) => Meaning::Dump,
+            ("x86_exceptions_page_fault_user", _) => Meaning::PageFault { user: true },
+            ("x86_exceptions_page_fault_kernel", _) => Meaning::PageFault { user: false },
+            (_, Some(kind)) if name.ends_with("_entry") => Meaning::InterruptEntry(kind),
+            (_, Some(kind)) if name.ends_with("_exit") => Meaning::InterruptExit(kind),
+            _ => match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
+                (Some(call), _) => Meaning::SystemCall(self.number(call)),
+                (_, Some(call)) => Meaning::SystemCallEnd(self.number(call)),
+                _ => Meaning::Kernel,
+            },
+        }
+    }
+
+    fn number(&mut self, name: &str) -> Name {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        let number = Name(self.names.len() as u32);
+        self.names.push(name.to_owned());
+        self.numbers.insert(name.to_owned(), number);
+        number
+    }
+}
+
+/// Whether a trace is the kernel's.
+fn is_kernel(trace: &Trace) -> bool {
+    matches!(trace.class().env("domain"), Some(EnvValue::String(domain)) if domain == "kernel")
+}
+
+fn user_meaning(name: &str) -> Meaning {
+    match name {
+        "tracewing:thread" => Meaning::Introduction,
+        "user_thread:create" => Meaning::Create,
+        "user_thread:name" => Meaning::Rename,
+        "user_thread:switch" => Meaning::UserSwitch,
+        "user_thread:wake" => Meaning::Wake,
+        "user_thread:exit" => Meaning::UserExit,
+        "user_thread:wait" => Meaning::Wait,
+        "user_thread:acquired" => Meaning::Acquired,
+        "user_thread:worker" | "user_thread:park" | "user_thread:unpark" => Meaning::Worker,
+        _ => Meaning::User,
+    }
+}
+
+/// The values of an event's fields, by their place in [`fields`].
+struct Fields<'f, 'e> {
+    event: &'f Event<'e>,
+    handles: &'f [MemberHandle],
+}
+
+impl<'e> Fields<'_, 'e> {
+    fn integer(&self, place: usize) -> Option<i64> {
+        number(self.event.member(*self.handles.get(place)?)?)
+    }
+
+    fn tid(&self, place: usize) -> Option<i32> {
+        self.integer(place)?.try_into().ok()
+    }
+
+    /// The number of a user thread: all 64 bits.
+    fn thread(&self, place: usize) -> Option<u64> {
+        match self.event.member(*self.handles.get(place)?)? {
+            Value::Unsigned(number, _) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn text(&self, place: usize) -> Option<&'e [u8]> {
+        match self.event.member(*self.handles.get(place)?)? {
+            Value::Text(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
+}
+
+fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
+    Some(match meaning {
+        Meaning::Switch => Kind::Switch {
+            prev: of.tid(0)?,
+            prev_name: of.text(1)?,
+            prev_state: of.integer(2)?,
+            next: of.tid(3)?,
+            next_name: of.text(4)?,
+        },
+        Meaning::Waking => Kind::Waking { tid: of.tid(0)?, name: of.text(1)? },
+        Meaning::Wakeup => Kind::Wakeup { tid: of.tid(0)?, name: of.text(1)? },
+        Meaning::Fork => Kind::Fork { child: of.tid(0)?, name: of.text(1)? },
+        Meaning::NewTask => {
+            Kind::NewTask { child: of.tid(0)?, same_process: of.integer(1)? & CLONE_THREAD != 0 }
+        }
+        Meaning::Exec => Kind::Exec { file: of.text(0)? },
+        Meaning::Exit => Kind::Exit,
+        Meaning::SystemCall(call) => Kind::SystemCall { call },
+        Meaning::SystemCallEnd(call) => Kind::SystemCallEnd { call },
+        Meaning::InterruptEntry(interrupt) => Kind::InterruptEntry(interrupt),
+        Meaning::InterruptExit(interrupt) => Kind::InterruptExit(interrupt),
+        Meaning::PageFault { user } => Kind::PageFault { user },
+        Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
+        Meaning::Dump => Kind::Dump { tid: of.tid(0)?, process: of.tid(1)?, name: of.text(2)? },
+        Meaning::User | Meaning::Wait => Kind::User,
+        Meaning::Kernel => Kind::Kernel,
+        Meaning::Create => {
+            Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, name: of.text(1)? })
+        }
+        Meaning::Rename => {
+            Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? })
+        }
+        Meaning::UserSwitch => Kind::UserThread(UserThreadKind::Switch {
+            prev: of.thread(0)?,
+            next: of.thread(1)?,
+            cause: match of.integer(2)? {
+                1 => SwitchCause::Ended,
+                2 => SwitchCause::Blocked,
+                3..=5 => SwitchCause::Ready,
+                6 => SwitchCause::Nested,
+                _ => SwitchCause::Unknown,
+            },
+        }),
+        Meaning::Wake => Kind::UserThread(UserThreadKind::Wake { thread: of.thread(0)? }),
+        Meaning::UserExit => Kind::UserThread(UserThreadKind::Exit { thread: of.thread(0)? }),
+        Meaning::Acquired => Kind::UserThread(UserThreadKind::Acquired),
+        Meaning::Worker => Kind::UserThread(UserThreadKind::Worker),
+    })
+}
+
+fn number(value: Value<'_>) -> Option<i64> {
+    match value {
+        Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => i64::try_from(number).ok(),
+        Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
+        _ => None,
+    }
+}
+
+/// An enumeration's label; empty where it has none.
+fn label<'e>(event: &Event<'e>, member: MemberHandle) -> &'e str {
+    let label = match event.member(member) {
+        Some(Value::UnsignedEnumeration(number, class)) => class.labels(i128::from(number)).next(),
+        Some(Value::SignedEnumeration(number, class)) => class.labels(i128::from(number)).next(),
+        _ => None,
+    };
+    label.unwrap_or_default()
+}

@@ -1,0 +1,44 @@
+//! A CPU: who runs there, and which interrupts have taken it.
+
+use super::activity::Interrupt;
+
+/// What is known of a CPU.
+#[derive(Debug, Default)]
+pub(super) struct Cpu {
+    /// Who runs there, 0 for its idle thread; `None` if unknown.
+    pub current: Option<i32>,
+    /// Interrupts within each other; at most one of each kind.
+    interrupts: Vec<Interrupt>,
+}
+
+impl Cpu {
+    /// A CPU on which `tid` runs and nothing else.
+    pub fn running(tid: i32) -> Self {
+        Self { current: Some(tid), interrupts: Vec::new() }
+    }
+
+    pub fn is_interrupted(&self) -> bool {
+        !self.interrupts.is_empty()
+    }
+
+    /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is missing.
+    pub fn enter(&mut self, interrupt: Interrupt) -> bool {
+        let was_interrupted = self.is_interrupted();
+        self.interrupts.retain(|below| (*below as u8) < interrupt as u8);
+        let missing = was_interrupted && !self.is_interrupted();
+        self.interrupts.push(interrupt);
+        missing
+    }
+
+    /// An interrupt ends, and those within it; false if it never began.
+    pub fn exit(&mut self, interrupt: Interrupt) -> bool {
+        let began = self.interrupts.contains(&interrupt);
+        self.interrupts.retain(|below| (*below as u8) < interrupt as u8);
+        began
+    }
+
+    /// The thread is seen to have the CPU.
+    pub fn is_threads(&mut self) {
+        self.interrupts.clear();
+    }
+}

@@ -1,0 +1,373 @@
+//! One thread as the kernel knows it (lightweight process) on its way through the states of the scheduler.
+//!
+//! It starts in `Unknown`. Only an event that fixes its state moves it on; time before that, and time behind which an event
+//! turns out to be missing, is unknown. Beside that state it has a mode, program or system call, which outlasts the times
+//! when it does not run, and is doubted by itself.
+
+use super::activity::Name;
+use super::fold::{Doing, Fold, Mode};
+use super::user_thread::Key;
+
+/// What is known of a thread at a moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Nothing.
+    Unknown,
+    /// It runs.
+    Running {
+        /// Where.
+        cpu: u32,
+    },
+    /// It wants to run and waits for a CPU.
+    Runnable {
+        /// It was taken from one.
+        preempted: bool,
+    },
+    /// It waits for something else.
+    Blocked {
+        /// A waking was seen while it was still on its CPU. Either that is what ends this state, then a wake-up without
+        /// a waking of its own follows, or it was used up before.
+        woken_before: bool,
+    },
+    /// It is gone.
+    Ended,
+}
+
+/// Which user thread an LWP runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Carries {
+    /// Nobody knows; most have none ever.
+    Unknown,
+    None,
+    Thread(Key),
+}
+
+/// A thread as the kernel knows it.
+#[derive(Debug)]
+pub struct Lwp {
+    /// How many LWPs the super-trace had before this one.
+    pub serial: usize,
+    /// Its number.
+    pub tid: i32,
+    /// The process it belongs to, where the events say: its first thread's number.
+    pub process: Option<i32>,
+    /// Its last known name.
+    pub name: String,
+    /// Whether events show that the recording follows this thread: it recorded something itself.
+    pub followed: bool,
+    /// How often it left a CPU.
+    pub switches: u64,
+    /// How often of these it could have gone on.
+    pub preemptions: u64,
+    /// How often it was next seen on another CPU than before.
+    pub migrations: u64,
+    /// How often somebody woke it.
+    pub wakeups: u64,
+    /// System calls that it began.
+    pub system_calls: u64,
+    /// How often it touched a page that was not there.
+    pub page_faults: u64,
+    /// Events of its program that it recorded.
+    pub user_events: u64,
+    pub(super) carries: Carries,
+    state: State,
+    /// Up to when time is accounted for.
+    since: i64,
+    /// The last event that fits the state.
+    confirmed: i64,
+    mode: Mode,
+    /// The last event that fits the mode.
+    mode_confirmed: i64,
+    /// An interrupt has its CPU.
+    interrupted: bool,
+    last_cpu: Option<u32>,
+    /// A waking without a wake-up so far.
+    waking: bool,
+}
+
+impl Lwp {
+    /// A thread of which nothing is known since `begin`.
+    pub(super) fn new(serial: usize, tid: i32, begin: i64) -> Self {
+        Self {
+            serial,
+            tid,
+            process: None,
+            name: String::new(),
+            followed: false,
+            switches: 0,
+            preemptions: 0,
+            migrations: 0,
+            wakeups: 0,
+            system_calls: 0,
+            page_faults: 0,
+            user_events: 0,
+            carries: Carries::Unknown,
+            state: State::Unknown,
+            since: begin,
+            confirmed: begin,
+            mode: Mode::Unknown,
+            mode_confirmed: begin,
+            interrupted: false,
+            last_cpu: None,
+            waking: false,
+        }
+    }
+
+    /// A thread that was created just now: it does not run before its first wake-up.
+    pub(super) fn created(serial: usize, tid: i32, now: i64) -> Self {
+        Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
+    }
+
+    /// It was created, without a name, and nothing was seen of it since.
+    pub(super) fn is_newborn(&self) -> bool {
+        self.state == State::Blocked { woken_before: false }
+            && self.last_cpu.is_none()
+            && !self.waking
+            && !self.has_name()
+    }
+
+    /// Whether it runs a user thread, as far as anybody knows.
+    #[inline]
+    pub fn runs_user_thread(&self) -> bool {
+        matches!(self.carries, Carries::Thread(_))
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// What it does while it runs, interrupts apart.
+    pub(super) fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// The CPU on which it runs.
+    pub(super) fn cpu(&self) -> Option<u32> {
+        match self.state {
+            State::Running { cpu } => Some(cpu),
+            _ => None,
+        }
+    }
+
+    pub(super) fn has_name(&self) -> bool {
+        !self.name.is_empty()
+    }
+
+    #[inline]
+    pub(super) fn rename(&mut self, name: &[u8]) {
+        if self.name.as_bytes() != name {
+            self.name = String::from_utf8_lossy(name).into_owned();
+        }
+    }
+
+    /// Something else than its own doings tells its process and its name; what these have told counts more.
+    pub(super) fn introduce(&mut self, process: i32, name: &[u8]) {
+        self.process.get_or_insert(process);
+        if !self.has_name() {
+            self.rename(name);
+        }
+    }
+
+    /// It recorded something on a CPU, so it runs there.
+    pub(super) fn seen_on(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            State::Running { cpu: known } if known == cpu => self.confirmed = self.confirmed.max(now),
+            State::Ended => {}
+            State::Unknown => self.enter(State::Running { cpu }, now, fold),
+            _ => {
+                self.doubt(now, fold);
+                self.enter(State::Running { cpu }, now, fold);
+            }
+        }
+        self.arrive(cpu);
+    }
+
+    /// It gets a CPU.
+    pub(super) fn switched_in(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            State::Unknown | State::Runnable { .. } => {}
+            // No wake-up was seen, or no switch away: events are missing.
+            _ => self.doubt(now, fold),
+        }
+        self.enter(State::Running { cpu }, now, fold);
+        self.arrive(cpu);
+    }
+
+    /// It leaves a CPU, in one of the kernel's states (`TASK_REPORT` of `include/linux/sched.h`).
+    pub(super) fn switched_out(&mut self, cpu: u32, kernel_state: i64, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            State::Unknown => {}
+            State::Running { cpu: known } if known == cpu => {}
+            _ => self.doubt(now, fold),
+        }
+        self.arrive(cpu);
+        self.switches += 1;
+        let dead = kernel_state & 0x30 != 0;
+        let goes_on = kernel_state == 0 || kernel_state > 0xff;
+        if goes_on {
+            self.preemptions += 1;
+            self.enter(State::Runnable { preempted: true }, now, fold);
+        } else if dead {
+            self.enter(State::Ended, now, fold);
+        } else {
+            if let Mode::SystemCall(_) = self.mode {
+                // Hardly anything but a system call waits.
+                self.mode_confirmed = now;
+            }
+            self.enter(State::Blocked { woken_before: self.waking }, now, fold);
+        }
+    }
+
+    /// Somebody asks for it to run.
+    pub(super) fn waking(&mut self, now: i64, fold: &mut impl Fold) {
+        self.wakeups += 1;
+        self.waking = true;
+        match self.state {
+            State::Blocked { .. } | State::Unknown => {
+                self.enter(State::Runnable { preempted: false }, now, fold);
+            }
+            State::Running { .. } | State::Runnable { .. } | State::Ended => {}
+        }
+    }
+
+    /// It has become runnable.
+    pub(super) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) {
+        if !self.waking {
+            self.wakeups += 1;
+        }
+        self.waking = false;
+        let runnable = State::Runnable { preempted: false };
+        match self.state {
+            // The waker came while it was on its way out: it never waited for anything else than a CPU.
+            State::Blocked { woken_before: true } => {
+                self.state = runnable;
+                self.enter(runnable, now, fold);
+            }
+            State::Blocked { woken_before: false } | State::Unknown => self.enter(runnable, now, fold),
+            State::Running { .. } | State::Runnable { .. } | State::Ended => {}
+        }
+    }
+
+    /// It begins a system call.
+    pub(super) fn begins_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+        self.system_calls += 1;
+        if let Mode::SystemCall(_) = self.mode {
+            self.doubt_mode(now, fold);
+        }
+        self.enter_mode(Mode::SystemCall(call), now, fold);
+    }
+
+    /// It ends a system call.
+    pub(super) fn ends_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+        if self.mode != Mode::SystemCall(call) {
+            self.doubt_mode(now, fold);
+        }
+        self.enter_mode(Mode::User, now, fold);
+    }
+
+    /// It runs its program's code.
+    pub(super) fn in_program(&mut self, now: i64, fold: &mut impl Fold) {
+        match self.mode {
+            Mode::User => self.mode_confirmed = self.mode_confirmed.max(now),
+            Mode::SystemCall(_) => {
+                self.doubt_mode(now, fold);
+                self.enter_mode(Mode::User, now, fold);
+            }
+            Mode::Unknown | Mode::Interrupt => self.enter_mode(Mode::User, now, fold),
+        }
+    }
+
+    /// An interrupt takes its CPU.
+    pub(super) fn interrupted(&mut self, now: i64, fold: &mut impl Fold) {
+        self.enter(self.state, now, fold);
+        self.interrupted = true;
+    }
+
+    /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
+    pub(super) fn resumes(&mut self, seen: bool, now: i64, fold: &mut impl Fold) {
+        if !std::mem::replace(&mut self.interrupted, false) {
+            return;
+        }
+        let mode = if seen { Mode::Interrupt } else { Mode::Unknown };
+        if let Some(cpu) = self.cpu() {
+            self.cut(Doing::Running { cpu, mode }, now, fold);
+        }
+    }
+
+    /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
+    pub(super) fn was_interrupted(&mut self, now: i64, fold: &mut impl Fold) {
+        let Some(cpu) = self.cpu() else { return };
+        self.enter(self.state, self.confirmed.min(now), fold);
+        self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
+    }
+
+    /// Its state is no longer known from `from` on.
+    pub(super) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
+        if self.state != State::Ended {
+            self.enter(State::Unknown, from, fold);
+            self.interrupted = false;
+            self.mode = Mode::Unknown;
+        }
+    }
+
+    /// Tells what it did up to now.
+    pub(super) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
+        self.cut(self.doing(), now, fold);
+    }
+
+    /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
+    pub(super) fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
+        let confirmed = self.confirmed.max(self.since).min(now);
+        self.resumes(false, confirmed, fold);
+        self.enter(State::Unknown, confirmed, fold);
+        self.enter(State::Unknown, now, fold);
+    }
+
+    fn doubt_mode(&mut self, now: i64, fold: &mut impl Fold) {
+        self.tell(self.mode_confirmed.min(now), fold);
+        self.mode = Mode::Unknown;
+    }
+
+    fn enter_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        (self.mode, self.mode_confirmed) = (mode, now);
+    }
+
+    fn arrive(&mut self, cpu: u32) {
+        if self.last_cpu.is_some_and(|last| last != cpu) {
+            self.migrations += 1;
+        }
+        self.last_cpu = Some(cpu);
+    }
+
+    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        self.confirmed = self.confirmed.max(now);
+        self.state = state;
+    }
+
+    fn doing(&self) -> Doing {
+        match self.state {
+            State::Unknown | State::Ended => Doing::Unknown,
+            State::Running { cpu } if self.interrupted => Doing::Running { cpu, mode: Mode::Interrupt },
+            State::Running { cpu } => Doing::Running { cpu, mode: self.mode },
+            State::Runnable { preempted } => Doing::Runnable { preempted },
+            State::Blocked { .. } => Doing::Blocked {
+                on: match self.mode {
+                    Mode::SystemCall(call) => Some(call),
+                    _ => None,
+                },
+            },
+        }
+    }
+
+    #[inline]
+    fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
+        // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
+        let now = now.max(self.since);
+        if self.state != State::Ended {
+            fold.lwp(self, doing, self.since, now);
+        }
+        self.since = now;
+    }
+}

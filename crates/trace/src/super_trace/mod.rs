@@ -1,0 +1,33 @@
+//! The super-trace (Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, section 2): for each event the CPU,
+//! the process, the LWP and the user thread that it belongs to, and for each of these what it did at any time.
+//!
+//! | file | does |
+//! |---|---|
+//! | `activity` | what it sees of an event, whatever trace it comes from |
+//! | `adapter` | makes that from events |
+//! | `state` | [`SuperTrace`]: moves on with each event |
+//! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
+//! | `fold` | what analyses are told |
+//! | `place` | where an event belongs |
+//!
+//! Two levels, each by its own events: the kernel's scheduler moves LWPs over CPUs, a program's own moves user threads over
+//! LWPs. With the events of one level only, the other's part is unknown. Nothing is made up: each time is what the events
+//! around it prove, or unknown.
+
+mod activity;
+mod adapter;
+mod cpu;
+mod fold;
+mod lwp;
+mod place;
+mod programs;
+mod state;
+mod user_thread;
+
+pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
+pub use adapter::Adapter;
+pub use fold::{Doing, Fold, Mode};
+pub use lwp::Lwp;
+pub use place::{Carried, Place};
+pub use state::SuperTrace;
+pub use user_thread::UserThread;

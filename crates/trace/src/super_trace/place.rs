@@ -1,0 +1,88 @@
+//! Where an event belongs: the process, the LWP and the user thread that it happened in, and what was running there.
+
+use super::activity::{Activity, Kind, UserThreadKind};
+use super::fold::Mode;
+use super::lwp::{Carries, Lwp};
+use super::state::SuperTrace;
+use super::user_thread::Key;
+
+/// Where an event belongs. What is `None` or `Unknown` no event tells.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Place<'s> {
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// The process: its first thread's number.
+    pub process: Option<i32>,
+    /// The LWP; 0 is a CPU's idle thread.
+    pub tid: Option<i32>,
+    /// The user thread.
+    pub thread: Carried<'s>,
+    /// What was running.
+    pub mode: Mode,
+}
+
+/// Which user thread an event belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Carried<'s> {
+    /// No event tells, as with programs that have none.
+    Unknown,
+    /// None: it is an interrupt's, or its LWP ran none just then.
+    None,
+    /// This one.
+    Thread {
+        /// Its number, unique in its process.
+        id: u64,
+        /// Its last known name, which may be empty.
+        name: &'s str,
+    },
+}
+
+impl SuperTrace {
+    /// Where the event belongs that comes next: a switch to what it switches from, at both levels.
+    pub fn place(&self, event: &Activity<'_>) -> Place<'_> {
+        let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
+        let tid = event.tid.or_else(|| cpu?.current);
+        let lwp = tid.and_then(|tid| self.lwps.get(&tid));
+        let in_program = matches!(
+            event.kind,
+            Kind::User | Kind::UserThread(_) | Kind::Introduction { .. } | Kind::PageFault { user: true }
+        );
+        let in_thread = in_program
+            || matches!(
+                event.kind,
+                Kind::Switch { .. }
+                    | Kind::SystemCall { .. }
+                    | Kind::SystemCallEnd { .. }
+                    | Kind::Exec { .. }
+            );
+        let interrupted = matches!(event.kind, Kind::InterruptEntry(_) | Kind::InterruptExit(_))
+            || (!in_thread && cpu.is_some_and(super::cpu::Cpu::is_interrupted));
+        let mode = match event.kind {
+            _ if interrupted => Mode::Interrupt,
+            Kind::SystemCall { call } | Kind::SystemCallEnd { call } => Mode::SystemCall(call),
+            _ if in_program => Mode::User,
+            _ => lwp.map_or(Mode::Unknown, Lwp::mode),
+        };
+        let process = match event.kind {
+            Kind::Introduction { process, .. } => Some(process),
+            _ => lwp.and_then(|lwp| lwp.process),
+        };
+        let carries = match (event.kind, tid) {
+            _ if interrupted => Carries::None,
+            (Kind::UserThread(UserThreadKind::Switch { prev: 0, .. }), _) => Carries::None,
+            (Kind::UserThread(UserThreadKind::Switch { prev, .. }), Some(tid)) => {
+                Carries::Thread(Key { owner: process.unwrap_or(-tid), id: prev })
+            }
+            _ => lwp.map_or(Carries::Unknown, |lwp| lwp.carries),
+        };
+        let thread = match carries {
+            Carries::Unknown => Carried::Unknown,
+            Carries::None => Carried::None,
+            Carries::Thread(key) => {
+                let thread = self.programs.get(key);
+                Carried::Thread { id: key.id, name: thread.map_or("", |thread| &thread.name) }
+            }
+        };
+        Place { cpu: event.cpu, process, tid, thread, mode }
+    }
+}

@@ -1,0 +1,277 @@
+//! The user threads of all programs, and which LWP runs which of them.
+//!
+//! A user thread is known from its creation, or the first switch from or to it; what else is told of one that is not known
+//! may be about one that has ended, and is left out.
+
+use super::activity::{SwitchCause, UserThreadKind};
+use super::fold::Fold;
+use super::lwp::{Carries, Lwp};
+use super::user_thread::{Key, State, UserThread};
+use std::collections::HashMap;
+
+type Lwps = HashMap<i32, Lwp>;
+
+#[derive(Debug)]
+pub(super) struct Programs {
+    /// By [`Key::owner`] and [`Key::id`].
+    programs: HashMap<i32, HashMap<u64, UserThread>>,
+    /// How many user threads there have been.
+    serials: usize,
+    /// Until then, switches may have been lost.
+    blind_until: i64,
+}
+
+impl Programs {
+    pub fn new() -> Self {
+        Self { programs: HashMap::new(), serials: 0, blind_until: i64::MIN }
+    }
+
+    pub fn has(&self, owner: i32) -> bool {
+        self.programs.contains_key(&owner)
+    }
+
+    pub fn get(&self, key: Key) -> Option<&UserThread> {
+        self.programs.get(&key.owner)?.get(&key.id)
+    }
+
+    fn get_mut(&mut self, key: Key) -> Option<&mut UserThread> {
+        self.programs.get_mut(&key.owner)?.get_mut(&key.id)
+    }
+
+    /// Takes what the LWP `tid`, which is known, tells; `times` are now and when the recording began.
+    pub fn event(
+        &mut self,
+        kind: UserThreadKind<'_>,
+        tid: i32,
+        cpu: Option<u32>,
+        times: (i64, i64),
+        lwps: &mut Lwps,
+        fold: &mut impl Fold,
+    ) {
+        let (now, begin) = times;
+        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let owner = owner(lwp);
+        let key = |id| Key { owner, id };
+        if let UserThreadKind::Create { thread, name } = kind {
+            if let Some(mut namesake) = self.remove(key(thread)) {
+                self.interrupt(&namesake, lwps, now, fold);
+                namesake.finish(now, fold);
+            }
+            let mut created = UserThread::new(self.serials, key(thread), now).created();
+            created.rename(name);
+            self.serials += 1;
+            self.programs.entry(owner).or_default().insert(thread, created);
+            return;
+        }
+        if let UserThreadKind::Rename { thread, name } = kind {
+            return self.get_mut(key(thread)).into_iter().for_each(|thread| thread.rename(name));
+        }
+        if now < self.blind_until {
+            return;
+        }
+        let carries = lwp.carries;
+        let carried = |programs: &mut Self, waits_for| {
+            if let Carries::Thread(key) = carries
+                && let Some(thread) = programs.get_mut(key)
+            {
+                thread.waits_for = waits_for;
+            }
+        };
+        match kind {
+            UserThreadKind::Create { .. } | UserThreadKind::Rename { .. } => {}
+            UserThreadKind::Switch { prev, next, cause } => {
+                self.leaves(prev, cause, tid, times, lwps, fold);
+                if next != 0 {
+                    self.runs(key(next), tid, (now, begin), lwps, fold);
+                    let cpu = lwps.get(&tid).and_then(Lwp::cpu).or(cpu);
+                    cpu.into_iter().for_each(|cpu| self.arrives(key(next), cpu));
+                }
+            }
+            UserThreadKind::Wake { thread } => {
+                self.get_mut(key(thread)).into_iter().for_each(|thread| thread.wakes(now, fold));
+            }
+            UserThreadKind::Exit { thread } => {
+                let runs = self.get(key(thread)).map(|thread| thread.state);
+                // Its last switch tells the same.
+                if !matches!(runs, Some(State::Running { .. }) | None) {
+                    self.end(key(thread), now, fold);
+                }
+            }
+            UserThreadKind::Wait { kind } => carried(self, Some(kind)),
+            UserThreadKind::Acquired => carried(self, None),
+            UserThreadKind::Worker => {
+                if lwp.carries != Carries::None {
+                    lwp.tell(now, fold);
+                    self.let_go(lwp, fold);
+                    lwp.carries = Carries::None;
+                }
+            }
+        }
+    }
+
+    /// The user thread that an LWP runs is on this CPU now.
+    pub fn arrives(&mut self, key: Key, cpu: u32) {
+        self.get_mut(key).into_iter().for_each(|thread| thread.arrives(cpu));
+    }
+
+    /// The process of an LWP becomes known.
+    pub fn adopt(&mut self, tid: i32, process: i32, lwps: &mut Lwps, fold: &mut impl Fold) {
+        let Some(orphans) = self.programs.remove(&-tid) else { return };
+        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        if let Carries::Thread(key) = &mut lwp.carries {
+            key.owner = process;
+        }
+        let program = self.programs.entry(process).or_default();
+        for (id, mut orphan) in orphans {
+            orphan.process = Some(process);
+            if let Some(double) = program.insert(id, orphan) {
+                fold.user_thread_ends(&double);
+            }
+        }
+    }
+
+    /// Events of programs between `from` and `to` are missing.
+    pub fn lost(&mut self, from: i64, to: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+        self.blind_until = self.blind_until.max(to);
+        for lwp in lwps.values_mut() {
+            lwp.tell(from, fold);
+            self.ran(lwp, fold);
+            lwp.carries = Carries::Unknown;
+        }
+        for thread in self.programs.values_mut().flat_map(HashMap::values_mut) {
+            thread.lose(from, fold);
+        }
+    }
+
+    /// An LWP has ended, and what it ran with it.
+    pub fn detach(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
+        self.ran(lwp, fold);
+        if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
+            && let Some(thread) = self.remove(key)
+        {
+            fold.user_thread_ends(&thread);
+        }
+    }
+
+    /// A program has ended, or another one has taken its process.
+    pub fn ends(&mut self, owner: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+        if !self.has(owner) {
+            return;
+        }
+        for lwp in lwps.values_mut() {
+            if matches!(lwp.carries, Carries::Thread(key) if key.owner == owner) {
+                lwp.tell(now, fold);
+                self.detach(lwp, fold);
+            }
+        }
+        let threads = self.programs.remove(&owner).unwrap_or_default();
+        threads.into_values().for_each(|mut thread| thread.finish(now, fold));
+    }
+
+    /// The recording ends; each LWP has told what it did.
+    pub fn finish(&mut self, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+        lwps.values().for_each(|lwp| self.ran(lwp, fold));
+        let threads = self.programs.values_mut().flat_map(HashMap::values_mut);
+        threads.for_each(|thread| thread.finish(now, fold));
+    }
+
+    /// The LWP `tid` stops running `prev`, or none if that is 0.
+    fn leaves(
+        &mut self,
+        prev: u64,
+        cause: SwitchCause,
+        tid: i32,
+        (now, begin): (i64, i64),
+        lwps: &mut Lwps,
+        fold: &mut impl Fold,
+    ) {
+        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let key = Key { owner: owner(lwp), id: prev };
+        lwp.tell(now, fold);
+        if lwp.carries == Carries::Thread(key) {
+            self.ran(lwp, fold);
+            lwp.carries = Carries::None;
+        } else {
+            self.let_go(lwp, fold);
+            lwp.carries = Carries::None;
+            if prev != 0 {
+                self.known(key, begin);
+                self.leaves_others(key, now, lwps, fold);
+            }
+        }
+        if let Some(thread) = self.get_mut(key) {
+            thread.stops(cause, now, fold);
+        }
+        if cause == SwitchCause::Ended {
+            self.end(key, now, fold);
+        }
+    }
+
+    /// The LWP `tid`, which runs none, begins to run a user thread.
+    fn runs(&mut self, key: Key, tid: i32, (now, begin): (i64, i64), lwps: &mut Lwps, fold: &mut impl Fold) {
+        self.known(key, begin);
+        self.leaves_others(key, now, lwps, fold);
+        if let (Some(thread), Some(lwp)) = (self.get_mut(key), lwps.get_mut(&tid)) {
+            thread.begins(tid, now, fold);
+            lwp.carries = Carries::Thread(key);
+        }
+    }
+
+    /// A user thread is seen elsewhere than on the LWP that was thought to run it.
+    fn leaves_others(&mut self, key: Key, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+        if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
+            && let Some(other) = lwps.get_mut(&tid)
+        {
+            other.tell(now, fold);
+            self.let_go(other, fold);
+        }
+    }
+
+    /// The LWP runs something else than was thought, nobody knows since when.
+    fn let_go(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
+        fold.ran(lwp, None);
+        if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown) {
+            self.get_mut(key).into_iter().for_each(UserThread::vanishes);
+        }
+    }
+
+    /// The LWP ran what was thought, up to what it has told.
+    fn ran(&self, lwp: &Lwp, fold: &mut impl Fold) {
+        match lwp.carries {
+            Carries::Thread(key) => fold.ran(lwp, self.get(key)),
+            Carries::None | Carries::Unknown => fold.ran(lwp, None),
+        }
+    }
+
+    /// Ends what an LWP does for a user thread whose number is given again.
+    fn interrupt(&mut self, thread: &UserThread, lwps: &mut Lwps, now: i64, fold: &mut impl Fold) {
+        if let State::Running { tid } = thread.state
+            && let Some(lwp) = lwps.get_mut(&tid)
+        {
+            lwp.tell(now, fold);
+            fold.ran(lwp, Some(thread));
+            lwp.carries = Carries::Unknown;
+        }
+    }
+
+    fn end(&mut self, key: Key, now: i64, fold: &mut impl Fold) {
+        self.remove(key).into_iter().for_each(|mut thread| thread.finish(now, fold));
+    }
+
+    fn remove(&mut self, key: Key) -> Option<UserThread> {
+        self.programs.get_mut(&key.owner)?.remove(&key.id)
+    }
+
+    fn known(&mut self, key: Key, begin: i64) {
+        let serials = &mut self.serials;
+        self.programs.entry(key.owner).or_default().entry(key.id).or_insert_with(|| {
+            *serials += 1;
+            UserThread::new(*serials - 1, key, begin)
+        });
+    }
+}
+
+/// Whose user threads an LWP runs.
+fn owner(lwp: &Lwp) -> i32 {
+    lwp.process.unwrap_or(-lwp.tid)
+}

@@ -1,0 +1,369 @@
+//! The super-trace's state: CPUs, LWPs and user threads, moved on by each event.
+//!
+//! It starts without knowing anything and believes no more than the events say: what a missing event makes doubtful becomes
+//! unknown time of those concerned, and the rest stays. Memory grows with the LWPs and user threads that live, and
+//! the CPUs.
+
+use super::activity::{Activity, Kind, Scope};
+use super::cpu::Cpu;
+use super::fold::Fold;
+use super::lwp::{Carries, Lwp, State};
+use super::programs::Programs;
+use std::collections::HashMap;
+
+/// The longest name that the kernel keeps for a thread, in bytes (`TASK_COMM_LEN` less its end).
+const COMM: usize = 15;
+
+/// The state of a machine at a moment of a recording.
+#[derive(Debug)]
+pub struct SuperTrace {
+    pub(super) lwps: HashMap<i32, Lwp>,
+    /// How many there have been.
+    serials: usize,
+    pub(super) programs: Programs,
+    /// Process and name of threads that were dumped and not met so far.
+    dumped: HashMap<i32, (i32, Vec<u8>)>,
+    pub(super) cpus: HashMap<u32, Cpu>,
+    begin: Option<i64>,
+    now: i64,
+    /// Until then, something may have happened on some CPU that was lost.
+    blind_until: i64,
+    /// Whether switches are missing without having been lost: the recording follows some threads only.
+    partial: bool,
+}
+
+impl Default for SuperTrace {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl SuperTrace {
+    /// A state of which nothing is known.
+    pub fn new() -> Self {
+        Self {
+            lwps: HashMap::new(),
+            serials: 0,
+            programs: Programs::new(),
+            dumped: HashMap::new(),
+            cpus: HashMap::new(),
+            begin: None,
+            now: i64::MIN,
+            blind_until: i64::MIN,
+            partial: false,
+        }
+    }
+
+    /// From the first event to the last, in nanoseconds.
+    pub fn duration(&self) -> u64 {
+        self.now.saturating_sub(self.begin.unwrap_or(self.now)).unsigned_abs()
+    }
+
+    /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
+    pub fn is_partial(&self) -> bool {
+        self.partial
+    }
+
+    /// Takes the next event, and tells `fold` what has come to an end.
+    pub fn event(&mut self, event: &Activity<'_>, fold: &mut impl Fold) {
+        self.now = self.now.max(event.time);
+        let begin = *self.begin.get_or_insert(event.time);
+        let now = event.time;
+        let tid = event.tid.or_else(|| self.cpus.get(&event.cpu?)?.current);
+        if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
+            let state = self.cpus.entry(cpu).or_default();
+            let began = state.exit(interrupt);
+            let (over, current) = (!state.is_interrupted(), state.current);
+            if let Some(lwp) = current.and_then(|tid| self.lwps.get_mut(&tid)).filter(|_| over) {
+                match began {
+                    true => lwp.resumes(true, now, fold),
+                    false => lwp.was_interrupted(now, fold),
+                }
+            }
+        }
+        if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
+            self.seen(tid, cpu, now, &event.kind, fold);
+        }
+        match (event.kind, event.cpu) {
+            (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
+                self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name), fold);
+            }
+            (Kind::Waking { tid, name }, _) => {
+                self.woken(tid, name, now, fold, |lwp, now, fold| lwp.waking(now, fold));
+            }
+            (Kind::Wakeup { tid, name }, _) => {
+                self.woken(tid, name, now, fold, |lwp, now, fold| lwp.wakeup(now, fold));
+            }
+            (Kind::Fork { child, name }, _) => {
+                // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
+                if !self.lwps.get(&child).is_some_and(Lwp::is_newborn) {
+                    self.bury(child, now, fold);
+                }
+                self.created(child, now).rename(name);
+            }
+            (Kind::NewTask { child, same_process }, _) => {
+                let creator = tid.and_then(|tid| self.lwps.get(&tid)).and_then(|lwp| lwp.process);
+                let process = if same_process { creator } else { Some(child) };
+                self.created(child, now).process = process;
+            }
+            (Kind::Dump { tid, process, name }, _) => match self.lwps.get_mut(&tid) {
+                Some(lwp) => lwp.introduce(process, name),
+                None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
+            },
+            (Kind::InterruptEntry(interrupt), Some(cpu)) => {
+                let state = self.cpus.entry(cpu).or_default();
+                let first = !state.is_interrupted();
+                let missing = state.enter(interrupt);
+                if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
+                    if missing {
+                        lwp.resumes(false, now, fold);
+                    }
+                    if first || missing {
+                        lwp.interrupted(now, fold);
+                    }
+                }
+            }
+            (Kind::UserThread(kind), cpu) => {
+                if let Some(tid) = tid.filter(|tid| *tid != 0) {
+                    self.known(tid);
+                    self.programs.event(kind, tid, cpu, (now, begin), &mut self.lwps, fold);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes a loss: events between `from` and `to` are missing.
+    pub fn lost(&mut self, scope: Scope, from: i64, to: i64, fold: &mut impl Fold) {
+        let Scope::Kernel(lossy) = scope else {
+            return self.programs.lost(from, to, &mut self.lwps, fold);
+        };
+        self.now = self.now.max(from);
+        self.blind_until = self.blind_until.max(to);
+        // Who was running on another CPU cannot have been switched on this one; everybody else can.
+        for lwp in self.lwps.values_mut() {
+            let elsewhere =
+                matches!((lwp.state(), lossy), (State::Running { cpu }, Some(lossy)) if cpu != lossy);
+            if !elsewhere {
+                lwp.lose(from, fold);
+            }
+        }
+        for (number, cpu) in &mut self.cpus {
+            if lossy.is_none_or(|lossy| lossy == *number) {
+                *cpu = Cpu::default();
+            }
+        }
+    }
+
+    /// Tells what has not come to an end when the recording does.
+    pub fn finish(mut self, fold: &mut impl Fold) {
+        for lwp in self.lwps.values_mut() {
+            lwp.tell(self.now, fold);
+        }
+        self.programs.finish(self.now, &mut self.lwps, fold);
+        for lwp in self.lwps.values() {
+            fold.lwp_ends(lwp);
+        }
+    }
+
+    /// What any event says about the thread that recorded it.
+    fn seen(&mut self, tid: i32, cpu: u32, now: i64, kind: &Kind<'_>, fold: &mut impl Fold) {
+        match kind {
+            Kind::Introduction { process, name } => {
+                let lwp = self.known(tid);
+                lwp.process = Some(*process);
+                if !lwp.has_name() {
+                    lwp.rename(name);
+                }
+                self.programs.adopt(tid, *process, &mut self.lwps, fold);
+                // That there is such a process says to which one its first thread belongs.
+                if let Some(first) = self.lwps.get_mut(process) {
+                    first.process = Some(*process);
+                    self.programs.adopt(*process, *process, &mut self.lwps, fold);
+                }
+                return;
+            }
+            // What recorded it, and where, is no matter of the threads.
+            Kind::Dump { .. } => return,
+            Kind::User | Kind::UserThread(_) => return self.seen_in_program(tid, now, fold),
+            _ => {}
+        }
+        self.takes_over(tid, cpu, now, fold);
+        let in_thread = !matches!(
+            kind,
+            Kind::InterruptEntry(_)
+                | Kind::InterruptExit(_)
+                | Kind::Waking { .. }
+                | Kind::Wakeup { .. }
+                | Kind::Kernel
+                | Kind::PageFault { user: false }
+        );
+        if in_thread {
+            self.has_cpu(tid, cpu, now, fold);
+        }
+        if tid == 0 {
+            return;
+        }
+        let lwp = self.known(tid);
+        lwp.seen_on(cpu, now, fold);
+        match kind {
+            Kind::SystemCall { call } => lwp.begins_call(*call, now, fold),
+            Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
+            Kind::PageFault { user } => {
+                lwp.page_faults += 1;
+                if *user {
+                    lwp.in_program(now, fold);
+                }
+            }
+            Kind::Exec { file } => {
+                lwp.process = Some(tid);
+                let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+                lwp.rename(&name[..name.len().min(COMM)]);
+                self.programs.ends(tid, now, &mut self.lwps, fold);
+                self.known(tid).followed = true;
+                return;
+            }
+            // Recorded beside a thread, not by it: no sign that the recording follows it.
+            Kind::Switch { .. }
+            | Kind::Waking { .. }
+            | Kind::Wakeup { .. }
+            | Kind::InterruptEntry(_)
+            | Kind::InterruptExit(_) => return,
+            _ => {}
+        }
+        lwp.followed = true;
+    }
+
+    /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into the buffer of a
+    /// CPU that it has just left.
+    fn seen_in_program(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+        let lwp = self.known(tid);
+        lwp.user_events += 1;
+        lwp.followed = true;
+        if let Some(cpu) = lwp.cpu() {
+            lwp.resumes(false, now, fold);
+            lwp.in_program(now, fold);
+            if let Some(cpu) = self.cpus.get_mut(&cpu) {
+                cpu.is_threads();
+            }
+        }
+    }
+
+    /// A thread, not an interrupt, does something on a CPU.
+    fn has_cpu(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
+        if let Some(state) = self.cpus.get_mut(&cpu)
+            && state.is_interrupted()
+        {
+            state.is_threads();
+            if let Some(lwp) = self.lwps.get_mut(&tid) {
+                lwp.resumes(false, now, fold);
+            }
+        }
+    }
+
+    /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
+    fn takes_over(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
+        let state = self.cpus.entry(cpu).or_default();
+        let before = state.current.replace(tid);
+        if let Some(before) = before
+            && before != tid
+        {
+            state.is_threads();
+            self.partial = true;
+            if let Some(lwp) = self.lwps.get_mut(&before)
+                && lwp.state() == (State::Running { cpu })
+            {
+                lwp.doubt(now, fold);
+            }
+        }
+    }
+
+    fn switch(
+        &mut self,
+        cpu: u32,
+        now: i64,
+        prev: (i32, &[u8], i64),
+        next: (i32, &[u8]),
+        fold: &mut impl Fold,
+    ) {
+        let (prev, prev_name, prev_state) = prev;
+        let (next, next_name) = next;
+        self.takes_over(prev, cpu, now, fold);
+        self.has_cpu(prev, cpu, now, fold);
+        self.cpus.insert(cpu, Cpu::running(next));
+        let blind = now < self.blind_until;
+        if prev != 0 {
+            let lwp = self.known(prev);
+            lwp.rename(prev_name);
+            lwp.switched_out(cpu, prev_state, now, fold);
+            if blind {
+                lwp.lose(now, fold);
+            }
+            if lwp.state() == State::Ended {
+                self.bury(prev, now, fold);
+            }
+        }
+        if next != 0 {
+            let lwp = self.known(next);
+            lwp.rename(next_name);
+            lwp.switched_in(cpu, now, fold);
+            if let Carries::Thread(key) = lwp.carries {
+                self.programs.arrives(key, cpu);
+            }
+        }
+    }
+
+    fn woken<F: Fold>(
+        &mut self,
+        tid: i32,
+        name: &[u8],
+        now: i64,
+        fold: &mut F,
+        how: fn(&mut Lwp, i64, &mut F),
+    ) {
+        let blind = now < self.blind_until;
+        let lwp = self.known(tid);
+        if !lwp.has_name() {
+            lwp.rename(name);
+        }
+        how(lwp, now, fold);
+        if blind && !matches!(lwp.state(), State::Running { .. }) {
+            lwp.lose(now, fold);
+        }
+    }
+
+    fn known(&mut self, tid: i32) -> &mut Lwp {
+        let begin = self.begin.unwrap_or(self.now);
+        let (dumped, serials) = (&mut self.dumped, &mut self.serials);
+        self.lwps.entry(tid).or_insert_with(|| {
+            let mut lwp = Lwp::new(*serials, tid, begin);
+            *serials += 1;
+            if let Some((process, name)) = dumped.remove(&tid) {
+                lwp.introduce(process, &name);
+            }
+            lwp
+        })
+    }
+
+    /// A thread that was created now, so that no earlier dump can mean it.
+    fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
+        self.dumped.remove(&tid);
+        let serials = &mut self.serials;
+        self.lwps.entry(tid).or_insert_with(|| {
+            *serials += 1;
+            Lwp::created(*serials - 1, tid, now)
+        })
+    }
+
+    /// The thread is gone, or its number belongs to another one now.
+    fn bury(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+        let Some(mut lwp) = self.lwps.remove(&tid) else { return };
+        lwp.tell(now, fold);
+        self.programs.detach(&mut lwp, fold);
+        fold.lwp_ends(&lwp);
+        let process = lwp.process.unwrap_or(-tid);
+        if self.programs.has(process) && self.lwps.values().all(|other| other.process != Some(process)) {
+            self.programs.ends(process, now, &mut self.lwps, fold);
+        }
+    }
+}

@@ -1,0 +1,296 @@
+//! The super-trace's state on hand-made events whose answer is known, whole and with each event missing in turn.
+
+use std::collections::BTreeMap;
+use tracewing_trace::super_trace::{
+    Activity, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, SuperTrace, SwitchCause, UserThread,
+    UserThreadKind as User,
+};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+const DEAD: i64 = 0x20;
+const FUTEX: Name = Name(0);
+const READ: Name = Name(1);
+const MUTEX: Name = Name(2);
+
+type Event = (i64, u32, i32, Kind<'static>);
+
+/// When who did what.
+type Spans = Vec<(i64, i64, Doing)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Who {
+    Lwp(i32),
+    Thread(u64),
+}
+
+/// Notes all it is told; what an LWP did for a user thread it notes of that, too.
+#[derive(Default)]
+struct Notes {
+    spans: BTreeMap<Who, Spans>,
+    pending: BTreeMap<i32, Spans>,
+    /// Polls, wake-ups, changes of LWP, changes of CPU.
+    counts: BTreeMap<u64, [u64; 4]>,
+}
+
+impl Notes {
+    fn add(&mut self, who: Who, doing: Doing, from: i64, to: i64) {
+        assert!(from <= to);
+        let spans = self.spans.entry(who).or_default();
+        match spans.last_mut() {
+            _ if from == to => {}
+            Some(last) if last.1 == from && last.2 == doing => last.1 = to,
+            last => {
+                assert!(
+                    last.is_none_or(|last| last.1 == from),
+                    "{who:?} has a gap or does two things before {from}"
+                );
+                spans.push((from, to, doing));
+            }
+        }
+    }
+
+    fn of(&self, who: Who) -> &Spans {
+        &self.spans[&who]
+    }
+
+    fn at(&self, who: Who, time: i64) -> Option<Doing> {
+        let spans = self.spans.get(&who)?;
+        spans.iter().find(|span| (span.0..span.1).contains(&time)).map(|span| span.2)
+    }
+
+    fn unknown(&self) -> i64 {
+        self.spans.values().flatten().filter(|span| is_unknown(span.2)).map(|span| span.1 - span.0).sum()
+    }
+}
+
+fn is_unknown(doing: Doing) -> bool {
+    matches!(doing, Doing::Unknown | Doing::Running { mode: Mode::Unknown, .. } | Doing::Blocked { on: None })
+}
+
+impl Fold for Notes {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        self.add(Who::Lwp(lwp.tid), doing, from, to);
+        if lwp.runs_user_thread() {
+            self.pending.entry(lwp.tid).or_default().push((from, to, doing));
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        for (from, to, doing) in self.pending.remove(&lwp.tid).unwrap_or_default() {
+            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id), doing, from, to));
+        }
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        self.add(Who::Thread(thread.id), doing, from, to);
+    }
+
+    fn lwp_ends(&mut self, _: &Lwp) {}
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        let counts = [thread.polls, thread.wakeups, thread.lwp_migrations, thread.cpu_migrations];
+        self.counts.insert(thread.id, counts);
+    }
+}
+
+fn fold(events: &[Event]) -> Notes {
+    let mut notes = Notes::default();
+    let mut state = SuperTrace::new();
+    for (time, cpu, tid, kind) in events {
+        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind };
+        state.event(&activity, &mut notes);
+    }
+    state.finish(&mut notes);
+    assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
+    notes
+}
+
+fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"prev", prev_state, next, next_name: b"next" }
+}
+
+fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
+    Kind::UserThread(User::Switch { prev, next, cause })
+}
+
+/// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
+fn story() -> Vec<Event> {
+    use SwitchCause::{Blocked, Ended, Ready, Unknown};
+    let introduction = Kind::Introduction { process: 10, name: b"program" };
+    let create = |thread, name| Kind::UserThread(User::Create { thread, name });
+    vec![
+        (0, 0, 0, switch(0, 0, 10)),
+        (10, 0, 10, introduction),
+        (20, 0, 10, Kind::NewTask { child: 11, same_process: true }),
+        (21, 0, 10, Kind::Fork { child: 11, name: b"worker" }),
+        (30, 0, 10, Kind::Wakeup { tid: 11, name: b"worker" }),
+        (40, 1, 0, switch(0, 0, 11)),
+        (50, 1, 11, introduction),
+        (55, 1, 11, Kind::UserThread(User::Worker)),
+        (60, 0, 10, create(1, b"a")),
+        (70, 0, 10, create(2, b"b")),
+        (80, 1, 11, user_switch(0, 1, Unknown)),
+        (90, 1, 11, Kind::SystemCall { call: READ }),
+        (100, 1, 11, switch(11, SLEEPS, 0)),
+        (110, 0, 10, Kind::SystemCall { call: FUTEX }),
+        (115, 0, 10, Kind::Waking { tid: 11, name: b"worker" }),
+        (116, 0, 10, Kind::Wakeup { tid: 11, name: b"worker" }),
+        (120, 0, 10, Kind::SystemCallEnd { call: FUTEX }),
+        (130, 0, 10, switch(10, GOES_ON, 11)),
+        (140, 0, 11, Kind::SystemCallEnd { call: READ }),
+        (150, 0, 11, Kind::InterruptEntry(Interrupt::Vector)),
+        (155, 0, 11, Kind::InterruptExit(Interrupt::Vector)),
+        (157, 0, 11, Kind::InterruptEntry(Interrupt::Softirq)),
+        (159, 0, 11, Kind::Kernel),
+        (162, 0, 11, Kind::InterruptExit(Interrupt::Softirq)),
+        (170, 0, 11, Kind::UserThread(User::Wait { kind: MUTEX })),
+        (180, 0, 11, user_switch(1, 2, Blocked)),
+        (190, 0, 11, Kind::PageFault { user: true }),
+        (200, 0, 11, switch(11, GOES_ON, 10)),
+        (210, 0, 10, Kind::UserThread(User::Wake { thread: 1 })),
+        (220, 0, 10, user_switch(0, 1, Unknown)),
+        (230, 0, 10, user_switch(1, 0, Ended)),
+        (240, 0, 10, Kind::UserThread(User::Exit { thread: 1 })),
+        (245, 0, 10, Kind::SystemCall { call: FUTEX }),
+        (250, 0, 10, switch(10, SLEEPS, 11)),
+        (260, 0, 11, user_switch(2, 0, Ready)),
+        (270, 0, 11, user_switch(0, 2, Unknown)),
+        (280, 0, 11, Kind::SystemCall { call: READ }),
+        (290, 0, 11, switch(11, DEAD, 0)),
+        (300, 0, 0, Kind::Kernel),
+    ]
+}
+
+fn runs(cpu: u32, mode: Mode) -> Doing {
+    Doing::Running { cpu, mode }
+}
+
+const WOKEN: Doing = Doing::Runnable { preempted: false };
+const PREEMPTED: Doing = Doing::Runnable { preempted: true };
+
+fn blocked(on: Option<Name>) -> Doing {
+    Doing::Blocked { on }
+}
+
+#[test]
+fn both_levels_are_followed_through_all_states() {
+    use Mode::{Interrupt, SystemCall, Unknown, User};
+    let notes = fold(&story());
+    assert_eq!(
+        *notes.of(Who::Lwp(10)),
+        [
+            (0, 60, runs(0, Unknown)), // nothing tells before its program's first event
+            (60, 110, runs(0, User)),
+            (110, 120, runs(0, SystemCall(FUTEX))),
+            (120, 130, runs(0, User)),
+            (130, 200, PREEMPTED),
+            (200, 245, runs(0, User)),
+            (245, 250, runs(0, SystemCall(FUTEX))),
+            (250, 300, blocked(Some(FUTEX))),
+        ]
+    );
+    let on_11_for_1 = [
+        (80, 90, runs(1, User)),
+        (90, 100, runs(1, SystemCall(READ))),
+        (100, 115, blocked(Some(READ))),
+        (115, 130, WOKEN),
+        (130, 140, runs(0, SystemCall(READ))),
+        (140, 150, runs(0, User)),
+        (150, 155, runs(0, Interrupt)),
+        (155, 157, runs(0, User)),
+        (157, 162, runs(0, Interrupt)),
+    ];
+    let mut expected =
+        vec![(20, 30, blocked(None)), (30, 40, WOKEN), (40, 55, runs(1, Unknown)), (55, 90, runs(1, User))];
+    expected.extend(&on_11_for_1[1..]);
+    expected.extend([
+        (162, 200, runs(0, User)),
+        (200, 250, PREEMPTED),
+        (250, 280, runs(0, User)),
+        (280, 290, runs(0, SystemCall(READ))),
+    ]);
+    assert_eq!(*notes.of(Who::Lwp(11)), expected);
+    let mut expected = vec![(60, 80, WOKEN)];
+    expected.extend(on_11_for_1);
+    expected.extend([
+        (162, 180, runs(0, User)),
+        (180, 210, blocked(Some(MUTEX))),
+        (210, 220, WOKEN),
+        (220, 230, runs(0, User)),
+    ]);
+    assert_eq!(*notes.of(Who::Thread(1)), expected);
+    assert_eq!(
+        *notes.of(Who::Thread(2)),
+        [
+            (70, 180, WOKEN),
+            (180, 200, runs(0, User)),
+            (200, 250, PREEMPTED),
+            (250, 260, runs(0, User)),
+            (260, 270, PREEMPTED),
+            (270, 280, runs(0, User)),
+            (280, 290, runs(0, SystemCall(READ))), // it ends with its LWP
+        ]
+    );
+    assert_eq!(notes.counts, BTreeMap::from([(1, [2, 1, 1, 1]), (2, [2, 0, 0, 0])]));
+}
+
+/// Whom an event is about: who recorded it, and whom it names.
+fn concerns(event: &Event) -> Vec<Who> {
+    let mut whom = vec![Who::Lwp(event.2)];
+    match event.3 {
+        Kind::Switch { prev, next, .. } => whom.extend([Who::Lwp(prev), Who::Lwp(next)]),
+        Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } => whom.push(Who::Lwp(tid)),
+        Kind::NewTask { child, .. } | Kind::Fork { child, .. } => whom.push(Who::Lwp(child)),
+        Kind::UserThread(User::Create { thread, .. } | User::Wake { thread } | User::Exit { thread }) => {
+            whom.push(Who::Thread(thread));
+        }
+        Kind::UserThread(User::Switch { prev, next, .. }) => {
+            whom.extend([Who::Thread(prev), Who::Thread(next)]);
+        }
+        Kind::UserThread(User::Wait { .. }) => whom.push(Who::Thread(1)),
+        _ => {}
+    }
+    whom
+}
+
+#[test]
+fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
+    let story = story();
+    let whole = fold(&story);
+    let mut grown = 0;
+    for missing in 0..story.len() {
+        let mut events = story.clone();
+        let gone = events.remove(missing);
+        let notes = fold(&events);
+        let whom = concerns(&gone);
+        // What it told of somebody, the next event that concerns the same corrects; interrupts do not concern whom they hit.
+        let next = |who: Who| {
+            let interrupt =
+                |kind| matches!(kind, Kind::InterruptEntry(_) | Kind::InterruptExit(_) | Kind::Kernel);
+            let mut later = story[missing + 1..].iter().filter(|event| !interrupt(event.3));
+            later.find(|event| concerns(event).contains(&who)).map_or(300, |event| event.0)
+        };
+        let lwps: Vec<Who> = whom.iter().copied().filter(|who| matches!(who, Who::Lwp(_))).collect();
+        let reach = whom.iter().map(|who| next(*who)).max().unwrap_or(300);
+        for (who, spans) in &whole.spans {
+            for time in spans.iter().flat_map(|span| span.0..span.1) {
+                let (is, was) = (notes.at(*who, time), whole.at(*who, time));
+                let unknown = is.is_none_or(is_unknown);
+                if is == was || unknown {
+                    continue;
+                }
+                // A user thread shares what its LWP does.
+                let concerned = whom.contains(who) || (matches!(who, Who::Thread(_)) && !lwps.is_empty());
+                assert!(
+                    concerned && (gone.0..reach).contains(&time),
+                    "without {gone:?}, {who:?} at {time} is {is:?} and was {was:?}"
+                );
+            }
+        }
+        assert!(notes.spans.len() >= whole.spans.len(), "without {gone:?} somebody is not met");
+        assert!(notes.unknown() >= whole.unknown() - 60, "without {gone:?} less is unknown");
+        grown += usize::from(notes.unknown() > whole.unknown());
+    }
+    assert!(grown > story.len() / 2, "only {grown} missing events leave time unknown");
+}
