@@ -20,6 +20,18 @@ pub enum TextFormat {
     /// Text for people
     #[default]
     Text,
-    /// One JSON object on one line; for events, one per event
+    /// One JSON object on one line
     Json,
+}
+
+/// How events are printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub enum EventFormat {
+    /// Text for people
+    #[default]
+    Text,
+    /// One JSON object per event, each on one line
+    Json,
+    /// A line of comma-separated values per event, with a line of names above
+    Csv,
 }

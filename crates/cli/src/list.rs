@@ -1,6 +1,6 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
 
-use crate::format::TextFormat;
+use crate::format::EventFormat;
 use crate::output::{Output, raise_file_limit};
 use clap::ValueEnum;
 use std::path::PathBuf;
@@ -44,9 +44,13 @@ pub struct Args {
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 
+    /// Print the super-trace: each event with the CPU, process, thread and user thread (task) that it belongs to
+    #[arg(long = "super", conflicts_with_all = ["pretty", "details", "follow"])]
+    super_trace: bool,
+
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
-    format: TextFormat,
+    format: EventFormat,
 
     /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams, packets, events;
     /// =compact for a line each
@@ -112,6 +116,7 @@ Examples:
   tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
   tracewing list my-trace --pretty                 as their authors meant them
   tracewing list my-trace --details                every class, packet and field
+  tracewing list my-trace --super -e user_thread:switch
   tracewing list my-trace --format json | jq .event
 
 TIME is one of
@@ -135,6 +140,10 @@ JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context
 specific_context and payload; those that an event does not have are left out. Enumerations are \
 {\"value\": 1, \"labels\": [\"running\"]}.
 
+--super prints the columns type (USER or KERN), date, pid, tid, cpu, thr (the user thread, with its name), code (the event \
+class's id), name, param(s). ? is what no event tells; - under thr: none, as in interrupts. The state at --from is that of \
+the whole recording before, which is read for it. JSON and CSV also have mode: user, syscall (call says which), interrupt.
+
 --follow prints whole packets as they appear, at most 1.1 s late, and ends with Ctrl-C, or when the recording does (which \
 only tracewing's own say). Events whose packets appear more than 1.1 s after later events do are not in order.
 
@@ -146,9 +155,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let mut listing = Listing {
         format: match args.format {
             _ if args.pretty => tracewing_trace::Format::Pretty,
-            TextFormat::Text => tracewing_trace::Format::Text,
-            TextFormat::Json => tracewing_trace::Format::Json,
+            EventFormat::Text => tracewing_trace::Format::Text,
+            EventFormat::Json => tracewing_trace::Format::Json,
+            EventFormat::Csv => tracewing_trace::Format::Csv,
         },
+        super_trace: args.super_trace,
         style: Style {
             clock: ClockStyle {
                 cycles: args.clock_cycles,

@@ -261,7 +261,7 @@ fn separate(out: &mut Vec<u8>, index: usize) {
 }
 
 /// A value, in quotes where it needs them.
-fn cell(out: &mut Vec<u8>, value: &[u8]) {
+pub(crate) fn cell(out: &mut Vec<u8>, value: &[u8]) {
     if !value.iter().any(|byte| matches!(byte, b',' | b'"' | b'\n' | b'\r')) {
         return out.extend_from_slice(value);
     }

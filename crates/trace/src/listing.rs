@@ -6,6 +6,7 @@ use crate::merge::{Merge, Message};
 use crate::open::Recording;
 use crate::select::Selection;
 use crate::style::Style;
+use crate::super_trace::SuperPrinter;
 use crate::text::TextPrinter;
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
@@ -20,6 +21,9 @@ const BATCH: usize = 1 << 16;
 pub struct Listing {
     /// How events are printed.
     pub format: Format,
+    /// Whether events are printed with the CPU, process, LWP and user thread that they belong to. The state before what is
+    /// printed has to be known, so everything before is read.
+    pub super_trace: bool,
     /// Stamps, names and fields, in the text formats.
     pub style: Style,
     /// What lies before is left out.
@@ -99,11 +103,13 @@ impl Listing {
     pub fn print(&self, recording: &Recording, sink: &mut impl Sink) -> Result<(), Error> {
         let range = self.range(recording)?;
         let mut printer = Printer::new(self, recording)?;
+        printer.range = range;
         if let Some(last) = self.last {
             let all = count(recording, range, &mut printer.selection, printer.left);
             printer.skipped = all.saturating_sub(last);
         }
-        let mut merge = Merge::new(recording, range);
+        let read = if self.super_trace { TimeRange { begin: i64::MIN, ..range } } else { range };
+        let mut merge = Merge::new(recording, read);
         let result = printer.print(&mut merge, sink);
         printer.finish(result, sink)
     }
@@ -125,7 +131,10 @@ pub(crate) struct Printer<'l> {
     text: TextPrinter,
     json: JsonPrinter,
     csv: Option<CsvPrinter>,
+    super_trace: Option<SuperPrinter>,
     selection: Selection,
+    /// What lies outside is read for the super-trace's state only.
+    range: TimeRange,
     /// How many events are wanted still, and how many of them are not printed.
     left: u64,
     skipped: u64,
@@ -143,15 +152,21 @@ impl<'l> Printer<'l> {
         if let Some(predicate) = &listing.predicate {
             selection = selection.with_predicate(predicate.clone(), recording)?;
         }
-        let mut csv = (listing.format == Format::Csv).then(|| CsvPrinter::new(recording, &selection));
+        let super_trace =
+            listing.super_trace.then(|| SuperPrinter::new(listing.format, &listing.style, recording));
+        let with_csv = listing.format == Format::Csv && super_trace.is_none();
+        let mut csv = with_csv.then(|| CsvPrinter::new(recording, &selection));
         let mut batch = Vec::with_capacity(2 * BATCH);
         csv.iter_mut().for_each(|csv| csv.header(&mut batch));
+        super_trace.iter().for_each(|printer| printer.header(&mut batch));
         Ok(Printer {
             listing,
             text,
             json: JsonPrinter::new(),
             csv,
+            super_trace,
             selection,
+            range: TimeRange::ALL,
             left: listing.count.unwrap_or(u64::MAX),
             skipped: 0,
             batch,
@@ -178,7 +193,9 @@ impl<'l> Printer<'l> {
         while self.left > 0 {
             match merge.advance()? {
                 Some(Message::Event(event)) => {
-                    if !self.selection.wants(&event) {
+                    self.super_trace.iter_mut().for_each(|printer| printer.follow(&event));
+                    let early = event.stamp().is_some_and(|stamp| stamp.ns < self.range.begin);
+                    if early || !self.selection.wants(&event) {
                         continue;
                     }
                     self.left -= 1;
@@ -187,6 +204,9 @@ impl<'l> Printer<'l> {
                         continue;
                     }
                     match self.listing.format {
+                        _ if let Some(printer) = &mut self.super_trace => {
+                            printer.event(&mut self.batch, &event)
+                        }
                         Format::Json => self.json.event(&mut self.batch, &event),
                         Format::Text | Format::Pretty => self.text.event(&mut self.batch, &event),
                         Format::Csv => self.csv.iter_mut().for_each(|csv| csv.event(&mut self.batch, &event)),
@@ -196,10 +216,14 @@ impl<'l> Printer<'l> {
                         self.batch.clear();
                     }
                 }
-                Some(Message::Lost(..)) if self.skipped > 0 => {}
                 Some(Message::Lost(lost, trace, stream)) => {
+                    self.super_trace.iter_mut().for_each(|printer| printer.lost(lost, trace, stream));
+                    let mut lost = *lost;
+                    if self.skipped > 0 || !lost.cut(&self.range) {
+                        continue;
+                    }
                     self.warning.clear();
-                    self.text.lost(&mut self.warning, lost, trace, stream);
+                    self.text.lost(&mut self.warning, &lost, trace, stream);
                     sink.warning(&self.warning).map_err(Error::Output)?;
                 }
                 None => break,

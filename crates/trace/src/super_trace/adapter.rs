@@ -192,7 +192,7 @@ impl Adapter {
 }
 
 /// Whether a trace is the kernel's.
-fn is_kernel(trace: &Trace) -> bool {
+pub(super) fn is_kernel(trace: &Trace) -> bool {
     matches!(trace.class().env("domain"), Some(EnvValue::String(domain)) if domain == "kernel")
 }
 

@@ -9,6 +9,7 @@
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
 //! | `fold` | what analyses are told |
 //! | `place` | where an event belongs |
+//! | `print` | lines of events with their places |
 //!
 //! Two levels, each by its own events: the kernel's scheduler moves LWPs over CPUs, a program's own moves user threads over
 //! LWPs. With the events of one level only, the other's part is unknown. Nothing is made up: each time is what the events
@@ -20,6 +21,7 @@ mod cpu;
 mod fold;
 mod lwp;
 mod place;
+mod print;
 mod programs;
 mod state;
 mod user_thread;
@@ -31,3 +33,5 @@ pub use lwp::Lwp;
 pub use place::{Carried, Place};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
+
+pub(crate) use print::SuperPrinter;

@@ -1,0 +1,287 @@
+//! Prints events with the place that the super-trace gives them, a line each, in the columns of the paper's sigmund (Figure
+//! 2): as text, JSON or comma-separated values.
+//!
+//! | column | JSON and CSV | |
+//! |---|---|---|
+//! | `type` | `type` | `KERN` or `USER` |
+//! | `date` | `ns`, `cycles` | as in the other formats |
+//! | `pid`, `tid` | the same | the process, the LWP |
+//! | `cpu` | the same | |
+//! | `thr` | `thr`, `thr_name` | the user thread's number, 0 (in text `-`) for none, and its name |
+//! | | `mode`, `call` | `user`, `syscall` and which one, `interrupt` |
+//! | `code` | the same | the event class's id |
+//! | `name` | the same | |
+//! | `param(s)` | `params` | the payload |
+//!
+//! What is unknown is `?` in text, `null` in JSON, empty in CSV.
+
+use super::adapter::{Adapter, is_kernel};
+use super::fold::Mode;
+use super::place::Carried;
+use super::state::SuperTrace;
+use crate::csv::cell;
+use crate::listing::Format;
+use crate::merge::{EventRef, Lost};
+use crate::number;
+use crate::open::{Recording, Stream, Trace};
+use crate::stamp::StampPrinter;
+use crate::style::Style;
+use crate::{json, text_value};
+use std::io::Write;
+use tracewing_ctf::model::Scope;
+
+const HEADER: &str = "type  date                   pid     tid  cpu  thr                code  name                             param(s)\n";
+const CSV_HEADER: &str = "type,ns,cycles,pid,tid,cpu,thr,thr_name,mode,call,code,name,params\n";
+
+/// Follows the state, and prints events.
+#[derive(Debug)]
+pub(crate) struct SuperPrinter {
+    state: SuperTrace,
+    adapter: Adapter,
+    row: Row,
+    format: Format,
+    cycles: bool,
+    /// Whether payloads are printed with the names of their fields.
+    names: bool,
+    stamps: StampPrinter,
+    frames: text_value::Frames,
+    started: Vec<bool>,
+    params: Vec<u8>,
+    /// By trace.
+    kernel: Vec<bool>,
+}
+
+/// Where the last event belongs.
+#[derive(Debug, Default)]
+struct Row {
+    cpu: Option<u64>,
+    process: Option<i32>,
+    tid: Option<i32>,
+    /// Its number, 0 for none.
+    thread: Option<u64>,
+    thread_name: String,
+    mode: Option<Mode>,
+}
+
+impl SuperPrinter {
+    pub(crate) fn new(format: Format, style: &Style, recording: &Recording) -> Self {
+        SuperPrinter {
+            state: SuperTrace::new(),
+            adapter: Adapter::new(),
+            row: Row::default(),
+            format,
+            cycles: style.clock.cycles,
+            names: style.names.payload,
+            stamps: StampPrinter::new(style),
+            frames: text_value::Frames::default(),
+            started: Vec::new(),
+            params: Vec::new(),
+            kernel: recording.traces().iter().map(is_kernel).collect(),
+        }
+    }
+
+    /// Appends what comes before all events.
+    pub(crate) fn header(&self, out: &mut Vec<u8>) {
+        out.extend_from_slice(match self.format {
+            Format::Text | Format::Pretty => HEADER.as_bytes(),
+            Format::Csv => CSV_HEADER.as_bytes(),
+            Format::Json => b"",
+        });
+    }
+
+    /// Finds the place of an event, and lets the state follow it.
+    pub(crate) fn follow(&mut self, event: &EventRef<'_>) {
+        let row = &mut self.row;
+        row.thread_name.clear();
+        let Some(activity) = self.adapter.activity(event) else {
+            (row.process, row.tid, row.thread, row.mode) = (None, None, None, None);
+            row.cpu = event.cpu();
+            return;
+        };
+        let place = self.state.place(&activity);
+        row.cpu = event.cpu();
+        (row.process, row.tid, row.mode) = (place.process, place.tid, Some(place.mode));
+        row.thread = match place.thread {
+            Carried::Unknown => None,
+            Carried::None => Some(0),
+            Carried::Thread { id, name } => {
+                row.thread_name.push_str(name);
+                Some(id)
+            }
+        };
+        self.state.event(&activity, &mut ());
+    }
+
+    /// Lets the state know of a loss.
+    pub(crate) fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
+        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
+        self.state.lost(Adapter::scope(trace, stream), from, to, &mut ());
+    }
+
+    /// Appends the event that was followed last as one line.
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        match self.format {
+            Format::Text | Format::Pretty => self.text(out, event),
+            Format::Json => self.json(out, event),
+            Format::Csv => self.csv(out, event),
+        }
+        out.push(b'\n');
+    }
+
+    fn text(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        let row = &self.row;
+        out.extend_from_slice(self.level(event).as_bytes());
+        out.extend_from_slice(b"  ");
+        let start = out.len();
+        match event.stamp() {
+            None => out.push(b'?'),
+            Some(stamp) if self.cycles => number::unsigned(out, stamp.cycles),
+            Some(stamp) => self.stamps.wall(out, stamp.ns),
+        }
+        fill(out, start, 18);
+        right(out, row.process.map(i64::from), 8);
+        right(out, row.tid.map(i64::from), 8);
+        right(out, row.cpu.and_then(|cpu| cpu.try_into().ok()), 5);
+        out.extend_from_slice(b"  ");
+        let start = out.len();
+        match row.thread {
+            None => out.push(b'?'),
+            Some(0) => out.push(b'-'),
+            Some(id) => {
+                number::unsigned(out, id);
+                if !row.thread_name.is_empty() {
+                    // A program may give it any name.
+                    let shown = row.thread_name.chars().flat_map(escaped).collect::<String>();
+                    out.push(b'(');
+                    out.extend_from_slice(shown.as_bytes());
+                    out.push(b')');
+                }
+            }
+        }
+        fill(out, start, 16);
+        let class = event.decoded().class();
+        right(out, class.id.try_into().ok(), 7);
+        out.extend_from_slice(b"  ");
+        let start = out.len();
+        out.extend_from_slice(class.name.as_deref().unwrap_or("?").as_bytes());
+        fill(out, start, 32);
+        let mut printer = text_value::ValuePrinter::new(out, &mut self.frames, self.names, &[]);
+        event.decoded().visit(Scope::Payload, &mut printer);
+        if !printer.finish() {
+            out.truncate(out.trim_ascii_end().len());
+        }
+    }
+
+    fn json(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        let row = &self.row;
+        // Writing to memory cannot fail.
+        let _ = write!(out, "{{\"type\":\"{}\"", self.level(event));
+        let _ = match event.stamp() {
+            Some(stamp) => write!(out, ",\"ns\":{},\"cycles\":{}", stamp.ns, stamp.cycles),
+            None => write!(out, ",\"ns\":null,\"cycles\":null"),
+        };
+        nullable(out, "pid", row.process.map(i64::from));
+        nullable(out, "tid", row.tid.map(i64::from));
+        nullable(out, "cpu", row.cpu);
+        nullable(out, "thr", row.thread);
+        let (mode, call) = self.mode();
+        let name = Some(row.thread_name.as_str()).filter(|name| !name.is_empty());
+        for (key, value) in [("thr_name", name), ("mode", mode), ("call", call)] {
+            let _ = write!(out, ",\"{key}\":");
+            match value {
+                Some(value) => json::text(out, value.as_bytes()),
+                None => out.extend_from_slice(b"null"),
+            }
+        }
+        let class = event.decoded().class();
+        let _ = write!(out, ",\"code\":{},\"name\":", class.id);
+        json::text(out, class.name.as_deref().unwrap_or_default().as_bytes());
+        out.extend_from_slice(b",\"params\":");
+        json_params(out, &mut self.started, event);
+        out.push(b'}');
+    }
+
+    fn csv(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        let row = &self.row;
+        out.extend_from_slice(self.level(event).as_bytes());
+        let stamp = event.stamp();
+        optional(out, stamp.map(|stamp| stamp.ns));
+        optional(out, stamp.map(|stamp| stamp.cycles));
+        optional(out, row.process);
+        optional(out, row.tid);
+        optional(out, row.cpu);
+        optional(out, row.thread);
+        let (mode, call) = self.mode();
+        for text in [Some(row.thread_name.as_str()), mode, call] {
+            out.push(b',');
+            cell(out, text.unwrap_or_default().as_bytes());
+        }
+        let class = event.decoded().class();
+        optional(out, Some(class.id));
+        out.push(b',');
+        cell(out, class.name.as_deref().unwrap_or_default().as_bytes());
+        out.push(b',');
+        self.params.clear();
+        json_params(&mut self.params, &mut self.started, event);
+        cell(out, &self.params);
+    }
+
+    fn level(&self, event: &EventRef<'_>) -> &'static str {
+        if self.kernel[event.trace_index()] { "KERN" } else { "USER" }
+    }
+
+    /// What was running, and of a system call which one.
+    fn mode(&self) -> (Option<&'static str>, Option<&str>) {
+        match self.row.mode {
+            None | Some(Mode::Unknown) => (None, None),
+            Some(Mode::User) => (Some("user"), None),
+            Some(Mode::SystemCall(call)) => (Some("syscall"), Some(self.adapter.name(call))),
+            Some(Mode::Interrupt) => (Some("interrupt"), None),
+        }
+    }
+}
+
+/// A character as a terminal may have it.
+fn escaped(c: char) -> impl Iterator<Item = char> {
+    let escape = c.is_control();
+    c.escape_default().filter(move |_| escape).chain(std::iter::once(c).filter(move |_| !escape))
+}
+
+fn json_params(out: &mut Vec<u8>, started: &mut Vec<bool>, event: &EventRef<'_>) {
+    out.push(b'{');
+    started.clear();
+    started.push(false);
+    let mut printer = json::ValuePrinter { out, started, hidden: &[] };
+    event.decoded().visit(Scope::Payload, &mut printer);
+    out.push(b'}');
+}
+
+/// Fills a column that began at `start`, and separates it from the next one.
+fn fill(out: &mut Vec<u8>, start: usize, width: usize) {
+    out.resize(out.len().max(start + width) + 1, b' ');
+}
+
+/// Appends a number, or that there is none, at the right of a column.
+fn right(out: &mut Vec<u8>, number: Option<i64>, width: usize) {
+    let start = out.len();
+    match number {
+        Some(number) => number::signed(out, number),
+        None => out.push(b'?'),
+    }
+    let missing = width.saturating_sub(out.len() - start).max(1);
+    out.splice(start..start, std::iter::repeat_n(b' ', missing));
+}
+
+fn nullable<N: std::fmt::Display>(out: &mut Vec<u8>, key: &str, number: Option<N>) {
+    // Writing to memory cannot fail.
+    let _ = match number {
+        Some(number) => write!(out, ",\"{key}\":{number}"),
+        None => write!(out, ",\"{key}\":null"),
+    };
+}
+
+fn optional<N: std::fmt::Display>(out: &mut Vec<u8>, number: Option<N>) {
+    out.push(b',');
+    // Writing to memory cannot fail.
+    let _ = number.map(|number| write!(out, "{number}"));
+}
