@@ -35,13 +35,16 @@
 mod bits;
 mod compile;
 mod event;
+mod fields;
 mod header;
 mod layout;
 mod member;
 pub(crate) mod packet;
 pub(crate) mod program;
 mod reader;
+mod refer;
 mod resolve;
+mod skip;
 pub(crate) mod walk;
 mod wide_text;
 

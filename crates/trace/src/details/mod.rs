@@ -3,7 +3,9 @@
 //!
 //! Names of traces and streams are left out; babeltrace2 makes them from paths.
 
+mod attributes;
 mod classes;
+mod field_classes;
 mod location;
 mod messages;
 mod page;
@@ -95,7 +97,7 @@ impl Details<'_> {
                 self.tag(stream);
                 self.page.text("Packet beginning");
                 let context = class.and_then(|class| class.packet_context.as_ref());
-                match context.filter(|context| !self.compact && classes::is_shown(context)) {
+                match context.filter(|context| !self.compact && field_classes::is_shown(context)) {
                     None => self.page.newline(),
                     Some(context) => {
                         self.page.text(":\n");

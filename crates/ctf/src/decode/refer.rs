@@ -1,0 +1,99 @@
+//! Ties lengths, tags and selectors to the fields that they refer to: a slot for the value, in both programs.
+
+use std::sync::Arc;
+
+use super::compile::Compiler;
+use super::program::{Integer, Kind, Length, NONE};
+use super::resolve::{self, Frame};
+use super::skip::set_skips;
+use crate::Error;
+use crate::model::{EnumerationClass, FieldLocation, Scope};
+
+/// What a length, a tag or a selector refers to.
+pub(super) struct Referred {
+    pub(super) slot: u32,
+    pub(super) signed: bool,
+    pub(super) boolean: bool,
+    pub(super) labels: Option<Arc<EnumerationClass>>,
+}
+
+impl Referred {
+    fn new(integer: &Integer) -> Self {
+        Referred { slot: integer.slot, signed: integer.signed, boolean: false, labels: None }
+    }
+}
+
+impl Compiler {
+    /// The length that an earlier field says.
+    pub(super) fn length(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        location: &FieldLocation,
+        stack: &[Frame<'_>],
+    ) -> Result<Length, Error> {
+        let length = self.refer(scope, name, ("length", location), stack)?;
+        let what = match length {
+            Referred { boolean: true, .. } => "a boolean",
+            Referred { signed: true, .. } => "signed",
+            Referred { slot, .. } => return Ok(Length::Slot(slot)),
+        };
+        Err(self.field_error(name, format!("its length `{}` is {what}", location.path.join("."))))
+    }
+
+    /// The field, or the fields of which one will be there, that a length, a tag or a selector refers to.
+    pub(super) fn refer(
+        &mut self,
+        scope: Scope,
+        name: Option<&str>,
+        (what, location): (&str, &FieldLocation),
+        stack: &[Frame<'_>],
+    ) -> Result<Referred, Error> {
+        let (found, places) = resolve::find(self, scope, location, stack);
+        let path = location.path.join(".");
+        let mut referred: Option<Referred> = None;
+        for &place in &places {
+            let one = match &self.nodes(found)[place].kind {
+                Kind::Integer(integer, _) | Kind::Variable(integer, _) => Referred::new(integer),
+                Kind::Enumeration(integer, class) | Kind::VariableEnumeration(integer, class) => {
+                    Referred { labels: Some(class.clone()), ..Referred::new(integer) }
+                }
+                Kind::Boolean(integer) => Referred { boolean: true, ..Referred::new(integer) },
+                _ => return Err(self.field_error(name, format!("its {what} `{path}` is no integer"))),
+            };
+            match &mut referred {
+                None => referred = Some(one),
+                Some(first) if (first.signed, first.boolean) != (one.signed, one.boolean) => {
+                    let message = format!("its {what} `{path}` is of another kind from option to option");
+                    return Err(self.field_error(name, message));
+                }
+                Some(first) if first.slot == NONE => first.slot = one.slot,
+                Some(first) if one.slot != NONE && one.slot != first.slot => {
+                    // The fields exclude each other, so that one slot does for both.
+                    self.merged.push((first.slot, one.slot));
+                }
+                Some(_) => {}
+            }
+        }
+        let Some(mut referred) = referred else {
+            return Err(self.field_error(name, format!("its {what} `{path}` is no earlier field")));
+        };
+        if referred.slot == NONE {
+            referred.slot = self.slots;
+            self.slots += 1;
+        }
+        for place in places {
+            if let Some(integer) = self.nodes(found)[place].kind.integer_mut() {
+                integer.slot = referred.slot;
+            }
+        }
+        self.outward[found as usize] |= found != scope;
+        if found != scope
+            && let Some(program) = &mut self.programs[found as usize]
+        {
+            // The referred field can no longer be skipped, nor can what contains it.
+            set_skips(program, 0);
+        }
+        Ok(referred)
+    }
+}
