@@ -8,7 +8,9 @@ use std::sync::Arc;
 use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
 use tracewing_ctf::decode::{Decoder, Packet, Step, StreamReader};
 use tracewing_ctf::encode::{FieldValue, PacketEnd, PacketStart, Record, StreamWriter};
-use tracewing_ctf::model::{Scope, TraceClass, Version};
+use tracewing_ctf::model::{
+    DataStreamClass, EventRecordClass, FieldClass, FloatClass, Scope, StructureClass, TraceClass, Version,
+};
 use tracewing_ctf::{Error, json, metadata, tsdl};
 
 /// An event record as it is read back: class, stamp, fields.
@@ -272,4 +274,22 @@ fn metadata_of_the_conformance_suite_is_printed_and_parsed() {
             .unwrap_or_else(|error| panic!("{}: {error}\n{text}", path.display()));
         assert_eq!(print(&parsed), text, "{}", path.display());
     }
+}
+
+#[test]
+fn what_ctf_1_8_cannot_say_is_refused_with_the_name_of_the_field() {
+    let refused = |payload: StructureClass| {
+        let mut stream = DataStreamClass::new(0);
+        stream.event_record_classes.push(EventRecordClass::new(0, "e").with_payload(payload));
+        let mut trace = TraceClass { version: Version::V2, ..TraceClass::new() };
+        trace.data_stream_classes.push(stream);
+        to_ctf1(&trace).unwrap_err().to_string()
+    };
+    let real = StructureClass::new().with("a", StructureClass::new().with("real", FloatClass::new(128)));
+    let error = refused(real);
+    assert!(error.contains("event \"e\", event payload, field `a.real`") && error.contains("128"), "{error}");
+    let same =
+        StructureClass::new().with("a b", FieldClass::unsigned(8)).with("a-b", FieldClass::unsigned(8));
+    let error = refused(StructureClass::new().with("x", same));
+    assert!(error.contains("field `x`") && error.contains("`a_b`"), "{error}");
 }

@@ -26,6 +26,12 @@ pub(super) trait Mapper {
         member.name.clone()
     }
 
+    /// Looks at the members of a structure, as they have become.
+    fn members(&mut self, members: &[Member], places: &Places<'_>) -> Result<(), Error> {
+        let _ = (members, places);
+        Ok(())
+    }
+
     /// Says which data stream class and event record class come next, by index.
     fn enter(&mut self, stream: Option<usize>, event: Option<usize>) {
         let _ = (stream, event);
@@ -90,7 +96,8 @@ fn map_structure<'c>(
         let class = map_class(&member.class, places, mapper)?;
         Ok(Member { name: mapper.name(member, places), class, attributes: member.attributes.clone() })
     });
-    let members = members.into_iter().collect::<Result<_, Error>>()?;
+    let members = members.into_iter().collect::<Result<Vec<_>, Error>>()?;
+    mapper.members(&members, places)?;
     Ok(StructureClass { min_align: class.min_align, members, attributes: class.attributes.clone() })
 }
 

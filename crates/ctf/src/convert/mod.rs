@@ -23,6 +23,7 @@
 //! | selector of an optional or a variant | enumeration with labels for the options |
 //! | option without name, or of a name that is no identifier | `option_N`; `_` for what no identifier has |
 //! | role | the name that has it in CTF 1.8; a field that has such a name by chance gets a `_` behind it |
+//! | member of a name that is no identifier | `_` for what no identifier has; refused where two become the same |
 //! | event record class without name | one with an empty name |
 //! | namespaces, names and unique ids of traces and data streams, attributes | lost; UUIDs and log levels stay |
 //! | accuracy, origin other than the Unix epoch of a clock | lost |

@@ -1,5 +1,6 @@
 //! A class of CTF 2 in TSDL's terms; the module's table says what becomes what.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::map::{Mapper, map_trace};
@@ -12,13 +13,14 @@ use crate::model::{
     FieldClass, FieldLocation, FloatClass, IntegerClass, Member, OptionalClass, Origin, Role, Roles, Scope,
     StaticArrayClass, TraceClass, VariantClass, VariantOption, Version,
 };
+use crate::tsdl::{identifier, option_identifier};
 
 /// The same trace class for CTF 1.8; a class of CTF 1.8 as it is.
 ///
 /// # Errors
 ///
 /// [`Error::TraceClass`] names the field that CTF 1.8 cannot say: a floating point number of 128 bits, a role below the
-/// top of the packet header or the packet context, or two fields of one role there.
+/// top of the packet header or the packet context, or members whose names are the same as identifiers.
 pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
     if class.version == Version::V1_8 {
         return Ok(class.clone());
@@ -107,7 +109,7 @@ impl Mapper for ToCtf1<'_> {
             FieldClass::String(_) => FieldClass::string(),
             FieldClass::StaticString(class) => text_array(match class.encoding {
                 // A code unit becomes three bytes at most, a pair of them four.
-                Encoding::Utf16Be | Encoding::Utf16Le => class.length / 2 * 3,
+                Encoding::Utf16Be | Encoding::Utf16Le => (class.length / 2).saturating_mul(3),
                 _ => class.length,
             }),
             FieldClass::DynamicString(class) if class.encoding.unit() > 1 => FieldClass::string(),
@@ -125,6 +127,16 @@ impl Mapper for ToCtf1<'_> {
             FieldClass::Optional(class) => self.optional(&class, places)?.into(),
             FieldClass::Variant(class) => self.variant(&class, places)?.into(),
         })
+    }
+
+    fn members(&mut self, members: &[Member], places: &Places<'_>) -> Result<(), Error> {
+        let mut names = HashSet::with_capacity(members.len());
+        match members.iter().map(|member| identifier(&member.name)).find(|name| !names.insert(name.clone())) {
+            Some(name) => {
+                Err(refuse(places, format!("two of its members would be called `{name}` in CTF 1.8")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn name(&mut self, member: &Member, places: &Places<'_>) -> String {
@@ -191,7 +203,7 @@ impl ToCtf1<'_> {
         for (index, option) in class.options.iter().enumerate() {
             let name = match option.name.as_str() {
                 "" => format!("option_{index}"),
-                name => crate::tsdl::option_identifier(name),
+                name => option_identifier(name),
             };
             let label = self.tags.label(&key, &name, &option.ranges, &taken);
             taken.extend_from_slice(&option.ranges);

@@ -10,7 +10,7 @@ use crate::decode::walk::Sink;
 use crate::model::{ByteOrder, Encoding};
 
 /// Bytes that a length field may ask for behind a text; more is taken for a mistake.
-const MOST_PADDING: u64 = 1 << 24;
+const MOST_PADDING: u64 = 1 << 28;
 
 impl<'w> ScopeWriter<'w> {
     pub(super) fn write(&mut self, node: &'w Node, scalar: Scalar<'_>) {

@@ -17,7 +17,7 @@ pub use parse::parse;
 #[cfg(feature = "read")]
 pub(crate) use parse::parse_text;
 pub use print::print;
-pub(crate) use print::{option_identifier, uuid_text};
+pub(crate) use print::{identifier, option_identifier, uuid_text};
 
 /// Words that cannot name a field without a protecting underscore (appendix C.1.2).
 const KEYWORDS: [&str; 29] = [

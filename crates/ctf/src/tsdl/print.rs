@@ -305,7 +305,7 @@ pub(crate) fn uuid_text(id: &Uuid) -> String {
 }
 
 /// A name as TSDL takes it; one more underscore where the reader would strip a real one.
-fn identifier(name: &str) -> String {
+pub(crate) fn identifier(name: &str) -> String {
     let mut text = String::with_capacity(name.len() + 1);
     let first_is_letter = name.starts_with(|c: char| c.is_ascii_alphabetic());
     if !first_is_letter || KEYWORDS.contains(&name) {
