@@ -15,6 +15,8 @@ use crate::model::{
 
 /// Ids up to here are looked up in a table.
 const MOST_DENSE_IDS: u64 = 1 << 16;
+/// Bytes of names and ranges in all programs together. Many field classes may share a long one; each has a copy here.
+const MOST_BYTES: usize = 64 << 20;
 
 /// A compiled trace class; decodes any number of its data streams.
 #[derive(Debug)]
@@ -119,6 +121,7 @@ impl Decoder {
             has_clock: false,
             packed: [false; 2],
             ragged: [false; 2],
+            budget: MOST_BYTES,
         };
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
         let tells = |program: &Program| program.has_role(Role::StreamId);
@@ -184,6 +187,8 @@ pub(super) struct Compiler {
     pub(super) packed: [bool; 2],
     /// Whether there are numbers, by byte order, that may end inside a byte.
     pub(super) ragged: [bool; 2],
+    /// How many more bytes names and ranges may take.
+    budget: usize,
 }
 
 impl Compiler {
@@ -284,6 +289,18 @@ impl Compiler {
     }
 
     #[cold]
+    /// Takes bytes from the budget, for a field of this name.
+    pub(super) fn spend(&mut self, name: Option<&str>, bytes: usize) -> Result<(), Error> {
+        match self.budget.checked_sub(bytes) {
+            Some(rest) => self.budget = rest,
+            None => {
+                let message = format!("names and ranges of field classes take more than {MOST_BYTES} bytes");
+                return Err(self.field_error(name, message));
+            }
+        }
+        Ok(())
+    }
+
     pub(super) fn field_error(&self, name: Option<&str>, message: impl Into<String>) -> Error {
         let place = match name {
             Some(name) => format!("{}, field `{name}`", self.place),

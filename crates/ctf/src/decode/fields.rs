@@ -24,6 +24,7 @@ impl Compiler {
         if stack.len() > DEEPEST {
             return Err(self.error(format!("field classes are nested more than {DEEPEST} deep")));
         }
+        self.spend(name, name.map_or(0, str::len))?;
         let align = class.alignment();
         if !align.is_power_of_two() {
             return Err(self.field_error(name, format!("alignment {align} is no power of two")));
@@ -121,6 +122,7 @@ impl Compiler {
             }
             (false, ranges) => ranges,
         };
+        self.spend(name, size_of_val(ranges))?;
         let ranges = ranges.iter().filter_map(|range| keys(signed, *range)).collect();
         let place = self.nodes(scope).len();
         self.nodes(scope).push(placeholder());
@@ -155,6 +157,7 @@ impl Compiler {
                 ([], None) => return Err(self.field_error(name, "the tag is no enumeration")),
                 (ranges, _) => ranges,
             };
+            self.spend(name, size_of_val(own))?;
             let keys = own.iter().filter_map(|range| keys(signed, *range));
             ranges.extend(keys.map(|(low, high)| (low, high, index as u32)));
             stack.push(Frame::Option(&option.name));
