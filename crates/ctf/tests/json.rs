@@ -197,6 +197,12 @@ fn what_the_specification_forbids_is_refused() {
                 {"selector-field-ranges": [[7, 7], [5, 6]], "field-class": {"type": "structure"}}]}"#,
             "[5, 6] selects another option already",
         ),
+        (
+            r#"{"type": "variant", "selector-field-location": {"path": ["s"]}, "options": [
+                {"selector-field-ranges": [[1, 100], [2, 3]], "field-class": {"type": "structure"}},
+                {"selector-field-ranges": [[-5, 0], [50, 60]], "field-class": {"type": "structure"}}]}"#,
+            "[50, 60] selects another option already",
+        ),
     ] {
         let error = metadata::parse(&with_payload(&member("f", class))).unwrap_err().to_string();
         assert!(error.contains(cause), "{class}: {error}");

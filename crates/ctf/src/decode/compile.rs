@@ -7,6 +7,7 @@ use super::fields::placeholder;
 use super::header::Header;
 use super::layout::{Layout, Stride};
 use super::program::{NONE, Node, Program, Role};
+use super::refer;
 use super::skip::set_skips;
 use crate::Error;
 use crate::model::{
@@ -143,16 +144,14 @@ impl Decoder {
         let mut packet_header = compiler.programs[Scope::PacketHeader as usize].take();
         let ([le, be], [ragged_le, ragged_be]) = (compiler.packed, compiler.ragged);
         let mixed = (le && ragged_be) || (be && ragged_le);
+        let mut same = refer::same_slots(compiler.slots, &compiler.merged);
         let programs = packet_header.iter_mut().chain(streams.iter_mut().flat_map(Stream::programs));
         for node in programs.flat_map(|program| &mut program.nodes) {
             if mixed {
                 node.skip = u64::MAX;
             }
             if let Some(slot) = node.kind.slot_mut() {
-                // Later pairs were made of what earlier ones had left.
-                for (one, other) in &compiler.merged {
-                    *slot = if *slot == *other { *one } else { *slot };
-                }
+                *slot = refer::first_of(&mut same, *slot);
             }
         }
         if !mixed {
@@ -179,7 +178,7 @@ pub(super) struct Compiler {
     pub(super) place: String,
     /// Whether paths name the options of variants.
     pub(super) named_options: bool,
-    /// Slots that turned out to be one: the second of each pair is the first.
+    /// Slots that turned out to be one, in pairs.
     pub(super) merged: Vec<(u32, u32)>,
     /// Whether the data stream class at hand has a default clock.
     pub(super) has_clock: bool,

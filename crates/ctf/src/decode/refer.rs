@@ -23,6 +23,26 @@ impl Referred {
     }
 }
 
+/// For each of `slots` another one that is the same, or itself.
+pub(super) fn same_slots(slots: u32, pairs: &[(u32, u32)]) -> Vec<u32> {
+    let mut same: Vec<u32> = (0..slots).collect();
+    for &(one, other) in pairs {
+        let (one, other) = (first_of(&mut same, one), first_of(&mut same, other));
+        same[other as usize] = one;
+    }
+    same
+}
+
+/// The one slot that stands for all that are the same as `slot`.
+pub(super) fn first_of(same: &mut [u32], mut slot: u32) -> u32 {
+    while same[slot as usize] != slot {
+        // Each look makes the way to the first one shorter.
+        same[slot as usize] = same[same[slot as usize] as usize];
+        slot = same[slot as usize];
+    }
+    slot
+}
+
 impl Compiler {
     /// The length that an earlier field says.
     pub(super) fn length(
@@ -95,5 +115,17 @@ impl Compiler {
             set_skips(program, 0);
         }
         Ok(referred)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_that_are_one() {
+        let mut same = same_slots(6, &[(0, 1), (2, 3), (3, 1), (5, 5)]);
+        let firsts: Vec<_> = (0..6).map(|slot| first_of(&mut same, slot)).collect();
+        assert_eq!(firsts, [2, 2, 2, 2, 4, 5]);
     }
 }

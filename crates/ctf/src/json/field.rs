@@ -1,6 +1,6 @@
 //! Field classes (CTF2-SPEC-2.0, section 5.3).
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::Arc;
 
 use super::fragment::attributes;
@@ -196,8 +196,8 @@ impl Parser {
         class.attributes = attributes(object)?;
         let options = object.require("options")?;
         let mut names = HashSet::new();
-        // Ranges that select an option before, in order.
-        let mut taken: Vec<(i128, i128)> = Vec::new();
+        // First and last values of the ranges that select an option before; none of them meet.
+        let mut taken: BTreeMap<i128, i128> = BTreeMap::new();
         for option in options.array()? {
             let mut option = option.object()?;
             let name = option.string("name")?.unwrap_or_default();
@@ -206,17 +206,13 @@ impl Parser {
             }
             let place = option.require("selector-field-ranges")?;
             let ranges = ranges(place)?;
-            for &(first, last) in &ranges {
-                let at = taken.partition_point(|&(_, other)| other < first);
-                match taken.get(at) {
-                    Some(&(other, _)) if other <= last => {
-                        return Err(place.error(format!("[{first}, {last}] selects another option already")));
-                    }
-                    _ => {}
+            let own = joined(ranges.clone());
+            for &(first, last) in &own {
+                if taken.range(..=last).next_back().is_some_and(|(_, other)| *other >= first) {
+                    return Err(place.error(format!("[{first}, {last}] selects another option already")));
                 }
             }
-            taken.extend(&ranges);
-            taken.sort_unstable();
+            taken.extend(own);
             let field = self.sized_field_class(option.require("field-class")?, level + 1)?;
             let attributes = attributes(&mut option)?;
             option.finish()?;
@@ -383,6 +379,19 @@ fn ranges(value: Value<'_>) -> Result<Vec<(i128, i128)>, Error> {
         _ => Err(range.error("expected a range: its first and its last integer")),
     };
     ranges.into_iter().map(range).collect()
+}
+
+/// The same values in ranges that do not meet.
+fn joined(mut ranges: Vec<(i128, i128)>) -> Vec<(i128, i128)> {
+    ranges.sort_unstable();
+    ranges.dedup_by(|next, before| {
+        let meet = next.0 <= before.1;
+        if meet {
+            before.1 = before.1.max(next.1);
+        }
+        meet
+    });
+    ranges
 }
 
 /// A field location (section 5.3.1).

@@ -147,7 +147,7 @@ impl Parser {
 
     fn data_stream_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
         let id = fragment.unsigned("id")?.unwrap_or(0);
-        if self.trace.data_stream_class(id).is_some() {
+        if self.streams.insert(id, self.trace.data_stream_classes.len()).is_some() {
             return Err(fragment.error(format!("a second data stream class with the id {id}")));
         }
         let mut class = DataStreamClass::new(id);
@@ -176,7 +176,7 @@ impl Parser {
     fn event_record_class(&mut self, fragment: &mut Object<'_>) -> Result<(), Error> {
         let id = fragment.unsigned("id")?.unwrap_or(0);
         let stream = fragment.unsigned("data-stream-class-id")?.unwrap_or(0);
-        let Some(parent) = self.trace.data_stream_classes.iter().position(|class| class.id == stream) else {
+        let Some(&parent) = self.streams.get(&stream) else {
             return Err(
                 fragment.error(format!("there is no data stream class with the id {stream} before this"))
             );

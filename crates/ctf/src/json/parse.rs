@@ -31,6 +31,8 @@ pub(super) struct Parser {
     pub(super) trace: TraceClass,
     pub(super) aliases: HashMap<String, Sized>,
     pub(super) has_trace_class: bool,
+    /// Places of the data stream classes by id.
+    pub(super) streams: HashMap<u64, usize>,
     /// Ids of event record classes by data stream class.
     pub(super) event_ids: HashSet<(u64, u64)>,
     /// Field classes that may still come.
@@ -43,6 +45,7 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         trace: TraceClass { version: Version::V2, ..TraceClass::new() },
         aliases: HashMap::new(),
         has_trace_class: false,
+        streams: HashMap::new(),
         event_ids: HashSet::new(),
         budget: metadata::MOST_FIELD_CLASSES,
     };
