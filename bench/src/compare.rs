@@ -20,6 +20,7 @@ mod page;
 mod peers;
 mod plot;
 mod process;
+mod read;
 mod record;
 mod report;
 mod seek;
@@ -46,6 +47,14 @@ enum What {
     Trigger(trigger::Options),
     /// Measure the time to the first line of a slice of a large trace
     Seek(seek::Options),
+    /// Measure reading
+    Read(read::Options),
+    /// Make a trace that `read` reads
+    #[command(hide = true)]
+    Make(read::trace::Options),
+    /// Read a trace (started by `read`)
+    #[command(hide = true)]
+    Reader(read::reader::Options),
     /// Obey the orders on standard input (started by `record`)
     #[command(hide = true)]
     Worker,
@@ -56,6 +65,9 @@ pub fn main() -> ExitCode {
         What::Record(options) => record::run(&options),
         What::Trigger(options) => trigger::run(&options),
         What::Seek(options) => seek::run(&options),
+        What::Read(options) => read::run(&options),
+        What::Make(options) => read::trace::run(&options),
+        What::Reader(options) => read::reader::run(&options),
         What::Worker => worker::run(),
     };
     match outcome {

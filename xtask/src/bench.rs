@@ -31,6 +31,26 @@ pub enum Comparison {
         cargo xtask bench seek --streams 100       the same bytes in a hundred streams\n  \
         cargo xtask bench seek --quick             to see that everything works")]
     Seek(Seek),
+    /// Reading traces, beside babeltrace2 and beside reading the same files' bytes
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench read            everything: ten minutes\n  \
+        cargo xtask bench read --page     the same, and writes docs/performance-read.md\n  \
+        cargo xtask bench read --quick    to see that everything works")]
+    Read(Read),
+}
+
+/// What `bench read` accepts.
+#[derive(Args)]
+pub struct Read {
+    /// How often each side reads each trace
+    #[arg(long, value_parser = clap::value_parser!(u32).range(3..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/performance-read.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
 }
 
 /// What `bench seek` accepts.
@@ -98,14 +118,17 @@ pub struct Record {
 
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
-    if !matches!(comparison, Comparison::Seek(_)) {
-        packages::ensure(packages::FOR_BENCH)?;
+    match comparison {
+        Comparison::Seek(_) => {}
+        Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
+        _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
     match comparison {
         Comparison::Record(options) => record(options),
         Comparison::Trigger(options) => trigger(options),
         Comparison::Seek(options) => seek(options),
+        Comparison::Read(options) => read(options),
     }
 }
 
@@ -130,6 +153,15 @@ fn trigger(options: &Trigger) -> Result<()> {
     if let Some(parts) = &options.only {
         bench.args(["--only", parts]);
     }
+    if options.page {
+        bench.arg("--page").arg(crate::root()?.join("docs"));
+    }
+    run_command(&mut bench)
+}
+
+fn read(options: &Read) -> Result<()> {
+    let mut bench = bench("read", false, &[], options.rounds, options.quick)?;
+    bench.arg("--disk").arg(target_folder()?);
     if options.page {
         bench.arg("--page").arg(crate::root()?.join("docs"));
     }

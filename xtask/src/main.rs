@@ -38,7 +38,8 @@ use std::process::ExitCode;
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
-        cargo xtask bench trigger            the price of a site that nobody wants, beside none"
+        cargo xtask bench trigger            the price of a site that nobody wants, beside none\n  \
+        cargo xtask bench read               reading traces, beside babeltrace2"
 )]
 struct Arguments {
     #[command(subcommand)]

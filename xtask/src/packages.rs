@@ -38,6 +38,9 @@ pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];
 /// What `cargo xtask bench record` needs.
 pub const FOR_BENCH: &[Package] = &[GCC, GXX, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
 
+/// What `cargo xtask bench read` needs.
+pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
+
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 

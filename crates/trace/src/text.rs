@@ -23,10 +23,20 @@ pub struct TextPrinter {
     /// Per stream the packet context.
     packets: Vec<PacketText>,
     /// Per stream, by the index of the event class: what comes behind the packet context, where that is always laid out alike.
-    templates: Vec<Vec<Option<Template>>>,
+    templates: Vec<Vec<Prepared>>,
     /// Print forms and units, where payloads are printed by them.
     forms: Option<Forms>,
 }
+
+/// The template of a class, or how often none could be made: even where all of its events but few are laid out alike, the first
+/// may be another.
+#[derive(Debug)]
+enum Prepared {
+    Tried(u8),
+    Template(Template),
+}
+
+const MOST_TRIES: u8 = 4;
 
 #[derive(Debug)]
 struct Prefix {
@@ -96,11 +106,11 @@ impl TextPrinter {
         let index = decoded.class_index();
         let templates = &mut self.templates[event.stream_index()];
         match templates.get(index) {
-            Some(Some(template)) if template.print(line.out, &decoded) => return,
-            _ => {}
+            Some(Prepared::Template(template)) if template.print(line.out, &decoded) => return,
+            Some(Prepared::Template(_) | Prepared::Tried(MOST_TRIES)) => self.frames.places = None,
+            _ => self.frames.places = Some(Vec::new()).filter(|_| self.forms.is_none()),
         }
         let start = line.out.len();
-        self.frames.places = Some(Vec::new()).filter(|_| self.forms.is_none());
         for (scope, label, with_names) in [
             (Scope::CommonContext, "stream.event.context", names.context),
             (Scope::SpecificContext, "event.context", names.context),
@@ -118,14 +128,16 @@ impl TextPrinter {
             }
         }
         out.push(b'\n');
-        if let Some(mut places) = self.frames.places.take()
-            && templates.get(index).is_none_or(Option::is_none)
-        {
+        if let Some(mut places) = self.frames.places.take() {
             places.iter_mut().flatten().for_each(|place| *place = place.start - start..place.end - start);
             if templates.len() <= index {
-                templates.resize_with(index + 1, || None);
+                templates.resize_with(index + 1, || Prepared::Tried(0));
             }
-            templates[index] = Template::new(&out[start..], &places, &decoded);
+            templates[index] = match (Template::new(&out[start..], &places, &decoded), &templates[index]) {
+                (Some(template), _) => Prepared::Template(template),
+                (None, Prepared::Tried(times)) => Prepared::Tried(times + 1),
+                (None, Prepared::Template(_)) => return,
+            };
         }
     }
 

@@ -49,6 +49,11 @@ impl Header {
         (root.align >= 8 && tag.is_none_or(|tag| tag == header.id)).then_some(header)
     }
 
+    /// Whether it tells the event record's class.
+    pub(super) fn has_id(&self) -> bool {
+        self.id != Load::NOTHING
+    }
+
     /// Alignment in bits.
     pub(super) fn align(&self) -> u32 {
         (self.mask + 1) as u32

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::Visitor;
 use super::compile::{Decoder, EventPrograms, Stream};
 use super::event::{Event, Starts};
+use super::header::Found;
 use super::layout::{Layout, Stride};
 use super::packet::{Marks, Packet, ticked};
 use super::walk::{Cause, Fault, Shown, Walk};
@@ -394,8 +395,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let start = self.at;
         let mut at = start;
         self.marks.event_id = decoder.default_id;
-        if let Some(program) = &stream.event_header {
-            self.starts[Scope::EventHeader as usize] = at;
+        self.starts[Scope::EventHeader as usize] = at;
+        if let Some((found, behind)) = Usual::header(stream, data, (at, self.limit)) {
+            self.marks.event_id = Some(found.id);
+            self.marks.clock = ticked(self.marks.clock, found.stamp_mask, found.stamp);
+            at = behind;
+        } else if let Some(program) = &stream.event_header {
             at = walk
                 .scope(program, at, &mut self.marks)
                 .map_err(|fault| self.fault(fault, "event header"))?;
@@ -546,5 +551,14 @@ impl<'s> Usual<'s> {
         let end = start + u64::from(stride.bits);
         let clock = ticked(clock, found.stamp_mask, found.stamp);
         (end <= limit && end > at).then_some(Usual { start, end, stride, clock })
+    }
+    /// The header of an event record of any layout at bit `at`, and the bit behind it, if the header has the usual form.
+    #[inline]
+    fn header(stream: &Stream, data: &[u8], (at, limit): (u64, u64)) -> Option<(Found, u64)> {
+        let header = stream.header.as_ref().filter(|header| header.has_id())?;
+        let start = header.aligned(at);
+        let found = header.read(data.get((start / 8) as usize..)?)?;
+        let end = start + header.bits;
+        (end <= limit).then_some((found, end))
     }
 }

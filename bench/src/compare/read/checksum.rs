@@ -1,0 +1,40 @@
+//! A checksum over every field of a trace's events.
+//!
+//! Each stream has one of 64 bits, and the trace's is the sum of them. For each value the stream's is turned left by 5 bits,
+//! and the value is added. An event's values are its stamp in cycles and what is in its contexts and its payload, in order;
+//! compounds stand for what is in them. A value is an integer's two's complement, a real's bits as a double, or a text's bytes
+//! and its length, added up. `bench/peers/babeltrace2/checksum.py` does the same with babeltrace2's Python bindings.
+
+use tracewing_ctf::decode::{Compound, Value, Visitor};
+
+/// The sum so far.
+#[derive(Clone, Copy, Default)]
+pub struct Checksum(pub u64);
+
+impl Checksum {
+    /// Adds one value.
+    #[inline(always)]
+    pub fn add(&mut self, bits: u64) {
+        self.0 = self.0.rotate_left(5).wrapping_add(bits);
+    }
+}
+
+impl Visitor for Checksum {
+    #[inline(always)]
+    fn value(&mut self, _: Option<&str>, value: Value<'_>) {
+        let bits = match value {
+            Value::Unsigned(value, _) | Value::UnsignedEnumeration(value, _) => value,
+            Value::Signed(value, _) | Value::SignedEnumeration(value, _) => value as u64,
+            Value::Float32(value) => f64::from(value).to_bits(),
+            Value::Float64(value) => value.to_bits(),
+            Value::Text(text) => text.iter().map(|byte| u64::from(*byte)).sum::<u64>() + text.len() as u64,
+            Value::Boolean(value) => value.into(),
+            Value::BitArray(bits, _) | Value::BitMap(bits, _) => bits,
+            _ => 0,
+        };
+        self.add(bits);
+    }
+
+    fn begin(&mut self, _: Option<&str>, _: Compound<'_>) {}
+    fn end(&mut self, _: Compound<'_>) {}
+}

@@ -1,0 +1,113 @@
+//! Prints what was measured, and writes it as a page.
+
+use super::{Measured, Task};
+use crate::compare::figures::Rounds;
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The page's name.
+const PAGE: &str = "performance-read.md";
+
+/// What is compared with what, and how many times as fast the second has to be on the first trace.
+const RATIOS: [(&str, Task, Task, Option<f64>); 5] = [
+    ("every field, babeltrace2/tracewing", Task::TheirFields, Task::Fields, Some(20.0)),
+    ("every field, babeltrace2/tracewing merged", Task::TheirFields, Task::Merged, None),
+    ("text, babeltrace2/tracewing", Task::TheirText, Task::Text, Some(10.0)),
+    ("events of a name, babeltrace2/tracewing", Task::TheirCount, Task::Count, None),
+    ("every field/plain bytes", Task::Fields, Task::Bytes, None),
+];
+
+type Machine = [(&'static str, String)];
+
+/// For a terminal; the ratios are the last lines.
+pub fn print(machine: &Machine, measured: &[Measured]) {
+    for (word, text) in machine {
+        println!("{word}: {text}");
+    }
+    for trace in measured {
+        println!("\n{}: {} events, {} bytes", trace.title, trace.events, trace.bytes);
+        println!("{:50} {:>9} {:>9} {:>9} {:>9} {:>9}", "", "s", "least", "most", "ns/event", "peak MiB");
+        for (task, ..) in &trace.tasks {
+            let (median, least, most, ns, _, peak) = figures(trace, *task);
+            println!("{:50} {median:9.3} {least:9.3} {most:9.3} {ns:9.1} {peak:9.1}", task.title());
+        }
+        for (title, ratio, _) in ratios(trace) {
+            let (least, most) = ratio.range();
+            println!("ratio {title}: {:.2} ({least:.2} to {most:.2})", ratio.median());
+        }
+    }
+    let first = |task, other| measured.first().and_then(|trace| trace.ratio(task, other));
+    println!();
+    for (name, task, other) in
+        [("read", Task::TheirFields, Task::Fields), ("text", Task::TheirText, Task::Text)]
+    {
+        if let Some(ratio) = first(task, other) {
+            println!("ratio babeltrace2/tracewing {name}: {:.1}", ratio.median());
+        }
+    }
+}
+
+/// Seconds (median, least, most), nanoseconds for an event, MB in a second, and most MiB.
+fn figures(trace: &Measured, task: Task) -> (f64, f64, f64, f64, f64, f64) {
+    let seconds = trace.seconds(task).unwrap_or_default();
+    let (median, (least, most)) = (seconds.median(), seconds.range());
+    let runs = trace.tasks.iter().filter(|(other, _)| *other == task).flat_map(|(_, runs)| runs);
+    let peak = runs.map(|took| took.peak).fold(0.0, f64::max);
+    (median, least, most, median * 1e9 / trace.events as f64, trace.bytes as f64 / 1e6 / median, peak)
+}
+
+fn ratios(trace: &Measured) -> Vec<(&'static str, Rounds, Option<f64>)> {
+    let ratio = |(title, task, other, bound)| Some((title, trace.ratio(task, other)?, bound));
+    RATIOS.into_iter().filter_map(ratio).collect()
+}
+
+/// Writes the page.
+pub fn write(machine: &Machine, measured: &[Measured], rounds: u32, folder: &Path) -> Result<()> {
+    let mut text = String::new();
+    writeln!(
+        text,
+        "# What reading costs\n\n\
+        Written by `cargo xtask bench read --page`, which measured all sides in one run, in turn, round by round, on one \
+        CPU, with the files in memory. Times are on the clock, from the process's start to its end; ratios are taken \
+        round by round. Figures are medians over {rounds} rounds; the spread is from the least round to the most. Your \
+        machine has other figures: run it there.\n\n| | |\n|---|---|"
+    )?;
+    for (word, value) in machine {
+        writeln!(text, "| {word} | {value} |")?;
+    }
+    writeln!(text, "\n## What is required\n\n| | required | measured | spread | |\n|---|--:|--:|---|---|")?;
+    for (title, ratio, bound) in measured.first().map(ratios).unwrap_or_default() {
+        let Some(bound) = bound else { continue };
+        let (least, most) = ratio.range();
+        let verdict = if ratio.median() >= bound { "holds" } else { "**fails**" };
+        let median = ratio.median();
+        writeln!(text, "| {title} | {bound:.0} | {median:.1} | {least:.1} to {most:.1} | {verdict} |")?;
+    }
+    for trace in measured {
+        writeln!(
+            text,
+            "\n## {}{}\n\n{} events, {} bytes.\n\n\
+            | | s | spread | ns per event | MB/s | peak MiB |\n|---|--:|--:|--:|--:|--:|",
+            trace.title[..1].to_uppercase(),
+            &trace.title[1..],
+            trace.events,
+            trace.bytes
+        )?;
+        for (task, ..) in &trace.tasks {
+            let (median, least, most, ns, rate, peak) = figures(trace, *task);
+            let title = task.title().replace('|', "\\|");
+            writeln!(
+                text,
+                "| {title} | {median:.3} | {least:.3} to {most:.3} | {ns:.1} | {rate:.0} | {peak:.1} |"
+            )?;
+        }
+        writeln!(text, "\n| ratio | | spread |\n|---|--:|--:|")?;
+        for (title, ratio, _) in ratios(trace) {
+            let (least, most) = ratio.range();
+            writeln!(text, "| {title} | {:.2} | {least:.2} to {most:.2} |", ratio.median())?;
+        }
+    }
+    let path = folder.join(PAGE);
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}
