@@ -102,8 +102,9 @@ fn leaves(value: &Value, out: &mut Vec<String>) {
 fn bytes_as_numbers(values: Vec<String>) -> Vec<String> {
     let expand = |value: String| {
         let digits = value.trim_matches('"');
-        let is_hex =
-            value.len() > 2 && digits.len() % 2 == 0 && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        let is_hex = value.len() > 2
+            && digits.len().is_multiple_of(2)
+            && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
         match value.starts_with('"') && is_hex {
             true => {
                 let byte = |at: usize| u8::from_str_radix(&digits[at..at + 2], 16).unwrap().to_string();
