@@ -89,3 +89,26 @@ fn an_interrupt_leaves_nothing() {
         assert_eq!(names, ["trace"]);
     }
 }
+
+#[test]
+fn a_recording_of_the_kernel_comes_back_from_ctf_2() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: kernel events need root");
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let run = |args: &[&str]| {
+        let output = tracewing(folder.path(), args);
+        assert!(output.status.success(), "{args:?}: {output:?}");
+        text(&output.stdout)
+    };
+    run(&["record", "--quiet", "-o", "trace", "--", "ls", "-lR", "/proc/self"]);
+    let list = |name| run(&["list", "--clock-cycles", "--fields", "all", name]);
+    let original = list("trace");
+    for (target, from, to) in
+        [("ctf2", "trace", "other"), ("ctf1", "other", "back"), ("ctf1", "trace", "same")]
+    {
+        run(&["convert", "--to", target, from, to]);
+        assert!(list(to) == original, "{to}");
+    }
+}
