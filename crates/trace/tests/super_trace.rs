@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, SuperTrace, SwitchCause, UserThread,
-    UserThreadKind as User,
+    Activity, Carried, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace, SwitchCause,
+    UserThread, UserThreadKind as User,
 };
 
 const SLEEPS: i64 = 1;
@@ -104,6 +104,15 @@ fn fold(events: &[Event]) -> Notes {
     state.finish(&mut notes);
     assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
     notes
+}
+
+/// Where the event belongs that follows these.
+fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
+    let mut state = SuperTrace::new();
+    let activity =
+        |event: &Event| Activity { time: event.0, cpu: Some(event.1), tid: Some(event.2), kind: event.3 };
+    events.iter().for_each(|event| state.event(&activity(event), &mut ()));
+    look(state.place(&activity(&event)))
 }
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
@@ -293,4 +302,197 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
         grown += usize::from(notes.unknown() > whole.unknown());
     }
     assert!(grown > story.len() / 2, "only {grown} missing events leave time unknown");
+}
+
+fn is_of_programs(event: &Event) -> bool {
+    matches!(event.3, Kind::User | Kind::UserThread(_) | Kind::Introduction { .. })
+}
+
+#[test]
+fn events_of_the_kernel_alone_tell_of_lwps_only() {
+    let (whole, story) = (fold(&story()), story());
+    let kernel: Vec<Event> = story.into_iter().filter(|event| !is_of_programs(event)).collect();
+    let notes = fold(&kernel);
+    assert_eq!(notes.spans.keys().collect::<Vec<_>>(), [&Who::Lwp(10), &Who::Lwp(11)]);
+    for who in [Who::Lwp(10), Who::Lwp(11)] {
+        for (from, to, was) in whole.of(who) {
+            for time in *from..*to {
+                let is = notes.at(who, time).expect("no gaps");
+                assert!(is == *was || is_unknown(is), "{who:?} at {time} is {is:?} and was {was:?}");
+            }
+        }
+    }
+    let event = (295, 0, 10, Kind::SystemCall { call: READ });
+    place(&kernel, event, |place| assert_eq!(place.thread, Carried::Unknown));
+}
+
+#[test]
+fn events_of_programs_alone_tell_what_user_threads_do_off_lwps() {
+    let story: Vec<Event> = story().into_iter().filter(is_of_programs).collect();
+    let notes = fold(&story);
+    let unknown = |from, to| (from, to, Doing::Unknown);
+    assert_eq!(
+        *notes.of(Who::Thread(1)),
+        [
+            (60, 80, WOKEN),
+            unknown(80, 180),
+            (180, 210, blocked(Some(MUTEX))),
+            (210, 220, WOKEN),
+            unknown(220, 230)
+        ]
+    );
+    assert_eq!(
+        *notes.of(Who::Thread(2)),
+        [(70, 180, WOKEN), unknown(180, 260), (260, 270, PREEMPTED)] // the last event is at 270
+    );
+    assert_eq!(notes.counts, BTreeMap::from([(1, [2, 1, 1, 1]), (2, [2, 0, 0, 0])]));
+}
+
+#[test]
+fn an_event_belongs_to_what_ran_before_it() {
+    let story = story();
+    let at = |time: i64, look: &dyn Fn(Place<'_>)| {
+        let index = story.iter().position(|event| event.0 == time).expect("such an event");
+        place(&story[..index], story[index], look);
+    };
+    let a = Carried::Thread { id: 1, name: "a" };
+    let expect = |time, process, tid, thread, mode| {
+        at(time, &|place| {
+            let is = (place.process, place.tid, place.thread, place.mode);
+            assert_eq!(is, (process, Some(tid), thread, mode), "at {time}");
+        });
+    };
+    expect(0, None, 0, Carried::Unknown, Mode::Unknown);
+    expect(80, Some(10), 11, Carried::None, Mode::User);
+    expect(100, Some(10), 11, a, Mode::SystemCall(READ));
+    expect(120, Some(10), 10, Carried::Unknown, Mode::SystemCall(FUTEX));
+    expect(150, Some(10), 11, Carried::None, Mode::Interrupt);
+    expect(155, Some(10), 11, Carried::None, Mode::Interrupt);
+    expect(159, Some(10), 11, Carried::None, Mode::Interrupt);
+    expect(180, Some(10), 11, a, Mode::User);
+    expect(200, Some(10), 11, Carried::Thread { id: 2, name: "b" }, Mode::User);
+    expect(210, Some(10), 10, Carried::Unknown, Mode::User);
+    expect(230, Some(10), 10, a, Mode::User);
+    // What the switch itself says counts, also where nobody knew it.
+    place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Ready)), |place| {
+        assert_eq!(place.thread, Carried::Thread { id: 7, name: "" });
+    });
+}
+
+#[test]
+fn what_is_lost_is_unknown_until_the_next_evidence() {
+    let mut notes = Notes::default();
+    let mut state = SuperTrace::new();
+    for (time, cpu, tid, kind) in story() {
+        if time == 190 {
+            state.lost(Scope::User, 185, 230, &mut notes);
+        }
+        let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), kind };
+        state.event(&activity, &mut notes);
+    }
+    state.finish(&mut notes);
+    let whole = fold(&story());
+    assert_eq!(notes.of(Who::Lwp(10)), whole.of(Who::Lwp(10)), "the kernel's events are all there");
+    let of_2 = notes.of(Who::Thread(2));
+    assert_eq!(of_2[..2], [(70, 180, WOKEN), (180, 185, runs(0, Mode::User))]);
+    assert_eq!(of_2[2..4], [(185, 260, Doing::Unknown), (260, 270, PREEMPTED)]);
+    assert_eq!(notes.of(Who::Thread(1)).last(), Some(&(185, 230, Doing::Unknown)));
+}
+
+#[test]
+fn a_user_thread_within_another_one_is_told_by_itself() {
+    let story = [
+        (0, 0, 0, switch(0, 0, 10)),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, user_switch(1, 2, SwitchCause::Nested)),
+        (30, 0, 10, user_switch(2, 1, SwitchCause::Blocked)),
+        (40, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
+        (50, 0, 10, Kind::User),
+    ];
+    let notes = fold(&story);
+    let of_1 = notes.of(Who::Thread(1));
+    let user = runs(0, Mode::User);
+    assert_eq!(of_1[1..], [(10, 20, user), (20, 30, Doing::Nested), (30, 40, user), (40, 50, blocked(None))]);
+    assert_eq!(notes.of(Who::Thread(2))[1..], [(20, 30, user), (30, 50, blocked(None))]);
+    assert_eq!(notes.counts, BTreeMap::from([(1, [1, 0, 0, 0]), (2, [1, 0, 0, 0])]));
+}
+
+#[test]
+fn a_user_thread_whose_switch_away_is_missing_ran_for_nobody_knows_how_long() {
+    let story = [
+        (0, 0, 0, switch(0, 0, 10)),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, Kind::SystemCall { call: READ }),
+        (60, 0, 10, user_switch(0, 2, SwitchCause::Unknown)),
+        (80, 0, 10, user_switch(2, 0, SwitchCause::Blocked)),
+    ];
+    let notes = fold(&story);
+    assert_eq!(*notes.of(Who::Thread(1)), [(0, 80, Doing::Unknown)]);
+    assert_eq!(notes.of(Who::Thread(2))[1..], [(60, 80, runs(0, Mode::User))]);
+}
+
+#[test]
+fn events_in_any_order_leave_no_gaps() {
+    let story = story();
+    let mut random = 1_u64;
+    let mut next = |below: usize| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) as usize % below
+    };
+    for _ in 0..300 {
+        let mut time = 0;
+        let mut event = |_| {
+            let (_, cpu, tid, kind) = story[next(story.len())];
+            time += next(10) as i64;
+            // Stamps of two CPUs may be out of step; LWPs and user threads are met where they never were.
+            let tid = if next(10) == 0 { 11 } else { tid };
+            (time - next(3) as i64, if next(10) == 0 { 1 } else { cpu }, tid, kind)
+        };
+        let events: Vec<Event> = (0..200).map(&mut event).collect();
+        let mut notes = Renumbered::default();
+        let mut state = SuperTrace::new();
+        for (number, (time, cpu, tid, kind)) in events.iter().enumerate() {
+            if number % 50 == 49 {
+                let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
+                state.lost(scope, *time, *time + 20, &mut notes);
+            }
+            let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind };
+            state.event(&activity, &mut notes);
+        }
+        let end = events.iter().map(|event| event.0).max();
+        state.finish(&mut notes);
+        assert!(notes.ends.values().all(|to| Some(*to) <= end), "nobody does anything behind the end");
+    }
+}
+
+/// Checks that what is told of each LWP and user thread has no gaps; numbers may be given again.
+#[derive(Default)]
+struct Renumbered {
+    ends: BTreeMap<(bool, usize), i64>,
+}
+
+impl Renumbered {
+    fn add(&mut self, who: (bool, usize), from: i64, to: i64) {
+        assert!(from <= to);
+        let last = self.ends.insert(who, to);
+        assert!(last.is_none_or(|last| last <= from), "{who:?} does two things before {from}");
+    }
+}
+
+impl Fold for Renumbered {
+    fn lwp(&mut self, lwp: &Lwp, _: Doing, from: i64, to: i64) {
+        let gap = self.ends.get(&(false, lwp.serial)).is_some_and(|last| *last != from);
+        assert!(!gap, "LWP {} has a gap before {from}", lwp.tid);
+        self.add((false, lwp.serial), from, to);
+    }
+
+    fn ran(&mut self, _: &Lwp, _: Option<&UserThread>) {}
+
+    fn user_thread(&mut self, thread: &UserThread, _: Doing, from: i64, to: i64) {
+        self.add((true, thread.serial), from, to);
+    }
+
+    fn lwp_ends(&mut self, _: &Lwp) {}
+
+    fn user_thread_ends(&mut self, _: &UserThread) {}
 }
