@@ -6,6 +6,7 @@ use common::{Packet, class, tick, write_trace};
 use std::path::Path;
 use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
+use tracewing_trace::babeltrace2::assert_same_as_babeltrace2;
 use tracewing_trace::{Lost, Merge, Message, Recording, TimeRange};
 
 /// Nanoseconds since the origin at cycle 0 of the traces here.
@@ -235,4 +236,33 @@ fn without_a_clock_there_is_only_the_begin() {
     let all = count();
     assert!(all > 10);
     assert_eq!(count(), all);
+}
+
+#[test]
+fn slices_are_those_of_babeltrace2() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut numbers = Numbers(99);
+    let mut stream = |instance: u64| {
+        let mut time = 1000 + instance * 170;
+        let packet = |seq: u64| {
+            let begin = time;
+            let events: Vec<_> = (0..numbers.below(5))
+                .map(|number| {
+                    time += numbers.below(40);
+                    tick(time, number as u32)
+                })
+                .collect();
+            let (seq, discarded) = (seq + seq / 9, seq / 4);
+            Packet { seq, discarded, ..Packet::new(1, instance, begin, time) }.bytes(&events)
+        };
+        (0..30).flat_map(packet).collect::<Vec<_>>()
+    };
+    let files: Vec<_> = ["s0", "s1", "s2"].into_iter().zip((0..3).map(&mut stream)).collect();
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &files);
+    for begin in (0..12).map(|step| ORIGIN + 900 + step * 211) {
+        let seconds = |ns: i64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+        let [begin, end] =
+            [("--begin", begin), ("--end", begin + 500)].map(|(name, at)| format!("{name}={}", seconds(at)));
+        assert_same_as_babeltrace2(folder.path(), &["--clock-seconds", &begin, &end]);
+    }
 }
