@@ -1,0 +1,128 @@
+//! What it costs to tell of tasks: polls in a loop, tasks that yield, and a binary tree of tasks that spawn and join (the
+//! program Sumtime of the multi-level trace paper), each as they are, told while nobody records, and recorded.
+//!
+//! Run it with `--release`. All variants of a line run in turn, so that what disturbs one disturbs the others; of many
+//! rounds each counts with its median.
+
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Wake, Waker};
+use tokio::runtime::{Builder, Runtime};
+use tracewing::{Session, SessionSummary};
+use tracewing_tokio as traced;
+
+const ROUNDS: usize = 41;
+const POLLS: u32 = 20_000;
+const HEIGHT: u32 = 12;
+
+struct Nobody;
+
+impl Wake for Nobody {
+    fn wake(self: Arc<Self>) {}
+    fn wake_by_ref(self: &Arc<Self>) {}
+}
+
+/// ns that this process has had of CPUs.
+fn cpu_time() -> f64 {
+    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
+    // SAFETY: room for the answer; the clock always exists.
+    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
+    time.tv_sec as f64 * 1e9 + time.tv_nsec as f64
+}
+
+/// ns of a poll that does nothing.
+fn polls(told: bool) -> f64 {
+    fn time(mut future: Pin<&mut impl Future<Output = ()>>) -> f64 {
+        let waker = Waker::from(Arc::new(Nobody));
+        let mut context = Context::from_waker(&waker);
+        let begin = cpu_time();
+        for _ in 0..POLLS {
+            let _ = std::hint::black_box(future.as_mut().poll(&mut context));
+        }
+        (cpu_time() - begin) / f64::from(POLLS)
+    }
+    let future = poll_fn(|_| Poll::<()>::Pending);
+    if told { time(pin!(traced::instrument(future))) } else { time(pin!(future)) }
+}
+
+/// ns from one poll to the next of a task that yields, on a runtime of one thread.
+fn yields(runtime: &Runtime, told: bool) -> f64 {
+    async fn yields() {
+        for _ in 0..POLLS {
+            tokio::task::yield_now().await;
+        }
+    }
+    let begin = cpu_time();
+    runtime.block_on(async {
+        if told { traced::spawn(yields()) } else { tokio::spawn(yields()) }.await.unwrap()
+    });
+    (cpu_time() - begin) / f64::from(POLLS)
+}
+
+fn sum(height: u32, told: bool) -> Pin<Box<dyn Future<Output = u64> + Send>> {
+    let spawn = move || match told {
+        true => traced::Builder::new().name("sum").spawn(sum(height - 1, told)),
+        false => tokio::spawn(sum(height - 1, told)),
+    };
+    Box::pin(async move {
+        if height == 0 {
+            return 1;
+        }
+        let (left, right) = (spawn(), spawn());
+        left.await.unwrap() + right.await.unwrap()
+    })
+}
+
+/// ns for each task of the tree.
+fn tree(runtime: &Runtime, told: bool) -> f64 {
+    let begin = cpu_time();
+    assert_eq!(runtime.block_on(sum(HEIGHT, told)), 1 << HEIGHT);
+    (cpu_time() - begin) / f64::from((2 << HEIGHT) - 1)
+}
+
+fn record(folder: &std::path::Path) -> Session {
+    let _ = std::fs::remove_dir_all(folder);
+    Session::builder()
+        .output(folder)
+        .event("user_thread:*")
+        .flight_recorder()
+        .start()
+        .expect("a folder to write to")
+}
+
+fn compare(name: &str, folder: &std::path::Path, measure: impl Fn(bool) -> f64) {
+    let mut all: [Vec<f64>; 3] = Default::default();
+    let mut events = 0;
+    for _ in 0..ROUNDS {
+        all[0].push(measure(false));
+        all[1].push(measure(true));
+        let session = record(folder);
+        all[2].push(measure(true));
+        let SessionSummary { lost, .. } = session.stop().expect("a recording");
+        events += lost;
+    }
+    let [plain, told, recorded] = all.map(|mut all| {
+        all.sort_by(f64::total_cmp);
+        all[ROUNDS / 2]
+    });
+    let percent = |ns: f64| (ns / plain - 1.0) * 100.0;
+    println!(
+        "{name:24} {plain:8.1} {told:8.1} {:+6.1} % {recorded:8.1} {:+6.1} %{}",
+        percent(told),
+        percent(recorded),
+        if events > 0 { "  (lost some)" } else { "" }
+    );
+}
+
+fn main() {
+    let folder = std::env::temp_dir().join(format!("tracewing-cost-{}", std::process::id()));
+    let one = Builder::new_current_thread().build().unwrap();
+    let two = Builder::new_multi_thread().worker_threads(2).build().unwrap();
+    println!("ns of CPU time, {ROUNDS} rounds    plain     told           recorded");
+    compare("a poll", &folder, polls);
+    compare("a yield, one thread", &folder, |told| yields(&one, told));
+    compare("a task, one thread", &folder, |told| tree(&one, told));
+    compare("a task, two workers", &folder, |told| tree(&two, told));
+    let _ = std::fs::remove_dir_all(folder);
+}
