@@ -9,7 +9,7 @@ use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
 use tokio::runtime::{Builder, Runtime};
-use tracewing::{Session, SessionSummary};
+use tracewing::Session;
 use tracewing_tokio as traced;
 
 const ROUNDS: usize = 41;
@@ -93,33 +93,30 @@ fn record(folder: &std::path::Path) -> Session {
 
 fn compare(name: &str, folder: &std::path::Path, measure: impl Fn(bool) -> f64) {
     let mut all: [Vec<f64>; 3] = Default::default();
-    let mut events = 0;
+    let mut lost = false;
     for _ in 0..ROUNDS {
         all[0].push(measure(false));
         all[1].push(measure(true));
         let session = record(folder);
         all[2].push(measure(true));
-        let SessionSummary { lost, .. } = session.stop().expect("a recording");
-        events += lost;
+        lost |= session.stop().expect("a recording").lost > 0;
     }
     let [plain, told, recorded] = all.map(|mut all| {
         all.sort_by(f64::total_cmp);
         all[ROUNDS / 2]
     });
-    let percent = |ns: f64| (ns / plain - 1.0) * 100.0;
-    println!(
-        "{name:24} {plain:8.1} {told:8.1} {:+6.1} % {recorded:8.1} {:+6.1} %{}",
-        percent(told),
-        percent(recorded),
-        if events > 0 { "  (lost some)" } else { "" }
-    );
+    // There is no share of nothing.
+    let more =
+        |ns: f64| if plain < 1.0 { String::new() } else { format!("{:+.1} %", (ns / plain - 1.0) * 100.0) };
+    let lost = if lost { "  (events were lost)" } else { "" };
+    println!("{name:24} {plain:8.1} {told:8.1} {:>8} {recorded:8.1} {:>8}{lost}", more(told), more(recorded));
 }
 
 fn main() {
     let folder = std::env::temp_dir().join(format!("tracewing-cost-{}", std::process::id()));
     let one = Builder::new_current_thread().build().unwrap();
     let two = Builder::new_multi_thread().worker_threads(2).build().unwrap();
-    println!("ns of CPU time, {ROUNDS} rounds    plain     told           recorded");
+    println!("ns of CPU time, {ROUNDS} rounds    plain     told          recorded");
     compare("a poll", &folder, polls);
     compare("a yield, one thread", &folder, |told| yields(&one, told));
     compare("a task, one thread", &folder, |told| tree(&one, told));
