@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
+use tracewing_ctf::decode::{Decoder, Event, PathStep, Step, StreamReader, Value};
 use tracewing_ctf::model::{
     ByteOrder, ClockOrigin, DisplayBase, Encoding, FieldClass, FieldLocation, Scope, TraceClass,
 };
@@ -343,4 +343,42 @@ fn stamps_get_the_only_clock_or_a_default_one() {
     assert_eq!(mapped(""), (name("default"), name("default"), None, 1));
     assert_eq!(mapped(&clock("c")), (name("c"), name("c"), None, 1));
     assert_eq!(mapped(&(clock("c") + &clock("d"))), (None, None, None, 2));
+}
+
+#[test]
+fn paths_lead_into_sequences_and_variants() {
+    let metadata = b"/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };
+        typealias integer { size = 8; align = 8; } := u8;
+        event { name = e; fields := struct {
+            u8 count;
+            struct { u8 length; u8 bytes[length]; } items[count];
+            enum : u8 { small, large } tag;
+            variant <tag> { u8 small; struct { u8 low; u8 high; } large; } size;
+        }; };";
+    let decoder = Decoder::new(Arc::new(tsdl::parse(metadata).unwrap())).unwrap();
+    let path = |steps: &[PathStep<'_>]| decoder.path(0, 0, Scope::Payload, steps);
+    let (name, index) = (PathStep::Name, PathStep::Index);
+    let deep = path(&[name("items"), index(1), name("bytes"), index(2)]).unwrap();
+    let small = path(&[name("size"), name("small")]).unwrap();
+    let high = path(&[name("size"), name("large"), name("high")]).unwrap();
+    for wrong in
+        [&[name("itens")][..], &[name("count"), index(0)], &[index(0)], &[name("size"), name("huge")]]
+    {
+        assert_eq!(path(wrong), None);
+    }
+    // Two items of one and three bytes, and a small size; one item of no bytes, and a large one.
+    let data = [2, 1, 10, 3, 20, 21, 22, 0, 5, 1, 0, 1, 6, 7];
+    let mut reader = StreamReader::new(decoder.clone(), data);
+    let mut found = Vec::new();
+    while reader.advance().unwrap() != Step::End {
+        let each = |event: Event<'_>| {
+            found.push([&deep, &small, &high].map(|path| match event.at(path) {
+                Some(Value::Unsigned(value, _)) => Some(value),
+                None => None,
+                other => panic!("{other:?}"),
+            }));
+        };
+        reader.for_each_in_packet(each).unwrap();
+    }
+    assert_eq!(found, [[Some(22), Some(5), None], [None, None, Some(7)]]);
 }

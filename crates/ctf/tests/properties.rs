@@ -5,7 +5,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use proptest::prelude::*;
-use tracewing_ctf::decode::{Compound, Decoder, Event, Step, StreamReader, Value as Field, Visitor};
+use tracewing_ctf::decode::{
+    Compound, Decoder, Event, PathStep, Step, StreamReader, Value as Field, Visitor,
+};
 use tracewing_ctf::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, DisplayBase, Encoding, EnumerationClass,
     EventRecordClass, FieldClass, FloatClass, IntegerClass, Scope, StringClass, StructureClass, TraceClass,
@@ -360,6 +362,9 @@ fn read_all(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
                     let by_handle = by_handle.and_then(|member| event.member(member));
                     // Text, because NaN differs from itself.
                     assert_eq!(format!("{by_name:?}"), format!("{by_handle:?}"));
+                    let path = decoder.path(0, event.class_index(), Scope::Payload, &[PathStep::Name(name)]);
+                    let by_path = path.and_then(|path| event.at(&path));
+                    assert_eq!(format!("{by_name:?}"), format!("{by_path:?}"));
                     if let Some(value) = by_name {
                         let mut one = Recorder::default();
                         one.value(Some(name), value);

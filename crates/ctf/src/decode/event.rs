@@ -141,7 +141,7 @@ impl<'a> Event<'a> {
 
     /// The bit at which a scope begins.
     #[inline]
-    fn start(&self, scope: Scope) -> u64 {
+    pub(super) fn start(&self, scope: Scope) -> u64 {
         match (self.laid_out, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
             (Some((layout, _)), Some(behind)) => {
                 self.starts[Scope::EventHeader as usize] + layout.starts[behind]
@@ -157,7 +157,7 @@ impl<'a> Event<'a> {
         Some((layout, data.get(..layout.bytes)?))
     }
 
-    fn walk(&self) -> Walk<'a> {
+    pub(super) fn walk(&self) -> Walk<'a> {
         Walk::new(self.decoder, self.packet.0, self.packet.1, self.slots)
     }
 
@@ -165,7 +165,7 @@ impl<'a> Event<'a> {
         &self.decoder.streams[self.stream]
     }
 
-    fn program(&self, scope: Scope) -> Option<&'a Program> {
+    pub(super) fn program(&self, scope: Scope) -> Option<&'a Program> {
         self.decoder.program(self.stream, self.event, scope)
     }
 }

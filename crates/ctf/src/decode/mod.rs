@@ -40,6 +40,7 @@ mod header;
 mod layout;
 mod member;
 pub(crate) mod packet;
+mod path;
 pub(crate) mod program;
 mod reader;
 mod refer;
@@ -53,6 +54,7 @@ pub use event::Event;
 pub use layout::FixedField;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
+pub use path::{PathHandle, PathStep};
 pub use reader::{Step, StreamReader};
 pub use wide_text::WideText;
 

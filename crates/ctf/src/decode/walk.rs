@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
 
     /// One field. Inlined where fields follow each other; what contains fields is called, which ends the recursion.
     #[inline(always)]
-    fn node<S: Sink>(
+    pub(super) fn node<S: Sink>(
         &mut self,
         program: &'a Program,
         node: &'a Node,
@@ -459,7 +459,7 @@ impl<'a> Walk<'a> {
     }
 
     #[inline]
-    fn length(&self, length: Length) -> u64 {
+    pub(super) fn length(&self, length: Length) -> u64 {
         match length {
             Length::Fixed(length) => length,
             Length::Slot(slot) => self.slots[slot as usize].get(),
@@ -468,7 +468,7 @@ impl<'a> Walk<'a> {
 
     /// `at`, moved up to the node's alignment. Padding at the end of the content may be missing.
     #[inline]
-    fn aligned(&self, node: &Node, at: u64) -> Result<u64, Box<Fault>> {
+    pub(super) fn aligned(&self, node: &Node, at: u64) -> Result<u64, Box<Fault>> {
         let mask = u64::from(node.align) - 1;
         let aligned = (at + mask) & !mask;
         if aligned > self.limit {
@@ -534,7 +534,7 @@ impl<'a> Walk<'a> {
         self.value(program.nodes.get((first + index) as usize)?, at)
     }
 
-    fn value(&mut self, node: &'a Node, at: u64) -> Option<Value<'a>> {
+    pub(super) fn value(&mut self, node: &'a Node, at: u64) -> Option<Value<'a>> {
         match &node.kind {
             Kind::Integer(integer, class) => {
                 self.behind(node, at, u64::from(integer.size)).ok()?;
