@@ -131,9 +131,8 @@ fn predicates_choose_what_they_say(trace: &Path) {
         let expected: Vec<_> = all.iter().filter(|event| meaning(&event["payload"], event)).collect();
         let chosen = as_json(&recording, Some(predicate));
         assert_eq!(chosen.iter().collect::<Vec<_>>(), expected, "{predicate}");
-        assert!(
-            chosen.len() < all.len() && (predicate == "single != single") == chosen.is_empty(),
-            "{predicate}"
-        );
+        // On which CPU a thread ran is the scheduler's business.
+        let may_be_empty = predicate == "single != single" || predicate.contains("$cpu");
+        assert!(chosen.len() < all.len() && (may_be_empty || !chosen.is_empty()), "{predicate}");
     }
 }
