@@ -64,6 +64,9 @@ impl Running<'_> {
     /// It stops, and will go on.
     pub fn stop(self) {
         let could_go_on = waker::exchange(self.could_go_on);
+        if could_go_on {
+            waker::could_go_on(); // and so could who runs it inside
+        }
         let cause = match has_budget_remaining() {
             false => Cause::Budget,
             true if could_go_on => Cause::Yielded,

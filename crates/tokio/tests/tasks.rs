@@ -119,6 +119,37 @@ fn why_a_poll_ended() {
 }
 
 #[test]
+fn a_parent_could_go_on_if_its_child_could() {
+    let _alone = alone();
+    let wakes_itself = |ready| {
+        poll_fn(move |context| {
+            context.waker().wake_by_ref();
+            if ready { Poll::Ready(()) } else { Poll::Pending }
+        })
+    };
+    let events = script(async {
+        let (sender, receiver) = oneshot::channel::<()>();
+        name("other").spawn(async { sender.send(()) });
+        // This one cannot any more.
+        name("ended").instrument(wakes_itself(true)).await;
+        receiver.await.unwrap();
+        tokio::select! {
+            biased;
+            () = wakes_itself(false) => unreachable!(),
+            () = name("waits").instrument(pending()) => unreachable!(),
+            () = tokio::task::yield_now() => {}
+        }
+        name("yields").instrument(traced::yield_now()).await;
+    });
+    let switches: Vec<String> =
+        about("main", &events).into_iter().filter(|line| line.starts_with("switch main -")).collect();
+    assert_eq!(
+        switches,
+        ["blocked", "yielded", "yielded", "ended"].map(|cause| format!("switch main - {cause}"))
+    );
+}
+
+#[test]
 fn how_tasks_end() {
     let _alone = alone();
     let events = script(async {
@@ -205,7 +236,7 @@ fn children_of_select_and_join() {
             "switch main right nested",
             "exit right completed",
             "switch right main ended",
-            "switch main - blocked",
+            "switch main - yielded",
             "wake left",
             "wake main",
             "switch - main none",
