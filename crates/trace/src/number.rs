@@ -20,7 +20,15 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, mut value: u64) {
     out.extend_from_slice(&[0; 20]);
     out.truncate(at);
     let digits = out.as_mut_slice();
-    while value >= 100 {
+    // Four at a time: each division waits for the one before.
+    while value >= 10_000 {
+        let four = (value % 10_000) as usize;
+        value /= 10_000;
+        at -= 4;
+        let (high, low) = (four / 100 * 2, four % 100 * 2);
+        digits[at..at + 4].copy_from_slice(&[PAIRS[high], PAIRS[high + 1], PAIRS[low], PAIRS[low + 1]]);
+    }
+    if value >= 100 {
         let pair = (value % 100) as usize * 2;
         value /= 100;
         at -= 2;
@@ -165,7 +173,9 @@ mod tests {
 
     #[test]
     fn integers() {
-        for value in [0, 1, 9, 10, 11, 99, 100, 101, 12345, 999_999, u64::MAX / 2, u64::MAX] {
+        let powers = (0..20).map(|exponent| 10_u64.pow(exponent));
+        let around = powers.flat_map(|power| [power - 1, power, power + 1]);
+        for value in around.chain([12345, 98_765_432, u64::MAX / 2, u64::MAX]) {
             assert_eq!(text(|out| unsigned(out, value)), value.to_string());
             assert_eq!(text(|out| padded::<9>(out, value)), format!("{value:09}"));
             assert_eq!(text(|out| padded::<20>(out, value)), format!("{value:020}"));
