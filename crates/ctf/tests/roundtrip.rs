@@ -293,3 +293,21 @@ fn what_ctf_1_8_cannot_say_is_refused_with_the_name_of_the_field() {
     let error = refused(StructureClass::new().with("x", same));
     assert!(error.contains("field `x`") && error.contains("`a_b`"), "{error}");
 }
+
+/// CTF 2 wants a data stream class, TSDL does not; and a structure may have no members wherever it stands.
+#[test]
+fn next_to_nothing_is_converted() {
+    let nothing = to_ctf2(&TraceClass::new()).unwrap();
+    let parsed = json::parse(json::print(&nothing).as_bytes()).unwrap();
+    assert_eq!(parsed.data_stream_classes.len(), 1);
+
+    let payload = StructureClass::new().with("a", FieldClass::array(StructureClass::new(), 3));
+    let mut stream = DataStreamClass::new(0);
+    stream.event_record_classes.push(EventRecordClass::new(0, "e").with_payload(payload));
+    let mut class = TraceClass::new();
+    class.data_stream_classes.push(stream);
+    let converted = to_ctf2(&class).unwrap();
+    let parsed = json::parse(json::print(&converted).as_bytes()).unwrap();
+    let payload = |class: &TraceClass| class.data_stream_classes[0].event_record_classes[0].payload.clone();
+    assert_eq!(payload(&parsed), payload(&converted));
+}

@@ -8,9 +8,9 @@ use super::ranges::without;
 use crate::Error;
 use crate::log_level;
 use crate::model::{
-    Attribute, Attributes, ClockClass, DEFAULT_MEDIA_TYPE, DynamicStringClass, Encoding, EventRecordClass,
-    FieldClass, FieldLocation, IntegerClass, Origin, Role, Roles, Scope, StaticBlobClass, StaticStringClass,
-    StringClass, TraceClass, VariantClass, VariantOption, Version,
+    Attribute, Attributes, ClockClass, DEFAULT_MEDIA_TYPE, DataStreamClass, DynamicStringClass, Encoding,
+    EventRecordClass, FieldClass, FieldLocation, IntegerClass, Origin, Role, Roles, Scope, StaticBlobClass,
+    StaticStringClass, StringClass, TraceClass, VariantClass, VariantOption, Version,
 };
 
 /// The same trace class for CTF 2; a class of CTF 2 as it is.
@@ -29,6 +29,9 @@ pub fn to_ctf2(class: &TraceClass) -> Result<TraceClass, Error> {
     converted.clock_classes.iter_mut().for_each(clock);
     for stream in &mut converted.data_stream_classes {
         stream.event_record_classes.iter_mut().for_each(event);
+    }
+    if converted.data_stream_classes.is_empty() {
+        converted.data_stream_classes.push(DataStreamClass::new(0)); // CTF 2 wants one
     }
     Ok(converted)
 }
