@@ -377,6 +377,7 @@ fn local_sets_and_nested_runtimes() {
         nested.await.unwrap();
         assert!(user_thread::current().is_some());
     });
+    assert!(named(&events, "user_thread:create").iter().all(|event| event.payload["file"] == file!()));
     let lines = told(&events);
     assert_eq!(
         about("local", &events),
