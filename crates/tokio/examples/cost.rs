@@ -1,7 +1,7 @@
 //! What it costs to tell of tasks: polls in a loop, tasks that yield, and a binary tree of tasks that spawn and join (the
 //! program Sumtime of the multi-level trace paper), each as they are, told while nobody records, and recorded.
 //!
-//! Run it with `--release`. All variants of a line run in turn, so that what disturbs one disturbs the others; of many
+//! Run it with `--release`; with `--cfg tokio_unstable`, tasks that only tokio's hooks tell of come last. All variants of a line run in turn, so that what disturbs one disturbs the others; of many
 //! rounds each counts with its median.
 
 use std::future::{Future, poll_fn};
@@ -121,5 +121,11 @@ fn main() {
     compare("a yield, one thread", &folder, |told| yields(&one, told));
     compare("a task, one thread", &folder, |told| tree(&one, told));
     compare("a task, two workers", &folder, |told| tree(&two, told));
+    if cfg!(tokio_unstable) {
+        let hooked = traced::runtime(&mut Builder::new_current_thread(), "hooked").build().unwrap();
+        let runtime = |told| if told { &hooked } else { &one };
+        compare("a yield, hooks", &folder, |told| yields(runtime(told), false));
+        compare("a task, hooks", &folder, |told| tree(runtime(told), false));
+    }
     let _ = std::fs::remove_dir_all(folder);
 }

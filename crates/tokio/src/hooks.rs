@@ -5,6 +5,7 @@
 
 use std::cell::Cell;
 use std::collections::HashMap;
+use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tokio::runtime::{Builder, TaskMeta};
 use tokio::task::{Id, coop::has_budget_remaining};
@@ -38,18 +39,39 @@ struct Task {
     ended: bool,
 }
 
+/// Spreads the ids of tasks, which are counted, over all numbers.
+#[derive(Default)]
+struct Spread(u64);
+
+impl Hasher for Spread {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write_u64(&mut self, id: u64) {
+        const GOLDEN_RATIO: u64 = 0x9e37_79b9_7f4a_7c15; // of 2^64
+        self.0 = id.wrapping_mul(GOLDEN_RATIO);
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(self.0.rotate_left(8) ^ u64::from(*byte));
+        }
+    }
+}
+
+type Part = HashMap<Id, Task, BuildHasherDefault<Spread>>;
+
 /// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom meet.
 #[derive(Default)]
-struct Tasks([Mutex<HashMap<Id, Task>>; 32]);
+struct Tasks([Mutex<Part>; 32]);
 
 impl Tasks {
-    fn part(&self, id: Id) -> MutexGuard<'_, HashMap<Id, Task>> {
-        use std::hash::{DefaultHasher, Hash, Hasher};
-        let mut hasher = DefaultHasher::new();
-        id.hash(&mut hasher);
-        let part = &self.0[hasher.finish() as usize % self.0.len()];
+    fn part(&self, id: Id) -> MutexGuard<'_, Part> {
+        // Not by the bits that the map itself looks at.
+        let part = BuildHasherDefault::<Spread>::default().hash_one(id) >> 32;
         // Whatever panicked left an entry whole.
-        part.lock().unwrap_or_else(PoisonError::into_inner)
+        self.0[part as usize % self.0.len()].lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn spawned(&self, runtime: &str, meta: &TaskMeta<'_>) {
