@@ -496,3 +496,59 @@ impl Fold for Renumbered {
 
     fn user_thread_ends(&mut self, _: &UserThread) {}
 }
+
+#[test]
+fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
+    let wake = Kind::UserThread(User::Wake { thread: 1 });
+    let story = [
+        (0, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (10, 1, 11, wake),
+        (20, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
+        (30, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (40, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
+        (50, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (60, 0, 10, Kind::User),
+    ];
+    // The process is unknown: what another LWP wakes is another one's, and nobody knows how long it was blocked.
+    assert_eq!(*fold(&story).of(Who::Thread(1)), [(0, 60, Doing::Unknown)]);
+    let mut events = vec![
+        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 1, 11, Kind::Introduction { process: 10, name: b"program" }),
+    ];
+    events.extend(story);
+    let notes = fold(&events);
+    // The second wake is missing: nobody knows when it was.
+    assert_eq!(
+        notes.of(Who::Thread(1))[1..],
+        [(20, 30, WOKEN), (30, 60, Doing::Unknown)],
+        "nothing of the kernel tells what its LWP does"
+    );
+    assert_eq!(notes.counts[&1], [3, 1, 0, 0]);
+}
+
+#[test]
+fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
+    let interrupts = |entry: bool, exit: bool| {
+        let mut story = vec![
+            (0, 0, 0, switch(0, 0, 10)),
+            (10, 0, 10, Kind::SystemCall { call: READ }),
+            (20, 0, 10, Kind::InterruptEntry(Interrupt::Softirq)),
+            (30, 0, 10, Kind::InterruptEntry(Interrupt::Vector)), // within the softirq, and its end is missing
+            (40, 0, 10, Kind::InterruptExit(Interrupt::Softirq)),
+            (50, 0, 10, Kind::SystemCallEnd { call: READ }),
+        ];
+        story.retain(|event| (entry || event.0 != 20) && (exit || event.0 != 40));
+        if !entry {
+            story.retain(|event| event.0 != 30);
+        }
+        fold(&story).of(Who::Lwp(10)).clone()
+    };
+    let read = runs(0, Mode::SystemCall(READ));
+    let unknown = runs(0, Mode::Unknown);
+    assert_eq!(
+        interrupts(true, true),
+        [(0, 10, unknown), (10, 20, read), (20, 40, runs(0, Mode::Interrupt)), (40, 50, read)]
+    );
+    assert_eq!(interrupts(false, true), [(0, 40, unknown), (40, 50, read)]);
+    assert_eq!(interrupts(true, false), [(0, 10, unknown), (10, 20, read), (20, 50, unknown)]);
+}

@@ -7,6 +7,7 @@
 //! | `adapter` | makes that from events |
 //! | `state` | [`SuperTrace`]: moves on with each event |
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
+//! | `map` | maps from numbers |
 //! | `fold` | what analyses are told |
 //! | `place` | where an event belongs |
 //! | `print` | lines of events with their places |
@@ -20,6 +21,7 @@ mod adapter;
 mod cpu;
 mod fold;
 mod lwp;
+mod map;
 mod place;
 mod print;
 mod programs;

@@ -6,15 +6,16 @@
 use super::activity::{SwitchCause, UserThreadKind};
 use super::fold::Fold;
 use super::lwp::{Carries, Lwp};
+use super::map::Map;
 use super::user_thread::{Key, State, UserThread};
 use std::collections::HashMap;
 
-type Lwps = HashMap<i32, Lwp>;
+type Lwps = Map<i32, Lwp>;
 
 #[derive(Debug)]
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
-    programs: HashMap<i32, HashMap<u64, UserThread>>,
+    programs: Map<i32, Map<u64, UserThread>>,
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
@@ -23,7 +24,7 @@ pub(super) struct Programs {
 
 impl Programs {
     pub fn new() -> Self {
-        Self { programs: HashMap::new(), serials: 0, blind_until: i64::MIN }
+        Self { programs: Map::default(), serials: 0, blind_until: i64::MIN }
     }
 
     pub fn has(&self, owner: i32) -> bool {

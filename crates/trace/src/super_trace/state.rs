@@ -8,8 +8,8 @@ use super::activity::{Activity, Kind, Scope};
 use super::cpu::Cpu;
 use super::fold::Fold;
 use super::lwp::{Carries, Lwp, State};
+use super::map::Map;
 use super::programs::Programs;
-use std::collections::HashMap;
 
 /// The longest name that the kernel keeps for a thread, in bytes (`TASK_COMM_LEN` less its end).
 const COMM: usize = 15;
@@ -17,13 +17,13 @@ const COMM: usize = 15;
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
 pub struct SuperTrace {
-    pub(super) lwps: HashMap<i32, Lwp>,
+    pub(super) lwps: Map<i32, Lwp>,
     /// How many there have been.
     serials: usize,
     pub(super) programs: Programs,
     /// Process and name of threads that were dumped and not met so far.
-    dumped: HashMap<i32, (i32, Vec<u8>)>,
-    pub(super) cpus: HashMap<u32, Cpu>,
+    dumped: Map<i32, (i32, Vec<u8>)>,
+    pub(super) cpus: Map<u32, Cpu>,
     begin: Option<i64>,
     now: i64,
     /// Until then, something may have happened on some CPU that was lost.
@@ -42,11 +42,11 @@ impl SuperTrace {
     /// A state of which nothing is known.
     pub fn new() -> Self {
         Self {
-            lwps: HashMap::new(),
+            lwps: Map::default(),
             serials: 0,
             programs: Programs::new(),
-            dumped: HashMap::new(),
-            cpus: HashMap::new(),
+            dumped: Map::default(),
+            cpus: Map::default(),
             begin: None,
             now: i64::MIN,
             blind_until: i64::MIN,
