@@ -552,3 +552,46 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
     assert_eq!(interrupts(false, true), [(0, 40, unknown), (40, 50, read)]);
     assert_eq!(interrupts(true, false), [(0, 10, unknown), (10, 20, read), (20, 50, unknown)]);
 }
+
+#[test]
+fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
+    let story = [
+        (0, 0, 0, switch(0, 0, 10)),
+        (20, 0, 10, Kind::InterruptEntry(Interrupt::Vector)),
+        (40, 0, 10, Kind::InterruptEntry(Interrupt::Vector)),
+        (45, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
+    ];
+    assert_eq!(
+        *fold(&story).of(Who::Lwp(10)),
+        [(0, 40, runs(0, Mode::Unknown)), (40, 45, runs(0, Mode::Interrupt))]
+    );
+}
+
+#[test]
+fn a_user_thread_goes_where_its_lwp_goes() {
+    let story = [
+        (0, 0, 0, switch(0, 0, 10)),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, switch(10, GOES_ON, 0)),
+        (30, 1, 0, switch(0, 0, 10)),
+        (40, 1, 10, switch(10, GOES_ON, 0)),
+        (50, 0, 0, switch(0, 0, 10)),
+        (60, 0, 10, Kind::User),
+    ];
+    assert_eq!(fold(&story).counts[&1], [1, 0, 0, 2]);
+}
+
+#[test]
+fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to() {
+    let story = [
+        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 1, 11, Kind::Introduction { process: 10, name: b"program" }),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (30, 1, 11, user_switch(1, 0, SwitchCause::Blocked)),
+        (50, 0, 10, user_switch(0, 2, SwitchCause::Unknown)),
+        (60, 0, 10, user_switch(2, 0, SwitchCause::Blocked)),
+    ];
+    let notes = fold(&story);
+    assert_eq!(*notes.of(Who::Thread(1)), [(0, 30, Doing::Unknown), (30, 60, blocked(None))]);
+    assert_eq!(*notes.of(Who::Thread(2)), [(0, 60, Doing::Unknown)]);
+}

@@ -210,10 +210,6 @@ impl Lwp {
         } else if dead {
             self.enter(State::Ended, now, fold);
         } else {
-            if let Mode::SystemCall(_) = self.mode {
-                // Hardly anything but a system call waits.
-                self.mode_confirmed = now;
-            }
             self.enter(State::Blocked { woken_before: self.waking }, now, fold);
         }
     }
