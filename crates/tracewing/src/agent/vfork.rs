@@ -10,7 +10,7 @@
 use core::arch::global_asm;
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use tracewing_ring::thread::{self, Entry, Mark, RECORDINGS};
 
@@ -23,12 +23,12 @@ global_asm!(
     "vfork:",
     "pop rdi",
     concat!("mov rsi, qword ptr [rip + ", tracewing_ring::thread_symbol!(), "@GOTTPOFF]"),
+    "inc dword ptr fs:[rsi + {SHARED}]", // first: a signal handler in between enters no key anew
     ".set .Lentry, 0",
     ".rept {RECORDINGS}",
     "mov qword ptr fs:[rsi + {KEY} + .Lentry], -1", // Mark::NEVER
     ".set .Lentry, .Lentry + {ENTRY}",
     ".endr",
-    "inc dword ptr fs:[rsi + {SHARED}]",
     "mov eax, 58", // SYS_vfork
     "syscall",
     "push rdi",
@@ -90,8 +90,9 @@ unsafe extern "C" fn noticed_clone(
     let shares = flags & libc::CLONE_VM != 0 && flags & libc::CLONE_SETTLS == 0;
     if shares {
         thread::with(|mark| {
-            mark.entries.iter().for_each(|entry| entry.key.store(Mark::NEVER, Relaxed));
             mark.shared.fetch_add(1, Relaxed);
+            compiler_fence(Release); // a signal handler in between enters no key anew
+            mark.entries.iter().for_each(|entry| entry.key.store(Mark::NEVER, Relaxed));
         });
     }
     // SAFETY: the caller's.
