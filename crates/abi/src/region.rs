@@ -1,7 +1,7 @@
 //! The buffer region: one shared mapping with a ring buffer per possible CPU.
 //!
 //! ```text
-//! offset 0             RegionHeader            one page, constant but for `state`
+//! offset 0             RegionHeader            one page, constant but for what the recorder changes
 //! PAGE + c*stride      CpuControl of CPU c     the words that writers and the consumer change
 //!   + CONTROL          data of CPU c           sub-buffers of S bytes, each beginning with a SubBufferHeader
 //! ```
@@ -22,7 +22,7 @@
 //! offset into the data, so no writer looks anything up.
 //!
 //! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
-//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], the loss counters, the table and the data;
+//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table and the data;
 //! the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
 
 #[cfg(not(loom))]
