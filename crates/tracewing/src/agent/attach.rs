@@ -296,10 +296,13 @@ pub(super) fn stop(visit: &Visit) {
 /// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process writes to the
 /// region any more (`Smp`: but for one that had passed all checks); no class may be wanted in the slot.
 pub(crate) fn leave(slot: usize) {
-    let Some(visit) = joined(slot) else { return };
+    // None: a forked child that has got no buffers of its own, and never gets any.
+    let Some(visit) = joined(slot) else { return Slot::give_back(slot) };
     end(&visit);
+    let joined = visit.joined;
     // Relaxed: whoever finds it gone takes the slow half.
-    let (joined, fast_smp) = (visit.joined, SLOTS[slot].smp.swap(core::ptr::null_mut(), Relaxed));
+    let was_offered = || !SLOTS[slot].smp.swap(core::ptr::null_mut(), Relaxed).is_null();
+    let mut has_fast_smp = was_offered();
     // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none. Refused only
     // where a filter for system calls has come since the process took part.
     let restart = || {
@@ -309,7 +312,8 @@ pub(crate) fn leave(slot: usize) {
     let mut all_left = restart();
     drop(visit);
     all_left &= visits::wait_for_end();
-    if !fast_smp.is_null() {
+    has_fast_smp |= was_offered(); // by a visitor that had just got it (`join::rejoin`)
+    if has_fast_smp {
         all_left = false; // who is in it is not counted
         std::thread::sleep(GRACE);
     }

@@ -65,7 +65,7 @@ pub(super) fn join(path: &[u8]) -> Option<Connection> {
     let path = Path::new(path)?;
     let (socket, file, size, shared) = say_hello(&path, Joining::Program)?;
     let (slot, joined) = attach::take_part(file.raw(), size, shared, path)?;
-    // SAFETY: a region with this protocol is never unmapped.
+    // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was offered.
     unsafe { smp::offer(slot, joined) };
     let first = Arc::new(Mutex::new(Some(socket)));
     let socket = first.clone();
@@ -163,7 +163,7 @@ pub(super) fn rejoin(parents: &Visit) {
         && let Some(joined) =
             attach_file(parents.slot(), file.raw(), size, shared, parents.path(), Some(parents))
     {
-        // SAFETY: a region with this protocol is never unmapped.
+        // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when the caller's visit is over.
         unsafe { smp::offer(parents.slot(), joined) };
     }
 }
