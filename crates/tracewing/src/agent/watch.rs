@@ -1,13 +1,20 @@
 //! For bridges from other instrumentation, which have switches of their own: whether the process is recorded, and word of every
 //! change of what is wanted.
 
-use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
 /// A bit for each recording that the process takes part in.
 static MEMBERS: AtomicU32 = AtomicU32::new(0);
 
-static WATCHERS: Mutex<Vec<fn()>> = Mutex::new(Vec::new());
+/// One of those to be told. It stays for ever.
+struct Watcher {
+    call: fn(),
+    before: *const Watcher,
+}
+
+/// The newest one. No lock, which a forked child might find taken.
+static NEWEST: AtomicPtr<Watcher> = AtomicPtr::new(ptr::null_mut());
 
 /// Whether the process takes part in any recording: one relaxed load.
 pub fn is_recorded() -> bool {
@@ -18,7 +25,12 @@ pub fn is_recorded() -> bool {
 /// called on the agent's thread, before the recorder is told that the change is made; or on the thread that begins or ends
 /// a [`Session`](crate::Session). It must not wait for a thread that emits.
 pub fn on_change(watcher: fn()) {
-    WATCHERS.lock().unwrap_or_else(PoisonError::into_inner).push(watcher);
+    let new = Box::leak(Box::new(Watcher { call: watcher, before: ptr::null() }));
+    // Release, with `tell`: what was just made is there.
+    let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
+        new.before = newest;
+        Some(&raw mut *new)
+    });
 }
 
 /// The process is a member of the recording in a slot, or is no longer.
@@ -31,6 +43,11 @@ pub(super) fn set_member(slot: usize, is_member: bool) {
 
 /// Tells all watchers. The caller has no lock.
 pub(super) fn tell() {
-    let watchers = WATCHERS.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    watchers.into_iter().for_each(|watcher| watcher());
+    // Acquire, with `on_change`: what it has made is there.
+    let mut next: *const Watcher = NEWEST.load(Acquire);
+    // SAFETY: null, or a watcher, which nobody changes or frees any more.
+    while let Some(watcher) = unsafe { next.as_ref() } {
+        (watcher.call)();
+        next = watcher.before;
+    }
 }
