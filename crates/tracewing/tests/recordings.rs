@@ -2,6 +2,7 @@
 //! ending recordings, however often, takes no memory for good.
 
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracewing::rules::{Action, Glob, Majors, Predicate, Rule};
@@ -124,6 +125,40 @@ fn rules_change_while_a_recording_runs() {
     undisturbed.stop().unwrap();
     let expected: Vec<String> = (0..9).map(|number| format!("sold {number}")).collect();
     check(&other, &expected.iter().map(String::as_str).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_forked_child_begins_a_session_while_its_parent_changes_one() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let (_, session) = session(folder.path(), "t", [Rule::enable(["other:*"])]);
+    let stop = AtomicBool::new(false);
+    let badly = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Relaxed) {
+                session.rule(Rule::enable(["*:detail"])).unwrap();
+            }
+        });
+        let fork = |_| {
+            // SAFETY: the child begins a session, ends it, and ends; if it takes too long, the alarm ends it.
+            unsafe {
+                let child = libc::fork();
+                if child == 0 {
+                    libc::alarm(20);
+                    let builder = Session::builder().flight_recorder().sub_buffers(2).sub_buffer_size(4096);
+                    libc::_exit(i32::from(builder.start().and_then(Session::stop).is_err()));
+                }
+                let mut status = -1;
+                libc::waitpid(child, &raw mut status, 0);
+                status
+            }
+        };
+        let badly = (0..10).map(fork).find(|end| *end != 0);
+        stop.store(true, Relaxed);
+        badly
+    });
+    assert_eq!(badly, None);
+    session.stop().unwrap();
 }
 
 #[test]

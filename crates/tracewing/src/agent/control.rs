@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracewing_abi::message::grant::Grant;
 use tracewing_ring::thread::RECORDINGS;
-use tracewing_trigger::{Kind, Lock, Object, Record, objects, on_load, pin, switch};
+use tracewing_trigger::{Guard, Kind, Lock, Object, Record, objects, on_load, pin, switch};
 
 use super::filters::Filters;
 use super::{system, watch};
@@ -46,7 +46,7 @@ pub(crate) struct Answer {
     /// Dropped when the grants are in force: the recorder takes its end for that.
     pub(crate) connection: Option<system::Fd>,
     /// Dropped then, too: what a session decides later is put into force later.
-    pub(crate) turn: Option<MutexGuard<'static, ()>>,
+    pub(crate) turn: Option<Guard<'static>>,
 }
 
 impl From<Vec<Granted>> for Answer {
@@ -219,7 +219,9 @@ fn tell(slot: usize) -> Changed {
     };
     let Answer { grants, connection, turn } = registrar(&classes);
     let changed = locked(|control| {
-        let Some(mut member) = control.members[slot].take() else { return Changed::default() };
+        // Another recording may have the slot by now, to which these ids mean nothing.
+        let is_same = |member: &mut Member| Arc::ptr_eq(&member.registrar, &registrar);
+        let Some(mut member) = control.members[slot].take_if(is_same) else { return Changed::default() };
         for (index, grant) in (first..).zip(&grants).filter(|(_, grant)| grant.id != 0) {
             member.ids.entry(grant.id).or_default().push(index);
         }
@@ -315,12 +317,15 @@ impl Control {
                 if filter.is_none() {
                     changed.why.get_or_insert_with(|| "no room for its filter".to_owned());
                 }
-                let before = class.set_filter(slot, filter.unwrap_or(0));
                 let id = filter.and_then(|_| NonZeroU16::new(grant.id).filter(|_| grant.on));
+                // What is not wanted any more loses its id first: who finds no filter then is not to write.
+                let is_turned_off = id.is_none() && class.set_wanted(slot, None);
+                let before = class.set_filter(slot, filter.unwrap_or(0));
+                let is_turned_on = id.is_some() && class.set_wanted(slot, id);
                 is_revoked |= id.is_none() || before != 0;
                 replaced.push(before);
-                if class.set_wanted(slot, id) {
-                    turned.push((index, id.is_some()));
+                if is_turned_off || is_turned_on {
+                    turned.push((index, is_turned_on));
                 }
             }
         }
@@ -349,5 +354,27 @@ impl Control {
                 changed.why.get_or_insert(error.to_string());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn grants_for_a_recording_that_has_gone_are_not_its_successors() {
+        const SLOT: usize = RECORDINGS - 2;
+        let successor =
+            || Member { registrar: Arc::new(|_| Answer::default()), told: 0, ids: HashMap::new() };
+        let gone = move |classes: &[&'static EventClass]| {
+            forget(SLOT);
+            locked(|control| control.members[SLOT] = Some(successor()));
+            let grant = |_: &&EventClass| Granted { id: 7, on: true, filter: Vec::new() };
+            classes.iter().map(grant).collect::<Vec<_>>().into()
+        };
+        join(SLOT, Arc::new(gone));
+        let wanted: Vec<_> = classes().into_iter().filter_map(|class| class.want(SLOT).get()).collect();
+        forget(SLOT);
+        assert_eq!(wanted, []);
     }
 }

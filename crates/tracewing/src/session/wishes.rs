@@ -5,14 +5,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_consumer::classes::Classes;
 use tracewing_rules::{Decision, Process, Rule, Rules};
+use tracewing_trigger::{Guard, Lock};
 
 use crate::agent::{Answer, Granted, Registrar};
 use crate::class::EventClass;
 
-/// Held from a decision until it is in force, so that decisions come into force in the order in which they are made.
-pub(super) fn turn() -> MutexGuard<'static, ()> {
-    static TURN: Mutex<()> = Mutex::new(());
-    TURN.lock().unwrap_or_else(PoisonError::into_inner)
+/// Held from a decision until it is in force, so that decisions come into force in the order in which they are made. A child
+/// that is forked meanwhile finds it free.
+pub(super) fn turn() -> Guard<'static> {
+    static TURN: Lock = Lock::new();
+    TURN.lock()
 }
 
 /// Shared by the session, its thread, and whoever loads a library with classes.
