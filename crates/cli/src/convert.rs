@@ -3,6 +3,7 @@
 use crate::output::{Output, raise_file_limit};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
+use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -93,6 +94,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         exclude: args.exclude.clone(),
         predicate: args.condition.clone(),
     };
+    check_outside(&args.trace, &args.out)?;
     raise_file_limit();
     let stopped = Arc::new(AtomicBool::new(false));
     for signal in signal_hook::consts::TERM_SIGNALS {
@@ -117,8 +119,24 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Target::Csv => export(Format::Csv, choice, &recording, out, &bar, &mut watch)?,
     };
     bar.finish_and_clear();
-    println!("{said}");
+    writeln!(std::io::stdout(), "{said}")?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// What were written into `trace` would from then on be read as a part of it.
+fn check_outside(trace: &Path, out: &Path) -> anyhow::Result<()> {
+    let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What does not exist has an error of its own, which tells more.
+    let inside = trace
+        .canonicalize()
+        .is_ok_and(|trace| parent.canonicalize().is_ok_and(|parent| parent.starts_with(trace)));
+    anyhow::ensure!(
+        !inside,
+        "{} lies in {} and would be read as a part of it; give a path outside",
+        out.display(),
+        trace.display()
+    );
+    Ok(())
 }
 
 fn export(

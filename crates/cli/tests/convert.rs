@@ -67,6 +67,37 @@ fn nothing_is_overwritten() {
 }
 
 #[test]
+fn nothing_is_written_into_the_trace() {
+    let folder = tempfile::tempdir().unwrap();
+    let trace_folder = folder.path().join("trace");
+    trace(&trace_folder, 1);
+    std::fs::create_dir(trace_folder.join("below")).unwrap();
+    std::os::unix::fs::symlink("trace/below", folder.path().join("link")).unwrap();
+    for out in ["trace/out", "trace/below/out", "link/out"] {
+        let output = tracewing(folder.path(), &["convert", "--to", "ctf2", "trace", out]);
+        assert!(text(&output.stderr).contains("lies in trace"), "{output:?}");
+        assert!(!output.status.success() && !folder.path().join(out).exists());
+    }
+    let output = tracewing(&trace_folder, &["convert", "--to", "json", ".", "out.json"]);
+    assert!(!output.status.success() && !trace_folder.join("out.json").exists());
+    assert!(tracewing(&trace_folder, &["convert", "--to", "json", ".", "../out.json"]).status.success());
+}
+
+#[test]
+fn a_full_standard_output_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 1);
+    let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
+        .args(["convert", "--to", "json", "trace", "out.json"])
+        .current_dir(folder.path())
+        .stdout(std::fs::File::create("/dev/full").unwrap())
+        .output()
+        .unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(text(&output.stderr).starts_with("error: No space left on device"), "{output:?}");
+}
+
+#[test]
 fn an_interrupt_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 20_000);
