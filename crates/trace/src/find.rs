@@ -1,11 +1,14 @@
 //! Finds the CTF traces at and below a path, and names them as babeltrace2 does.
 //!
 //! A folder with a regular file `metadata` is a trace, and nothing below it is looked at. So a tracewing folder gives
-//! `kernel` and `user`, an LTTng session one trace per domain and buffer owner, a rotated one those of every chunk.
+//! `kernel` and `user`, an LTTng session one trace per domain and buffer owner, a rotated one those of every chunk. A
+//! folder to which several links lead is visited once: links to folders with links would lead to it in endless ways.
+//! Hidden folders are not entered: in them lies what a conversion, a snapshot or a rotation of LTTng has not finished.
 //! Folders are visited in the order in which the file system lists them: babeltrace2 does that too, and where two
 //! streams cannot be told apart the first one found comes first.
 
 use crate::Error;
+use std::collections::HashSet;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
@@ -36,7 +39,8 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
         });
     }
     let mut found = Vec::new();
-    visit(&root, &root, &mut vec![(meta.dev(), meta.ino())], &mut found)?;
+    let mut seen = HashSet::from([(meta.dev(), meta.ino())]);
+    visit(&root, &root, MAX_DEPTH, &mut seen, &mut found)?;
     if found.is_empty() {
         return Err(Error::NotATrace {
             path: input.to_owned(),
@@ -49,7 +53,8 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
 fn visit(
     root: &Path,
     folder: &Path,
-    above: &mut Vec<(u64, u64)>,
+    depth: usize,
+    seen: &mut HashSet<(u64, u64)>,
     found: &mut Vec<Found>,
 ) -> Result<(), Error> {
     if fs::metadata(folder.join("metadata")).is_ok_and(|meta| meta.is_file()) {
@@ -61,16 +66,16 @@ fn visit(
         return Ok(());
     }
     for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
-        let path = entry.map_err(Error::io(folder))?.path();
-        // What disappears meanwhile, or a link that leads nowhere, is no trace.
-        let Ok(meta) = fs::metadata(&path) else { continue };
-        let identity = (meta.dev(), meta.ino());
-        if !meta.is_dir() || above.contains(&identity) || above.len() >= MAX_DEPTH {
+        let entry = entry.map_err(Error::io(folder))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
             continue;
         }
-        above.push(identity);
-        visit(root, &path, above, found)?;
-        above.pop();
+        let path = entry.path();
+        // What disappears meanwhile, or a link that leads nowhere, is no trace.
+        let Ok(meta) = fs::metadata(&path) else { continue };
+        if meta.is_dir() && depth > 1 && seen.insert((meta.dev(), meta.ino())) {
+            visit(root, &path, depth - 1, seen, found)?;
+        }
     }
     Ok(())
 }
@@ -119,6 +124,28 @@ mod tests {
         trace(&root.path().join("below/user"));
         std::os::unix::fs::symlink(root.path(), root.path().join("below/up")).unwrap();
         assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn links_that_fan_out_are_followed_once() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..40 {
+            let folder = root.path().join(number.to_string());
+            fs::create_dir(&folder).unwrap();
+            for name in ["a", "b"] {
+                std::os::unix::fs::symlink(format!("../{}", number + 1), folder.join(name)).unwrap();
+            }
+        }
+        trace(&root.path().join("40"));
+        assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn what_is_not_finished_is_no_trace() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join(".out.unfinished/user"));
+        assert!(find(root.path()).is_err());
+        assert_eq!(find(&root.path().join(".out.unfinished")).unwrap().len(), 1);
     }
 
     #[test]
