@@ -1,6 +1,6 @@
 //! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as comma-separated values.
 
-use crate::output::{Output, raise_file_limit};
+use crate::output::{Output, raise_file_limit, shown};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
@@ -119,7 +119,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Target::Csv => export(Format::Csv, choice, &recording, out, &bar, &mut watch)?,
     };
     bar.finish_and_clear();
-    writeln!(std::io::stdout(), "{said}")?;
+    writeln!(std::io::stdout(), "{}", shown(&said))?;
     Ok(ExitCode::SUCCESS)
 }
 

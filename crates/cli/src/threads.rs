@@ -1,7 +1,7 @@
 //! `tracewing threads`: where the time of each thread, user thread or process went, as a table, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::output::{print_error, raise_file_limit};
+use crate::output::{print_error, raise_file_limit, shown};
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
@@ -215,13 +215,13 @@ fn json(out: &mut impl Write, table: &ThreadsTable, by: By) -> serde_json::Resul
 }
 
 fn print(out: &mut impl Write, rows: &Rows) -> std::io::Result<()> {
-    let mut shown = Table::new();
-    shown.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    shown.set_header(rows.header.split(' '));
+    let mut shown_table = Table::new();
+    shown_table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    shown_table.set_header(rows.header.split(' '));
     for row in &rows.rows {
         let mut cells: Vec<String> =
             row.ids.iter().map(|id| id.clone().unwrap_or_else(|| "-".to_owned())).collect();
-        cells.push(row.name.clone());
+        cells.push(shown(&row.name).into_owned());
         let times = &row.times;
         cells.extend(
             [
@@ -238,16 +238,16 @@ fn print(out: &mut impl Write, rows: &Rows) -> std::io::Result<()> {
         let longest = times.blocked_on.first().map(|blocked| blocked.on.as_deref().unwrap_or("?"));
         cells.push(longest.unwrap_or_default().to_owned());
         cells.extend(row.counts.iter().map(u64::to_string));
-        shown.add_row(cells);
+        shown_table.add_row(cells);
     }
     let texts = ["name", "blocked-on"];
-    for (name, column) in rows.header.split(' ').zip(shown.column_iter_mut()) {
+    for (name, column) in rows.header.split(' ').zip(shown_table.column_iter_mut()) {
         if !texts.contains(&name) {
             column.set_cell_alignment(CellAlignment::Right);
         }
         column.set_padding((0, 2));
     }
-    for line in shown.lines() {
+    for line in shown_table.lines() {
         writeln!(out, "{}", line.trim_end())?;
     }
     Ok(())

@@ -1,4 +1,5 @@
-//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`. Needs root.
+//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, and with a hostile name. Needs
+//! root.
 
 use std::process::Command;
 
@@ -39,4 +40,26 @@ fn running_and_waiting_time_are_those_of_the_kernel() {
     assert!(figure("running_ns").abs_diff(running) <= tolerance, "{shell}: the kernel says {running} ns");
     assert!(figure("waiting_ns").abs_diff(waiting) <= tolerance, "{shell}: the kernel says {waiting} ns");
     assert!(figure("blocked_ns") + unknown >= 50_000_000, "{shell}: it slept for 50 ms");
+}
+
+#[test]
+fn a_name_cannot_command_the_terminal() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program = folder.path().join("a\u{1b}[31m\nb");
+    std::fs::copy("/bin/true", &program).expect("a copy of a program");
+    let trace = folder.path().join("trace");
+    let recorded =
+        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).arg("--").arg(&program).output();
+    let recorded = recorded.expect("tracewing starts");
+    if !trace.join("kernel").exists() {
+        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        return;
+    }
+    let output = Command::new(TRACEWING).arg("threads").arg(&trace).output().expect("tracewing starts");
+    let printed = String::from_utf8(output.stdout).expect("text");
+    assert!(printed.contains("  a\\u{1b}[31m\\nb  "), "{printed}");
 }
