@@ -10,7 +10,7 @@ use tracewing_ctf::decode::{Decoder, Step, StreamReader};
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let metadata = std::fs::read(arguments.next().ok_or("expected METADATA STREAM…")?)?;
-    let decoder = Decoder::new(Arc::new(tracewing_ctf::tsdl::parse(&metadata)?))?;
+    let decoder = Decoder::new(Arc::new(tracewing_ctf::metadata::parse(&metadata)?))?;
     let mut counts = BTreeMap::<String, u64>::new();
     for path in arguments {
         // Anything that holds bytes will do: a vector, a slice, a mapped file.

@@ -75,7 +75,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let [metadata, stream, event, field] = arguments.as_slice() else {
         return Err("expected METADATA STREAM EVENT FIELD".into());
     };
-    let class = tracewing_ctf::tsdl::parse(&std::fs::read(metadata)?)?;
+    let class = tracewing_ctf::metadata::parse(&std::fs::read(metadata)?)?;
     let source = Source(std::fs::File::open(stream)?);
     // A runtime's `block_on`, for a source that is always ready.
     let mut summing = pin!(sum(Decoder::new(Arc::new(class))?, source, event, field));

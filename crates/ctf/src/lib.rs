@@ -14,6 +14,40 @@
 //! | [`index`] | LTTng's packet index files |
 //! | [`mod@write`] | the packet and event headers that tracewing's own traces use |
 //!
+//! Reading is three steps: metadata gives a trace class, which is compiled once, and then decodes any of its data streams.
+//!
+#![cfg_attr(feature = "read", doc = "```")]
+#![cfg_attr(not(feature = "read"), doc = "```ignore")]
+//! use std::sync::Arc;
+//! use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
+//! use tracewing_ctf::model::Scope;
+//!
+//! let metadata = b"/* CTF 1.8 */
+//!     trace { major = 1; minor = 8; byte_order = le; };
+//!     event { name = hit; fields := struct { integer { size = 8; } size; }; };";
+//! let decoder = Decoder::new(Arc::new(tracewing_ctf::metadata::parse(metadata)?))?;
+//!
+//! // A data stream: two event records of one byte.
+//! let mut reader = StreamReader::new(decoder, &[20, 22]);
+//! let mut sum = 0;
+//! loop {
+//!     match reader.advance()? {
+//!         Step::Event => {
+//!             if let Some(Value::Unsigned(size, _)) = reader.event().field(Scope::Payload, "size") {
+//!                 sum += size;
+//!             }
+//!         }
+//!         Step::End => break,
+//!         Step::Packet | Step::PacketEnd => {}
+//!     }
+//! }
+//! assert_eq!(sum, 42);
+//! # Ok::<(), tracewing_ctf::Error>(())
+//! ```
+//!
+//! The examples go on from there: `count` (event records by name), `sum` (a field, of an asynchronous stream), `write` (a trace
+//! of either version).
+//!
 //! Words are those of CTF 2 (data stream class, event record class, field class) also where CTF 1.8 has others.
 //!
 //! The feature `read` (on by default) holds the parser and the decoder; a program that only writes traces turns

@@ -95,13 +95,13 @@ fn locations() {
 fn everything_else_a_document_may_hold() {
     let class = parse(
         "// a comment \u{1f389}
-         env { s = \"a\\tb\\x41\\101\" \"c\"; n = -5; big = 18446744073709551615; };
+         env { s = \"a\\tb\\x41\\101\" \"c\"; n = 4; n = -5; big = 18446744073709551615; };
          clock { name = \"c\"; uuid = \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"; freq = 1000; offset_s = -3; offset = 5;
                  precision = 7; absolute = TRUE; description = d; unknown = 1; };
          callsite { name = \"x\"; nested { }; func = \"f\"; };
          stream { event.header := struct { integer { size = 8; } id; integer { size = 8; map = clock.c.value; } t; }; };
          event { name = \"prov:a\"; id = 3; loglevel = 13; model.emf.uri = \"http://x\"; context := struct { string s; }; };;
-         event { name = b.c; id = 4; fields := struct { }; };",
+         event { name = b.c; id = 4; fields := struct { string for; }; };",
     )
     .unwrap();
     assert_eq!(class.env("s"), Some(&"a\tbAAc".into()));
@@ -146,6 +146,7 @@ fn errors_say_where_and_what() {
         ("event { fields := struct { enum : enum : string { A } a; }; };", "expected an integer"),
         ("event { fields := struct { variant { string a; } v; }; };", "has no tag"),
         ("event { fields := string; };", "expected a `struct`"),
+        ("event { fields := struct { string; }; };", "expected a name, found `;`"),
         ("event { fields := struct { string a; ", "the end of the metadata"),
         ("event { id = 1; stream_id = 7; };", "stream 7, which does not exist"),
         ("event { }; event { };", "has no `id`"),
@@ -165,6 +166,9 @@ fn errors_say_where_and_what() {
         |text: &str| tsdl::parse(format!("/* CTF 1.8 */ {text}").as_bytes()).unwrap_err().to_string();
     assert!(without("").contains("no `trace` block"));
     assert!(without("trace { major = 1; minor = 8; };").contains("no `byte_order`"));
+    let header = "packet.header := struct { string a; integer { size = 32; } magic; };";
+    let late = without(&format!("trace {{ major = 1; minor = 8; byte_order = le; {header} }};"));
+    assert!(late.contains("`magic` is to be the first field"), "{late}");
     assert!(without("trace { major = 2; minor = 0; byte_order = le; };").contains("version 2.0"));
 }
 

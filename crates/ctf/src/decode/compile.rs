@@ -287,7 +287,6 @@ impl Compiler {
         Error::TraceClass { place: self.place.clone(), message: message.into() }
     }
 
-    #[cold]
     /// Takes bytes from the budget, for a field of this name.
     pub(super) fn spend(&mut self, name: Option<&str>, bytes: usize) -> Result<(), Error> {
         match self.budget.checked_sub(bytes) {
@@ -300,6 +299,7 @@ impl Compiler {
         Ok(())
     }
 
+    #[cold]
     pub(super) fn field_error(&self, name: Option<&str>, message: impl Into<String>) -> Error {
         let place = match name {
             Some(name) => format!("{}, field `{name}`", self.place),

@@ -20,7 +20,7 @@ pub use print::print;
 pub(crate) use print::{identifier, option_identifier, uuid_text};
 
 /// Words that cannot name a field without a protecting underscore (appendix C.1.2).
-const KEYWORDS: [&str; 29] = [
+const KEYWORDS: [&str; 28] = [
     "align",
     "callsite",
     "char",
@@ -49,5 +49,4 @@ const KEYWORDS: [&str; 29] = [
     "_Bool",
     "_Complex",
     "_Imaginary",
-    "for",
 ];

@@ -171,7 +171,15 @@ impl Parser<'_> {
         let place = self.at;
         let (mut major, mut minor) = (None, None);
         self.block(|parser, item| match item {
-            Item::Scope("packet.header", class) => parser.set_scope(&mut trace.packet_header, class),
+            Item::Scope("packet.header", class) => {
+                let place = class.place;
+                parser.set_scope(&mut trace.packet_header, class)?;
+                let mut members = trace.packet_header.iter().flat_map(|header| &header.members).skip(1);
+                match members.any(|member| member.name == "magic") {
+                    true => Err(parser.error(place, "`magic` is to be the first field of the packet header")),
+                    false => Ok(()),
+                }
+            }
             Item::Attribute(attribute) => {
                 match attribute.name.as_str() {
                     "major" => major = Some(parser.unsigned(&attribute)?),
@@ -299,6 +307,8 @@ impl Parser<'_> {
         &mut self,
         mut on_item: impl FnMut(&mut Self, Item<'_>) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        // As babeltrace2 does: the last one of an environment's entries counts.
+        let may_repeat = self.peek_word() == Some("env");
         self.at += 1;
         self.expect("{")?;
         self.scopes.open();
@@ -310,7 +320,7 @@ impl Parser<'_> {
                 continue;
             }
             let name = self.name_path("an attribute, a field class or `}`")?.join(".");
-            if seen.contains(&name) {
+            if !may_repeat && seen.contains(&name) {
                 return Err(self.error(place, format!("`{name}` is given twice")));
             }
             if self.eat(":=") {

@@ -484,8 +484,9 @@ impl Parser<'_> {
                 self.declaration()?;
                 continue;
             }
+            let may_stand_alone = matches!(self.peek_word(), Some("struct" | "variant" | "enum"));
             let class = self.class_specifier()?;
-            if self.eat(";") {
+            if may_stand_alone && self.eat(";") {
                 // A named structure, variant or enumeration without a member of it.
                 continue;
             }
