@@ -9,7 +9,8 @@ use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
 use tracewing_ctf::decode::{Decoder, Packet, Step, StreamReader};
 use tracewing_ctf::encode::{FieldValue, PacketEnd, PacketStart, Record, StreamWriter};
 use tracewing_ctf::model::{
-    DataStreamClass, EventRecordClass, FieldClass, FloatClass, Scope, StructureClass, TraceClass, Version,
+    DataStreamClass, EventRecordClass, FieldClass, FloatClass, IntegerClass, Scope, StructureClass,
+    TraceClass, Version,
 };
 use tracewing_ctf::{Error, json, metadata, tsdl};
 
@@ -310,4 +311,24 @@ fn next_to_nothing_is_converted() {
     let parsed = json::parse(json::print(&converted).as_bytes()).unwrap();
     let payload = |class: &TraceClass| class.data_stream_classes[0].event_record_classes[0].payload.clone();
     assert_eq!(payload(&parsed), payload(&converted));
+}
+
+/// In CTF 1.8 the only class needs no id in the packets, whichever it has, and packets may have a UUID that the trace has not.
+#[test]
+fn what_packets_do_not_tell_is_read_after_the_conversion() {
+    let payload = StructureClass::new().with("a", FieldClass::unsigned(8));
+    let mut stream = DataStreamClass::new(3);
+    stream.event_record_classes.push(EventRecordClass::new(5, "e").with_payload(payload));
+    let mut class = TraceClass::new();
+    let uuid = FieldClass::array(IntegerClass::unsigned(8), 16);
+    class.packet_header = Some(StructureClass::new().with("uuid", uuid));
+    class.data_stream_classes.push(stream);
+    let bytes: Vec<u8> = (0..18).collect();
+    let from = Decoder::new(Arc::new(class)).unwrap();
+    let converted = to_ctf2(from.trace_class()).unwrap();
+    let to = Decoder::new(Arc::new(json::parse(json::print(&converted).as_bytes()).unwrap())).unwrap();
+    let rewritten = rewrite(&from, &bytes, &to).unwrap();
+    assert_eq!(rewritten, bytes);
+    let fields = |events: Vec<Read>| events.into_iter().map(|(.., record)| record).collect::<Vec<_>>();
+    assert_eq!(fields(read(&to, &rewritten).unwrap().1), fields(read(&from, &bytes).unwrap().1));
 }

@@ -10,7 +10,7 @@ use crate::log_level;
 use crate::model::{
     Attribute, Attributes, ClockClass, DEFAULT_MEDIA_TYPE, DataStreamClass, DynamicStringClass, Encoding,
     EventRecordClass, FieldClass, FieldLocation, IntegerClass, Origin, Role, Roles, Scope, StaticBlobClass,
-    StaticStringClass, StringClass, TraceClass, VariantClass, VariantOption, Version,
+    StaticStringClass, StringClass, StructureClass, TraceClass, VariantClass, VariantOption, Version,
 };
 
 /// The same trace class for CTF 2; a class of CTF 2 as it is.
@@ -24,19 +24,43 @@ pub fn to_ctf2(class: &TraceClass) -> Result<TraceClass, Error> {
     }
     let mut class = class.clone();
     class.fill_roles();
-    let mut converted = map_trace(&class, &mut ToCtf2)?;
+    let mut converted = map_trace(&class, &mut ToCtf2 { has_uuid: class.uuid.is_some() })?;
     converted.version = Version::V2;
     converted.clock_classes.iter_mut().for_each(clock);
     for stream in &mut converted.data_stream_classes {
         stream.event_record_classes.iter_mut().for_each(event);
     }
+    drop_untold_ids(&mut converted);
     if converted.data_stream_classes.is_empty() {
         converted.data_stream_classes.push(DataStreamClass::new(0)); // CTF 2 wants one
     }
     Ok(converted)
 }
 
-struct ToCtf2;
+/// What tells no id means class 0 in CTF 2, and in CTF 1.8 the only class.
+fn drop_untold_ids(class: &mut TraceClass) {
+    let tells = |scope: &Option<StructureClass>, role| {
+        scope.as_ref().is_some_and(|scope| scope.role_bits(role).is_some())
+    };
+    if let ([only], false) =
+        (class.data_stream_classes.as_mut_slice(), tells(&class.packet_header, Role::DataStreamClassId))
+    {
+        only.id = 0;
+    }
+    for stream in &mut class.data_stream_classes {
+        if let ([only], false) = (
+            stream.event_record_classes.as_mut_slice(),
+            tells(&stream.event_header, Role::EventRecordClassId),
+        ) {
+            only.id = 0;
+        }
+    }
+}
+
+struct ToCtf2 {
+    /// Whether there is a UUID that packets may repeat.
+    has_uuid: bool,
+}
 
 impl Mapper for ToCtf2 {
     fn class(&mut self, class: FieldClass, places: &Places<'_>) -> Result<FieldClass, Error> {
@@ -48,7 +72,9 @@ impl Mapper for ToCtf2 {
                 FieldClass::Enumeration(class)
             }
             FieldClass::String(_) => FieldClass::String(StringClass::new(Encoding::Utf8)),
-            FieldClass::StaticArray(class) if is_uuid(&class.element, class.length, places) => {
+            FieldClass::StaticArray(class)
+                if self.has_uuid && is_uuid(&class.element, class.length, places) =>
+            {
                 FieldClass::StaticBlob(Arc::new(StaticBlobClass {
                     length: class.length,
                     media_type: DEFAULT_MEDIA_TYPE.to_owned(),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Attributes, FieldClass, FieldLocation};
+use super::{Attributes, FieldClass, FieldLocation, Role};
 
 /// Named members, one after the other.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -36,6 +36,29 @@ impl StructureClass {
     /// The member called `name`.
     pub fn member(&self, name: &str) -> Option<&Member> {
         self.members.iter().find(|member| member.name == name)
+    }
+
+    /// The size in bits of the first integer with this role, however deep.
+    pub(crate) fn role_bits(&self, role: Role) -> Option<u32> {
+        fn search(class: &FieldClass, role: Role) -> Option<u32> {
+            match class {
+                FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
+                    class.roles.has(role).then_some(class.size)
+                }
+                FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
+                    class.integer.roles.has(role).then_some(class.integer.size)
+                }
+                FieldClass::Structure(class) => class.role_bits(role),
+                FieldClass::StaticArray(class) => search(&class.element, role),
+                FieldClass::DynamicArray(class) => search(&class.element, role),
+                FieldClass::Optional(class) => search(&class.class, role),
+                FieldClass::Variant(class) => {
+                    class.options.iter().find_map(|option| search(&option.class, role))
+                }
+                _ => None,
+            }
+        }
+        self.members.iter().find_map(|member| search(&member.class, role))
     }
 }
 

@@ -184,27 +184,7 @@ impl DataStreamClass {
 
     /// The size in bits of the packet context's integer with this role.
     pub fn packet_context_bits(&self, role: Role) -> Option<u32> {
-        fn search(class: &FieldClass, role: Role) -> Option<u32> {
-            match class {
-                FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
-                    class.roles.has(role).then_some(class.size)
-                }
-                FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
-                    class.integer.roles.has(role).then_some(class.integer.size)
-                }
-                FieldClass::Structure(class) => {
-                    class.members.iter().find_map(|member| search(&member.class, role))
-                }
-                FieldClass::StaticArray(class) => search(&class.element, role),
-                FieldClass::DynamicArray(class) => search(&class.element, role),
-                FieldClass::Optional(class) => search(&class.class, role),
-                FieldClass::Variant(class) => {
-                    class.options.iter().find_map(|option| search(&option.class, role))
-                }
-                _ => None,
-            }
-        }
-        self.packet_context.as_ref()?.members.iter().find_map(|member| search(&member.class, role))
+        self.packet_context.as_ref()?.role_bits(role)
     }
 
     /// The event record class with this id.
