@@ -307,7 +307,7 @@ fn what_cannot_be_done_is_said() {
     fails("enable", &[], 1, "which events?");
     fails("disable", &[], 1, "which events?");
     fails("enable", &["--where", "number >"], 2, "number >\n");
-    fails("disable", &["--where", "number > 3"], 2, "--where");
+    fails("disable", &["--where", "number > 3"], 1, "tracewing enable -e GLOB --where");
     fails("enable", &["--level", "loud"], 2, "is no level");
     fails("enable", &["--major", "64"], 2, "from 0 to 63");
     let long = "x".repeat(60_000);
