@@ -12,7 +12,7 @@ use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
-use crate::{Choice, Error};
+use crate::{Choice, Error, description};
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -108,9 +108,9 @@ impl Conversion {
             run.trace(index, trace, &folder)?;
         }
         if let [input] = recording.inputs() {
-            let how = input.join("tracewing.json");
-            if how.is_file() {
-                std::fs::copy(&how, unfinished.path().join("tracewing.json")).map_err(Error::io(&how))?;
+            if let Some(how) = description::read(input) {
+                let copy = unfinished.path().join(description::NAME);
+                std::fs::write(&copy, how).map_err(Error::io(&copy))?;
             }
         }
         unfinished.finish()?;

@@ -19,7 +19,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `find` | finds traces below a path |
+//! | `find`, `description` | finds traces below a path; what a recording says of itself |
 //! | `open` | metadata, and which stream files belong together |
 //! | `packet`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
 //! | `packet_index`, `index_source`, `index_cache` | where packets lie, to begin reading at any time |
@@ -48,6 +48,7 @@ mod condition;
 mod convert;
 mod csv;
 mod describe;
+mod description;
 mod details;
 mod error;
 mod export;

@@ -2,11 +2,11 @@
 //!
 //! Times are nanoseconds since the clock's origin, which is the Unix epoch for most traces; sizes are bytes.
 
-use crate::describe;
 use crate::open::{Recording, Trace};
 use crate::stream::{Lost, LostKind};
 use crate::summary::{ClassSummary, StreamSummary, Summary, TraceSummary};
 use crate::{Error, uuid_text};
+use crate::{describe, description};
 use serde::Serialize;
 use std::path::Path;
 use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
@@ -299,7 +299,7 @@ fn notes(recording: &Recording) -> Vec<serde_json::Value> {
         _ => false,
     });
     let read = |folder: &&Path| {
-        let bytes = std::fs::read(folder.join("tracewing.json")).ok()?;
+        let bytes = description::read(folder)?;
         serde_json::from_slice(&bytes).ok()
     };
     folders.iter().filter_map(read).collect()
