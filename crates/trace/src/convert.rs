@@ -107,11 +107,11 @@ impl Conversion {
             }
             run.trace(index, trace, &folder)?;
         }
-        if let [input] = recording.inputs() {
-            if let Some(how) = description::read(input) {
-                let copy = unfinished.path().join(description::NAME);
-                std::fs::write(&copy, how).map_err(Error::io(&copy))?;
-            }
+        if let [input] = recording.inputs()
+            && let Some(how) = description::read(input)
+        {
+            let copy = unfinished.path().join(description::NAME);
+            std::fs::write(&copy, how).map_err(Error::io(&copy))?;
         }
         unfinished.finish()?;
         Ok(run.converted)

@@ -107,7 +107,7 @@ fn files<P: AsRef<Path>>(inputs: &[P]) -> Result<Files, Error> {
 /// Whether all traces are tracewing's own and complete.
 fn is_over(recording: &Recording) -> bool {
     let has_ended = |folder: &PathBuf| {
-        let text = folder.parent().and_then(|parent| description::read(parent));
+        let text = folder.parent().and_then(description::read);
         let described = text.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
         described
             .is_some_and(|described| described["state"].as_str().is_some_and(|state| state != "recording"))
