@@ -32,7 +32,13 @@ impl Events {
     fn fold(&self) -> Threads {
         let mut threads = Threads::new();
         for (time, cpu, tid, kind) in &self.0 {
-            threads.event(&Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind });
+            threads.event(&Activity {
+                time: *time,
+                cpu: Some(*cpu),
+                tid: Some(*tid),
+                process: None,
+                kind: *kind,
+            });
         }
         threads
     }
@@ -155,7 +161,13 @@ fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
     threads.lost(Scope::Kernel(Some(0)), 50, 80);
     threads.lost(Scope::User, 50, 80);
     for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
-        threads.event(&Activity { time: event.0, cpu: Some(event.1), tid: Some(event.2), kind: event.3 });
+        threads.event(&Activity {
+            time: event.0,
+            cpu: Some(event.1),
+            tid: Some(event.2),
+            process: None,
+            kind: event.3,
+        });
     }
     let table = threads.finish(name);
     assert_eq!(times(thread(&table, 7)), [50, 0, 20, 50]);

@@ -123,6 +123,27 @@ fn what_is_not_printed_counts_all_the_same() {
 }
 
 #[test]
+fn a_context_tells_the_process() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let mut user = user();
+    let context =
+        StructureClass::new().with("vtid", FieldClass::signed(32)).with("vpid", FieldClass::signed(32));
+    user.data_stream_classes[0].common_context = Some(context);
+    let app = |stamp, process: i32| event(stamp, 3, 2732, &[&process.to_le_bytes()]);
+    let program = Packet::new(2, 1, 100, 900).bytes(&[app(200, 2700), app(500, 0)]);
+    common::write_trace(&folder.path().join("user"), &user, &[("stream_1", program)]);
+    let calls = Packet::new(1, 1, 100, 900).bytes(&[event(100, 22, 2732, &[]), event(300, 22, 2732, &[])]);
+    common::write_trace(&folder.path().join("kernel"), &kernel(), &[("channel_1", calls)]);
+    let recording = Recording::open(&[folder.path()]).expect("a trace");
+    let listing = Listing { super_trace: true, format: Format::Csv, ..Listing::default() };
+    let mut out = (Vec::new(), Vec::new());
+    listing.print(&recording, &mut out).expect("it prints");
+    let csv = String::from_utf8(out.0).expect("text");
+    let processes: Vec<_> = csv.lines().skip(1).filter_map(|line| line.split(',').nth(3)).collect();
+    assert_eq!(processes, ["", "2700", "2700", "2700"], "{csv}");
+}
+
+#[test]
 fn modes_are_told() {
     let listing = Listing { format: Format::Csv, ..Listing::default() };
     let csv = print(listing);

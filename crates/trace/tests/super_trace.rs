@@ -98,7 +98,7 @@ fn fold(events: &[Event]) -> Notes {
     let mut notes = Notes::default();
     let mut state = SuperTrace::new();
     for (time, cpu, tid, kind) in events {
-        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind };
+        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
         state.event(&activity, &mut notes);
     }
     state.finish(&mut notes);
@@ -109,8 +109,13 @@ fn fold(events: &[Event]) -> Notes {
 /// Where the event belongs that follows these.
 fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
     let mut state = SuperTrace::new();
-    let activity =
-        |event: &Event| Activity { time: event.0, cpu: Some(event.1), tid: Some(event.2), kind: event.3 };
+    let activity = |event: &Event| Activity {
+        time: event.0,
+        cpu: Some(event.1),
+        tid: Some(event.2),
+        process: None,
+        kind: event.3,
+    };
     events.iter().for_each(|event| state.event(&activity(event), &mut ()));
     look(state.place(&activity(&event)))
 }
@@ -387,7 +392,7 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
         if time == 190 {
             state.lost(Scope::User, 185, 230, &mut notes);
         }
-        let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), kind };
+        let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
         state.event(&activity, &mut notes);
     }
     state.finish(&mut notes);
@@ -456,7 +461,8 @@ fn events_in_any_order_leave_no_gaps() {
                 let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
                 state.lost(scope, *time, *time + 20, &mut notes);
             }
-            let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), kind: *kind };
+            let activity =
+                Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
             state.event(&activity, &mut notes);
         }
         let end = events.iter().map(|event| event.0).max();

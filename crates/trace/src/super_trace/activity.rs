@@ -15,6 +15,8 @@ pub struct Activity<'a> {
     pub cpu: Option<u32>,
     /// The thread that recorded it, where the trace says; 0 is a CPU's idle thread.
     pub tid: Option<i32>,
+    /// Its process, where the event itself says.
+    pub process: Option<i32>,
     /// What happened.
     pub kind: Kind<'a>,
 }

@@ -25,6 +25,8 @@ struct Class {
     meaning: Meaning,
     /// Who recorded it: `tid` in our traces, `vtid` (LTTng-UST) or `tid` (LTTng's kernel tracer) in LTTng's.
     tid: Option<MemberHandle>,
+    /// Its process, with which LTTng's events can be recorded: `vpid` or `pid`.
+    process: Option<MemberHandle>,
     /// Its fields, in the order in which [`fields`] lists them.
     fields: Vec<MemberHandle>,
 }
@@ -90,7 +92,9 @@ impl Adapter {
             self.learn(event);
         }
         let class = self.classes[stream][index].as_ref()?;
-        let tid = class.tid.and_then(|tid| number(decoded.member(tid)?)).and_then(|tid| tid.try_into().ok());
+        let id = |member: Option<MemberHandle>| i32::try_from(number(decoded.member(member?)?)?).ok();
+        // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
+        let (tid, process) = (id(class.tid), id(class.process).filter(|&process| process > 0));
         let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
         let kind = match class.meaning {
             Meaning::Wait => {
@@ -100,7 +104,7 @@ impl Adapter {
             }
             meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
         };
-        Some(Activity { time, cpu, tid, kind })
+        Some(Activity { time, cpu, tid, process, kind })
     }
 
     /// What a system call, or another cause of waiting, is called.
@@ -140,7 +144,9 @@ impl Adapter {
         if fields.len() < wanted.len() {
             meaning = plain;
         }
-        let class = Class { meaning, tid: context("tid").or_else(|| context("vtid")), fields };
+        let tid = context("tid").or_else(|| context("vtid"));
+        let process = context("pid").or_else(|| context("vpid"));
+        let class = Class { meaning, tid, process, fields };
         if self.classes.len() <= stream {
             self.classes.resize_with(stream + 1, Vec::new);
         }

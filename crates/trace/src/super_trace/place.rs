@@ -65,7 +65,7 @@ impl SuperTrace {
         };
         let process = match event.kind {
             Kind::Introduction { process, .. } => Some(process),
-            _ => lwp.and_then(|lwp| lwp.process),
+            _ => event.process.or_else(|| lwp?.process),
         };
         let carries = match (event.kind, tid) {
             _ if interrupted => Carries::None,

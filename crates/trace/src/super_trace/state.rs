@@ -83,6 +83,7 @@ impl SuperTrace {
         }
         if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
             self.seen(tid, cpu, now, &event.kind, fold);
+            self.belongs(tid, event.process, fold);
         }
         match (event.kind, event.cpu) {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
@@ -232,6 +233,15 @@ impl SuperTrace {
             _ => {}
         }
         lwp.followed = true;
+    }
+
+    /// What the event itself says about the process of the thread that recorded it.
+    fn belongs(&mut self, tid: i32, process: Option<i32>, fold: &mut impl Fold) {
+        if let (Some(process), Some(lwp)) = (process, self.lwps.get_mut(&tid))
+            && lwp.process.replace(process) != Some(process)
+        {
+            self.programs.adopt(tid, process, &mut self.lwps, fold);
+        }
     }
 
     /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into the buffer of a
