@@ -117,7 +117,9 @@ pub struct Merge<'r> {
 #[derive(Debug)]
 enum Head {
     None,
-    Item(Item),
+    /// The event at which the stream's cursor stands.
+    Event,
+    Lost(Lost),
     Failed(Box<Error>),
 }
 
@@ -177,14 +179,13 @@ impl<'r> Merge<'r> {
     /// A stream cannot be read or decoded further. Everything before that point has been given by then.
     #[inline]
     pub fn advance(&mut self) -> Result<Option<Message<'_>>, Error> {
-        // The usual case: the stream whose turn it was goes on alone.
-        let alone = self.current.and_then(|stream| self.cursors[stream].advance_fast(self.alone_until));
-        match alone {
-            Some(ns) => {
+        match self.current.and_then(|stream| self.cursors[stream].advance_fast()) {
+            // The usual case: the stream whose turn it was goes on alone.
+            Some(ns) if ns < self.alone_until => {
                 self.last_ns = self.last_ns.max(ns);
                 self.lost = None;
             }
-            None => self.choose()?,
+            event => self.choose(event)?,
         }
         Ok(self.current.map(|stream| self.message(stream)))
     }
@@ -197,7 +198,7 @@ impl<'r> Merge<'r> {
 
     /// Where each stream has stopped, after the end.
     pub(crate) fn stops(&self) -> Vec<Stop> {
-        let waits = |head: &Head| matches!(head, Head::Item(_));
+        let waits = |head: &Head| matches!(head, Head::Event | Head::Lost(_));
         self.cursors.iter().zip(&self.heads).map(|(cursor, head)| cursor.stop(waits(head))).collect()
     }
 
@@ -214,13 +215,14 @@ impl<'r> Merge<'r> {
         }
     }
 
-    /// Goes on to the stream whose turn it is; to none at the end.
+    /// Goes on to the stream whose turn it is; to none at the end. `event` is the time of the event that the current stream
+    /// has next, if that is known.
     #[inline(never)]
-    fn choose(&mut self) -> Result<(), Error> {
-        while let Some(stream) = self.next_stream()? {
+    fn choose(&mut self, mut event: Option<i64>) -> Result<(), Error> {
+        while let Some(stream) = self.next_stream(event.take())? {
             self.current = Some(stream);
             self.lost = match self.heads[stream] {
-                Head::Item(Item::Lost(mut lost)) => match lost.cut(&self.range) {
+                Head::Lost(mut lost) => match lost.cut(&self.range) {
                     true => Some(lost),
                     false => continue,
                 },
@@ -234,7 +236,7 @@ impl<'r> Merge<'r> {
         Ok(())
     }
 
-    fn next_stream(&mut self) -> Result<Option<usize>, Error> {
+    fn next_stream(&mut self, event: Option<i64>) -> Result<Option<usize>, Error> {
         if !self.started {
             self.started = true;
             for stream in 0..self.cursors.len() {
@@ -243,7 +245,7 @@ impl<'r> Merge<'r> {
                 }
             }
         } else if let Some(stream) = self.current.take()
-            && let Some(key) = self.refill(stream)
+            && let Some(key) = self.next_key(stream, event)
         {
             if self.ambiguous {
                 self.heap.push(Reverse(key));
@@ -272,11 +274,21 @@ impl<'r> Merge<'r> {
             self.heap.clear();
             return match failed {
                 Head::Failed(error) => Err(*error),
-                Head::None | Head::Item(_) => Ok(None),
+                Head::None | Head::Event | Head::Lost(_) => Ok(None),
             };
         }
         self.last_ns = self.last_ns.max(key.ns);
         Ok(Some(key.stream))
+    }
+
+    /// Where what `stream` has next belongs: an event at the time `event`, or what is fetched now.
+    #[inline]
+    fn next_key(&mut self, stream: usize, event: Option<i64>) -> Option<Key> {
+        let Some(ns) = event else { return self.refill(stream) };
+        if !matches!(self.heads[stream], Head::Event) {
+            self.heads[stream] = Head::Event;
+        }
+        Some(Key { ns, rank: self.ranks[stream], stream })
     }
 
     /// Fetches what `stream` has next and says where it belongs; `None` at the stream's end.
@@ -285,7 +297,11 @@ impl<'r> Merge<'r> {
             Ok(Some(item)) => {
                 // What has no time of its own comes at once.
                 let ns = item.ns().unwrap_or(self.last_ns);
-                (Head::Item(item), ns)
+                let head = match item {
+                    Item::Event(_) => Head::Event,
+                    Item::Lost(lost) => Head::Lost(lost),
+                };
+                (head, ns)
             }
             Ok(None) => {
                 if let Some(at) = self.active.iter().position(|&active| active == stream) {
@@ -325,15 +341,15 @@ impl<'r> Merge<'r> {
 
     fn compare_heads(&self, left: usize, right: usize) -> Ordering {
         let weight = |stream: usize| match &self.heads[stream] {
-            Head::Item(Item::Event(_)) => 0,
-            Head::Item(Item::Lost(lost)) if lost.kind == LostKind::Events => 1,
+            Head::Event => 0,
+            Head::Lost(lost) if lost.kind == LostKind::Events => 1,
             _ => 2,
         };
         let streams = self.recording.streams();
         weight(left)
             .cmp(&weight(right))
             .then_with(|| match (&self.heads[left], &self.heads[right]) {
-                (Head::Item(Item::Event(_)), Head::Item(Item::Event(_))) => order::compare_classes(
+                (Head::Event, Head::Event) => order::compare_classes(
                     self.cursors[left].event().class(),
                     self.cursors[right].event().class(),
                 ),

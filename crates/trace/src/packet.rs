@@ -384,6 +384,12 @@ impl PacketFile {
         self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
     }
 
+    /// The stamp of the event that the last step gave.
+    #[inline]
+    pub(crate) fn clock_value(&self) -> Option<u64> {
+        self.reader.as_ref()?.clock_value()
+    }
+
     /// What stands in the packet at hand, once it has been looked at.
     pub(crate) fn reader(&self) -> Option<&StreamReader<Vec<u8>>> {
         self.reader.as_ref()

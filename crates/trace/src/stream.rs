@@ -252,17 +252,17 @@ impl StreamCursor {
         self.pending.iter()
     }
 
-    /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the same packet, has
-    /// a stamp, and comes before `until`. Whatever else comes next, [`StreamCursor::advance`] gives it.
+    /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the same packet and
+    /// has a stamp. Whatever else comes next, [`StreamCursor::advance`] gives it.
     #[inline]
-    pub(crate) fn advance_fast(&mut self, until: i64) -> Option<i64> {
+    pub(crate) fn advance_fast(&mut self) -> Option<i64> {
         let current = self.current.filter(|_| self.pending.is_empty())?;
         if !self.files[current].step_fast() && !self.comes_to_event(current) {
             return None;
         }
         let stamp = self.clock_stamp(current).ok().flatten();
         match stamp {
-            Some(Stamp { ns, .. }) if (self.from..until).contains(&ns) => {
+            Some(Stamp { ns, .. }) if ns >= self.from => {
                 self.stamp = stamp;
                 self.mark.item();
                 Some(ns)
@@ -310,7 +310,7 @@ impl StreamCursor {
     #[inline]
     fn clock_stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
         let file = &self.files[current];
-        let Some(cycles) = file.event().clock_value() else { return Ok(None) };
+        let Some(cycles) = file.clock_value() else { return Ok(None) };
         let Some(clock) = &self.clock else { return Ok(None) };
         match clock.ns(cycles) {
             Some(ns) => Ok(Some(Stamp { cycles, ns })),

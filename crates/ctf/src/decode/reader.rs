@@ -172,6 +172,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         }
     }
 
+    /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read yet.
+    #[inline]
+    pub fn clock_value(&self) -> Option<u64> {
+        self.decoder.streams[self.stream?].clock.map(|_| self.clock)
+    }
+
     /// Where everything lies in the current event record, if that is known, and the data from it on.
     #[inline]
     fn laid_out(&self, stream: usize) -> Option<(&Layout, &[u8])> {
