@@ -1,6 +1,8 @@
 //! Appends short texts to a byte buffer by copies of known sizes, which take no call: more than is there is written, and cut
 //! off again.
 
+use crate::number;
+
 /// Appends a text; fast up to 32 bytes.
 #[inline]
 pub(crate) fn text(out: &mut Vec<u8>, text: &[u8]) {
@@ -42,12 +44,77 @@ impl Short {
         (Short { bytes, length: now.len() as u8 }, rest)
     }
 
-    /// Appends it.
+    /// Its length in bytes.
+    pub(crate) fn len(&self) -> usize {
+        self.length.into()
+    }
+}
+
+/// The most bytes that [`Room`] writes at a time; some of them are written over.
+pub(crate) const MOST: usize = 32;
+
+/// A buffer with room for more at its end, in which many pieces are written one behind the other: where the next one goes
+/// need not be read from memory, which would have to be waited for.
+pub(crate) struct Room<'o> {
+    out: &'o mut Vec<u8>,
+    at: usize,
+    size: usize,
+}
+
+impl<'o> Room<'o> {
+    /// Room for `size` bytes. Pieces behind them are lost.
     #[inline(always)]
-    pub(crate) fn append(&self, out: &mut Vec<u8>) {
-        let end = out.len() + usize::from(self.length);
-        out.extend_from_slice(&self.bytes);
-        out.truncate(end);
+    pub(crate) fn new(out: &'o mut Vec<u8>, size: usize) -> Self {
+        let at = out.len();
+        out.resize(at + size, 0);
+        Room { out, at, size }
+    }
+
+    /// Appends a text.
+    #[inline(always)]
+    pub(crate) fn short(&mut self, text: &Short) {
+        if let Some(room) = self.rest() {
+            *room = text.bytes;
+            self.at += usize::from(text.length);
+        }
+    }
+
+    /// Appends `value` in base 10.
+    #[inline(always)]
+    pub(crate) fn unsigned(&mut self, value: u64) {
+        if let Some(room) = self.rest() {
+            self.at += number::decimal(room, value);
+        }
+    }
+
+    /// Appends `value` in base 10.
+    #[inline(always)]
+    pub(crate) fn signed(&mut self, value: i64) {
+        if let Some([sign]) = self.rest() {
+            *sign = b'-';
+            self.at += usize::from(value < 0);
+        }
+        self.unsigned(value.unsigned_abs());
+    }
+
+    /// Has `append` append what may be of any length, and makes as much room again behind it.
+    #[inline(always)]
+    pub(crate) fn other(&mut self, append: impl FnOnce(&mut Vec<u8>)) {
+        self.out.truncate(self.at);
+        append(self.out);
+        self.at = self.out.len();
+        self.out.resize(self.at + self.size, 0);
+    }
+
+    /// Ends the buffer behind what was written.
+    #[inline(always)]
+    pub(crate) fn finish(self) {
+        self.out.truncate(self.at);
+    }
+
+    #[inline(always)]
+    fn rest<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        self.out.get_mut(self.at..)?.first_chunk_mut()
     }
 }
 
@@ -64,8 +131,24 @@ mod tests {
             assert_eq!(out, [b"before", &all[..length]].concat());
             let (short, rest) = Short::split(&all[..length]);
             let mut out = b"before".to_vec();
-            short.append(&mut out);
+            let mut room = Room::new(&mut out, 32);
+            room.short(&short);
+            room.finish();
             assert_eq!([&out, rest].concat(), [b"before", &all[..length]].concat());
         }
+    }
+
+    #[test]
+    fn pieces_follow_each_other() {
+        let mut out = b"before ".to_vec();
+        let mut room = Room::new(&mut out, 128);
+        room.signed(i64::MIN);
+        room.short(&Short::split(b", ").0);
+        room.other(|out| out.extend_from_slice(&[b'x'; 200]));
+        room.unsigned(u64::MAX);
+        room.signed(0);
+        room.finish();
+        let expected = format!("before {}, {}{}0", i64::MIN, "x".repeat(200), u64::MAX);
+        assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 }

@@ -7,40 +7,74 @@ const PAIRS: &[u8; 200] =
     b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
 5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
 
+/// Bytes that must be there for [`decimal`] to write to; more than any number needs.
+pub(crate) const ROOM: usize = 24;
+
 /// Appends `value` in base 10.
 #[inline]
-pub(crate) fn unsigned(out: &mut Vec<u8>, mut value: u64) {
-    if value < 10 {
-        out.push(b'0' + value as u8);
-        return;
-    }
-    // Written where they stay: digits that are collected first would have to be waited for.
+pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
+    // Written where they stay: a copy would have to wait for all of them.
     let start = out.len();
-    let mut at = start + value.ilog10() as usize + 1;
-    out.extend_from_slice(&[0; 20]);
-    out.truncate(at);
-    let digits = out.as_mut_slice();
-    // Four at a time: each division waits for the one before.
-    while value >= 10_000 {
-        let four = (value % 10_000) as usize;
-        value /= 10_000;
-        at -= 4;
-        let (high, low) = (four / 100 * 2, four % 100 * 2);
-        digits[at..at + 4].copy_from_slice(&[PAIRS[high], PAIRS[high + 1], PAIRS[low], PAIRS[low + 1]]);
-    }
-    if value >= 100 {
-        let pair = (value % 100) as usize * 2;
-        value /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if value >= 10 {
-        let pair = value as usize * 2;
-        digits[at - 2..at].copy_from_slice(&PAIRS[pair..pair + 2]);
-    } else {
-        digits[at - 1] = b'0' + value as u8;
-    }
+    out.extend_from_slice(&[0; ROOM]);
+    let length = out[start..].first_chunk_mut().map_or(0, |room| decimal(room, value));
+    out.truncate(start + length);
 }
+
+/// Writes `value` in base 10; gives the number of its digits.
+#[inline]
+pub(crate) fn decimal(room: &mut [u8; ROOM], value: u64) -> usize {
+    if value < 10_000 {
+        return first_digits(room, value);
+    }
+    let (high, low) = (value / 10_000, value % 10_000);
+    let length = if high < 10_000 {
+        first_digits(room, high)
+    } else if high < 100_000_000 {
+        let length = first_digits(room, high / 10_000);
+        four_digits(room, length, high % 10_000)
+    } else {
+        let (highest, high) = (high / 100_000_000, high % 100_000_000);
+        let length = if highest < 10_000 {
+            first_digits(room, highest)
+        } else {
+            let length = first_digits(room, highest / 10_000);
+            four_digits(room, length, highest % 10_000)
+        };
+        let length = four_digits(room, length, high / 10_000);
+        four_digits(room, length, high % 10_000)
+    };
+    four_digits(room, length, low)
+}
+
+/// Writes `value`, which is below 10,000, without zeros in front; gives the number of its digits.
+#[inline(always)]
+fn first_digits(room: &mut [u8; ROOM], value: u64) -> usize {
+    let digits = u32::from_le_bytes(FOURS[value as usize]);
+    // How many zeros are in front of the first other digit; the last digit is printed in any case.
+    let zeros = ((digits & 0x0f0f_0f0f) | 1 << 24).trailing_zeros() / 8;
+    room[..4].copy_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
+    4 - zeros as usize
+}
+
+/// Writes the four digits of `value`, which is below 10,000, behind the first `length`; gives the number of all.
+#[inline(always)]
+fn four_digits(room: &mut [u8; ROOM], length: usize, value: u64) -> usize {
+    room[length..length + 4].copy_from_slice(&FOURS[value as usize]);
+    length + 4
+}
+
+/// All numbers of four digits, in order: a look here takes less than the divisions that it spares.
+static FOURS: [[u8; 4]; 10_000] = {
+    let mut fours = [[0; 4]; 10_000];
+    let mut value = 0;
+    while value < 10_000 {
+        let digits = [value / 1000, value / 100 % 10, value / 10 % 10, value % 10];
+        fours[value] =
+            [b'0' + digits[0] as u8, b'0' + digits[1] as u8, b'0' + digits[2] as u8, b'0' + digits[3] as u8];
+        value += 1;
+    }
+    fours
+};
 
 /// Appends `value` in base 10.
 #[inline]
@@ -61,13 +95,11 @@ pub(crate) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
 
 /// Writes `value`, which is below 10^9, as nine digits.
 #[inline]
-pub(crate) fn nine(digits: &mut [u8; 9], mut value: u32) {
-    for at in [7, 5, 3, 1] {
-        let pair = (value % 100) as usize * 2;
-        value /= 100;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    digits[0] = b'0' + value as u8;
+pub(crate) fn nine(digits: &mut [u8; 9], value: u32) {
+    let (high, low) = (value / 10_000, value % 10_000);
+    digits[0] = b'0' + (high / 10_000) as u8;
+    digits[1..5].copy_from_slice(&FOURS[(high % 10_000) as usize]);
+    digits[5..].copy_from_slice(&FOURS[low as usize]);
 }
 
 /// Writes the digits at the end of `digits`; returns where they start.

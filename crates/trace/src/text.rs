@@ -81,7 +81,8 @@ impl TextPrinter {
     /// Appends an event as one line.
     pub fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
         let names = self.style.names;
-        self.head(out, event);
+        let decoded = event.decoded();
+        self.head(out, event, decoded.class_index());
         let mut line = Line { out, first: true, scopes: names.scope };
 
         let packet = &mut self.packets[event.stream_index()];
@@ -102,7 +103,6 @@ impl TextPrinter {
                 true
             });
         }
-        let decoded = event.decoded();
         let index = decoded.class_index();
         let templates = &mut self.templates[event.stream_index()];
         match templates.get(index) {
@@ -141,12 +141,11 @@ impl TextPrinter {
         }
     }
 
-    /// Appends everything up to the event's name and the colon behind it.
-    fn head(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+    /// Appends everything up to the event's name and the colon behind it; `index` is that of its class.
+    fn head(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>, index: usize) {
         if let Some(stamp) = event.stamp() {
             self.stamps.event(out, stamp);
         }
-        let index = event.decoded().class_index();
         let known = self.heads[event.stream_index()].get(index).filter(|head| !head.is_empty());
         match known {
             Some(head) => append::text(out, head),

@@ -1,8 +1,7 @@
 //! Lines of classes whose event records all have the same layout: what stands between the values is prepared once, from the
 //! first such line, and the values are loaded from where they always lie.
 
-use crate::append::Short;
-use crate::number;
+use crate::append::{self, Room, Short};
 use crate::text_value::{Place, print_value};
 use tracewing_ctf::decode::{Event, FixedField, Value};
 use tracewing_ctf::model::DisplayBase;
@@ -11,7 +10,12 @@ use tracewing_ctf::model::DisplayBase;
 #[derive(Debug)]
 pub(crate) struct Template {
     pieces: Vec<Piece>,
+    /// Bytes that are written for the texts and numbers of a line, at most.
+    room: usize,
 }
+
+/// The most bytes that a number takes.
+const NUMBER: usize = 20;
 
 /// A text, and the value behind it.
 #[derive(Debug)]
@@ -58,24 +62,29 @@ impl Template {
             add(text, value);
         }
         add(line.get(at..)?, Shown::Nothing);
-        Some(Template { pieces })
+        let room = pieces.iter().map(|piece| piece.text.len() + NUMBER).sum::<usize>() + append::MOST;
+        Some(Template { pieces, room })
     }
 
     /// Appends the end of an event's line; false, and nothing has been appended, where it is not laid out like the first.
     #[inline]
     pub(crate) fn print(&self, out: &mut Vec<u8>, event: &Event<'_>) -> bool {
         let Some(record) = event.fixed_bytes() else { return false };
+        let mut room = Room::new(out, self.room);
         for Piece { text, value } in &self.pieces {
-            text.append(out);
+            room.short(text);
             match value {
                 Shown::Nothing => {}
-                Shown::Unsigned(field) => number::unsigned(out, field.bits(record).unwrap_or(0)),
-                Shown::Signed(field) => number::signed(out, field.signed(record).unwrap_or(0)),
+                Shown::Unsigned(field) => room.unsigned(field.bits(record).unwrap_or(0)),
+                Shown::Signed(field) => room.signed(field.signed(record).unwrap_or(0)),
                 Shown::Other(field) => {
-                    field.value(record).into_iter().for_each(|value| print_value(out, value));
+                    room.other(|out| {
+                        field.value(record).into_iter().for_each(|value| print_value(out, value))
+                    });
                 }
             }
         }
+        room.finish();
         true
     }
 }
