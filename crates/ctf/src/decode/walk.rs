@@ -8,6 +8,7 @@ use std::ffi::CStr;
 
 use super::bits::Leb128Fault;
 use super::compile::Decoder;
+use super::layout::Load;
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
 use super::{Compound, Value, Visitor, WideText, bits};
 use crate::model::ByteOrder;
@@ -294,6 +295,12 @@ impl<'a> Walk<'a> {
         if S::SHOWS {
             sink.begin(name, compound);
         }
+        if S::SHOWS
+            && let Some(end) = self.numbers(element, length, at, sink)?
+        {
+            sink.end(compound);
+            return Ok(end);
+        }
         for _ in 0..length {
             let end = self.node(program, element, None, at, sink)?;
             if end == at {
@@ -308,6 +315,42 @@ impl<'a> Walk<'a> {
             sink.end(compound);
         }
         Ok(at)
+    }
+
+    /// Shows an array of integers in whole bytes whose values nothing hangs on, and gives the bit behind it; `None`, and nothing
+    /// is shown, where the elements are something else.
+    #[inline]
+    fn numbers<S: Sink>(
+        &mut self,
+        element: &'a Node,
+        length: u64,
+        start: u64,
+        sink: &mut S,
+    ) -> Result<Option<u64>, Box<Fault>> {
+        let Kind::Integer(integer, class) = &element.kind else { return Ok(None) };
+        // So the next element begins where one ends.
+        let whole = element.align >= 8 && integer.size.is_multiple_of(element.align);
+        if !whole || length == 0 || self.mixed || element.skip == u64::MAX || integer.reversed {
+            return Ok(None);
+        }
+        let (Some(load), Some(bits)) =
+            (Load::new(0, integer.size, integer.order), length.checked_mul(element.skip))
+        else {
+            return Ok(None);
+        };
+        let start = self.aligned(element, start)?;
+        let end = self.behind(element, start, bits)?;
+        for at in (start..end).step_by(integer.size as usize) {
+            // Eight bytes are loaded at a time; at the end of the data there may be fewer.
+            let record = &self.data[(at / 8) as usize..];
+            let bits = load.bits(record).unwrap_or_else(|| self.bits(integer, at));
+            let value = match integer.signed {
+                true => Value::Signed(bits::sign_extended(bits, integer.size), class),
+                false => Value::Unsigned(bits, class),
+            };
+            sink.value(None, value);
+        }
+        Ok(Some(end))
     }
 
     #[inline(always)]
