@@ -2,11 +2,6 @@
 
 use std::io::Write;
 
-/// All two-digit numbers, in order.
-const PAIRS: &[u8; 200] =
-    b"0001020304050607080910111213141516171819202122232425262728293031323334353637383940414243444546474849\
-5051525354555657585960616263646566676869707172737475767778798081828384858687888990919293949596979899";
-
 /// Bytes that must be there for [`decimal`] to write to; more than any number needs.
 pub(crate) const ROOM: usize = 24;
 
@@ -22,28 +17,19 @@ pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
 
 /// Writes `value` in base 10; gives the number of its digits.
 #[inline]
-pub(crate) fn decimal(room: &mut [u8; ROOM], value: u64) -> usize {
-    if value < 10_000 {
-        return first_digits(room, value);
+pub(crate) fn decimal(room: &mut [u8; ROOM], mut value: u64) -> usize {
+    let (mut groups, mut count) = ([0; 4], 0);
+    while value >= 10_000 {
+        groups[count] = value % 10_000;
+        value /= 10_000;
+        count += 1;
     }
-    let (high, low) = (value / 10_000, value % 10_000);
-    let length = if high < 10_000 {
-        first_digits(room, high)
-    } else if high < 100_000_000 {
-        let length = first_digits(room, high / 10_000);
-        four_digits(room, length, high % 10_000)
-    } else {
-        let (highest, high) = (high / 100_000_000, high % 100_000_000);
-        let length = if highest < 10_000 {
-            first_digits(room, highest)
-        } else {
-            let length = first_digits(room, highest / 10_000);
-            four_digits(room, length, highest % 10_000)
-        };
-        let length = four_digits(room, length, high / 10_000);
-        four_digits(room, length, high % 10_000)
-    };
-    four_digits(room, length, low)
+    let mut length = first_digits(room, value);
+    for group in groups[..count].iter().rev() {
+        room[length..length + 4].copy_from_slice(&FOURS[*group as usize]);
+        length += 4;
+    }
+    length
 }
 
 /// Writes `value`, which is below 10,000, without zeros in front; gives the number of its digits.
@@ -54,13 +40,6 @@ fn first_digits(room: &mut [u8; ROOM], value: u64) -> usize {
     let zeros = ((digits & 0x0f0f_0f0f) | 1 << 24).trailing_zeros() / 8;
     room[..4].copy_from_slice(&(digits >> (8 * zeros)).to_le_bytes());
     4 - zeros as usize
-}
-
-/// Writes the four digits of `value`, which is below 10,000, behind the first `length`; gives the number of all.
-#[inline(always)]
-fn four_digits(room: &mut [u8; ROOM], length: usize, value: u64) -> usize {
-    room[length..length + 4].copy_from_slice(&FOURS[value as usize]);
-    length + 4
 }
 
 /// All numbers of four digits, in order: a look here takes less than the divisions that it spares.
@@ -88,9 +67,10 @@ pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
 /// Appends `value` in base 10, with zeros in front up to `WIDTH` (at most 20) digits.
 #[inline]
 pub(crate) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
-    let mut digits = [b'0'; 20];
-    let start = fill(&mut digits, value).min(20 - WIDTH);
-    out.extend_from_slice(&digits[start..]);
+    let mut digits = [0; ROOM];
+    let length = decimal(&mut digits, value);
+    out.extend(std::iter::repeat_n(b'0', WIDTH.saturating_sub(length)));
+    out.extend_from_slice(&digits[..length]);
 }
 
 /// Writes `value`, which is below 10^9, as nine digits.
@@ -100,27 +80,6 @@ pub(crate) fn nine(digits: &mut [u8; 9], value: u32) {
     digits[0] = b'0' + (high / 10_000) as u8;
     digits[1..5].copy_from_slice(&FOURS[(high % 10_000) as usize]);
     digits[5..].copy_from_slice(&FOURS[low as usize]);
-}
-
-/// Writes the digits at the end of `digits`; returns where they start.
-#[inline]
-fn fill(digits: &mut [u8; 20], mut value: u64) -> usize {
-    let mut at = digits.len();
-    while value >= 100 {
-        let pair = (value % 100) as usize * 2;
-        value /= 100;
-        at -= 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    }
-    if value >= 10 {
-        at -= 2;
-        let pair = value as usize * 2;
-        digits[at..at + 2].copy_from_slice(&PAIRS[pair..pair + 2]);
-    } else {
-        at -= 1;
-        digits[at] = b'0' + value as u8;
-    }
-    at
 }
 
 /// Appends `value` in base 2, 8 or 16 (`SHIFT` 1, 3 or 4), capitals, without prefix.

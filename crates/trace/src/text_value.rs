@@ -115,6 +115,10 @@ impl<'p> ValuePrinter<'p> {
                 append::text(self.out, name.as_bytes());
                 self.out.extend_from_slice(b" = ");
             }
+            _ if index < 10 => {
+                let digit = b'0' + index as u8;
+                self.out.extend_from_slice(&[b'[', digit, b']', b' ', b'=', b' ']);
+            }
             _ => {
                 self.out.push(b'[');
                 number::unsigned(self.out, index);
