@@ -5,7 +5,7 @@
 //! itself. It blocks all signals, and its descriptors have high numbers, out of the program's way. A program may close
 //! them all the same: then it cannot be reached any more, and is recorded as it was.
 
-use core::sync::atomic::{AtomicI32, Ordering::*};
+use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::*};
 use std::sync::Mutex;
 
 use tracewing_abi::message::MAX_MESSAGE;
@@ -32,31 +32,66 @@ pub(super) struct Connection {
     table: Option<ClassTable>,
 }
 
-/// The connections' descriptors, plus one, for a forked child to close.
-static OPEN: [AtomicI32; RECORDINGS] = [const { AtomicI32::new(0) }; RECORDINGS];
+/// A connection's descriptor, plus one, and what that number means, for a forked child to close.
+struct Open {
+    descriptor: AtomicI32,
+    device: AtomicU64,
+    inode: AtomicU64,
+}
+
+static OPEN: [Open; RECORDINGS] = [const { Open::none() }; RECORDINGS];
+
+impl Open {
+    const fn none() -> Self {
+        Self { descriptor: AtomicI32::new(0), device: AtomicU64::new(0), inode: AtomicU64::new(0) }
+    }
+
+    fn set(&self, descriptor: i32, identity: Identity) {
+        self.device.store(identity.device, Relaxed);
+        self.inode.store(identity.inode, Relaxed);
+        self.descriptor.store(descriptor + 1, Release); // with `close`
+    }
+
+    fn forget(&self) {
+        self.descriptor.store(0, Relaxed);
+    }
+
+    fn is_some(&self) -> bool {
+        self.descriptor.load(Relaxed) != 0
+    }
+
+    /// Unless the number is the program's by now.
+    fn close(&self) {
+        let descriptor = self.descriptor.swap(0, Acquire) - 1; // with `set`
+        let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };
+        if system::identity(descriptor) == Some(identity) {
+            system::close(descriptor);
+        }
+    }
+}
 
 impl Connection {
     /// Takes over the socket of a recording that was joined, and the table that it is to have as long as it lasts. `None`
     /// without a socket: the process is recorded all the same.
     pub(super) fn new(slot: usize, socket: Option<Fd>, table: Option<ClassTable>) -> Option<Self> {
         let socket = socket.map(system::out_of_the_way);
-        let identity = socket.as_ref().and_then(system::identity);
+        let identity = socket.as_ref().and_then(|socket| system::identity(socket.raw()));
         let (Some(socket), Some(identity)) = (socket, identity) else {
             table.into_iter().for_each(ClassTable::keep);
             return None;
         };
         system::wait_for_ever(&socket);
-        OPEN[slot].store(socket.raw() + 1, Relaxed);
+        OPEN[slot].set(socket.raw(), identity);
         Some(Self { slot, socket, identity, table })
     }
 
     fn is_itself(&self) -> bool {
-        system::identity(&self.socket).as_ref() == Some(&self.identity)
+        system::identity(self.socket.raw()) == Some(self.identity)
     }
 
     /// Forgets the descriptor, which is the program's now.
     fn let_go(self) {
-        OPEN[self.slot].store(0, Relaxed);
+        OPEN[self.slot].forget();
         core::mem::forget(self.socket);
         self.table.into_iter().for_each(ClassTable::keep);
     }
@@ -109,13 +144,11 @@ pub(super) fn begin(connections: Vec<Connection>) {
 
 /// In a forked child: connects to its parent's recorders, from a thread of its own.
 pub(super) fn begin_in_child() {
-    let slots: Vec<usize> = (0..RECORDINGS).filter(|slot| OPEN[*slot].load(Relaxed) != 0).collect();
+    let slots: Vec<usize> = (0..RECORDINGS).filter(|slot| OPEN[*slot].is_some()).collect();
     if slots.is_empty() {
         return;
     }
-    for slot in &slots {
-        system::close(OPEN[*slot].swap(0, Relaxed) - 1);
-    }
+    slots.iter().for_each(|slot| OPEN[*slot].close());
     start(move || serve(slots.into_iter().filter_map(join::share).collect()));
 }
 
@@ -133,7 +166,7 @@ fn serve(mut connections: Vec<Connection>) {
             connections.remove(at).let_go();
         } else if !connections[at].read(&mut buffer) {
             let connection = connections.remove(at);
-            OPEN[connection.slot].store(0, Relaxed);
+            OPEN[connection.slot].forget();
             if !over(connection.slot) {
                 connection.table.into_iter().for_each(ClassTable::keep);
             }

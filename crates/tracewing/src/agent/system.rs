@@ -198,15 +198,18 @@ pub(super) fn wait_for_ever(socket: &Fd) {
 }
 
 /// What a descriptor refers to.
-#[derive(PartialEq, Eq)]
-pub(super) struct Identity(libc::dev_t, libc::ino_t);
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Identity {
+    pub(super) device: libc::dev_t,
+    pub(super) inode: libc::ino_t,
+}
 
 /// `None` where the number refers to nothing.
-pub(super) fn identity(file: &Fd) -> Option<Identity> {
+pub(super) fn identity(descriptor: libc::c_int) -> Option<Identity> {
     let mut data = MaybeUninit::<libc::stat>::zeroed();
     // SAFETY: `data` has room for a stat, and all-zero is one.
-    let data = unsafe { (libc::fstat(file.0, data.as_mut_ptr()) == 0).then(|| data.assume_init()) }?;
-    Some(Identity(data.st_dev, data.st_ino))
+    let data = unsafe { (libc::fstat(descriptor, data.as_mut_ptr()) == 0).then(|| data.assume_init()) }?;
+    Some(Identity { device: data.st_dev, inode: data.st_ino })
 }
 
 /// Waits until one of the sockets, of at most as many as there can be recordings, can be read or is no socket any more;
