@@ -80,13 +80,14 @@ pub struct Look<A: Access> {
     _access: core::marker::PhantomData<A>,
 }
 
+// Inlined only where that is optimised: else each copy takes stack of its own, of which signal handlers may have little.
 impl<A: Access> Look<A> {
     /// Looks at the buffer of `cpu`. With `Smp` any CPU will do; the current one is the fastest. Where `ordered`, the stamp is
     /// later than everything that the thread has loaded so far, at the cost of a fence.
     ///
     /// # Panics
     /// The region has no such CPU.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub fn new(region: &Region, cpu: usize, ordered: bool) -> Self {
         let (buffer, clock) = (region.cpu(cpu), region.clock());
         let moment = look::<A>(&buffer, clock, ordered);
@@ -100,7 +101,7 @@ impl<A: Access> Look<A> {
     ///
     /// # Safety
     /// As for [`reserve`]; since the look, for obligation 2.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn reserve(self, tid: i32, id: u16, payload: usize) -> Result<Slot<A>, Loss> {
         let Self { buffer, clock, moment, ordered, _access } = self;
         let reserved =
@@ -111,18 +112,7 @@ impl<A: Access> Look<A> {
             };
         let place = reserved.inspect_err(|loss| buffer.count_loss(*loss))?;
         let mut slot = Slot { at: place.at, buffer, place, _access };
-        let (stamp, length) = (slot.place.stamp, slot.place.length as u16);
-        // SAFETY: arrays are readable, and a slot has room for header and context.
-        unsafe {
-            if slot.place.is_extended {
-                slot.put_raw(header_word(stamp, EXTENDED_ID, length).to_le_bytes().as_ptr(), 8);
-                slot.put_raw(stamp.to_le_bytes().as_ptr(), 8);
-                slot.put_raw(id.to_le_bytes().as_ptr(), 2);
-            } else {
-                slot.put_raw(header_word(stamp, id, length).to_le_bytes().as_ptr(), HEADER);
-            }
-            slot.put_raw(tid.to_le_bytes().as_ptr(), CONTEXT);
-        }
+        slot.put_header(tid, id);
         Ok(slot)
     }
 
@@ -133,7 +123,7 @@ impl<A: Access> Look<A> {
     ///
     /// # Safety
     /// As for [`write()`]; since the look, for obligation 2.
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))]
     pub unsafe fn write(self, tid: i32, id: u16, segments: &[Segment]) -> Result<(), Loss> {
         // SAFETY: obligation 2.
         let mut slot = unsafe { self.reserve(tid, id, Segment::total(segments)) }?;
@@ -141,8 +131,7 @@ impl<A: Access> Look<A> {
             // SAFETY: obligation 1; the slot is as long as all segments together.
             unsafe { slot.put_raw(segment.start, segment.len) };
         }
-        slot.commit();
-        Ok(())
+        Ok(()) // the slot's end commits it
     }
 }
 
@@ -195,6 +184,23 @@ pub unsafe fn write<A: Access>(
 }
 
 impl<A: Access> Slot<A> {
+    /// Writes what is in front of the payload; of a slot that was just reserved.
+    #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s
+    fn put_header(&mut self, tid: i32, id: u16) {
+        let (stamp, length) = (self.place.stamp, self.place.length as u16);
+        // SAFETY: arrays are readable, and a slot has room for header and context.
+        unsafe {
+            if self.place.is_extended {
+                self.put_raw(header_word(stamp, EXTENDED_ID, length).to_le_bytes().as_ptr(), 8);
+                self.put_raw(stamp.to_le_bytes().as_ptr(), 8);
+                self.put_raw(id.to_le_bytes().as_ptr(), 2);
+            } else {
+                self.put_raw(header_word(stamp, id, length).to_le_bytes().as_ptr(), HEADER);
+            }
+            self.put_raw(tid.to_le_bytes().as_ptr(), CONTEXT);
+        }
+    }
+
     /// Bytes of payload that are not written yet.
     pub fn remaining(&self) -> usize {
         self.place.at + self.place.length - self.at
@@ -211,7 +217,7 @@ impl<A: Access> Slot<A> {
     /// # Safety
     /// 1. `len` bytes from `start` are readable.
     /// 2. `len` is at most [`Slot::remaining`].
-    #[inline(always)]
+    #[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s
     unsafe fn put_raw(&mut self, start: *const u8, len: usize) {
         // SAFETY: the obligations; the slot was reserved by this caller, and lies in one sub-buffer.
         unsafe { self.buffer.write(self.place.physical, self.at, start, len) };

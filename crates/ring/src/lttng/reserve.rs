@@ -53,7 +53,7 @@ pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Mome
 }
 
 /// RESERVESLOT (Algorithm 2), for `body` bytes behind the event's header, after a first look.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
 pub(super) fn reserve_slot<A: Access>(
     buffer: &Cpu,
     clock: Clock,
@@ -61,17 +61,19 @@ pub(super) fn reserve_slot<A: Access>(
     ordered: bool,
     body: usize,
 ) -> Result<Place, Loss> {
-    for _ in 1..ATTEMPTS {
-        if let Some(place) = try_reserve_slot::<A>(buffer, moment, body)? {
-            return Ok(place);
+    let mut left = ATTEMPTS;
+    loop {
+        let reserved = try_reserve_slot::<A>(buffer, moment, body).transpose();
+        left -= 1;
+        if reserved.is_some() || left == 0 {
+            return reserved.unwrap_or(Err(Loss::Interrupted));
         }
         moment = look::<A>(buffer, clock, ordered);
     }
-    try_reserve_slot::<A>(buffer, moment, body)?.ok_or(Loss::Interrupted)
 }
 
 /// TRYRESERVESLOT (Algorithm 1) and the compare-and-swap behind it; `None` when another writer was faster.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))] // as `Look`'s functions
 fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Result<Option<Place>, Loss> {
     let geometry = buffer.geometry();
     let Moment { head, mut stamp } = moment;

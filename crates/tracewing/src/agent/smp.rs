@@ -24,11 +24,12 @@ pub(super) unsafe fn offer(slot: usize, joined: NonNull<Joined>) {
     }
 }
 
-/// Writes the event `id`, or counts it lost; `false` where that is for the slow half to do.
+/// Writes the event `id`, or counts it lost; `false` where that is for the slow half to do, to which the stack that this
+/// takes where nothing is optimised is then left.
 ///
 /// # Safety
 /// Every segment is readable.
-#[inline(always)]
+#[cfg_attr(not(debug_assertions), inline(always))]
 pub(crate) unsafe fn write<const ORDERED: bool>(
     class: &'static EventClass,
     slot: usize,

@@ -112,9 +112,8 @@ unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) ->
         }
         Protocol::Smp => {
             let tid = if shared { announce_shared(joined, want, key) } else { enter(joined, want, key) };
-            let look = Look::<Smp>::new(&joined.region, cpu_of(joined), true);
-            // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
-            let _ = unsafe { look.write(tid, id, segments) };
+            // SAFETY: the segments by the caller.
+            unsafe { smp_once(joined, tid, id, segments) };
             Step::Done
         }
         // No recorder gives such a region to threads, which migrate.
@@ -123,6 +122,16 @@ unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) ->
             Step::Done
         }
     }
+}
+
+/// Protocol `Smp`. By itself, since it takes kilobytes of stack where nothing is optimised, and handlers of signals may have few.
+///
+/// # Safety
+/// Every segment is readable.
+#[inline(never)]
+unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) {
+    // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
+    let _ = unsafe { Look::<Smp>::new(&joined.region, cpu_of(joined), true).write(tid, id, segments) };
 }
 
 /// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence anyway.
@@ -205,10 +214,13 @@ fn announce(joined: &Visit, want: &Want) {
         return;
     };
     let name = system::thread_name();
-    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
-    let name = core::str::from_utf8(name).unwrap_or("?");
-    let thread = Thread { pid: system::process_id(), name };
+    let thread = Thread { pid: system::process_id(), name: up_to_nul(&name) };
     thread.send(Announce { joined, want: &Want::of(id, major), id });
+}
+
+fn up_to_nul(name: &[u8]) -> &str {
+    let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+    core::str::from_utf8(name).unwrap_or("?")
 }
 
 /// Takes the payload of a [`Thread`].
