@@ -1,8 +1,25 @@
-//! A cargo workspace in the target folder, for tests that build programs.
+//! Programs that tests build: targets of the project's own workspace, and workspaces of their own in the target folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// Builds a target of the project as `cargo build` does with these arguments, beside the tests; gives the folder of
+/// executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
+///
+/// # Panics
+/// It cannot be built.
+pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
+    let target = Path::new(within).parent().expect("a folder of the target folder");
+    let status = Command::new(env!("CARGO"))
+        .args(["build", "--quiet", "--offline", "--target-dir"])
+        .arg(target)
+        .args(arguments)
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .status();
+    assert!(status.is_ok_and(|status| status.success()), "cargo build {arguments:?}");
+    target.join("debug")
+}
 
 /// A workspace that the tests fill and build; files that stay the same are not built again by later runs.
 pub struct Workspace {

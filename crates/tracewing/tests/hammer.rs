@@ -7,6 +7,7 @@
 #![cfg(all(target_arch = "x86_64", target_os = "linux"))]
 
 use std::collections::HashMap;
+use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
@@ -16,6 +17,7 @@ use tracewing::rules::Rule;
 use tracewing::{Session, SessionBuilder};
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::Scope;
+use tracewing_testing::build;
 use tracewing_trace::{Merge, Message, Recording, TimeRange};
 
 const THREADS: u32 = 8;
@@ -179,7 +181,7 @@ fn switch(session: &Session, seconds: u64) -> Vec<Vec<Change>> {
     changes
 }
 
-fn interrupt_and_fork(seconds: u64) {
+fn interrupt_and_fork(plugin: &CStr, seconds: u64) {
     let end = Instant::now() + Duration::from_secs(seconds);
     while Instant::now() < end {
         for _ in 0..50 {
@@ -194,7 +196,7 @@ fn interrupt_and_fork(seconds: u64) {
             // SAFETY: ends the child.
             unsafe { libc::_exit(0) };
         }
-        load_and_unload();
+        load_and_unload(plugin);
         let mut status = 0;
         // SAFETY: waits for the child made above.
         unsafe { libc::waitpid(child, &raw mut status, 0) };
@@ -202,15 +204,17 @@ fn interrupt_and_fork(seconds: u64) {
     }
 }
 
-/// The example `plugin`, with its own copy of tracewing and sites of its own, where it has been built.
-fn load_and_unload() {
-    let test = std::env::current_exe().unwrap();
-    let plugin = test.ancestors().nth(2).unwrap().join("examples/libplugin.so");
-    let path = std::ffi::CString::new(plugin.into_os_string().into_encoded_bytes()).unwrap();
+/// A library with its own copy of tracewing and sites of its own.
+fn plugin() -> CString {
+    let built = build(env!("CARGO_TARGET_TMPDIR"), &["-p", "tracewing", "--example", "plugin"]);
+    CString::new(built.join("examples/libplugin.so").into_os_string().into_encoded_bytes()).unwrap()
+}
+
+fn load_and_unload(path: &CStr) {
     // SAFETY: its initialisers are Rust's.
     unsafe {
         let library = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
-        assert!(!library.is_null(), "{path:?} cannot be loaded; cargo test builds it");
+        assert!(!library.is_null(), "{path:?} cannot be loaded");
         libc::dlclose(library);
     }
 }
@@ -266,6 +270,7 @@ fn check(trace: &Path, changes: &[Vec<Change>], sure: &[Vec<u64>]) -> (usize, u6
 fn sites_are_switched_under_fire() {
     let seconds: u64 =
         std::env::var("TRACEWING_SECONDS").ok().and_then(|text| text.parse().ok()).unwrap_or(3);
+    let plugin = plugin();
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     let builder: SessionBuilder = Session::builder().output(&trace).rule(Rule::enable(["nothing:*"]));
@@ -275,7 +280,7 @@ fn sites_are_switched_under_fire() {
     let (sure, changes) = thread::scope(|scope| {
         let threads: Vec<_> = (0..THREADS).map(|thread| scope.spawn(move || hammer(thread))).collect();
         let stop = StopAtTheEnd;
-        let others = scope.spawn(move || interrupt_and_fork(seconds));
+        let others = scope.spawn(|| interrupt_and_fork(&plugin, seconds));
         let changes = switch(&session, seconds);
         others.join().unwrap();
         drop(stop);

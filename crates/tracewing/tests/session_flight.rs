@@ -5,6 +5,7 @@ use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracewing::{Event, Session, SessionBuilder, SessionError, SnapshotError, emit};
+use tracewing_testing::build;
 
 #[derive(Event)]
 #[event(provider = "own")]
@@ -134,14 +135,8 @@ fn threads_and_a_panic_hook_can_ask_at_the_same_time() {
 fn the_example_panics_and_leaves_a_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let built = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "-p", "tracewing", "--example", "panic", "--target-dir"])
-        .arg(target)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status();
-    assert!(built.unwrap().success());
-    let output = Command::new(target.join("debug/examples/panic")).arg(&trace).output().unwrap();
+    let built = build(env!("CARGO_TARGET_TMPDIR"), &["-p", "tracewing", "--example", "panic"]);
+    let output = Command::new(built.join("examples/panic")).arg(&trace).output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && errors.contains("cannot divide by 0"), "{errors}");
     let Ok(listed) = Command::new("babeltrace2").arg(&trace).output() else {

@@ -13,19 +13,9 @@ use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// Builds a target of the workspace as `cargo build` does with these arguments, beside the tests; gives the folder of
-/// executables.
+/// As [`tracewing_testing::build`].
 pub fn build(arguments: &[&str]) -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap();
-    let status = Command::new(env!("CARGO"))
-        .args(["build", "--quiet", "--offline", "--target-dir"])
-        .arg(target)
-        .args(arguments)
-        .current_dir(env!("CARGO_MANIFEST_DIR"))
-        .status()
-        .unwrap();
-    assert!(status.success(), "cargo build {arguments:?}");
-    target.join("debug")
+    tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), arguments)
 }
 
 /// The program of `crates/tracewing/tests/programs` with this name.
