@@ -113,7 +113,7 @@ fn what_is_no_trace_or_no_time_is_said_so() {
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stderr).contains("`yesterday` is not a time"));
     let output = tracewing(&["list", "--names", "some"], folder.path());
-    assert!(text(&output.stderr).contains("unknown name `some`"));
+    assert!(text(&output.stderr).contains("unknown name `some`; give payload,"));
 }
 
 #[test]

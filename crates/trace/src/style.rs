@@ -59,7 +59,11 @@ impl NameStyle {
                 "header" => style.header = true,
                 "scope" => style.scope = true,
                 "all" | "none" => {}
-                other => return Err(Error::Usage(format!("--names: unknown name `{other}`"))),
+                other => {
+                    return Err(Error::Usage(format!(
+                        "--names: unknown name `{other}`; give payload, context, scope, header, all or none"
+                    )));
+                }
             }
         }
         Ok(style)
@@ -135,7 +139,11 @@ impl FieldStyle {
                 "loglevel" => style.log_level = true,
                 "emf" => style.emf = true,
                 "callsite" => {}
-                other => return Err(Error::Usage(format!("--fields: unknown field `{other}`"))),
+                other => {
+                    return Err(Error::Usage(format!(
+                        "--fields: unknown field `{other}`; give trace, trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel, emf or all"
+                    )));
+                }
             }
         }
         Ok(style)
