@@ -95,7 +95,7 @@ fn print(listing: Listing) -> String {
 #[test]
 fn text_has_the_columns_of_sigmund() {
     let expected = "\
-type  date                   pid     tid  cpu  thr                code  name                             param(s)
+type  date                    pid     tid  cpu  thr                 code  name                             param(s)
 KERN  04:25:40.123456889        ?       0    1  ?                     20  sched_switch                     { prev_comm = \"swapper\", prev_tid = 0, prev_state = 0, next_comm = \"worker\", next_tid = 2732 }
 USER  04:25:40.123456989     2700    2732    1  ?                      0  tracewing:thread                 { pid = 2700, name = \"worker\" }
 USER  04:25:40.123457089     2700    2732    1  ?                      1  user_thread:create               { thread = 8, name = \"work/6\" }
@@ -107,6 +107,27 @@ KERN  04:25:40.123457489        ?    1630    0  -                     21  irq_ha
 USER  04:25:40.123457589     2700    2732    1  1(dae\\u{1b}mon)        3  app:received_msg                 { }
 ";
     assert_eq!(print(Listing::default()), expected);
+}
+
+#[test]
+fn columns_stand_below_their_names() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    write(folder.path());
+    let recording = Recording::open(&[folder.path()]).expect("a trace");
+    for (cycles, seconds, date) in
+        [(false, false, false), (true, false, false), (false, true, false), (false, false, true)]
+    {
+        let mut style = Style::default();
+        (style.clock.cycles, style.clock.seconds, style.clock.date) = (cycles, seconds, date);
+        let listing = Listing { super_trace: true, style, ..Listing::default() };
+        let mut out = (Vec::new(), Vec::new());
+        listing.print(&recording, &mut out).expect("it prints");
+        let text = String::from_utf8(out.0).expect("text");
+        let mut lines = text.lines();
+        let name = lines.next().and_then(|header| header.find("name")).expect("a header");
+        let begins = |line: &str| line[..name].ends_with("  ") && !line[name..].starts_with(' ');
+        assert!(lines.all(begins), "{text}");
+    }
 }
 
 #[test]

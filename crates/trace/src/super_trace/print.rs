@@ -25,12 +25,14 @@ use crate::merge::{EventRef, Lost};
 use crate::number;
 use crate::open::{Recording, Stream, Trace};
 use crate::stamp::StampPrinter;
-use crate::style::Style;
+use crate::style::{ClockStyle, Style};
 use crate::{json, text_value};
 use std::io::Write;
 use tracewing_ctf::model::Scope;
 
-const HEADER: &str = "type  date                   pid     tid  cpu  thr                code  name                             param(s)\n";
+/// What stands behind the date.
+const COLUMNS: &str =
+    "     pid     tid  cpu  thr                 code  name                             param(s)\n";
 const CSV_HEADER: &str = "type,ns,cycles,pid,tid,cpu,thr,thr_name,mode,call,code,name,params\n";
 
 /// Follows the state, and prints events.
@@ -41,6 +43,7 @@ pub(crate) struct SuperPrinter {
     row: Row,
     format: Format,
     cycles: bool,
+    date_width: usize,
     /// Whether payloads are printed with the names of their fields.
     names: bool,
     stamps: StampPrinter,
@@ -71,6 +74,12 @@ impl SuperPrinter {
             row: Row::default(),
             format,
             cycles: style.clock.cycles,
+            // 2026-11-21 04:25:40.123456789, 1795235140.123456789, 04:25:40.123456789
+            date_width: match style.clock {
+                ClockStyle { cycles: false, seconds: false, date: true, .. } => 29,
+                ClockStyle { cycles: false, seconds: true, .. } => 20,
+                _ => 18,
+            },
             names: style.names.payload,
             stamps: StampPrinter::new(style),
             frames: text_value::Frames::default(),
@@ -82,11 +91,15 @@ impl SuperPrinter {
 
     /// Appends what comes before all events.
     pub(crate) fn header(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(match self.format {
-            Format::Text | Format::Pretty => HEADER.as_bytes(),
-            Format::Csv => CSV_HEADER.as_bytes(),
-            Format::Json => b"",
-        });
+        match self.format {
+            Format::Text | Format::Pretty => {
+                out.extend_from_slice(b"type  date");
+                fill(out, 6, self.date_width);
+                out.extend_from_slice(COLUMNS.as_bytes());
+            }
+            Format::Csv => out.extend_from_slice(CSV_HEADER.as_bytes()),
+            Format::Json => {}
+        }
     }
 
     /// Finds the place of an event, and lets the state follow it.
@@ -138,7 +151,7 @@ impl SuperPrinter {
             Some(stamp) if self.cycles => number::unsigned(out, stamp.cycles),
             Some(stamp) => self.stamps.wall(out, stamp.ns),
         }
-        fill(out, start, 18);
+        fill(out, start, self.date_width);
         right(out, row.process.map(i64::from), 8);
         right(out, row.tid.map(i64::from), 8);
         right(out, row.cpu.and_then(|cpu| cpu.try_into().ok()), 5);
