@@ -62,7 +62,7 @@ pub(crate) struct Room<'o> {
 }
 
 impl<'o> Room<'o> {
-    /// Room for `size` bytes. Pieces behind them are lost.
+    /// Room for `size` bytes, and for as many again whenever that was too little.
     #[inline(always)]
     pub(crate) fn new(out: &'o mut Vec<u8>, size: usize) -> Self {
         let at = out.len();
@@ -114,7 +114,15 @@ impl<'o> Room<'o> {
 
     #[inline(always)]
     fn rest<const N: usize>(&mut self) -> Option<&mut [u8; N]> {
+        if self.out.len() < self.at + N {
+            self.grow();
+        }
         self.out.get_mut(self.at..)?.first_chunk_mut()
+    }
+
+    #[cold]
+    fn grow(&mut self) {
+        self.out.resize(self.at + self.size.max(MOST), 0);
     }
 }
 
@@ -140,15 +148,17 @@ mod tests {
 
     #[test]
     fn pieces_follow_each_other() {
-        let mut out = b"before ".to_vec();
-        let mut room = Room::new(&mut out, 128);
-        room.signed(i64::MIN);
-        room.short(&Short::split(b", ").0);
-        room.other(|out| out.extend_from_slice(&[b'x'; 200]));
-        room.unsigned(u64::MAX);
-        room.signed(0);
-        room.finish();
-        let expected = format!("before {}, {}{}0", i64::MIN, "x".repeat(200), u64::MAX);
-        assert_eq!(String::from_utf8(out).unwrap(), expected);
+        for size in [0, 30, 128] {
+            let mut out = b"before ".to_vec();
+            let mut room = Room::new(&mut out, size);
+            room.signed(i64::MIN);
+            room.short(&Short::split(b", ").0);
+            room.other(|out| out.extend_from_slice(&[b'x'; 200]));
+            room.unsigned(u64::MAX);
+            room.signed(0);
+            room.finish();
+            let expected = format!("before {}, {}{}0", i64::MIN, "x".repeat(200), u64::MAX);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "room for {size} bytes");
+        }
     }
 }
