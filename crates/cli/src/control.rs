@@ -6,7 +6,7 @@ use crate::selection::{self, Condition, Selection, Wish};
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_session::change::{Change, Changed, Process};
-use tracewing_session::running::{Kind, Running};
+use tracewing_session::running::{Kind, Recordings};
 
 const CHANGE_EXAMPLES: &str = "\
 Examples:
@@ -119,7 +119,7 @@ fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
 
 impl Common {
     fn make(&self, change: &Change) -> anyhow::Result<ExitCode> {
-        let recording = Running::choose(Running::all(), self.recording.as_deref(), Kind::Any)?;
+        let recording = Recordings::find().choose(self.recording.as_deref(), Kind::Any)?;
         let changed = recording.change(change)?;
         match self.format {
             TextFormat::Text => print(&changed)?,

@@ -18,7 +18,7 @@ use tracewing_consumer::pace::FLUSH;
 use tracewing_rules::{Majors, Rules};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
-use tracewing_session::running::{Kind, Running};
+use tracewing_session::running::{Kind, Recordings};
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
@@ -247,7 +247,7 @@ fn options(args: &Args) -> Result<Options> {
         Wish::Majors(majors) => (Rules::new(), majors),
         Wish::Rule(rule) => ([*rule].into_iter().collect(), Majors::ALL),
     };
-    let with = args.with.as_deref().map(|wanted| Running::choose(Running::all(), Some(wanted), Kind::Any));
+    let with = args.with.as_deref().map(|wanted| Recordings::find().choose(Some(wanted), Kind::Any));
     if with.is_some() && !args.system_wide && !args.kernel_events.is_empty() {
         bail!(
             "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"

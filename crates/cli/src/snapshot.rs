@@ -4,7 +4,7 @@ use crate::format::TextFormat;
 use crate::output::shown;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_session::running::{Kind, Running};
+use tracewing_session::running::{Kind, Recordings};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -31,7 +31,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recorder = Running::choose(Running::all(), args.recorder.as_deref(), Kind::FlightRecorder)?;
+    let recorder = Recordings::find().choose(args.recorder.as_deref(), Kind::FlightRecorder)?;
     let folder = recorder.snapshot()?;
     let mut out = std::io::stdout().lock();
     match args.format {

@@ -312,6 +312,10 @@ fn what_cannot_be_done_is_said() {
     fails("enable", &["--major", "64"], 2, "from 0 to 63");
     let long = "x".repeat(60_000);
     fails("enable", &["-e", &long, "-e", &long], 1, "too long patterns");
+    let recorder = Pid::from_raw(steps.recorder.id() as i32).unwrap();
+    kill_process(recorder, Signal::STOP).unwrap();
+    fails("pause", &[], 1, "do not answer (process ");
+    kill_process(recorder, Signal::CONT).unwrap();
     let nobody = command("pause", "no-such-recording", &[]);
     assert_eq!(nobody.status.code(), Some(1));
     assert!(String::from_utf8(nobody.stderr).unwrap().contains("is called \"no-such-recording\""));

@@ -6,7 +6,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::fs;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -25,7 +25,7 @@ use tracewing_abi::message::join::Join;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 
 use crate::change::{Change, Changed};
-use crate::socket::{self, SOCKET};
+use crate::socket::{self, SOCKET, peer};
 
 /// Time that a recorder has to say what it is.
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -48,6 +48,15 @@ pub struct Running {
     pub output: PathBuf,
 }
 
+/// The recordings that this user may ask.
+#[derive(Debug, Clone, Default)]
+pub struct Recordings {
+    /// Those that answer, in the order of their recorders' process ids.
+    pub running: Vec<Running>,
+    /// Process ids of recorders that take questions and do not answer: they were stopped, or are another version's.
+    pub silent: Vec<u32>,
+}
+
 /// Why a recording did not do what it was asked for.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -63,6 +72,12 @@ pub enum AskError {
         /// Those that run.
         running: Vec<Running>,
     },
+    /// The one that is meant may be one of those that do not answer.
+    #[error(
+        "recorders that do not answer (process {}): stopped, or of another version of tracewing; say which recording is meant{}",
+        pids(.0), others(.1)
+    )]
+    Silent(Vec<u32>, Vec<Running>),
     /// Several recordings could be meant.
     #[error("several {} are running, name one by its process id: {}", .0, lines(.1))]
     Several(Kind, Vec<Running>),
@@ -118,6 +133,14 @@ fn listed(running: &[Running]) -> String {
     }
 }
 
+fn pids(silent: &[u32]) -> String {
+    silent.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
+}
+
+fn others(running: &[Running]) -> String {
+    if running.is_empty() { String::new() } else { format!("; others:{}", lines(running)) }
+}
+
 fn lines(running: &[Running]) -> String {
     running.iter().map(|one| format!("\n  {one}")).collect()
 }
@@ -129,22 +152,30 @@ impl std::fmt::Display for Running {
     }
 }
 
-impl Running {
-    /// All recordings that this user may ask, in the order of their process ids.
-    pub fn all() -> Vec<Self> {
+impl Recordings {
+    /// Finds them.
+    pub fn find() -> Self {
         let folders: BTreeSet<PathBuf> = parents().iter().flat_map(|parent| recorders_in(parent)).collect();
-        let mut running: Vec<Self> =
-            folders.iter().filter_map(|folder| Self::at(&folder.join(SOCKET))).collect();
-        running.sort_by_key(|one| one.pid);
-        running
+        let mut this = Self::default();
+        for folder in folders {
+            match Running::at(&folder.join(SOCKET)) {
+                Ok(running) => this.running.push(running),
+                Err(Some(pid)) => this.silent.push(pid),
+                Err(None) => {}
+            }
+        }
+        this.running.sort_by_key(|one| one.pid);
+        this.silent.sort_unstable();
+        this
     }
 
     /// The one recording that is meant: by its process id or its command's, or by the command's name; without a word the
     /// only one of the kind.
     ///
     /// # Errors
-    /// None or several could be meant, or the one that is meant is not of the kind.
-    pub fn choose(mut running: Vec<Self>, wanted: Option<&str>, kind: Kind) -> Result<Self, AskError> {
+    /// None or several could be meant, or one that does not answer, or the one that is meant is not of the kind.
+    pub fn choose(self, wanted: Option<&str>, kind: Kind) -> Result<Running, AskError> {
+        let Self { mut running, silent } = self;
         let mut meant = running.clone();
         if let Some(wanted) = wanted {
             meant.retain(|one| one.is_called(wanted));
@@ -152,12 +183,18 @@ impl Running {
             if meant.iter().any(|one| one.pid.to_string() == wanted) {
                 meant.retain(|one| one.pid.to_string() == wanted);
             }
-            if meant.is_empty() && !running.is_empty() {
-                return Err(AskError::NoSuch { wanted: wanted.to_owned(), running });
-            }
+        }
+        if !silent.is_empty() && (wanted.is_none() || meant.is_empty()) {
+            return Err(AskError::Silent(silent, running));
+        }
+        if let Some(wanted) = wanted
+            && meant.is_empty()
+            && !running.is_empty()
+        {
+            return Err(AskError::NoSuch { wanted: wanted.to_owned(), running });
         }
         let none = meant.first().map_or(AskError::NoneRuns(kind), |one| AskError::NotFlightRecorder(one.pid));
-        let is_one = |one: &Self| kind == Kind::Any || one.is_flight_recorder;
+        let is_one = |one: &Running| kind == Kind::Any || one.is_flight_recorder;
         running = meant.into_iter().filter(is_one).collect();
         match running.len() {
             0 => Err(none),
@@ -165,7 +202,9 @@ impl Running {
             _ => Err(AskError::Several(kind, running)),
         }
     }
+}
 
+impl Running {
     /// Has a snapshot taken and waits until it is written; gives its folder.
     ///
     /// # Errors
@@ -216,11 +255,14 @@ impl Running {
         }
     }
 
-    fn at(socket: &Path) -> Option<Self> {
+    /// The recording behind a socket; without an answer its recorder's process id, if somebody listens.
+    fn at(socket: &Path) -> Result<Self, Option<u32>> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let answer = ask(socket, &Question::Status.encode(), Some(PATIENCE), &mut buffer)?;
-        let status = Status::decode(answer).ok()?;
-        Some(Self {
+        let connection = connection(socket, Some(PATIENCE)).ok_or(None)?;
+        let listener = peer(connection.as_fd()).map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
+        let answer = asked(&connection, &Question::Status.encode(), &mut buffer).ok_or(listener)?;
+        let status = Status::decode(answer).map_err(|_| listener)?;
+        Ok(Self {
             socket: socket.to_owned(),
             pid: status.pid,
             command_pid: status.command_pid,
@@ -246,13 +288,22 @@ fn ask<'a>(
     patience: Option<Duration>,
     buffer: &'a mut [u8],
 ) -> Option<&'a [u8]> {
+    asked(&connection(path, patience)?, question, buffer)
+}
+
+/// A connection to the recorder behind a socket, on which nothing takes longer than `patience`.
+fn connection(path: &Path, patience: Option<Duration>) -> Option<OwnedFd> {
     let socket: OwnedFd =
         socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
     set_socket_timeout(&socket, Timeout::Send, patience).ok()?;
     set_socket_timeout(&socket, Timeout::Recv, patience).ok()?;
     connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
-    retry_on_intr(|| send(&socket, question, SendFlags::NOSIGNAL)).ok()?;
-    let (len, _) = retry_on_intr(|| recv(&socket, &mut *buffer, RecvFlags::empty())).ok()?;
+    Some(socket)
+}
+
+fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+    retry_on_intr(|| send(connection, question, SendFlags::NOSIGNAL)).ok()?;
+    let (len, _) = retry_on_intr(|| recv(connection, &mut *buffer, RecvFlags::empty())).ok()?;
     buffer.get(..len).filter(|answer| !answer.is_empty())
 }
 
@@ -301,7 +352,8 @@ mod tests {
     fn the_one_that_is_meant_is_found() {
         let one = running(10, true, "/usr/bin/server --port 1");
         let all = vec![one.clone(), running(20, false, "make"), running(30, false, "server")];
-        let flight = |all: &[Running], word| Running::choose(all.to_vec(), word, Kind::FlightRecorder);
+        let found = |all: &[Running]| Recordings { running: all.to_vec(), silent: Vec::new() };
+        let flight = |all: &[Running], word| found(all).choose(word, Kind::FlightRecorder);
         for word in [None, Some("10"), Some("11"), Some("server"), Some("/usr/bin/server")] {
             assert_eq!(flight(&all, word).unwrap(), one, "{word:?}");
         }
@@ -317,11 +369,24 @@ mod tests {
         );
         assert_eq!(flight(&two, Some("40")).unwrap().pid, 40);
 
-        let any = |all: &[Running], word| Running::choose(all.to_vec(), word, Kind::Any);
+        let any = |all: &[Running], word| found(all).choose(word, Kind::Any);
         assert_eq!(any(&all, Some("make")).unwrap().pid, 20);
         assert_eq!(any(&all[1..2], None).unwrap().pid, 20);
         assert!(any(&all, None).unwrap_err().to_string().contains("several recordings are running"));
         assert!(any(&all, Some("server")).unwrap_err().to_string().contains("\n  30"));
         assert!(any(&[], None).unwrap_err().to_string().contains("record -- CMD"));
+    }
+
+    #[test]
+    fn one_that_does_not_answer_may_be_the_one() {
+        let found = || Recordings { running: vec![running(20, false, "make")], silent: vec![7, 10] };
+        assert_eq!(found().choose(Some("make"), Kind::Any).unwrap().pid, 20);
+        for word in [None, Some("10"), Some("server")] {
+            let error = found().choose(word, Kind::Any).unwrap_err().to_string();
+            assert!(
+                error.contains("(process 7, 10)") && error.contains("\n  20 (recorder of make"),
+                "{error}"
+            );
+        }
     }
 }

@@ -22,11 +22,11 @@ use tracewing_abi::region::RegionHeader;
 use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
 use tracewing_rules::{Action, Majors, Predicate, ProcessPattern, Rule};
 use tracewing_session::change::{Change, Changed};
-use tracewing_session::running::{AskError, Running};
+use tracewing_session::running::{AskError, Recordings, Running};
 
 /// The recording that writes to this folder.
 fn running(trace: &Path) -> Running {
-    Running::all().into_iter().find(|one| one.output == trace).unwrap()
+    Recordings::find().running.into_iter().find(|one| one.output == trace).unwrap()
 }
 
 fn enable(event: &str) -> Change {
