@@ -54,6 +54,8 @@ pub use access::interrupts;
 pub use access::{Access, Local, Smp};
 pub use reserve::{ATTEMPTS, force_switch};
 
+use core::mem::ManuallyDrop;
+
 use reserve::{Moment, Place, commit_slot, look, reserve_slot};
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::{Clock, Loss};
@@ -131,7 +133,10 @@ impl<A: Access> Look<A> {
             // SAFETY: obligation 1; the slot is as long as all segments together.
             unsafe { slot.put_raw(segment.start, segment.len) };
         }
-        Ok(()) // the slot's end commits it
+        // Inlined, as what drops a value may not be; otherwise that takes less stack.
+        #[cfg(not(debug_assertions))]
+        slot.commit();
+        Ok(())
     }
 }
 
@@ -225,16 +230,23 @@ impl<A: Access> Slot<A> {
     }
 
     /// Commits the event. Payload that was not written is zero.
-    #[inline(always)]
-    pub fn commit(self) {}
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    pub fn commit(self) {
+        ManuallyDrop::new(self).finish();
+    }
+
+    #[cfg_attr(not(debug_assertions), inline(always))]
+    fn finish(&mut self) {
+        while self.remaining() > 0 {
+            self.put(&[0; HEADER]);
+        }
+        commit_slot::<A>(&self.buffer, self.place.sequence, self.place.length);
+    }
 }
 
 impl<A: Access> Drop for Slot<A> {
     #[inline(always)]
     fn drop(&mut self) {
-        while self.remaining() > 0 {
-            self.put(&[0; HEADER]);
-        }
-        commit_slot::<A>(&self.buffer, self.place.sequence, self.place.length);
+        self.finish();
     }
 }
