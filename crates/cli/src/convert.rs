@@ -1,6 +1,6 @@
 //! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as comma-separated values.
 
-use crate::output::{Output, raise_file_limit, shown};
+use crate::output::{Output, raise_file_limit, shown, warn_of_unmatched};
 use clap::ValueEnum;
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::Write;
@@ -101,6 +101,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         signal_hook::flag::register(*signal, stopped.clone())?;
     }
     let recording = Recording::open(&[&args.trace])?;
+    warn_of_unmatched(&recording, &args.events);
     let bar = ProgressBar::no_length();
     let mut watch = |progress: Progress| {
         show(&bar, progress);

@@ -1,7 +1,7 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
 
 use crate::format::EventFormat;
-use crate::output::{Output, raise_file_limit};
+use crate::output::{Output, raise_file_limit, warn_of_unmatched};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -189,6 +189,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let recording = Recording::open(&args.traces)?;
+    warn_of_unmatched(&recording, &args.events);
     listing.print(&recording, &mut Output::new())?;
     Ok(ExitCode::SUCCESS)
 }

@@ -50,6 +50,15 @@ pub fn print_warning(line: &str) {
     anstream::eprintln!("{style}tracewing{style:#}: {}", shown(line));
 }
 
+/// Tells which patterns for names of events are in vain.
+pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[String]) {
+    for pattern in recording.unmatched(patterns) {
+        print_warning(&format!(
+            "no event is called `{pattern}`; `tracewing info` lists those that there are"
+        ));
+    }
+}
+
 /// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();

@@ -1,7 +1,7 @@
 //! `tracewing stats`: how many events there are and how often they come, as tables, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::output::{print_error, raise_file_limit, shown};
+use crate::output::{print_error, raise_file_limit, shown, warn_of_unmatched};
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
@@ -68,6 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
+    warn_of_unmatched(&recording, &args.events);
     let statistics = Statistics::collect(&recording, &choice)?;
     let mut out = anstream::stdout().lock();
     match args.format {

@@ -44,6 +44,18 @@ fn events_go_to_stdout_and_losses_to_stderr() {
 }
 
 #[test]
+fn names_that_nothing_has_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(folder.path(), 1);
+    for command in ["list", "stats"] {
+        let output = tracewing(&[command, "-e", "test:*", "-e", "tset:*"], folder.path());
+        assert!(output.status.success());
+        let notes = text(&output.stderr);
+        assert!(notes.contains("no event is called `tset:*`") && !notes.contains("`test:*`"), "{notes}");
+    }
+}
+
+#[test]
 fn stamps_are_in_the_local_zone_unless_asked_otherwise() {
     let folder = tempfile::tempdir().unwrap();
     trace(folder.path(), 1);
