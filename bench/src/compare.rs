@@ -13,6 +13,7 @@ mod disk;
 mod events;
 mod figures;
 mod latency;
+mod layout;
 mod lttng;
 mod machine;
 mod own;

@@ -1,16 +1,16 @@
 //! Traces to read, in tracewing's own layout: two streams of events that are 100 ns apart in each. Always the same bytes.
 
+use crate::compare::layout::trace_class;
 use anyhow::{Context, Result};
 use clap::ValueEnum;
 use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use tracewing_ctf::model::{
-    ClockClass, DataStreamClass, Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass,
-    StructureClass, TraceClass,
+    Encoding, EnumerationClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
 use tracewing_ctf::tsdl;
-use tracewing_ctf::write::{self, PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
+use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
 
 const UUID: [u8; 16] = *b"bench read trace";
 const STREAMS: u32 = 2;
@@ -123,16 +123,6 @@ fn payload(kind: Kind, id: u16, number: u64, bytes: &mut Vec<u8>) {
 }
 
 fn class(kind: Kind) -> TraceClass {
-    let mut class = TraceClass::new();
-    class.uuid = Some(UUID);
-    class
-        .clock_classes
-        .push(ClockClass { offset_seconds: 1_795_235_140, ..ClockClass::new("clock", 1_000_000_000) });
-    class.packet_header = Some(write::packet_header_class());
-    let mut stream = DataStreamClass::new(0);
-    stream.packet_context = Some(write::packet_context_class("clock"));
-    stream.event_header = Some(write::user_event_header_class("clock"));
-    stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
     let number = || FieldClass::unsigned(64);
     let pair = StructureClass::new().with("first", number()).with("second", number());
     let classes = match kind {
@@ -142,11 +132,7 @@ fn class(kind: Kind) -> TraceClass {
         }
         Kind::Texts => vec![("bench:text", texts())],
     };
-    for (id, (name, payload)) in classes.into_iter().enumerate() {
-        stream.event_record_classes.push(EventRecordClass::new(id as u64, name).with_payload(payload));
-    }
-    class.data_stream_classes.push(stream);
-    class
+    trace_class(UUID, classes)
 }
 
 fn switch() -> StructureClass {

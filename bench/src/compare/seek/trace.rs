@@ -1,15 +1,14 @@
 //! A trace of any size in tracewing's own layout, with LTTng's index files: events of 28 bytes, 100 ns apart in each stream.
 
+use crate::compare::layout::trace_class;
 use anyhow::{Context, Result};
 use std::fs::File;
 use std::io::Write;
 use std::path::Path;
 use tracewing_ctf::index::{self, Entry};
-use tracewing_ctf::model::{
-    ClockClass, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass,
-};
+use tracewing_ctf::model::{FieldClass, StructureClass, TraceClass};
 use tracewing_ctf::tsdl;
-use tracewing_ctf::write::{self, PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
+use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader, USER_EVENT_HEADER_SIZE};
 
 const UUID: [u8; 16] = *b"bench seek trace";
 /// Bytes of an event: header, thread id, two numbers.
@@ -86,21 +85,9 @@ fn stream(folder: &Path, cpu: u32, packets: u64, events: usize) -> Result<()> {
 }
 
 fn class() -> TraceClass {
-    let mut class = TraceClass::new();
-    class.uuid = Some(UUID);
-    class
-        .clock_classes
-        .push(ClockClass { offset_seconds: 1_795_235_140, ..ClockClass::new("clock", 1_000_000_000) });
-    class.packet_header = Some(write::packet_header_class());
-    let mut stream = DataStreamClass::new(0);
-    stream.packet_context = Some(write::packet_context_class("clock"));
-    stream.event_header = Some(write::user_event_header_class("clock"));
-    stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
     let payload =
         StructureClass::new().with("time", FieldClass::unsigned(64)).with("zero", FieldClass::unsigned(64));
-    stream.event_record_classes.push(EventRecordClass::new(0, "bench:event").with_payload(payload));
-    class.data_stream_classes.push(stream);
-    class
+    trace_class(UUID, vec![("bench:event", payload)])
 }
 
 /// Has the system forget what it holds of the trace's files.
