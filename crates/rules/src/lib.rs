@@ -71,5 +71,5 @@ pub use glob::Glob;
 pub use integer::Integer;
 pub use predicate::{Literal, Predicate, PredicateError, Scope, Variable};
 pub use relation::Orders;
-pub use rule::{Action, Decision, Process, ProcessPattern, Rule, Rules};
+pub use rule::{Action, Decision, Process, ProcessPattern, Rule, Rules, TooManyRules};
 pub use selection::{Levels, Majors, SelectionError};

@@ -123,6 +123,13 @@ impl Rule {
             && (self.processes.is_empty() || self.processes.iter().any(|pattern| pattern.matches(process)))
     }
 
+    /// Whether it matches every class in every process, whatever becomes of them.
+    fn is_for_all(&self) -> bool {
+        let is_all = |glob: &Glob| glob.as_str() == "*";
+        let events = if self.events.iter().any(is_all) { Vec::new() } else { self.events.clone() };
+        Self { events, ..self.clone() }.matches_like(&Self { action: self.action.clone(), ..Self::default() })
+    }
+
     /// Whether it matches what the other rule matches, whatever becomes of that.
     fn matches_like(&self, other: &Self) -> bool {
         Self { action: other.action.clone(), ..self.clone() } == *other
@@ -270,7 +277,26 @@ pub enum Decision {
     },
 }
 
+/// A recording would have more than [`Rules::MOST`] rules.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooManyRules;
+
+impl fmt::Display for TooManyRules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "a recording has at most {} event rules; one for all events (-e '*') takes the place of all others",
+            Rules::MOST
+        )
+    }
+}
+
+impl std::error::Error for TooManyRules {}
+
 impl Rules {
+    /// Rules that a recording can come to have.
+    pub const MOST: usize = 256;
+
     /// No rules: everything is recorded.
     pub fn new() -> Self {
         Self::default()
@@ -285,6 +311,22 @@ impl Rules {
             self.rules.extend(before.filter(|before| !before.matches_like(&rule)));
         }
         self.rules.push(rule);
+    }
+
+    /// Adds a rule to those of a recording that goes on: as [`Rules::push`], but where the rule is for all events, the others
+    /// go, again but for the first one.
+    ///
+    /// # Errors
+    /// There would be more than [`Rules::MOST`]; nothing changes.
+    pub fn amend(&mut self, rule: Rule) -> Result<(), TooManyRules> {
+        let kept = if rule.is_for_all() { 1 } else { self.len() };
+        let mut rules = Rules { rules: self.rules.iter().take(kept).cloned().collect() };
+        rules.push(rule);
+        if rules.len() > Self::MOST {
+            return Err(TooManyRules);
+        }
+        *self = rules;
+        Ok(())
     }
 
     /// The rules, the first one first.

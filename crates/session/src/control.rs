@@ -138,7 +138,7 @@ impl Recorder<'_> {
     fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), String> {
         let fit = Fit::of(&rule, &self.join.classes);
         waiting.notes.extend(fit.note(&rule));
-        self.join.rules.push(rule.clone())?;
+        self.join.rules.push(rule.clone()).map_err(|error| error.to_string())?;
         self.describe_change(rule.to_string());
         for (number, client) in &mut self.connections.clients {
             let Some(member) = client.member_mut() else { continue };

@@ -4,10 +4,8 @@ use std::collections::HashSet;
 
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
-use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules};
+use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules};
 
-/// Rules that a recording can have.
-const MOST_RULES: usize = 256;
 /// Classes that are named where many have the same problem.
 const MOST_NAMED: usize = 4;
 /// What the names of the tracer's own events begin with; rules do not concern them.
@@ -39,23 +37,12 @@ impl RecordingRules {
         self.rules != self.first || self.rules.iter().any(|rule| !rule.processes.is_empty())
     }
 
-    /// Adds a rule behind the others. Where it is for all events, those go: but the first, which says what becomes of
-    /// classes that no rule matches.
+    /// Adds a rule behind the others.
     ///
     /// # Errors
     /// There are too many.
-    pub(crate) fn push(&mut self, rule: Rule) -> Result<(), String> {
-        let kept = if selects_all(&rule) { 1 } else { MOST_RULES };
-        let mut rules: Rules = self.rules.iter().take(kept).cloned().collect();
-        rules.push(rule);
-        if rules.len() > MOST_RULES {
-            return Err(format!(
-                "a recording has at most {MOST_RULES} event rules; one for all events (-e '*') takes the place of all \
-                 others"
-            ));
-        }
-        self.rules = rules;
-        Ok(())
+    pub(crate) fn push(&mut self, rule: Rule) -> Result<(), TooManyRules> {
+        self.rules.amend(rule)
     }
 
     /// The rules, as the options by which they are given.
@@ -87,13 +74,6 @@ impl RecordingRules {
 /// Whether a class is one of the tracer itself.
 pub(crate) fn is_own(class: &ClassView<'_>) -> bool {
     class.name.starts_with(OWN)
-}
-
-fn selects_all(rule: &Rule) -> bool {
-    let is_all = |glob: &Glob| glob.as_str() == "*";
-    let events = if rule.events.iter().any(is_all) { Vec::new() } else { rule.events.clone() };
-    Rule { events, action: Action::Disable, ..rule.clone() }
-        == Rule { action: Action::Disable, ..Rule::default() }
 }
 
 /// How a rule fits the classes that programs have so far.

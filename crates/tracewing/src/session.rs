@@ -24,7 +24,7 @@ use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
 use tracewing_consumer::snapshot::{Snapshot, Writers};
-use tracewing_rules::{Rule, Rules};
+use tracewing_rules::{Rule, Rules, TooManyRules};
 
 use crate::agent::{self, ClassTable};
 use bell::{Bell, Order};
@@ -111,6 +111,9 @@ pub enum SessionError {
     /// A snapshot was asked of a session that writes everything anyway, or has ended.
     #[error("the session is no flight recorder; begin it with `SessionBuilder::flight_recorder`")]
     NotFlightRecorder,
+    /// The session has as many rules as it can have.
+    #[error(transparent)]
+    Rules(#[from] TooManyRules),
     /// The session was begun by the process that this one was forked from, and goes on there.
     #[error("the session belongs to the parent process")]
     OfParent,
@@ -171,14 +174,14 @@ impl Session {
     /// that threads had begun), and what they allow is. Forked children go on as they were.
     ///
     /// # Errors
-    /// [`SessionError::NotSwitched`]; the metadata cannot be written; or the session is the parent process's.
+    /// [`SessionError::NotSwitched`]; there are too many rules; the metadata cannot be written; or the session is the parent process's.
     pub fn rule(&self, rule: Rule) -> Result<(), SessionError> {
         let worker = self.worker.as_ref().ok_or(SessionError::OfParent)?;
         if self.process != std::process::id() {
             return Err(SessionError::OfParent);
         }
         let _turn = wishes::turn();
-        let grants = worker.wishes.change(rule);
+        let grants = worker.wishes.change(rule)?;
         switched(agent::change(worker.slot, grants.into_iter()))?;
         match worker.wishes.state().error.take() {
             Some(error) => Err(error.into()),

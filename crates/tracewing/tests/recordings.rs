@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tracewing::rules::{Action, Glob, Majors, Predicate, Rule};
-use tracewing::{Event, Session, emit, event};
+use tracewing::{Event, Session, SessionError, emit, event};
 
 /// Sessions of a program see each other's events: one test at a time.
 fn alone() -> MutexGuard<'static, ()> {
@@ -118,6 +118,9 @@ fn rules_change_while_a_recording_runs() {
     emit_all(3..6);
     session.rule(only_if("number == 7", "recordings:*")).unwrap();
     emit_all(6..8);
+    let mut others = (0..).map(|number| session.rule(Rule::disable([format!("other:{number}").as_str()])));
+    let refused = others.by_ref().take(300).find_map(Result::err);
+    assert!(matches!(refused, Some(SessionError::Rules(_))), "{refused:?}");
     session.stop().unwrap();
     let expected = ["sold 0", "detail 2", "detail 3", "sold 4", "detail 4", "sold 5", "detail 5"];
     check(&trace, &[&expected[..], &["sold 7", "detail 7", "odd 7"]].concat());

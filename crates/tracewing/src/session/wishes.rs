@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_consumer::classes::Classes;
-use tracewing_rules::{Decision, Process, Rule, Rules};
+use tracewing_rules::{Decision, Process, Rule, Rules, TooManyRules};
 use tracewing_trigger::{Guard, Lock};
 
 use crate::agent::{Answer, Granted, Registrar};
@@ -67,11 +67,11 @@ impl Wishes {
     }
 
     /// Adds a rule, and gives what the session wants from now on.
-    pub(super) fn change(&self, rule: Rule) -> Vec<Granted> {
+    pub(super) fn change(&self, rule: Rule) -> Result<Vec<Granted>, TooManyRules> {
         let mut state = self.state();
-        state.rules.push(rule);
+        state.rules.amend(rule)?;
         let ids = state.classes.described().map(|(id, _)| id).collect();
-        self.decide(&mut state, ids)
+        Ok(self.decide(&mut state, ids))
     }
 
     /// What the rules say of the classes with these ids, all of which are in the metadata when it returns.
