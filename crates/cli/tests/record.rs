@@ -106,6 +106,13 @@ fn a_recorder_that_is_killed_leaves_the_command_and_a_readable_folder() {
     fs::write(folder.path().join("stop"), "").unwrap();
     assert_eq!(end(child).0, 9);
     assert_eq!(description(&folder.path().join("t"))["state"], "recording");
+    let read = |arguments: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        command.args(arguments).arg(folder.path().join("t")).output().unwrap()
+    };
+    let info = read(&["info"]).stdout;
+    assert!(String::from_utf8_lossy(&info).contains(", killed"), "{}", String::from_utf8_lossy(&info));
+    assert!(read(&["list", "--follow"]).status.success(), "it does not wait for what nobody adds");
     let begin = Instant::now();
     while !folder.path().join("stopped").exists() {
         assert!(begin.elapsed() < Duration::from_secs(30), "the command did not survive");

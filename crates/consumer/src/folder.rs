@@ -29,6 +29,9 @@ pub struct Folder {
     path: PathBuf,
     /// A file without a name, given up for the description if the disk is full.
     reserve: Arc<Mutex<Option<File>>>,
+    /// Locked as long as the recording is being made, so that readers can tell a recorder that works from one that was
+    /// killed.
+    _lock: Arc<File>,
 }
 
 impl Folder {
@@ -38,7 +41,11 @@ impl Folder {
     /// [`Error::FolderNotEmpty`]; or it cannot be made.
     pub fn create(path: &Path) -> Result<Self, Error> {
         create_empty(path)?;
-        let this = Self { path: path.to_owned(), reserve: Arc::new(Mutex::new(reserve(path))) };
+        let lock = File::open(path).map_err(Error::file("open", path))?;
+        // Not every file system has locks. There a killed recorder is not noticed.
+        let _ = lock.try_lock();
+        let reserve = Arc::new(Mutex::new(reserve(path)));
+        let this = Self { path: path.to_owned(), reserve, _lock: Arc::new(lock) };
         let user = this.user();
         fs::create_dir(&user).map_err(Error::file("create", &user))?;
         Ok(this)

@@ -1,11 +1,15 @@
 //! Reads `tracewing.json`, in which a recording says how it was made and whether it is complete.
 
+use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
 use std::path::Path;
 
 /// The file beside the traces.
 pub(crate) const NAME: &str = "tracewing.json";
+
+/// The `state` of one that is being made.
+const RECORDING: &str = "recording";
 
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
@@ -21,6 +25,21 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(&path).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
+}
+
+/// What the recording in `folder` says of itself. Its `state` is `killed` where the recorder did not come to write another:
+/// it holds a lock on the folder as long as it works.
+pub(crate) fn parsed(folder: &Path) -> Option<Value> {
+    let mut described: Value = serde_json::from_slice(&read(folder)?).ok()?;
+    if described["state"] == RECORDING && File::open(folder).is_ok_and(|it| it.try_lock_shared().is_ok()) {
+        described["state"] = "killed".into();
+    }
+    Some(described)
+}
+
+/// Whether the recording in `folder` is one of tracewing's, and nobody adds to it any more.
+pub(crate) fn is_over(folder: &Path) -> bool {
+    parsed(folder).is_some_and(|described| described["state"].as_str().is_some_and(|it| it != RECORDING))
 }
 
 #[cfg(test)]

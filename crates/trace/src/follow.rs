@@ -19,7 +19,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 
 impl Listing {
     /// Prints the recording at `inputs`, and what is added to it, until it ends: when all of its traces are tracewing's own and
-    /// say that they are complete, when as many events as wanted have been printed, or behind the end of the time range.
+    /// complete, or their recorder was killed; when as many events as wanted have been printed, or behind the end of the time range.
     ///
     /// An event is printed at most 1.1 s after its packet has become whole. Only events whose packets come later than that
     /// are not in order.
@@ -104,13 +104,8 @@ fn files<P: AsRef<Path>>(inputs: &[P]) -> Result<Files, Error> {
     Ok(files)
 }
 
-/// Whether all traces are tracewing's own and complete.
+/// Whether all traces are tracewing's own, and complete or left by a recorder that was killed.
 fn is_over(recording: &Recording) -> bool {
-    let has_ended = |folder: &PathBuf| {
-        let text = folder.parent().and_then(description::read);
-        let described = text.and_then(|text| serde_json::from_slice::<serde_json::Value>(&text).ok());
-        described
-            .is_some_and(|described| described["state"].as_str().is_some_and(|state| state != "recording"))
-    };
+    let has_ended = |folder: &PathBuf| folder.parent().is_some_and(description::is_over);
     recording.traces().iter().flat_map(Trace::folders).all(has_ended)
 }

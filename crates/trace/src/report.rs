@@ -298,9 +298,5 @@ fn notes(recording: &Recording) -> Vec<serde_json::Value> {
         }
         _ => false,
     });
-    let read = |folder: &&Path| {
-        let bytes = description::read(folder)?;
-        serde_json::from_slice(&bytes).ok()
-    };
-    folders.iter().filter_map(read).collect()
+    folders.iter().filter_map(|folder| description::parsed(folder)).collect()
 }
