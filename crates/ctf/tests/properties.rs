@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use tracewing_ctf::decode::{
-    Compound, Decoder, Event, PathStep, Step, StreamReader, Value as Field, Visitor,
+    Compound, Decoder, Event, PathStep, Position, Step, StreamReader, Value as Field, Visitor,
 };
 use tracewing_ctf::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, DisplayBase, Encoding, EnumerationClass,
@@ -401,6 +401,52 @@ fn read_packets(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
     events
 }
 
+/// The same of data that come `part` bytes at a time; what lies between the packet's header and the event record that is looked
+/// for is wiped out before.
+fn read_parts(decoder: &Arc<Decoder>, data: &[u8], part: usize) -> Vec<Vec<String>> {
+    let mut events = Vec::new();
+    let mut reader = StreamReader::new(decoder.clone(), Vec::new());
+    reader.replace_part(data[..part.min(data.len())].to_vec(), 0, 0, data.len() as u64);
+    loop {
+        match reader.advance() {
+            Ok(Step::Event) => {
+                let mut recorder = Recorder::default();
+                reader.event().visit_all(&mut recorder);
+                events.push(recorder.0);
+            }
+            Ok(Step::Packet | Step::PacketEnd) => {}
+            Err(_) if reader.wants_more() => {
+                let begin = (reader.position().bits / 8) as usize;
+                let grown = reader.extend(|held| {
+                    let from = held.len();
+                    held.extend(data[from..].iter().take(part));
+                    held[..begin].fill(0xA5);
+                    held.len() > from
+                });
+                if !grown {
+                    return events;
+                }
+            }
+            Ok(Step::End) | Err(_) => return events,
+        }
+    }
+}
+
+/// The same from a position on, without what lies before it.
+fn read_from(decoder: &Arc<Decoder>, data: &[u8], position: Position) -> usize {
+    let mut data = data.to_vec();
+    data[..(position.bits / 8) as usize].fill(0xA5);
+    let mut reader = StreamReader::new(decoder.clone(), data);
+    assert!(
+        !reader.go_to(position) && matches!(reader.advance(), Ok(Step::Packet)) && reader.go_to(position)
+    );
+    let mut events = 0;
+    while let Ok(Step::Event) = reader.advance() {
+        events += 1;
+    }
+    events
+}
+
 fn fixture(name: &str) -> Vec<u8> {
     std::fs::read(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lttng-ust-kinds/").to_owned() + name)
         .unwrap()
@@ -418,7 +464,7 @@ proptest! {
 
     #[test]
     fn encode_then_decode(
-        (order, trace) in any_order().prop_flat_map(|order| (Just(order), trace_of(order))), seed in any::<u64>()
+        (order, trace) in any_order().prop_flat_map(|order| (Just(order), trace_of(order))), seed in any::<u64>(), part in 1..40_usize
     ) {
         let stream = &trace.data_stream_classes[0];
         let (context, payload) = (stream.common_context.clone().unwrap(), stream.event_record_classes[0].payload.clone().unwrap());
@@ -439,6 +485,13 @@ proptest! {
         let events = read_all(&decoder, &encoder.bytes);
         prop_assert_eq!(&events, &expected);
         prop_assert_eq!(&read_packets(&decoder, &encoder.bytes), &expected);
+        prop_assert_eq!(&read_parts(&decoder, &encoder.bytes, part), &expected);
+        let mut reader = StreamReader::new(decoder.clone(), &encoder.bytes);
+        prop_assert!(matches!(reader.advance(), Ok(Step::Packet)));
+        for left in (0..expected.len()).rev() {
+            prop_assert!(matches!(reader.advance(), Ok(Step::Event)));
+            prop_assert_eq!(read_from(&decoder, &encoder.bytes, reader.position()), left);
+        }
         // One byte less, and the last record is not there.
         let events = read_all(&decoder, &encoder.bytes[..encoder.bytes.len() - 1]);
         prop_assert!(events.len() < 4 && expected.starts_with(&events));

@@ -55,7 +55,7 @@ pub use layout::FixedField;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use path::{PathHandle, PathStep};
-pub use reader::{Step, StreamReader};
+pub use reader::{Position, Step, StreamReader};
 pub use wide_text::WideText;
 
 use crate::model::{BitArrayClass, BitMapClass, EnumerationClass, IntegerClass, StructureClass};

@@ -38,6 +38,10 @@ pub struct StreamReader<B> {
     slots: Box<[Cell<u64>]>,
     marks: Marks,
     state: State,
+    /// Bytes of the data stream from the beginning of `data` on; some of them may not be in `data` yet.
+    rest: u64,
+    /// Whether the last error was that what `data` does not have yet is missing.
+    short: Cell<bool>,
     /// Where the next packet begins, bytes, and its index.
     next_packet: (u64, u64),
     /// The current packet's content that is there, in bits.
@@ -57,6 +61,15 @@ pub struct StreamReader<B> {
     before: Option<Packet>,
 }
 
+/// A place between two event records of a packet, and the clock there: all that is needed to begin in the middle of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Position {
+    /// Bits behind the event record in front, from the packet's start.
+    pub bits: u64,
+    /// The clock, cycles; stamps of fewer than 64 bits count from it.
+    pub clock: u64,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     BetweenPackets,
@@ -68,6 +81,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// A reader before the first packet of `data`.
     pub fn new(decoder: Arc<Decoder>, data: B) -> Self {
         StreamReader {
+            rest: data.as_ref().len() as u64,
+            short: Cell::new(false),
             data,
             base: 0,
             from: 0,
@@ -120,6 +135,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.next_packet = (offset, index);
         self.marks = Marks::default();
         self.before = None;
+        self.short.set(false);
     }
 
     /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset` of the data
@@ -129,11 +145,57 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// suffice for [`Step::Packet`], whose [`Packet::packet_bits`] then says how much to bring; bring all of it under
     /// the same index.
     pub fn replace(&mut self, data: B, offset: u64, index: u64) -> B {
+        let rest = data.as_ref().len() as u64;
+        self.replace_part(data, offset, index, rest)
+    }
+
+    /// As [`StreamReader::replace`], where `data` are the first of `rest` bytes with which the data stream ends.
+    ///
+    /// So a packet can be read a part at a time, without holding all of it: where [`StreamReader::wants_more`] after an error,
+    /// [`StreamReader::extend`] goes on.
+    pub fn replace_part(&mut self, data: B, offset: u64, index: u64, rest: u64) -> B {
         self.state = State::BetweenPackets;
         self.next_packet = (offset, index);
         self.base = offset;
+        self.rest = rest.max(data.as_ref().len() as u64);
         self.limit = 0;
+        self.short.set(false);
         std::mem::replace(&mut self.data, data)
+    }
+
+    /// Whether the last step failed because the data end before the packet does: more of them may help.
+    pub fn wants_more(&self) -> bool {
+        self.short.get()
+    }
+
+    /// Has `add` put more bytes behind the data, and goes back to the event record for which they were missing.
+    ///
+    /// Bytes in front of [`StreamReader::position`] are not looked at any more, but for those of packet header and context, and
+    /// those behind stay where they are.
+    pub fn extend<T>(&mut self, add: impl FnOnce(&mut B) -> T) -> T {
+        let result = add(&mut self.data);
+        if self.short.replace(false) {
+            self.state = State::InPacket;
+            self.limit = self.marks.packet.content_bits.min(self.packet_bytes().len() as u64 * 8);
+        }
+        result
+    }
+
+    /// Where the next event record of the packet begins.
+    #[inline]
+    pub fn position(&self) -> Position {
+        Position { bits: self.at, clock: self.marks.clock }
+    }
+
+    /// Goes on at a position that the same packet had before, of which `data` need not hold what lies between header and
+    /// position; false, and nothing has changed, where it cannot be one, or in no packet.
+    pub fn go_to(&mut self, position: Position) -> bool {
+        let packet = &self.marks.packet;
+        let there = self.state == State::InPacket && (self.at..=packet.content_bits).contains(&position.bits);
+        if there {
+            (self.at, self.marks.clock) = (position.bits, position.clock);
+        }
+        there
     }
 
     /// The current packet; the last one after its end.
@@ -280,7 +342,10 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             (Some(content), Some(size)) => (content, size),
             (Some(content), None) => (content, content),
             (None, Some(size)) => (size, size),
-            (None, None) => (available, available),
+            (None, None) => {
+                let rest = self.rest.saturating_sub(from).saturating_mul(8);
+                (rest, rest)
+            }
         };
         if content > size {
             return Err(place.error(at, format!("content of {content} bits in a packet of {size} bits")));
@@ -390,6 +455,16 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[inline(never)]
     fn any_event_record(&mut self) -> Result<Step, Error> {
+        let clock = self.marks.clock;
+        let step = self.walk_event_record();
+        if step.is_err() {
+            // What is tried again begins with the clock that it began with.
+            self.marks.clock = clock;
+        }
+        step
+    }
+
+    fn walk_event_record(&mut self) -> Result<Step, Error> {
         if self.at >= self.limit {
             return self.end_packet();
         }
@@ -439,13 +514,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     fn end_packet(&mut self) -> Result<Step, Error> {
         let packet = &self.marks.packet;
-        let available = self.packet_bytes().len() as u64 * 8;
-        if packet.content_bits > self.limit || packet.packet_bits > available {
+        let rest = self.rest.saturating_sub(self.from as u64);
+        if packet.content_bits > self.limit || packet.packet_bits / 8 > rest {
             let (size, at) = (packet.packet_bits / 8, self.at);
-            return Err(self.place().error(
-                at,
-                format!("the packet is {size} bytes long, but only {} are there: cut short", available / 8),
-            ));
+            self.short.set(packet.content_bits > self.limit);
+            let message = format!("the packet is {size} bytes long, but only {rest} are there: cut short");
+            return Err(self.place().error(at, message));
         }
         // Stamps of fewer bits in the next packet count from here, should that have no begin stamp.
         self.marks.clock = self.marks.clock.max(packet.end.unwrap_or(0));
@@ -459,10 +533,12 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
 
     #[cold]
     fn fault(&self, fault: Box<Fault>, what: &str) -> Error {
-        let of_value = matches!(fault.cause, Cause::NoOption { .. } | Cause::Mixed { .. });
+        let of_value =
+            matches!(fault.cause, Cause::NoOption { .. } | Cause::Mixed { .. } | Cause::Oversized { .. });
         let cut = self.marks.packet.content_bits > self.limit && !of_value;
         if cut {
-            let there = self.packet_bytes().len();
+            self.short.set(true);
+            let there = self.rest.saturating_sub(self.from as u64);
             let size = self.marks.packet.packet_bits / 8;
             return self.place().error(
                 fault.at,
