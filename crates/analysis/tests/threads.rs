@@ -48,6 +48,10 @@ impl Events {
     }
 }
 
+fn takes(kind: Interrupt) -> Kind<'static> {
+    Kind::InterruptEntry { kind, name: Name(9) }
+}
+
 fn waking(tid: i32) -> Kind<'static> {
     Kind::Waking { tid, name: b"woken" }
 }
@@ -144,8 +148,8 @@ fn one_unmatched_event_costs_only_the_time_it_leaves_open() {
 fn interrupts_are_part_of_the_running_time() {
     let table = Events::default()
         .switch(0, 0, 0, 0, 7)
-        .by(10, 0, 7, Kind::InterruptEntry(Interrupt::Vector))
-        .by(15, 0, 7, Kind::InterruptEntry(Interrupt::Handler))
+        .by(10, 0, 7, takes(Interrupt::Vector))
+        .by(15, 0, 7, takes(Interrupt::Handler))
         .by(20, 0, 7, Kind::InterruptExit(Interrupt::Handler))
         .by(25, 0, 7, Kind::InterruptExit(Interrupt::Vector))
         .by(30, 0, 7, Kind::InterruptExit(Interrupt::Vector)) // unmatched

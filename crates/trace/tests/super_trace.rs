@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use tracewing_trace::super_trace::{
     Activity, Carried, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace, SwitchCause,
-    UserThread, UserThreadKind as User,
+    UserThread, UserThreadKind as User, Waker,
 };
 
 const SLEEPS: i64 = 1;
@@ -86,8 +86,6 @@ impl Fold for Notes {
         self.add(Who::Thread(thread.id), doing, from, to);
     }
 
-    fn lwp_ends(&mut self, _: &Lwp) {}
-
     fn user_thread_ends(&mut self, thread: &UserThread) {
         let counts = [thread.polls, thread.wakeups, thread.lwp_migrations, thread.cpu_migrations];
         self.counts.insert(thread.id, counts);
@@ -124,13 +122,17 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
     Kind::Switch { prev, prev_name: b"prev", prev_state, next, next_name: b"next" }
 }
 
+fn takes(kind: Interrupt) -> Kind<'static> {
+    Kind::InterruptEntry { kind, name: Name(9) }
+}
+
 fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
     Kind::UserThread(User::Switch { prev, next, cause })
 }
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
-    use SwitchCause::{Blocked, Ended, Ready, Unknown};
+    use SwitchCause::{Blocked, Ended, Unknown, Yielded};
     let introduction = Kind::Introduction { process: 10, name: b"program" };
     let create = |thread, name| Kind::UserThread(User::Create { thread, name });
     vec![
@@ -153,9 +155,9 @@ fn story() -> Vec<Event> {
         (120, 0, 10, Kind::SystemCallEnd { call: FUTEX }),
         (130, 0, 10, switch(10, GOES_ON, 11)),
         (140, 0, 11, Kind::SystemCallEnd { call: READ }),
-        (150, 0, 11, Kind::InterruptEntry(Interrupt::Vector)),
+        (150, 0, 11, takes(Interrupt::Vector)),
         (155, 0, 11, Kind::InterruptExit(Interrupt::Vector)),
-        (157, 0, 11, Kind::InterruptEntry(Interrupt::Softirq)),
+        (157, 0, 11, takes(Interrupt::Softirq)),
         (159, 0, 11, Kind::Kernel),
         (162, 0, 11, Kind::InterruptExit(Interrupt::Softirq)),
         (170, 0, 11, Kind::UserThread(User::Wait { kind: MUTEX })),
@@ -168,7 +170,7 @@ fn story() -> Vec<Event> {
         (240, 0, 10, Kind::UserThread(User::Exit { thread: 1 })),
         (245, 0, 10, Kind::SystemCall { call: FUTEX }),
         (250, 0, 10, switch(10, SLEEPS, 11)),
-        (260, 0, 11, user_switch(2, 0, Ready)),
+        (260, 0, 11, user_switch(2, 0, Yielded)),
         (270, 0, 11, user_switch(0, 2, Unknown)),
         (280, 0, 11, Kind::SystemCall { call: READ }),
         (290, 0, 11, switch(11, DEAD, 0)),
@@ -281,7 +283,7 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
         // What it told of somebody, the next event that concerns the same corrects; interrupts do not concern whom they hit.
         let next = |who: Who| {
             let interrupt =
-                |kind| matches!(kind, Kind::InterruptEntry(_) | Kind::InterruptExit(_) | Kind::Kernel);
+                |kind| matches!(kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_) | Kind::Kernel);
             let mut later = story[missing + 1..].iter().filter(|event| !interrupt(event.3));
             later.find(|event| concerns(event).contains(&who)).map_or(300, |event| event.0)
         };
@@ -379,7 +381,7 @@ fn an_event_belongs_to_what_ran_before_it() {
     expect(210, Some(10), 10, Carried::Unknown, Mode::User);
     expect(230, Some(10), 10, a, Mode::User);
     // What the switch itself says counts, also where nobody knew it.
-    place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Ready)), |place| {
+    place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Yielded)), |place| {
         assert_eq!(place.thread, Carried::Thread { id: 7, name: "" });
     });
 }
@@ -492,15 +494,9 @@ impl Fold for Renumbered {
         self.add((false, lwp.serial), from, to);
     }
 
-    fn ran(&mut self, _: &Lwp, _: Option<&UserThread>) {}
-
     fn user_thread(&mut self, thread: &UserThread, _: Doing, from: i64, to: i64) {
         self.add((true, thread.serial), from, to);
     }
-
-    fn lwp_ends(&mut self, _: &Lwp) {}
-
-    fn user_thread_ends(&mut self, _: &UserThread) {}
 }
 
 #[test]
@@ -538,8 +534,8 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
         let mut story = vec![
             (0, 0, 0, switch(0, 0, 10)),
             (10, 0, 10, Kind::SystemCall { call: READ }),
-            (20, 0, 10, Kind::InterruptEntry(Interrupt::Softirq)),
-            (30, 0, 10, Kind::InterruptEntry(Interrupt::Vector)), // within the softirq, and its end is missing
+            (20, 0, 10, takes(Interrupt::Softirq)),
+            (30, 0, 10, takes(Interrupt::Vector)), // within the softirq, and its end is missing
             (40, 0, 10, Kind::InterruptExit(Interrupt::Softirq)),
             (50, 0, 10, Kind::SystemCallEnd { call: READ }),
         ];
@@ -563,8 +559,8 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
 fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
     let story = [
         (0, 0, 0, switch(0, 0, 10)),
-        (20, 0, 10, Kind::InterruptEntry(Interrupt::Vector)),
-        (40, 0, 10, Kind::InterruptEntry(Interrupt::Vector)),
+        (20, 0, 10, takes(Interrupt::Vector)),
+        (40, 0, 10, takes(Interrupt::Vector)),
         (45, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
     ];
     assert_eq!(
@@ -600,4 +596,110 @@ fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to()
     let notes = fold(&story);
     assert_eq!(*notes.of(Who::Thread(1)), [(0, 30, Doing::Unknown), (30, 60, blocked(None))]);
     assert_eq!(*notes.of(Who::Thread(2)), [(0, 60, Doing::Unknown)]);
+}
+
+/// Notes who woke whom, and which polls and time slices there were.
+#[derive(Default)]
+struct Moves(Vec<String>);
+
+fn by(waker: &Waker) -> String {
+    let Waker { cpu, interrupt, process, tid, user_thread, .. } = waker;
+    format!("cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?} thread {user_thread:?}")
+        .replace("None", "-")
+        .replace("Some", "")
+}
+
+impl Fold for Moves {
+    fn lwp_woken(&mut self, lwp: &Lwp, waker: &Waker, at: i64) {
+        self.0.push(format!("{at} {} woken by {}", lwp.tid, by(waker)));
+    }
+
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
+        self.0.push(format!("{at} {} runs on {cpu}", lwp.tid));
+    }
+
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
+        self.0.push(format!("{at} {} stops on {cpu}: {prev_state}", lwp.tid));
+    }
+
+    fn user_thread_created(&mut self, thread: &UserThread, waker: &Waker, at: i64) {
+        self.0.push(format!("{at} thread {} created by {}", thread.id, by(waker)));
+    }
+
+    fn user_thread_woken(&mut self, thread: &UserThread, waker: &Waker, at: i64) {
+        self.0.push(format!("{at} thread {} woken by {}", thread.id, by(waker)));
+    }
+
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
+        self.0.push(format!("{at} thread {} runs on {}", thread.id, lwp.tid));
+    }
+
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
+        self.0.push(format!("{at} thread {} stops on {}: {cause:?}", thread.id, lwp.tid));
+    }
+}
+
+fn moves(events: &[Event]) -> Vec<String> {
+    let mut moves = Moves::default();
+    let mut state = SuperTrace::new();
+    for (time, cpu, tid, kind) in events {
+        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+        state.event(&activity, &mut moves);
+    }
+    state.finish(&mut moves);
+    moves.0
+}
+
+#[test]
+fn who_woke_whom() {
+    let create = Kind::UserThread(User::Create { thread: 2, name: b"b" });
+    let events = [
+        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, create),
+        (30, 0, 10, Kind::Waking { tid: 20, name: b"other" }),
+        (31, 1, 0, Kind::Wakeup { tid: 20, name: b"other" }),
+        (40, 0, 10, takes(Interrupt::Vector)),
+        (42, 0, 10, Kind::Waking { tid: 21, name: b"by an interrupt" }),
+        (44, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
+        (50, 0, 10, user_switch(1, 0, SwitchCause::Budget)),
+        (60, 0, 10, Kind::UserThread(User::Wake { thread: 2 })),
+        (70, 0, 10, switch(10, SLEEPS, 0)),
+        (80, 0, 0, Kind::Wakeup { tid: 10, name: b"program" }),
+        (90, 0, 0, switch(0, 0, 10)),
+    ];
+    let expected = [
+        "10 thread 1 runs on 10",
+        "20 thread 2 created by cpu (0) interrupt - process (10) tid (10) thread (1)",
+        "30 20 woken by cpu (0) interrupt - process (10) tid (10) thread (1)",
+        "42 21 woken by cpu (0) interrupt (Name(9)) process - tid - thread -",
+        "50 thread 1 stops on 10: Budget",
+        "60 thread 2 woken by cpu (0) interrupt - process (10) tid (10) thread -",
+        "70 10 stops on 0: 1",
+        "80 10 woken by cpu (0) interrupt - process - tid (0) thread -",
+        "90 10 runs on 0",
+    ];
+    assert_eq!(moves(&events), expected);
+}
+
+#[test]
+fn a_poll_is_told_only_where_both_its_ends_are() {
+    let events = [
+        (0, 0, 10, user_switch(1, 0, SwitchCause::Blocked)), // began before the recording
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)), // its end is missing
+        (30, 0, 10, user_switch(0, 2, SwitchCause::Unknown)),
+        (35, 0, 10, user_switch(2, 3, SwitchCause::Nested)),
+        (40, 0, 10, user_switch(3, 2, SwitchCause::Ended)),
+        (50, 0, 10, user_switch(2, 0, SwitchCause::Yielded)),
+    ];
+    let expected = [
+        "10 thread 1 runs on 10",
+        "30 thread 2 runs on 10",
+        "35 thread 2 stops on 10: Nested",
+        "35 thread 3 runs on 10",
+        "40 thread 3 stops on 10: Ended",
+        "40 thread 2 runs on 10",
+        "50 thread 2 stops on 10: Yielded",
+    ];
+    assert_eq!(moves(&events), expected);
 }

@@ -1,7 +1,7 @@
 //! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a thread.
 
-/// A system call's name, or that of another cause of waiting, as a small number: [`Adapter::name`](super::Adapter::name)
-/// tells it.
+/// The name of a system call, of another cause of waiting, or of an interrupt, as a small number:
+/// [`Adapter::name`](super::Adapter::name) tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Name(pub u32);
 
@@ -83,7 +83,12 @@ pub enum Kind<'a> {
         call: Name,
     },
     /// An interrupt, softirq or exception vector takes the CPU.
-    InterruptEntry(Interrupt),
+    InterruptEntry {
+        /// What it is.
+        kind: Interrupt,
+        /// Which: its vector, its handler's name, the softirq.
+        name: Name,
+    },
     /// It gives the CPU back.
     InterruptExit(Interrupt),
     /// The event's thread touched a page that was not there. The kernel does not say when it goes on.
@@ -183,8 +188,12 @@ pub enum SwitchCause {
     Ended,
     /// It waits for something.
     Blocked,
-    /// It could go on: it yielded, its budget was spent, its time slice ended.
-    Ready,
+    /// It could go on: it woke itself.
+    Yielded,
+    /// It could go on, but has spent its cooperative budget.
+    Budget,
+    /// It could go on, but its time slice is over.
+    Preempted,
     /// It runs another one within itself, and goes on when that stops.
     Nested,
 }

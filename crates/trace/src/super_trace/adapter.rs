@@ -10,6 +10,9 @@ use tracewing_ctf::model::{self, EnvValue};
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: i64 = 0x0001_0000;
 
+/// How many names are kept apart.
+const NAMES: usize = 1 << 16;
+
 /// Remembers what each event class means, so that names are looked up once.
 #[derive(Debug, Default)]
 pub struct Adapter {
@@ -42,9 +45,12 @@ enum Meaning {
     Exit,
     SystemCall(Name),
     SystemCallEnd(Name),
-    InterruptEntry(Interrupt),
+    /// What it is called where its field does not say.
+    InterruptEntry(Interrupt, Name),
     InterruptExit(Interrupt),
-    PageFault { user: bool },
+    PageFault {
+        user: bool,
+    },
     Introduction,
     Dump,
     Create,
@@ -73,6 +79,8 @@ fn fields(meaning: Meaning) -> &'static [&'static str] {
         Meaning::UserSwitch => &["prev", "next", "cause"],
         Meaning::Wake | Meaning::UserExit => &["thread"],
         Meaning::Wait => &["kind"],
+        Meaning::InterruptEntry(Interrupt::Softirq, _) => &["vec"],
+        Meaning::InterruptEntry(Interrupt::Handler, _) => &["name"],
         _ => &[],
     }
 }
@@ -102,12 +110,22 @@ impl Adapter {
                 let kind = self.number(label);
                 Kind::UserThread(UserThreadKind::Wait { kind })
             }
+            Meaning::InterruptEntry(kind, general) => {
+                let fields = Fields { event: &decoded, handles: &class.fields };
+                let name = match kind {
+                    Interrupt::Softirq => fields.integer(0).and_then(softirq),
+                    Interrupt::Handler => fields.text(0).and_then(|name| std::str::from_utf8(name).ok()),
+                    Interrupt::Vector => None,
+                };
+                let name = name.map_or(general, |name| self.number(name));
+                Kind::InterruptEntry { kind, name }
+            }
             meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
         };
         Some(Activity { time, cpu, tid, process, kind })
     }
 
-    /// What a system call, or another cause of waiting, is called.
+    /// What a system call, another cause of waiting, or an interrupt is called.
     pub fn name(&self, name: Name) -> &str {
         self.names.get(name.0 as usize).map_or("", String::as_str)
     }
@@ -164,7 +182,7 @@ impl Adapter {
             ("softirq_", Interrupt::Softirq),
             ("x86_irq_vectors_", Interrupt::Vector),
         ];
-        let interrupt = interrupt.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| *kind);
+        let interrupt = interrupt.into_iter().find(|(start, _)| name.starts_with(start));
         match (name, interrupt) {
             ("sched_switch", _) => Meaning::Switch,
             ("sched_waking", _) => Meaning::Waking,
@@ -176,8 +194,15 @@ impl Adapter {
             ("lttng_statedump_process_state", _) => Meaning::Dump,
             ("x86_exceptions_page_fault_user", _) => Meaning::PageFault { user: true },
             ("x86_exceptions_page_fault_kernel", _) => Meaning::PageFault { user: false },
-            (_, Some(kind)) if name.ends_with("_entry") => Meaning::InterruptEntry(kind),
-            (_, Some(kind)) if name.ends_with("_exit") => Meaning::InterruptExit(kind),
+            (_, Some((start, kind))) if name.ends_with("_entry") => {
+                let general = match kind {
+                    Interrupt::Vector => &name[start.len()..name.len() - "_entry".len()],
+                    Interrupt::Handler => "interrupt",
+                    Interrupt::Softirq => "softirq",
+                };
+                Meaning::InterruptEntry(kind, self.number(general))
+            }
+            (_, Some((_, kind))) if name.ends_with("_exit") => Meaning::InterruptExit(kind),
             _ => match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
                 (Some(call), _) => Meaning::SystemCall(self.number(call)),
                 (_, Some(call)) => Meaning::SystemCallEnd(self.number(call)),
@@ -190,11 +215,22 @@ impl Adapter {
         if let Some(number) = self.numbers.get(name) {
             return *number;
         }
+        // No machine has so many; the last one stands for the rest.
+        if self.names.len() >= NAMES {
+            return Name(NAMES as u32 - 1);
+        }
         let number = Name(self.names.len() as u32);
         self.names.push(name.to_owned());
         self.numbers.insert(name.to_owned(), number);
         number
     }
+}
+
+/// A softirq's name by its number (the kernel's `include/linux/interrupt.h`).
+fn softirq(number: i64) -> Option<&'static str> {
+    const NAMES: [&str; 10] =
+        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
+    NAMES.get(usize::try_from(number).ok()?).copied()
 }
 
 /// Whether a trace is the kernel's.
@@ -267,13 +303,12 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
         Meaning::Exit => Kind::Exit,
         Meaning::SystemCall(call) => Kind::SystemCall { call },
         Meaning::SystemCallEnd(call) => Kind::SystemCallEnd { call },
-        Meaning::InterruptEntry(interrupt) => Kind::InterruptEntry(interrupt),
         Meaning::InterruptExit(interrupt) => Kind::InterruptExit(interrupt),
         Meaning::PageFault { user } => Kind::PageFault { user },
         Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
         Meaning::Dump => Kind::Dump { tid: of.tid(0)?, process: of.tid(1)?, name: of.text(2)? },
         Meaning::User | Meaning::Wait => Kind::User,
-        Meaning::Kernel => Kind::Kernel,
+        Meaning::Kernel | Meaning::InterruptEntry(..) => Kind::Kernel,
         Meaning::Create => {
             Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, name: of.text(1)? })
         }
@@ -286,7 +321,9 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
             cause: match of.integer(2)? {
                 1 => SwitchCause::Ended,
                 2 => SwitchCause::Blocked,
-                3..=5 => SwitchCause::Ready,
+                3 => SwitchCause::Yielded,
+                4 => SwitchCause::Budget,
+                5 => SwitchCause::Preempted,
                 6 => SwitchCause::Nested,
                 _ => SwitchCause::Unknown,
             },

@@ -1,6 +1,6 @@
 //! A CPU: who runs there, and which interrupts have taken it.
 
-use super::activity::Interrupt;
+use super::activity::{Interrupt, Name};
 
 /// What is known of a CPU.
 #[derive(Debug, Default)]
@@ -8,7 +8,7 @@ pub(super) struct Cpu {
     /// Who runs there, 0 for its idle thread; `None` if unknown.
     pub current: Option<i32>,
     /// Interrupts within each other; at most one of each kind.
-    interrupts: Vec<Interrupt>,
+    interrupts: Vec<(Interrupt, Name)>,
 }
 
 impl Cpu {
@@ -21,19 +21,24 @@ impl Cpu {
         !self.interrupts.is_empty()
     }
 
+    /// The innermost interrupt that has it.
+    pub fn interrupt(&self) -> Option<Name> {
+        self.interrupts.last().map(|(_, name)| *name)
+    }
+
     /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is missing.
-    pub fn enter(&mut self, interrupt: Interrupt) -> bool {
+    pub fn enter(&mut self, interrupt: Interrupt, name: Name) -> bool {
         let was_interrupted = self.is_interrupted();
-        self.interrupts.retain(|below| (*below as u8) < interrupt as u8);
+        self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
         let missing = was_interrupted && !self.is_interrupted();
-        self.interrupts.push(interrupt);
+        self.interrupts.push((interrupt, name));
         missing
     }
 
     /// An interrupt ends, and those within it; false if it never began.
     pub fn exit(&mut self, interrupt: Interrupt) -> bool {
-        let began = self.interrupts.contains(&interrupt);
-        self.interrupts.retain(|below| (*below as u8) < interrupt as u8);
+        let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
+        self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
         began
     }
 

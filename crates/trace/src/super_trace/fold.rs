@@ -1,6 +1,6 @@
 //! What analyses of the super-trace are told: who did what, from when to when.
 
-use super::activity::Name;
+use super::activity::{Name, SwitchCause};
 use super::lwp::Lwp;
 use super::user_thread::UserThread;
 
@@ -43,30 +43,89 @@ pub enum Mode {
     Interrupt,
 }
 
-/// An analysis. Times are in nanoseconds on the recording's clock. What an LWP did follows without gaps from the first that
-/// is known of it to its end, also what a user thread did off LWPs; parts may be empty.
+/// Who made something ready: what ran where the wake was recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Waker {
+    /// The CPU.
+    pub cpu: Option<u32>,
+    /// The interrupt or softirq that had it: then the wake is by that, not by whom it interrupted, and all below is `None`.
+    pub interrupt: Option<Name>,
+    /// The process: its first thread's number.
+    pub process: Option<i32>,
+    /// The LWP; 0 is the CPU's idle thread.
+    pub tid: Option<i32>,
+    /// The LWP's [`Lwp::serial`].
+    pub lwp: Option<usize>,
+    /// The user thread that the LWP ran: its number, unique in the process.
+    pub user_thread: Option<u64>,
+    /// The user thread's [`UserThread::serial`].
+    pub user_thread_serial: Option<usize>,
+}
+
+impl Waker {
+    /// Nobody knows who it was.
+    pub(super) fn unknown(cpu: Option<u32>) -> Self {
+        Self {
+            cpu,
+            interrupt: None,
+            process: None,
+            tid: None,
+            lwp: None,
+            user_thread: None,
+            user_thread_serial: None,
+        }
+    }
+}
+
+/// An analysis: what it does not care for, it leaves out. Times are in nanoseconds on the recording's clock.
+///
+/// What an LWP did follows without gaps from the first that is known of it to its end, also what a user thread did off LWPs;
+/// parts may be empty. Each is told when it is over, before whatever ended it: the wake, the switch. What the events do not
+/// prove is not told as a wake or a switch: there are more of them where events are missing.
+///
+/// Numbers are given again when their owners have ended; `serial` is not.
+#[expect(unused_variables, reason = "the names of the arguments document them")]
 pub trait Fold {
     /// An LWP did one thing for a time.
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64);
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {}
 
     /// What `lwp` did since the last such call, it did for this user thread; or for none, or nobody knows.
-    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>);
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {}
 
     /// A user thread that no LWP ran did one thing for a time.
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64);
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {}
+
+    /// An LWP was woken, once for each time that [`Lwp::wakeups`] counts; its creator wakes it first. It may have been
+    /// ready before, or running.
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {}
+
+    /// The scheduler gave a CPU to an LWP.
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {}
+
+    /// The scheduler took a CPU from an LWP, which was in the kernel's state `prev_state`
+    /// ([`Kind::Switch`](super::Kind::Switch)).
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {}
+
+    /// A user thread was made and is ready.
+    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {}
+
+    /// A user thread was made ready, once for each time that [`UserThread::wakeups`] counts. It may have been ready before, or
+    /// running: then it is run once more.
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {}
+
+    /// An LWP begins to run a user thread: a poll begins, or goes on after [`SwitchCause::Nested`].
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {}
+
+    /// It stops, which ends a poll unless the cause is [`SwitchCause::Nested`]. Not told where no event tells that or when
+    /// it began to run; and if its end is missing, it is told to run again, or to have ended, next.
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {}
 
     /// An LWP has ended, or the recording has.
-    fn lwp_ends(&mut self, lwp: &Lwp);
+    fn lwp_ends(&mut self, lwp: &Lwp) {}
 
     /// A user thread has ended, or the recording has.
-    fn user_thread_ends(&mut self, thread: &UserThread);
+    fn user_thread_ends(&mut self, thread: &UserThread) {}
 }
 
 /// Nobody is told.
-impl Fold for () {
-    fn lwp(&mut self, _: &Lwp, _: Doing, _: i64, _: i64) {}
-    fn ran(&mut self, _: &Lwp, _: Option<&UserThread>) {}
-    fn user_thread(&mut self, _: &UserThread, _: Doing, _: i64, _: i64) {}
-    fn lwp_ends(&mut self, _: &Lwp) {}
-    fn user_thread_ends(&mut self, _: &UserThread) {}
-}
+impl Fold for () {}

@@ -214,8 +214,8 @@ impl Lwp {
         }
     }
 
-    /// Somebody asks for it to run.
-    pub(super) fn waking(&mut self, now: i64, fold: &mut impl Fold) {
+    /// Somebody asks for it to run. True, as it counts.
+    pub(super) fn waking(&mut self, now: i64, fold: &mut impl Fold) -> bool {
         self.wakeups += 1;
         self.waking = true;
         match self.state {
@@ -224,14 +224,13 @@ impl Lwp {
             }
             State::Running { .. } | State::Runnable { .. } | State::Ended => {}
         }
+        true
     }
 
-    /// It has become runnable.
-    pub(super) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) {
-        if !self.waking {
-            self.wakeups += 1;
-        }
-        self.waking = false;
+    /// It has become runnable. Whether that counts: the waking before it has been counted.
+    pub(super) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) -> bool {
+        let counts = !std::mem::replace(&mut self.waking, false);
+        self.wakeups += u64::from(counts);
         let runnable = State::Runnable { preempted: false };
         match self.state {
             // The waker came while it was on its way out: it never waited for anything else than a CPU.
@@ -242,6 +241,7 @@ impl Lwp {
             State::Blocked { woken_before: false } | State::Unknown => self.enter(runnable, now, fold),
             State::Running { .. } | State::Runnable { .. } | State::Ended => {}
         }
+        counts
     }
 
     /// It begins a system call.

@@ -30,7 +30,7 @@ mod user_thread;
 
 pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 pub use adapter::Adapter;
-pub use fold::{Doing, Fold, Mode};
+pub use fold::{Doing, Fold, Mode, Waker};
 pub use lwp::Lwp;
 pub use place::{Carried, Place};
 pub use state::SuperTrace;

@@ -55,7 +55,7 @@ impl SuperTrace {
                     | Kind::SystemCallEnd { .. }
                     | Kind::Exec { .. }
             );
-        let interrupted = matches!(event.kind, Kind::InterruptEntry(_) | Kind::InterruptExit(_))
+        let interrupted = matches!(event.kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_))
             || (!in_thread && cpu.is_some_and(super::cpu::Cpu::is_interrupted));
         let mode = match event.kind {
             _ if interrupted => Mode::Interrupt,

@@ -4,7 +4,7 @@
 //! may be about one that has ended, and is left out.
 
 use super::activity::{SwitchCause, UserThreadKind};
-use super::fold::Fold;
+use super::fold::{Fold, Waker};
 use super::lwp::{Carries, Lwp};
 use super::map::Map;
 use super::user_thread::{Key, State, UserThread};
@@ -53,6 +53,7 @@ impl Programs {
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let owner = owner(lwp);
         let key = |id| Key { owner, id };
+        let waker = self.waker(lwp, lwp.cpu().or(cpu));
         if let UserThreadKind::Create { thread, name } = kind {
             if let Some(mut namesake) = self.remove(key(thread)) {
                 self.interrupt(&namesake, lwps, now, fold);
@@ -61,6 +62,7 @@ impl Programs {
             let mut created = UserThread::new(self.serials, key(thread), now).created();
             created.rename(name);
             self.serials += 1;
+            fold.user_thread_created(&created, &waker, now);
             self.programs.entry(owner).or_default().insert(thread, created);
             return;
         }
@@ -89,7 +91,10 @@ impl Programs {
                 }
             }
             UserThreadKind::Wake { thread } => {
-                self.get_mut(key(thread)).into_iter().for_each(|thread| thread.wakes(now, fold));
+                if let Some(thread) = self.get_mut(key(thread)) {
+                    thread.wakes(now, fold);
+                    fold.user_thread_woken(thread, &waker, now);
+                }
             }
             UserThreadKind::Exit { thread } => {
                 let runs = self.get(key(thread)).map(|thread| thread.state);
@@ -107,6 +112,23 @@ impl Programs {
                     lwp.carries = Carries::None;
                 }
             }
+        }
+    }
+
+    /// Who does what an LWP does on a CPU.
+    pub fn waker(&self, lwp: &Lwp, cpu: Option<u32>) -> Waker {
+        let thread = match lwp.carries {
+            Carries::Thread(key) => self.get(key),
+            Carries::None | Carries::Unknown => None,
+        };
+        Waker {
+            cpu,
+            interrupt: None,
+            process: lwp.process,
+            tid: Some(lwp.tid),
+            lwp: Some(lwp.serial),
+            user_thread: thread.map(|thread| thread.id),
+            user_thread_serial: thread.map(|thread| thread.serial),
         }
     }
 
@@ -192,6 +214,7 @@ impl Programs {
         if lwp.carries == Carries::Thread(key) {
             self.ran(lwp, fold);
             lwp.carries = Carries::None;
+            self.get(key).into_iter().for_each(|thread| fold.user_thread_stops(thread, lwp, cause, now));
         } else {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
@@ -215,6 +238,7 @@ impl Programs {
         if let (Some(thread), Some(lwp)) = (self.get_mut(key), lwps.get_mut(&tid)) {
             thread.begins(tid, now, fold);
             lwp.carries = Carries::Thread(key);
+            fold.user_thread_runs(thread, lwp, now);
         }
     }
 

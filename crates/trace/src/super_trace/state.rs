@@ -6,7 +6,7 @@
 
 use super::activity::{Activity, Kind, Scope};
 use super::cpu::Cpu;
-use super::fold::Fold;
+use super::fold::{Fold, Waker};
 use super::lwp::{Carries, Lwp, State};
 use super::map::Map;
 use super::programs::Programs;
@@ -90,10 +90,12 @@ impl SuperTrace {
                 self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name), fold);
             }
             (Kind::Waking { tid, name }, _) => {
-                self.woken(tid, name, now, fold, |lwp, now, fold| lwp.waking(now, fold));
+                let waker = self.waker(event);
+                self.woken(tid, name, &waker, now, fold, Lwp::waking);
             }
             (Kind::Wakeup { tid, name }, _) => {
-                self.woken(tid, name, now, fold, |lwp, now, fold| lwp.wakeup(now, fold));
+                let waker = self.waker(event);
+                self.woken(tid, name, &waker, now, fold, Lwp::wakeup);
             }
             (Kind::Fork { child, name }, _) => {
                 // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
@@ -111,10 +113,10 @@ impl SuperTrace {
                 Some(lwp) => lwp.introduce(process, name),
                 None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
             },
-            (Kind::InterruptEntry(interrupt), Some(cpu)) => {
+            (Kind::InterruptEntry { kind, name }, Some(cpu)) => {
                 let state = self.cpus.entry(cpu).or_default();
                 let first = !state.is_interrupted();
-                let missing = state.enter(interrupt);
+                let missing = state.enter(kind, name);
                 if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
                     if missing {
                         lwp.resumes(false, now, fold);
@@ -192,7 +194,7 @@ impl SuperTrace {
         self.takes_over(tid, cpu, now, fold);
         let in_thread = !matches!(
             kind,
-            Kind::InterruptEntry(_)
+            Kind::InterruptEntry { .. }
                 | Kind::InterruptExit(_)
                 | Kind::Waking { .. }
                 | Kind::Wakeup { .. }
@@ -228,7 +230,7 @@ impl SuperTrace {
             Kind::Switch { .. }
             | Kind::Waking { .. }
             | Kind::Wakeup { .. }
-            | Kind::InterruptEntry(_)
+            | Kind::InterruptEntry { .. }
             | Kind::InterruptExit(_) => return,
             _ => {}
         }
@@ -306,6 +308,7 @@ impl SuperTrace {
             let lwp = self.known(prev);
             lwp.rename(prev_name);
             lwp.switched_out(cpu, prev_state, now, fold);
+            fold.lwp_stops(lwp, cpu, prev_state, now);
             if blind {
                 lwp.lose(now, fold);
             }
@@ -317,6 +320,7 @@ impl SuperTrace {
             let lwp = self.known(next);
             lwp.rename(next_name);
             lwp.switched_in(cpu, now, fold);
+            fold.lwp_runs(lwp, cpu, now);
             if let Carries::Thread(key) = lwp.carries {
                 self.programs.arrives(key, cpu);
             }
@@ -327,18 +331,34 @@ impl SuperTrace {
         &mut self,
         tid: i32,
         name: &[u8],
+        waker: &Waker,
         now: i64,
         fold: &mut F,
-        how: fn(&mut Lwp, i64, &mut F),
+        how: fn(&mut Lwp, i64, &mut F) -> bool,
     ) {
         let blind = now < self.blind_until;
         let lwp = self.known(tid);
         if !lwp.has_name() {
             lwp.rename(name);
         }
-        how(lwp, now, fold);
+        if how(lwp, now, fold) {
+            fold.lwp_woken(lwp, waker, now);
+        }
         if blind && !matches!(lwp.state(), State::Running { .. }) {
             lwp.lose(now, fold);
+        }
+    }
+
+    /// Who does what an event of the kernel tells.
+    fn waker(&self, event: &Activity<'_>) -> Waker {
+        let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
+        if let Some(interrupt) = cpu.and_then(Cpu::interrupt) {
+            return Waker { interrupt: Some(interrupt), ..Waker::unknown(event.cpu) };
+        }
+        let tid = event.tid.or_else(|| cpu?.current);
+        match tid.and_then(|tid| self.lwps.get(&tid)) {
+            Some(lwp) => self.programs.waker(lwp, event.cpu),
+            None => Waker { tid, ..Waker::unknown(event.cpu) },
         }
     }
 

@@ -132,7 +132,9 @@ impl UserThread {
         self.state = match cause {
             SwitchCause::Blocked if self.woken => State::Runnable { preempted: false },
             SwitchCause::Blocked => State::Blocked { on: self.waits_for },
-            SwitchCause::Ready => State::Runnable { preempted: true },
+            SwitchCause::Yielded | SwitchCause::Budget | SwitchCause::Preempted => {
+                State::Runnable { preempted: true }
+            }
             SwitchCause::Nested => State::Nested,
             SwitchCause::Unknown | SwitchCause::Ended => State::Unknown,
         };
