@@ -26,11 +26,12 @@ const LTTNG_TOOLS: Package =
 const LTTNG_UST: Package =
     Package { name: "liblttng-ust-dev", reason: "C tracepoints to read and to compare with" };
 const GDB: Package = Package { name: "gdb", reason: "steps through the event path in the tests" };
-
+const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
-pub const FOR_TESTS: &[Package] = &[GCC, LIBC_DEV, BABELTRACE, PYTHON_BT2, LTTNG_TOOLS, LTTNG_UST, GDB, SPIN];
+pub const FOR_TESTS: &[Package] =
+    &[GCC, LIBC_DEV, BABELTRACE, PYTHON_BT2, LTTNG_TOOLS, LTTNG_UST, GDB, PROCPS, SPIN];
 
 /// What `cargo xtask models` needs.
 pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];

@@ -1,12 +1,14 @@
 //! An own instance of the tracer under `instances/`: made, set up, and removed again in every case.
 //!
 //! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after boot, field
-//! 22 of `/proc/PID/stat`) of the recorder. A recorder that was killed leaves its instance; the next one recognises
-//! it by a process that is gone, or that started at another time, and removes it. Two things protect the instance of
+//! 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed by its [`Guardian`]. Where that
+//! was killed as well, the next recorder recognises the instance by a process that is gone, or that started at another time,
+//! and removes it. Two things protect the instance of
 //! a living recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which a file is open,
 //! which a recorder always has; the latter also where the recorder lives in another PID namespace.
 
 use crate::error::Error;
+use crate::guardian::Guardian;
 use crate::tracefs::{Tracefs, write};
 use rustix::io::Errno;
 use std::fs;
@@ -24,6 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Instance {
     path: PathBuf,
     removed: bool,
+    _guardian: Option<Guardian>,
 }
 
 impl Instance {
@@ -43,7 +46,8 @@ impl Instance {
                 Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
             }
         }
-        let instance = Self { path, removed: false };
+        let guardian = Guardian::start(&path);
+        let instance = Self { path, removed: false, _guardian: guardian };
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }

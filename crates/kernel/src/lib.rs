@@ -95,6 +95,7 @@ mod error;
 mod flight;
 mod folder;
 pub mod format;
+mod guardian;
 mod instance;
 mod kept;
 mod losses;

@@ -6,6 +6,8 @@ use common::{Actor, gate, options, role, say, traceable};
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
 use tracewing_kernel::{Error, KernelRecorder, Scope, Tracefs};
 
 fn instances_of(pid: u32) -> Vec<PathBuf> {
@@ -69,7 +71,25 @@ fn an_instance_lives_as_long_as_its_recorder_and_several_can_live_in_one_process
 }
 
 #[test]
-fn a_killed_recorders_instance_is_removed_at_the_next_start() {
+fn a_killed_recorders_instance_is_removed_by_its_guardian() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut killed = Actor::start("recorder", &dir.path().join("killed"));
+    let pid = killed.expect("recording").parse().unwrap();
+    assert_eq!(instances_of(pid).len(), 1);
+    killed.child.kill().unwrap();
+    assert_eq!(killed.wait().signal(), Some(9));
+    let begin = Instant::now();
+    while !instances_of(pid).is_empty() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it stays");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+#[test]
+fn one_whose_guardian_was_killed_too_is_removed_at_the_next_start() {
     if !traceable() {
         return;
     }
@@ -77,7 +97,8 @@ fn a_killed_recorders_instance_is_removed_at_the_next_start() {
     let mut living = Actor::start("recorder", &dir.path().join("living"));
     let living_pid = living.expect("recording").parse().unwrap();
     let mut killed = Actor::start("recorder", &dir.path().join("killed"));
-    let killed_pid = killed.expect("recording").parse().unwrap();
+    let killed_pid: u32 = killed.expect("recording").parse().unwrap();
+    assert!(Command::new("pkill").args(["-KILL", "-P", &killed_pid.to_string()]).status().unwrap().success());
     killed.child.kill().unwrap();
     // A parent that does not ask for its end leaves a zombie, which still has a number and a start time.
     while !fs::read_to_string(format!("/proc/{killed_pid}/stat")).unwrap().contains(") Z ") {
