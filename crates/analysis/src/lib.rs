@@ -5,10 +5,17 @@
 //! | [`Threads`] | where the time of each thread, user thread and process went |
 //! | [`Times`] | time by what it was spent on |
 //!
+//! | [`run()`] | reads a recording for one of them |
+//!
 //! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says so.
 
+mod names;
+mod run;
+mod subjects;
 mod threads;
 mod times;
 
+pub use names::Names;
+pub use run::{Analysis, Ran, Seen, run};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Blocked, Times};

@@ -2,10 +2,11 @@
 //!
 //! A fold over the super-trace in one pass; its memory grows with the number of threads only.
 
+use crate::run::{Analysis, Ran};
 use crate::times::{Clock, Times};
 use serde::Serialize;
 use std::collections::BTreeMap;
-use tracewing_trace::super_trace::{Activity, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, UserThread};
+use tracewing_trace::super_trace::{Doing, Fold, Lwp, UserThread};
 
 /// One thread's account.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
@@ -125,66 +126,45 @@ impl ThreadsTable {
     }
 }
 
-/// The fold.
+/// The analysis: what is counted, by the serial numbers of LWPs and user threads.
 #[derive(Debug, Default)]
 pub struct Threads {
-    state: SuperTrace,
-    accounts: Accounts,
+    lwps: Vec<LwpClocks>,
+    user_threads: Vec<Clock>,
+    ended: Vec<Ended>,
+    ended_user_threads: Vec<(usize, UserThreadAccount)>,
 }
 
 impl Threads {
-    /// A fold that has seen nothing yet.
+    /// An analysis that has seen nothing yet.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Takes the next event.
-    pub fn event(&mut self, event: &Activity<'_>) {
-        self.state.event(event, &mut self.accounts);
-        if let Kind::Dump { tid, process, name } = event.kind {
-            self.accounts.dumped(tid, process, name);
-        }
-    }
-
-    /// Takes a loss: events between `from` and `to` are missing.
-    pub fn lost(&mut self, scope: Scope, from: i64, to: i64) {
-        self.state.lost(scope, from, to, &mut self.accounts);
-    }
-
-    /// The table; `name` tells what system calls and other causes of waiting are called.
-    pub fn finish(mut self, name: impl Fn(Name) -> String) -> ThreadsTable {
-        let (partial, duration_ns) = (self.state.is_partial(), self.state.duration());
-        self.state.finish(&mut self.accounts);
-        let mut ended = self.accounts.ended;
+    /// The table, when all has been read.
+    pub fn finish(self, ran: &Ran) -> ThreadsTable {
+        let mut ended = self.ended;
         let before = ended.len();
-        ended.retain(|ended| ended.followed || !partial);
+        ended.retain(|ended| ended.followed || !ran.partial);
         let strangers = (before - ended.len()) as u64;
-        let lwps = &self.accounts.lwps;
-        let clock = |serial: usize| lwps.get(serial).map_or_else(Times::default, |lwp| lwp.all.times(&name));
+        let lwps = &self.lwps;
+        let clock =
+            |serial: usize| lwps.get(serial).map_or_else(Times::default, |lwp| lwp.all.times(&ran.names));
         let mut threads: Vec<Thread> =
             ended.into_iter().map(|ended| Thread { times: clock(ended.serial), ..ended.thread }).collect();
         threads.sort_by(|a, b| b.times.running_ns.cmp(&a.times.running_ns).then(a.tid.cmp(&b.tid)));
-        let clocks = &self.accounts.user_threads;
+        let clocks = &self.user_threads;
         let clock =
-            |serial: usize| clocks.get(serial).map_or_else(Times::default, |clock| clock.times(&name));
-        let ended = self.accounts.ended_user_threads.into_iter();
+            |serial: usize| clocks.get(serial).map_or_else(Times::default, |clock| clock.times(&ran.names));
+        let ended = self.ended_user_threads.into_iter();
         let mut user_threads: Vec<_> =
             ended.map(|(serial, account)| UserThreadAccount { times: clock(serial), ..account }).collect();
         user_threads.sort_by(|a, b| {
             let order = b.times.running_ns.cmp(&a.times.running_ns);
             order.then(a.process.cmp(&b.process)).then(a.thread.cmp(&b.thread))
         });
-        ThreadsTable { threads, user_threads, strangers, duration_ns }
+        ThreadsTable { threads, user_threads, strangers, duration_ns: ran.duration_ns() }
     }
-}
-
-/// What is counted, by the serial numbers of LWPs and user threads.
-#[derive(Debug, Default)]
-struct Accounts {
-    lwps: Vec<LwpClocks>,
-    user_threads: Vec<Clock>,
-    ended: Vec<Ended>,
-    ended_user_threads: Vec<(usize, UserThreadAccount)>,
 }
 
 #[derive(Debug, Default)]
@@ -202,7 +182,7 @@ struct Ended {
     thread: Thread,
 }
 
-impl Accounts {
+impl Analysis for Threads {
     /// A dump may also tell of a thread that has ended; the last one of its number.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
         if let Some(ended) = self.ended.iter_mut().rev().find(|ended| ended.thread.tid == tid) {
@@ -222,7 +202,7 @@ fn at<T: Default>(of: &mut Vec<T>, serial: usize) -> &mut T {
     &mut of[serial]
 }
 
-impl Fold for Accounts {
+impl Fold for Threads {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         let ns = to.saturating_sub(from).unsigned_abs();

@@ -1,5 +1,6 @@
 //! Time by what it was spent on.
 
+use crate::names::Names;
 use serde::Serialize;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
@@ -116,9 +117,11 @@ impl Clock {
         *self = Clock { blocked, ..Clock::default() };
     }
 
-    pub(crate) fn times(&self, name: &impl Fn(Name) -> String) -> Times {
+    pub(crate) fn times(&self, names: &Names) -> Times {
         let blocked = self.blocked.iter().filter(|(_, ns)| *ns > 0);
-        let mut blocked_on: Vec<_> = blocked.map(|(on, ns)| Blocked { on: on.map(name), ns: *ns }).collect();
+        let mut blocked_on: Vec<_> = blocked
+            .map(|(on, ns)| Blocked { on: on.map(|name| names.get(name).to_owned()), ns: *ns })
+            .collect();
         blocked_on.sort_by_key(|blocked| std::cmp::Reverse(blocked.ns));
         Times {
             running_ns: self.user + self.system + self.interrupt + self.unknown_mode,

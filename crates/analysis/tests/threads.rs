@@ -1,16 +1,38 @@
 //! The thread analysis on hand-made events whose answer is known.
 
-use tracewing_analysis::{Thread, Threads, ThreadsTable};
-use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, Scope};
+use tracewing_analysis::{Analysis, Ran, Thread, Threads, ThreadsTable};
+use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
 const DEAD: i64 = 0x20;
 const READ: Name = Name(0);
 
-fn name(call: Name) -> String {
-    assert_eq!(call, READ);
-    "read".to_owned()
+/// The state and the analysis.
+#[derive(Default)]
+struct Fed {
+    state: SuperTrace,
+    threads: Threads,
+    times: Option<(i64, i64)>,
+}
+
+impl Fed {
+    fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
+        let event = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
+        self.state.event(&event, &mut self.threads);
+        if let Kind::Dump { tid, process, name } = kind {
+            self.threads.dumped(tid, process, name);
+        }
+        self.times = Some((self.times.map_or(time, |(begin, _)| begin), time));
+    }
+
+    fn finish(mut self) -> ThreadsTable {
+        let (begin_ns, end_ns) = self.times.unwrap_or_default();
+        let mut ran = Ran { begin_ns, end_ns, partial: self.state.is_partial(), ..Ran::default() };
+        ran.names.learn(READ, "read");
+        self.state.finish(&mut self.threads);
+        self.threads.finish(&ran)
+    }
 }
 
 /// A recording under construction; every event says when (ns) and on which CPU.
@@ -29,22 +51,14 @@ impl Events {
         self
     }
 
-    fn fold(&self) -> Threads {
-        let mut threads = Threads::new();
-        for (time, cpu, tid, kind) in &self.0 {
-            threads.event(&Activity {
-                time: *time,
-                cpu: Some(*cpu),
-                tid: Some(*tid),
-                process: None,
-                kind: *kind,
-            });
-        }
-        threads
+    fn fold(&self) -> Fed {
+        let mut fed = Fed::default();
+        self.0.iter().for_each(|event| fed.event(*event));
+        fed
     }
 
     fn table(&self) -> ThreadsTable {
-        self.fold().finish(name)
+        self.fold().finish()
     }
 }
 
@@ -162,18 +176,13 @@ fn interrupts_are_part_of_the_running_time() {
 fn a_loss_makes_unknown_what_it_may_have_changed_and_nothing_else() {
     let before = Events::default().switch(0, 0, 0, 0, 7).switch(0, 1, 0, 0, 8).by(10, 1, 8, waking(9));
     let mut threads = before.fold();
-    threads.lost(Scope::Kernel(Some(0)), 50, 80);
-    threads.lost(Scope::User, 50, 80);
-    for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
-        threads.event(&Activity {
-            time: event.0,
-            cpu: Some(event.1),
-            tid: Some(event.2),
-            process: None,
-            kind: event.3,
-        });
+    for scope in [Scope::Kernel(Some(0)), Scope::User] {
+        threads.state.lost(scope, 50, 80, &mut threads.threads);
     }
-    let table = threads.finish(name);
+    for event in Events::default().switch(100, 0, 7, SLEEPS, 9).switch(120, 1, 8, SLEEPS, 0).0 {
+        threads.event(event);
+    }
+    let table = threads.finish();
     assert_eq!(times(thread(&table, 7)), [50, 0, 20, 50]);
     assert_eq!(times(thread(&table, 8)), [120, 0, 0, 0]);
     assert_eq!(times(thread(&table, 9)), [20, 40, 0, 60]);
@@ -209,7 +218,7 @@ fn a_number_given_twice_has_two_accounts() {
 
 #[test]
 fn nothing_gives_an_empty_table() {
-    assert_eq!(Threads::new().finish(name), ThreadsTable::default());
+    assert_eq!(Threads::new().finish(&Ran::default()), ThreadsTable::default());
 }
 
 #[test]

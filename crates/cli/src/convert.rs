@@ -1,17 +1,16 @@
 //! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as comma-separated values.
 
 use crate::output::{Output, raise_file_limit, shown, warn_of_unmatched};
+use crate::progress::Watch;
 use clap::ValueEnum;
-use indicatif::{ProgressBar, ProgressStyle};
+use indicatif::ProgressBar;
 use std::io::Write;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use tracewing_ctf::model::Version;
 use tracewing_trace::{
-    Choice, ClockStyle, Conversion, Converted, Format, Listing, Predicate, Progress, Recording, Sink, Style,
+    ClockStyle, Conversion, Converted, Filter, Format, Listing, Predicate, Progress, Recording, Sink, Style,
     TimePoint, Zone,
 };
 
@@ -86,40 +85,31 @@ OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothi
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
     let point = |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
-    let choice = Choice {
+    let filter = Filter {
         from: point(&args.from)?,
         to: point(&args.until)?,
         zone,
         events: args.events.clone(),
         exclude: args.exclude.clone(),
         predicate: args.condition.clone(),
+        ..Filter::default()
     };
     check_outside(&args.trace, &args.out)?;
     raise_file_limit();
-    let stopped = Arc::new(AtomicBool::new(false));
-    for signal in signal_hook::consts::TERM_SIGNALS {
-        signal_hook::flag::register(*signal, stopped.clone())?;
-    }
+    let watch = Watch::new()?;
     let recording = Recording::open(&[&args.trace])?;
     warn_of_unmatched(&recording, &args.events);
-    let bar = ProgressBar::no_length();
-    let mut watch = |progress: Progress| {
-        show(&bar, progress);
-        match stopped.load(Ordering::Relaxed) {
-            true => ControlFlow::Break(()),
-            false => ControlFlow::Continue(()),
-        }
-    };
+    let mut progress = |progress: Progress| watch.show(progress);
     let out = &args.out;
     let said = match args.to {
         Target::Ctf1 | Target::Ctf2 => {
             let version = if args.to == Target::Ctf1 { Version::V1_8 } else { Version::V2 };
-            summary(&Conversion { version, choice }.run(&recording, out, &mut watch)?, out)
+            summary(&Conversion { version, filter }.run(&recording, out, &mut progress)?, out)
         }
-        Target::Json => export(Format::Json, choice, &recording, out, &bar, &mut watch)?,
-        Target::Csv => export(Format::Csv, choice, &recording, out, &bar, &mut watch)?,
+        Target::Json => export(Format::Json, filter, &recording, out, &watch.bar, &mut progress)?,
+        Target::Csv => export(Format::Csv, filter, &recording, out, &watch.bar, &mut progress)?,
     };
-    bar.finish_and_clear();
+    drop(watch);
     writeln!(std::io::stdout(), "{}", shown(&said))?;
     Ok(ExitCode::SUCCESS)
 }
@@ -142,13 +132,13 @@ fn check_outside(trace: &Path, out: &Path) -> anyhow::Result<()> {
 
 fn export(
     format: Format,
-    choice: Choice,
+    filter: Filter,
     recording: &Recording,
     out: &Path,
     bar: &ProgressBar,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> anyhow::Result<String> {
-    let Choice { from, to, zone, events, exclude, predicate } = choice;
+    let Filter { from, to, zone, events, exclude, predicate, .. } = filter;
     let clock = ClockStyle { zone, ..ClockStyle::default() };
     let style = Style { clock, ..Style::default() };
     let listing = Listing { format, style, from, to, events, exclude, predicate, ..Listing::default() };
@@ -156,19 +146,6 @@ fn export(
     let mut warn = |line: &[u8]| bar.suspend(|| drop(Output::new().warning(line)));
     let bytes = listing.export(recording, out, &mut warn, watch)?;
     Ok(format!("{}: {}", out.display(), indicatif::HumanBytes(bytes)))
-}
-
-/// Shows how far it is, on a terminal.
-fn show(bar: &ProgressBar, progress: Progress) {
-    if progress.total > 0 && bar.length().is_none() {
-        bar.set_length(progress.total);
-        let style = ProgressStyle::with_template("{bar:40} {percent}% of {total_bytes}, {eta} to go");
-        style.into_iter().for_each(|style| bar.set_style(style));
-    } else if progress.total == 0 && bar.position() == 0 {
-        let style = ProgressStyle::with_template("{spinner} {bytes} written");
-        style.into_iter().for_each(|style| bar.set_style(style));
-    }
-    bar.set_position(progress.done);
 }
 
 fn summary(converted: &Converted, out: &Path) -> String {

@@ -7,7 +7,7 @@ use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{Choice, Count, Predicate, Recording, Statistics, TimePoint, Zone};
+use tracewing_trace::{Count, Filter, Predicate, Recording, Statistics, TimePoint, Zone};
 
 /// What `tracewing stats` accepts.
 #[derive(Debug, clap::Args)]
@@ -58,18 +58,19 @@ pub struct Args {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
     let point = |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
-    let choice = Choice {
+    let filter = Filter {
         from: point(&args.from)?,
         to: point(&args.to)?,
         zone,
         events: args.events.clone(),
         exclude: args.exclude.clone(),
         predicate: args.condition.clone(),
+        ..Filter::default()
     };
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
     warn_of_unmatched(&recording, &args.events);
-    let statistics = Statistics::collect(&recording, &choice)?;
+    let statistics = Statistics::collect(&recording, &filter)?;
     let mut out = anstream::stdout().lock();
     match args.format {
         TableFormat::Table => print(&mut out, &statistics)?,

@@ -1,15 +1,16 @@
 //! `tracewing threads`: where the time of each thread, user thread or process went, as a table, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::output::{print_error, raise_file_limit, shown};
+use crate::input::Input;
+use crate::output::{print_error, shown};
+use crate::progress::Watch;
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount};
-use tracewing_trace::super_trace::Adapter;
-use tracewing_trace::{Merge, Message, Recording, TimeRange};
+use tracewing_analysis::{
+    self as analysis, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount,
+};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -29,9 +30,8 @@ recording of kernel events.
 With --by task, a line is a user thread (events user_thread:*). What the thread that ran it did counts as its own; it also \
 waits while no thread is free for it. polls counts how often it was run, lwps its changes of thread.")]
 pub struct Args {
-    /// Folders: traces, or folders with traces below them
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
+    #[command(flatten)]
+    input: Input,
 
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
@@ -73,27 +73,12 @@ const CSV_TIMES: &str =
     "running_ns,waiting_ns,blocked_ns,nested_ns,unknown_ns,user_ns,system_ns,interrupted_ns,blocked_on";
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    raise_file_limit();
-    let recording = Recording::open(&args.traces)?;
-    let mut merge = Merge::new(&recording, TimeRange::ALL);
-    let mut adapter = Adapter::new();
+    let (recording, filter) = args.input.open()?;
+    let watch = Watch::new()?;
     let mut threads = Threads::new();
-    let failure = loop {
-        match merge.advance() {
-            Ok(Some(Message::Event(event))) => {
-                if let Some(activity) = adapter.activity(&event) {
-                    threads.event(&activity);
-                }
-            }
-            Ok(Some(Message::Lost(lost, trace, stream))) => {
-                let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
-                threads.lost(Adapter::scope(trace, stream), from, to);
-            }
-            Ok(None) => break None,
-            Err(error) => break Some(error),
-        }
-    };
-    let table = threads.finish(|name| adapter.name(name).to_owned());
+    let ran = analysis::run(&recording, &filter, &mut threads, &mut |progress| watch.show(progress))?;
+    drop(watch);
+    let table = threads.finish(&ran);
     let mut out = anstream::stdout().lock();
     match args.format {
         TableFormat::Table => {
@@ -107,7 +92,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         TableFormat::Csv => csv(&mut out, &Rows::new(&table, args.by))?,
     }
     out.flush()?;
-    Ok(match failure {
+    Ok(match ran.failure {
         None => ExitCode::SUCCESS,
         Some(error) => {
             print_error(&error.into());

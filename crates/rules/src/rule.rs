@@ -66,6 +66,14 @@ impl ProcessPattern {
             Self::Name(glob) => glob.matches(process.name),
         }
     }
+
+    /// Whether a process of this number is meant, whose name may not be known.
+    pub fn fits(&self, process: i32, name: Option<&str>) -> bool {
+        match self {
+            Self::Id(id) => i32::try_from(*id) == Ok(process),
+            Self::Name(glob) => name.is_some_and(|name| glob.matches(name)),
+        }
+    }
 }
 
 impl fmt::Display for ProcessPattern {

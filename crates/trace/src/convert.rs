@@ -12,7 +12,7 @@ use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
-use crate::{Choice, Error, description};
+use crate::{Error, Filter, description};
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -30,7 +30,7 @@ pub struct Conversion {
     /// The CTF version.
     pub version: Version,
     /// Which events.
-    pub choice: Choice,
+    pub filter: Filter,
 }
 
 /// What was written.
@@ -79,8 +79,8 @@ impl Conversion {
         out: &Path,
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Converted, Error> {
-        let range = self.choice.range(recording)?;
-        let selection = self.choice.selection(recording)?;
+        let range = self.filter.range(recording)?;
+        let selection = self.filter.selection(recording)?;
         let unfinished = Unfinished::folder(out)?;
         let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
         let total = recording.streams().iter().flat_map(Stream::files).map(size).sum();

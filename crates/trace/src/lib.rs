@@ -30,10 +30,10 @@
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
 //! | `follow`, `tail` | the same of a recording that is being made |
-//! | `select`, `time_range`, `zone` | what of it a user wants to see |
+//! | `filter`, `select`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
 //! | [`super_trace`] | who ran where: CPUs, LWPs, user threads, at each event |
-//! | `convert`, `choice`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
+//! | `convert`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
 //! | `stats` | counts, rates, bytes and losses, by as many threads as there are CPUs |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
@@ -42,7 +42,6 @@
 mod append;
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
-mod choice;
 mod clock;
 mod condition;
 mod convert;
@@ -52,6 +51,7 @@ mod description;
 mod details;
 mod error;
 mod export;
+mod filter;
 mod find;
 mod follow;
 mod index_cache;
@@ -84,10 +84,10 @@ mod unfinished;
 mod values;
 mod zone;
 
-pub use choice::Choice;
 pub use convert::{Conversion, Converted, Progress};
 pub use details::print_details;
 pub use error::Error;
+pub use filter::{Filter, Level, ThreadPattern};
 pub use find::{Found, find};
 pub use json::JsonPrinter;
 pub use listing::{Format, Listing, Sink};

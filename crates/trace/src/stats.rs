@@ -3,7 +3,7 @@
 //! Streams are counted one by one, by as many threads as there are CPUs; what comes out does not depend on how many.
 
 use crate::Error;
-use crate::choice::Choice;
+use crate::filter::Filter;
 use crate::open::Recording;
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind};
@@ -98,11 +98,11 @@ impl Statistics {
     /// Counts the events that are chosen.
     ///
     /// # Errors
-    /// [`Error::Usage`] where the choice makes no sense for the recording. What cannot be read is no error: it is in
+    /// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error: it is in
     /// [`Statistics::errors`].
-    pub fn collect(recording: &Recording, choice: &Choice) -> Result<Self, Error> {
-        let range = choice.range(recording)?;
-        choice.selection(recording)?;
+    pub fn collect(recording: &Recording, filter: &Filter) -> Result<Self, Error> {
+        let range = filter.range(recording)?;
+        filter.selection(recording)?;
         let next = AtomicUsize::new(0);
         let streams = recording.streams().len();
         let counted = Mutex::new(BTreeMap::new());
@@ -116,7 +116,7 @@ impl Statistics {
                         if stream >= streams {
                             return;
                         }
-                        let Ok(selection) = choice.selection(recording) else { return };
+                        let Ok(selection) = filter.selection(recording) else { return };
                         let tally = Tally::of(recording, stream, range, selection);
                         if let Ok(mut counted) = counted.lock() {
                             counted.insert(stream, tally);

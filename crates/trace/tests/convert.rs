@@ -10,13 +10,13 @@ use std::process::Command;
 use tracewing_ctf::model::Version;
 use tracewing_trace::babeltrace2::{assert_same_as_babeltrace2, is_available};
 use tracewing_trace::{
-    Choice, Conversion, Converted, Error, Format, Listing, Predicate, Recording, TimePoint, Zone,
+    Conversion, Converted, Error, Filter, Format, Listing, Predicate, Recording, TimePoint, Zone,
 };
 
 /// Events as lines of JSON, without what the place of a folder says, and lines about losses.
-fn list(folder: &Path, choice: &Choice) -> (Vec<String>, String) {
+fn list(folder: &Path, filter: &Filter) -> (Vec<String>, String) {
     let recording = Recording::open(&[folder]).unwrap_or_else(|error| panic!("{error}"));
-    let Choice { from, to, events, exclude, predicate, .. } = choice.clone();
+    let Filter { from, to, events, exclude, predicate, .. } = filter.clone();
     let listing =
         Listing { format: Format::Json, from, to, events, exclude, predicate, ..Listing::default() };
     let mut out = (Vec::new(), Vec::new());
@@ -39,16 +39,16 @@ fn list(folder: &Path, choice: &Choice) -> (Vec<String>, String) {
     (lines, losses.join("\n"))
 }
 
-fn convert(from: &Path, to: &Path, version: Version, choice: &Choice) -> Result<Converted, Error> {
+fn convert(from: &Path, to: &Path, version: Version, filter: &Filter) -> Result<Converted, Error> {
     let recording = Recording::open(&[from])?;
-    let conversion = Conversion { version, choice: choice.clone() };
+    let conversion = Conversion { version, filter: filter.clone() };
     conversion.run(&recording, to, &mut |_| ControlFlow::Continue(()))
 }
 
 /// Converts to the other version and back, and compares at each step.
 fn assert_round_trip(trace: &Path) {
     let out = tempfile::tempdir().unwrap();
-    let everything = Choice::default();
+    let everything = Filter::default();
     let original = list(trace, &everything);
     let mut from = trace.to_owned();
     for (name, version) in [("a", Version::V2), ("b", Version::V1_8), ("c", Version::V2)] {
@@ -118,7 +118,7 @@ fn bytes_as_numbers(values: Vec<String>) -> Vec<String> {
 
 #[test]
 fn fields_of_the_conformance_suite() {
-    let everything = Choice::default();
+    let everything = Filter::default();
     for case in cases("fields").iter().filter(|case| case.to_string_lossy().contains("-pass-")) {
         let out = tempfile::tempdir().unwrap();
         let values = |folder: &Path| {
@@ -178,25 +178,25 @@ fn a_slice_holds_what_a_listing_of_it_shows() {
     let trace = out.path().join("trace");
     own_trace(&trace);
     let second = |text: &str| Some(TimePoint::parse(text, Zone::Utc).unwrap());
-    let choices = [
-        Choice::default(),
-        Choice { from: second("+0.01s"), to: second("+3.06s"), ..Choice::default() },
-        Choice { from: second("+8s"), ..Choice::default() },
-        Choice { to: second("+8s"), exclude: vec!["nothing".to_owned()], ..Choice::default() },
-        Choice { events: vec!["test:*".to_owned()], ..Choice::default() },
-        Choice { predicate: Some("(n & 7) == 5".parse::<Predicate>().unwrap()), ..Choice::default() },
-        Choice { exclude: vec!["test:t*".to_owned()], ..Choice::default() },
+    let filters = [
+        Filter::default(),
+        Filter { from: second("+0.01s"), to: second("+3.06s"), ..Filter::default() },
+        Filter { from: second("+8s"), ..Filter::default() },
+        Filter { to: second("+8s"), exclude: vec!["nothing".to_owned()], ..Filter::default() },
+        Filter { events: vec!["test:*".to_owned()], ..Filter::default() },
+        Filter { predicate: Some("(n & 7) == 5".parse::<Predicate>().unwrap()), ..Filter::default() },
+        Filter { exclude: vec!["test:t*".to_owned()], ..Filter::default() },
     ];
-    for (number, choice) in choices.iter().enumerate() {
-        let (events, losses) = list(&trace, choice);
+    for (number, filter) in filters.iter().enumerate() {
+        let (events, losses) = list(&trace, filter);
         assert_eq!(events.is_empty(), number == 6);
         for version in [Version::V1_8, Version::V2] {
             let to = out.path().join(format!("{number}-{version:?}"));
-            let converted = convert(&trace, &to, version, choice).unwrap_or_else(|error| panic!("{error}"));
-            assert_eq!(list(&to, &Choice::default()).0, events, "{choice:?} as {version:?}");
+            let converted = convert(&trace, &to, version, filter).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(list(&to, &Filter::default()).0, events, "{filter:?} as {version:?}");
             assert_eq!(converted.events as usize, events.len());
-            if choice.from.is_none() && choice.to.is_none() {
-                assert_eq!(list(&to, &Choice::default()).1, losses, "{choice:?} as {version:?}");
+            if filter.from.is_none() && filter.to.is_none() {
+                assert_eq!(list(&to, &Filter::default()).1, losses, "{filter:?} as {version:?}");
                 assert_eq!((converted.lost_events, converted.lost_packets), (10, 2));
             }
             if version == Version::V1_8 {
@@ -206,9 +206,9 @@ fn a_slice_holds_what_a_listing_of_it_shows() {
     }
     // Losses before the slice are not told; of those at its edge nobody knows how many lie in it.
     let late = out.path().join("late");
-    let from = Choice { from: second("+8s"), ..Choice::default() };
+    let from = Filter { from: second("+8s"), ..Filter::default() };
     convert(&trace, &late, Version::V1_8, &from).unwrap();
-    let losses = list(&late, &Choice::default()).1;
+    let losses = list(&late, &Filter::default()).1;
     assert!(
         losses.contains("may have discarded events") || losses.contains("discarded 5 events"),
         "{losses}"
@@ -247,7 +247,7 @@ fn nothing_is_there_unless_it_is_whole() {
 
     // Something is there already.
     std::fs::write(&to, "precious").unwrap();
-    let error = convert(&trace, &to, Version::V2, &Choice::default()).unwrap_err();
+    let error = convert(&trace, &to, Version::V2, &Filter::default()).unwrap_err();
     assert!(error.to_string().contains("exists"), "{error}");
     assert_eq!(std::fs::read(&to).unwrap(), b"precious");
     std::fs::remove_file(&to).unwrap();
@@ -257,7 +257,7 @@ fn nothing_is_there_unless_it_is_whole() {
     let length = bytes.len();
     bytes.truncate(length - 40);
     std::fs::write(trace.join("s0"), &bytes).unwrap();
-    assert!(convert(&trace, &to, Version::V1_8, &Choice::default()).is_err());
+    assert!(convert(&trace, &to, Version::V1_8, &Filter::default()).is_err());
     assert_eq!(names(), ["trace"]);
 }
 

@@ -1,7 +1,7 @@
 //! Statistics, which look at each stream alone, agree with what the merge gives event by event.
 
 use std::collections::BTreeMap;
-use tracewing_trace::{Choice, Merge, Message, Recording, Statistics, TimePoint, TimeRange, Zone};
+use tracewing_trace::{Filter, Merge, Message, Recording, Statistics, TimePoint, TimeRange, Zone};
 
 const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../ctf/tests/data/lttng-ust-kinds");
 
@@ -21,8 +21,8 @@ fn merged(recording: &Recording, range: TimeRange, name: &str) -> (BTreeMap<Stri
     (names, streams)
 }
 
-fn counted(recording: &Recording, choice: &Choice) -> (BTreeMap<String, u64>, Vec<u64>) {
-    let statistics = Statistics::collect(recording, choice).unwrap();
+fn counted(recording: &Recording, filter: &Filter) -> (BTreeMap<String, u64>, Vec<u64>) {
+    let statistics = Statistics::collect(recording, filter).unwrap();
     assert!(statistics.errors.is_empty(), "{:?}", statistics.errors);
     let names = statistics.events.iter().map(|row| (row.name.clone(), row.count.events)).collect();
     let streams: Vec<_> = statistics.streams.iter().map(|row| row.count.events).collect();
@@ -37,11 +37,11 @@ fn all_some_and_a_slice() {
     let recording = Recording::open(&[TRACE]).unwrap();
     let all = merged(&recording, TimeRange::ALL, "");
     assert!(all.0.len() > 1, "{all:?}");
-    assert_eq!(counted(&recording, &Choice::default()), all);
+    assert_eq!(counted(&recording, &Filter::default()), all);
 
     let name = all.0.keys().next().unwrap();
-    let choice = Choice { events: vec![name.clone()], ..Choice::default() };
-    assert_eq!(counted(&recording, &choice), merged(&recording, TimeRange::ALL, name));
+    let filter = Filter { events: vec![name.clone()], ..Filter::default() };
+    assert_eq!(counted(&recording, &filter), merged(&recording, TimeRange::ALL, name));
 
     // From the second event to the last but one.
     let mut stamps = Vec::new();
@@ -54,8 +54,8 @@ fn all_some_and_a_slice() {
     let begin = recording.begin().unwrap();
     let point = |at: i64| Some(TimePoint::FromBegin(at - begin));
     let (from, to) = (stamps[1], stamps[stamps.len() - 2]);
-    let choice = Choice { from: point(from), to: point(to), zone: Zone::Utc, ..Choice::default() };
-    let slice = counted(&recording, &choice);
+    let filter = Filter { from: point(from), to: point(to), zone: Zone::Utc, ..Filter::default() };
+    let slice = counted(&recording, &filter);
     assert_eq!(slice, merged(&recording, TimeRange { begin: from, end: to }, ""));
     assert!(slice.1.iter().sum::<u64>() < stamps.len() as u64);
 }

@@ -130,6 +130,11 @@ impl Adapter {
         self.names.get(name.0 as usize).map_or("", String::as_str)
     }
 
+    /// All names so far, each at the place of its number.
+    pub fn names(&self) -> &[String] {
+        &self.names
+    }
+
     /// Which events a loss concerns.
     pub fn scope(trace: &Trace, stream: &Stream) -> Scope {
         if !is_kernel(trace) {

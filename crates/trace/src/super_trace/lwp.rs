@@ -306,6 +306,13 @@ impl Lwp {
         }
     }
 
+    /// What lies before `time` counts no longer.
+    pub(super) fn restart(&mut self, time: i64) {
+        self.tell(time, &mut ());
+        (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
+        (self.system_calls, self.page_faults, self.user_events) = (0, 0, 0);
+    }
+
     /// Tells what it did up to now.
     pub(super) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
         self.cut(self.doing(), now, fold);

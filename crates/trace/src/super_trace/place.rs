@@ -4,7 +4,7 @@ use super::activity::{Activity, Kind, UserThreadKind};
 use super::fold::Mode;
 use super::lwp::{Carries, Lwp};
 use super::state::SuperTrace;
-use super::user_thread::Key;
+use super::user_thread::{Key, UserThread};
 
 /// Where an event belongs. What is `None` or `Unknown` no event tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +38,30 @@ pub enum Carried<'s> {
 }
 
 impl SuperTrace {
+    /// The living LWP of this number.
+    pub fn lwp(&self, tid: i32) -> Option<&Lwp> {
+        self.lwps.get(&tid)
+    }
+
+    /// The living user thread of this number; where nobody knows its process, by the LWP that runs it.
+    pub fn user_thread(&self, process: Option<i32>, tid: i32, id: u64) -> Option<&UserThread> {
+        self.programs.get(Key { owner: process.unwrap_or(-tid), id })
+    }
+
+    /// The user thread that an LWP runs, as far as anybody knows.
+    pub fn carried(&self, lwp: &Lwp) -> Option<&UserThread> {
+        match lwp.carries {
+            Carries::Thread(key) => self.programs.get(key),
+            Carries::Unknown | Carries::None => None,
+        }
+    }
+
+    /// A process' name: its first thread's, where any event tells it.
+    pub fn process_name(&self, process: i32) -> Option<&str> {
+        let first = self.lwps.get(&process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
+        first.or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.1).ok())
+    }
+
     /// Where the event belongs that comes next: a switch to what it switches from, at both levels.
     pub fn place(&self, event: &Activity<'_>) -> Place<'_> {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));

@@ -191,6 +191,11 @@ impl Programs {
         threads.into_values().for_each(|mut thread| thread.finish(now, fold));
     }
 
+    /// What lies before `time` counts no longer.
+    pub fn restart(&mut self, time: i64) {
+        self.programs.values_mut().flat_map(Map::values_mut).for_each(|thread| thread.restart(time));
+    }
+
     /// The recording ends; each LWP has told what it did.
     pub fn finish(&mut self, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         lwps.values().for_each(|lwp| self.ran(lwp, fold));

@@ -22,7 +22,7 @@ pub struct SuperTrace {
     serials: usize,
     pub(super) programs: Programs,
     /// Process and name of threads that were dumped and not met so far.
-    dumped: Map<i32, (i32, Vec<u8>)>,
+    pub(super) dumped: Map<i32, (i32, Vec<u8>)>,
     pub(super) cpus: Map<u32, Cpu>,
     begin: Option<i64>,
     now: i64,
@@ -156,6 +156,19 @@ impl SuperTrace {
                 *cpu = Cpu::default();
             }
         }
+    }
+
+    /// Begins anew at `time` with what is known by now: nobody is told what lies before, and nothing has been counted yet.
+    pub fn restart(&mut self, time: i64) {
+        self.advance(time);
+        self.begin = Some(time);
+        self.lwps.values_mut().for_each(|lwp| lwp.restart(time));
+        self.programs.restart(time);
+    }
+
+    /// Nothing happens until `time`.
+    pub fn advance(&mut self, time: i64) {
+        self.now = self.now.max(time);
     }
 
     /// Tells what has not come to an end when the recording does.

@@ -168,6 +168,15 @@ impl UserThread {
         }
     }
 
+    /// What lies before `time` counts no longer.
+    pub(super) fn restart(&mut self, time: i64) {
+        match self.state {
+            State::Running { .. } => self.since = self.since.max(time),
+            state => self.enter(state, time, &mut ()),
+        }
+        (self.polls, self.wakeups, self.lwp_migrations, self.cpu_migrations) = (0, 0, 0, 0);
+    }
+
     /// Tells what it did until the end. If it runs until then, that has been told.
     pub(super) fn finish(&mut self, end: i64, fold: &mut impl Fold) {
         if !matches!(self.state, State::Running { .. }) {

@@ -1,0 +1,135 @@
+//! What every command that analyses recordings is given: where they are, and which part of them is meant.
+
+use crate::output::{raise_file_limit, warn_of_unmatched};
+use anyhow::Result;
+use std::ops::RangeInclusive;
+use std::path::PathBuf;
+use tracewing_rules::ProcessPattern;
+use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimePoint, Zone};
+
+/// Recordings, and options that choose from them.
+#[derive(Debug, clap::Args)]
+pub struct Input {
+    /// Folders: traces, or folders with traces below them
+    #[arg(required = true, value_name = "TRACE")]
+    traces: Vec<PathBuf>,
+
+    #[command(flatten)]
+    filter: FilterArgs,
+}
+
+/// Options that choose a part of a recording.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Filters")]
+pub struct FilterArgs {
+    /// Leave out what lies before TIME
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    from: Option<String>,
+
+    /// Leave out what lies behind TIME
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    to: Option<String>,
+
+    /// Only user threads (tasks) with this number, NUMBER or PROCESS/NUMBER, or a name that matches GLOB; may be given several times
+    #[arg(long = "task", alias = "thread", value_name = "NUMBER|GLOB")]
+    threads: Vec<String>,
+
+    /// Only processes with this number; several with commas
+    #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
+    pids: Vec<i32>,
+
+    /// Only threads of the kernel (LWPs) with this number; several with commas
+    #[arg(long = "tid", value_name = "TID", value_delimiter = ',')]
+    tids: Vec<i32>,
+
+    /// Only processes with this number, or a name that matches GLOB; may be given several times
+    #[arg(long = "process", value_name = "PID|GLOB")]
+    processes: Vec<String>,
+
+    /// Only these CPUs, as in 0,2-3
+    #[arg(long = "cpu", value_name = "LIST", value_delimiter = ',', value_parser = cpus)]
+    cpus: Vec<RangeInclusive<u32>>,
+
+    /// Only events whose names match GLOB; may be given several times
+    #[arg(short = 'e', long = "event", value_name = "GLOB")]
+    events: Vec<String>,
+
+    /// But not those whose names match GLOB; may be given several times
+    #[arg(long, value_name = "GLOB")]
+    exclude: Vec<String>,
+
+    /// Only events of programs
+    #[arg(long, conflicts_with = "kernel")]
+    user: bool,
+
+    /// Only events of the kernel
+    #[arg(long)]
+    kernel: bool,
+
+    /// Only that for which this is true, as in 'depth > 3 && $cpu == 1'
+    #[arg(long = "where", value_name = "CONDITION")]
+    condition: Option<Predicate>,
+
+    /// Read times in UTC instead of the local time zone
+    #[arg(long)]
+    clock_gmt: bool,
+}
+
+impl Input {
+    /// Opens the recordings, and warns of patterns that are in vain.
+    ///
+    /// # Errors
+    /// There is no recording, or an option makes no sense.
+    pub fn open(&self) -> Result<(Recording, Filter)> {
+        let filter = self.filter.filter()?;
+        raise_file_limit();
+        let recording = Recording::open(&self.traces)?;
+        warn_of_unmatched(&recording, &filter.events);
+        Ok((recording, filter))
+    }
+}
+
+impl FilterArgs {
+    /// The zone of the user's times.
+    pub fn zone(&self) -> Zone {
+        if self.clock_gmt { Zone::Utc } else { Zone::Local }
+    }
+
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// A time is none.
+    pub fn filter(&self) -> Result<Filter> {
+        let zone = self.zone();
+        let point =
+            |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
+        Ok(Filter {
+            from: point(&self.from)?,
+            to: point(&self.to)?,
+            zone,
+            events: self.events.clone(),
+            exclude: self.exclude.clone(),
+            predicate: self.condition.clone(),
+            level: match (self.user, self.kernel) {
+                (true, _) => Some(Level::User),
+                (_, true) => Some(Level::Kernel),
+                _ => None,
+            },
+            threads: self.threads.iter().map(|text| ThreadPattern::new(text)).collect(),
+            pids: self.pids.clone(),
+            tids: self.tids.clone(),
+            processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
+            cpus: self.cpus.clone(),
+        })
+    }
+}
+
+/// `3` or `2-5`.
+fn cpus(text: &str) -> Result<RangeInclusive<u32>, String> {
+    let number = |text: &str| text.trim().parse::<u32>().ok();
+    let (first, last) = text.split_once('-').unwrap_or((text, text));
+    match number(first).zip(number(last)) {
+        Some((first, last)) if first <= last => Ok(first..=last),
+        _ => Err("give CPUs as in 0,2-3".to_owned()),
+    }
+}
