@@ -14,7 +14,9 @@ use crate::run::{Analysis, Seen};
 use std::collections::{HashMap, HashSet};
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
-use tracewing_trace::super_trace::{Activity, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, UserThread};
+use tracewing_trace::super_trace::{
+    Activity, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread, Waker,
+};
 
 /// An analysis behind a filter.
 #[derive(Debug)]
@@ -142,49 +144,102 @@ impl<'a, A: Analysis> Subjects<'a, A> {
             || wanted.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
     }
 
-    fn thread_fits(&self, thread: &UserThread) -> bool {
-        self.has_thread(thread) && self.process(thread.process) != Fits::No
+    /// Whether what an LWP does now, on a CPU or on none, is told.
+    #[inline]
+    fn lwp_is_told(&mut self, lwp: &Lwp, cpu: Option<u32>) -> bool {
+        if self.all {
+            return true;
+        }
+        let told = self.lwp_fits(lwp) != Fits::No
+            && self.filter.has_cpu(cpu)
+            && (self.filter.threads.is_empty() || self.carrying.contains(&lwp.serial));
+        if told {
+            self.told_lwps.insert(lwp.serial);
+        }
+        told
+    }
+
+    /// Whether what a user thread does now, on an LWP or on none, is told.
+    fn thread_is_told(&mut self, thread: &UserThread, lwp: Option<&Lwp>) -> bool {
+        if self.all {
+            return true;
+        }
+        let told = self.has_thread(thread)
+            && self.process(thread.process) != Fits::No
+            && match lwp {
+                Some(lwp) => self.lwp_fits(lwp) != Fits::No && self.filter.has_cpu(lwp.cpu()),
+                None => self.filter.tids.is_empty() && self.filter.cpus.is_empty(),
+            };
+        if told {
+            self.told_threads.insert(thread.serial);
+        }
+        told
     }
 }
 
 impl<A: Analysis> Fold for Subjects<'_, A> {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        if !self.all {
-            let cpu = match doing {
-                Doing::Running { cpu, .. } => Some(cpu),
-                _ => None,
-            };
-            if self.lwp_fits(lwp) == Fits::No
-                || !self.filter.has_cpu(cpu)
-                || !(self.filter.threads.is_empty() || self.carrying.contains(&lwp.serial))
-            {
-                return;
-            }
-            self.told_lwps.insert(lwp.serial);
+        let cpu = match doing {
+            Doing::Running { cpu, .. } => Some(cpu),
+            _ => None,
+        };
+        if self.lwp_is_told(lwp, cpu) {
+            self.analysis.lwp(lwp, doing, from, to);
         }
-        self.analysis.lwp(lwp, doing, from, to);
     }
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        let thread = thread.filter(|thread| self.all || self.thread_fits(thread));
-        if !self.all
-            && let Some(thread) = thread
-            && self.told_lwps.contains(&lwp.serial)
-        {
-            self.told_threads.insert(thread.serial);
-        }
+        let thread = thread.filter(|thread| self.thread_is_told(thread, Some(lwp)));
         self.analysis.ran(lwp, thread);
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        if !self.all {
-            if !self.thread_fits(thread) || !self.filter.tids.is_empty() || !self.filter.cpus.is_empty() {
-                return;
-            }
-            self.told_threads.insert(thread.serial);
+        if self.thread_is_told(thread, None) {
+            self.analysis.user_thread(thread, doing, from, to);
         }
-        self.analysis.user_thread(thread, doing, from, to);
+    }
+
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+        if self.lwp_is_told(lwp, None) {
+            self.analysis.lwp_woken(lwp, by, at);
+        }
+    }
+
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
+        if self.lwp_is_told(lwp, Some(cpu)) {
+            self.analysis.lwp_runs(lwp, cpu, at);
+        }
+    }
+
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
+        if self.lwp_is_told(lwp, Some(cpu)) {
+            self.analysis.lwp_stops(lwp, cpu, prev_state, at);
+        }
+    }
+
+    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+        if self.thread_is_told(thread, None) {
+            self.analysis.user_thread_created(thread, by, at);
+        }
+    }
+
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+        if self.thread_is_told(thread, None) {
+            self.analysis.user_thread_woken(thread, by, at);
+        }
+    }
+
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
+        if self.thread_is_told(thread, Some(lwp)) {
+            self.analysis.user_thread_runs(thread, lwp, at);
+        }
+    }
+
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
+        if self.thread_is_told(thread, Some(lwp)) {
+            self.analysis.user_thread_stops(thread, lwp, cause, at);
+        }
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {

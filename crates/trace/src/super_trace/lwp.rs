@@ -142,7 +142,7 @@ impl Lwp {
     }
 
     /// The CPU on which it runs.
-    pub(super) fn cpu(&self) -> Option<u32> {
+    pub fn cpu(&self) -> Option<u32> {
         match self.state {
             State::Running { cpu } => Some(cpu),
             _ => None,
