@@ -19,6 +19,7 @@ mod selection;
 mod sites;
 mod snapshot;
 mod stats;
+mod table;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};

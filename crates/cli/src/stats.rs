@@ -1,9 +1,9 @@
 //! `tracewing stats`: how many events there are and how often they come, as tables, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::output::{print_error, raise_file_limit, shown, warn_of_unmatched};
+use crate::output::{print_error, raise_file_limit, warn_of_unmatched};
+use crate::table::{Cell, Table, figure, text};
 use anyhow::Result;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -87,36 +87,33 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 fn print(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
-    let rate = |count: &Count| {
-        count.per_second(statistics.duration_ns).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.1}"))
+    let counted = |count: &Count| {
+        let rate = count.per_second(statistics.duration_ns).map_or(Cell::None, Cell::Rate);
+        [Cell::Count(count.events), rate, Cell::Count(count.bytes)]
     };
-    let counted = |count: &Count| [count.events.to_string(), rate(count), count.bytes.to_string()];
-    let mut events = table(["events", "per second", "bytes", "name", "trace"]);
+    let counts = [figure("events", "events"), figure("per second", "per_second"), figure("bytes", "bytes")];
+    let (name, trace) = (text("name", "name"), text("trace", "trace"));
+    let mut events = Table::new([&counts[..], &[name, trace]].concat());
     for row in &statistics.events {
-        let [count, rate, bytes] = counted(&row.count);
-        events.add_row([count, rate, bytes, shown(&row.name).into_owned(), shown(&row.trace).into_owned()]);
+        let names = [row.name.as_str().into(), row.trace.as_str().into()];
+        events.push(counted(&row.count).into_iter().chain(names).collect());
     }
-    write(out, events, 3)?;
-    let mut streams =
-        table(["events", "per second", "bytes", "lost events", "lost packets", "stream", "trace"]);
+    let lost = [figure("lost events", "lost_events"), figure("lost packets", "lost_packets")];
+    let mut streams = Table::new([&counts[..], &lost, &[text("stream", "name"), trace]].concat());
     for row in &statistics.streams {
-        let [count, rate, bytes] = counted(&row.count);
-        let (lost_events, lost_packets) = (row.lost_events.to_string(), row.lost_packets.to_string());
-        let trace = shown(&row.trace).into_owned();
-        streams.add_row([count, rate, bytes, lost_events, lost_packets, row.stream.clone(), trace]);
+        let lost = [Cell::Count(row.lost_events), Cell::Count(row.lost_packets)];
+        let names = [row.stream.as_str().into(), row.trace.as_str().into()];
+        streams.push(counted(&row.count).into_iter().chain(lost).chain(names).collect());
     }
-    write(out, streams, 5)?;
-    let mut processes = table(["events", "per second", "bytes", "process"]);
+    let mut processes = Table::new([&counts[..], &[figure("process", "name")]].concat());
     for row in &statistics.processes {
-        let [count, rate, bytes] = counted(&row.count);
-        processes.add_row([
-            count,
-            rate,
-            bytes,
-            row.process.map_or_else(|| "-".to_owned(), |id| id.to_string()),
-        ]);
+        let process = row.process.map_or(Cell::None, Cell::Number);
+        processes.push(counted(&row.count).into_iter().chain([process]).collect());
     }
-    write(out, processes, 4)?;
+    for table in [events, streams, processes] {
+        table.print(out)?;
+        writeln!(out)?;
+    }
     let lost: u64 = statistics.streams.iter().map(|row| row.lost_events).sum();
     writeln!(
         out,
@@ -127,54 +124,33 @@ fn print(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
     )
 }
 
-fn table<const N: usize>(columns: [&str; N]) -> Table {
-    let mut table = Table::new();
-    table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(columns);
-    table
-}
-
-/// Prints a table, its first columns of numbers to the right, and an empty line.
-fn write(out: &mut impl Write, mut table: Table, numbers: usize) -> std::io::Result<()> {
-    for (index, column) in table.column_iter_mut().enumerate() {
-        if index < numbers {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        column.set_padding((0, 2));
-    }
-    for line in table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    writeln!(out)
-}
-
 fn csv(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
-    writeln!(out, "kind,trace,name,events,per_second,bytes,lost_events,lost_packets")?;
-    let mut row = |kind: &str, trace: &str, name: &str, count: &Count, lost: [String; 2]| {
-        let rate = count.per_second(statistics.duration_ns).map_or_else(String::new, |rate| rate.to_string());
-        let (trace, name) = (quoted(trace), quoted(name));
-        let [lost_events, lost_packets] = lost;
-        let Count { events, bytes } = count;
-        writeln!(out, "{kind},{trace},{name},{events},{rate},{bytes},{lost_events},{lost_packets}")
+    let mut table = Table::new([
+        text("kind", "kind"),
+        text("trace", "trace"),
+        text("name", "name"),
+        figure("events", "events"),
+        figure("per second", "per_second"),
+        figure("bytes", "bytes"),
+        figure("lost events", "lost_events"),
+        figure("lost packets", "lost_packets"),
+    ]);
+    let mut row = |kind: &str, trace: Cell, name: Cell, count: &Count, lost: [Cell; 2]| {
+        let rate = count.per_second(statistics.duration_ns).map_or(Cell::None, Cell::Rate);
+        let counts = [Cell::Count(count.events), rate, Cell::Count(count.bytes)];
+        table.push([kind.into(), trace, name].into_iter().chain(counts).chain(lost).collect());
     };
     for event in &statistics.events {
-        row("event", &event.trace, &event.name, &event.count, Default::default())?;
+        let lost = [Cell::None, Cell::None];
+        row("event", event.trace.as_str().into(), event.name.as_str().into(), &event.count, lost);
     }
     for stream in &statistics.streams {
-        let lost = [stream.lost_events, stream.lost_packets].map(|lost| lost.to_string());
-        row("stream", &stream.trace, &stream.stream, &stream.count, lost)?;
+        let lost = [Cell::Count(stream.lost_events), Cell::Count(stream.lost_packets)];
+        row("stream", stream.trace.as_str().into(), stream.stream.as_str().into(), &stream.count, lost);
     }
     for process in &statistics.processes {
-        let name = process.process.map_or_else(String::new, |id| id.to_string());
-        row("process", "", &name, &process.count, Default::default())?;
+        let name = process.process.map_or(Cell::None, Cell::Number);
+        row("process", Cell::None, name, &process.count, [Cell::None, Cell::None]);
     }
-    Ok(())
-}
-
-/// A value of a line of CSV (RFC 4180).
-fn quoted(text: &str) -> String {
-    match text.contains(['"', ',', '\n', '\r']) {
-        true => format!("\"{}\"", text.replace('"', "\"\"")),
-        false => text.to_owned(),
-    }
+    table.csv(out)
 }

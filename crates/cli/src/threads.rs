@@ -2,14 +2,14 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
-use crate::output::{print_error, shown};
+use crate::output::print_error;
 use crate::progress::Watch;
+use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
-use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{
-    self as analysis, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount,
+    self as analysis, Blocked, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount,
 };
 
 /// What `tracewing threads` accepts.
@@ -18,6 +18,7 @@ use tracewing_analysis::{
 Examples:
   tracewing threads my-trace
   tracewing threads my-trace --by task
+  tracewing threads my-trace --sort waiting -n 10
   tracewing threads my-trace --format csv > threads.csv
 
 Times are in ms (ns in JSON and CSV): on a CPU, waiting for a CPU, blocked, and unknown, which is before the \
@@ -37,6 +38,9 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     by: By,
 
+    #[command(flatten)]
+    order: Order,
+
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
@@ -53,25 +57,6 @@ enum By {
     Process,
 }
 
-/// What a table shows, with the names of the columns in the table and in CSV.
-struct Rows {
-    header: String,
-    csv_header: String,
-    rows: Vec<Row>,
-}
-
-struct Row {
-    /// The process, and the thread's or the user thread's number.
-    ids: Vec<Option<String>>,
-    name: String,
-    times: Times,
-    counts: Vec<u64>,
-}
-
-const TIMES: &str = "running waiting blocked unknown user system irq blocked-on";
-const CSV_TIMES: &str =
-    "running_ns,waiting_ns,blocked_ns,nested_ns,unknown_ns,user_ns,system_ns,interrupted_ns,blocked_on";
-
 pub fn run(args: &Args) -> Result<ExitCode> {
     let (recording, filter) = args.input.open()?;
     let watch = Watch::new()?;
@@ -80,17 +65,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     drop(watch);
     let table = threads.finish(&ran);
     let mut out = anstream::stdout().lock();
-    match args.format {
-        TableFormat::Table => {
-            print(&mut out, &Rows::new(&table, args.by))?;
-            print_totals(&mut out, &table, args.by)?;
-        }
-        TableFormat::Json => {
-            json(&mut out, &table, args.by).map_err(std::io::Error::from)?;
-            writeln!(out)?;
-        }
-        TableFormat::Csv => csv(&mut out, &Rows::new(&table, args.by))?,
-    }
+    let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
+    let members = [("duration_ns", duration), ("strangers", strangers)];
+    let (mut rows, document) = match args.by {
+        By::Task => (of_tasks(&table.user_threads), ("user_threads", &members[..1])),
+        By::Thread => (of_threads(&table.threads), ("threads", &members[..])),
+        By::Process => (of_processes(&table.processes()), ("processes", &members[..])),
+    };
+    rows.arrange(&args.order)?;
+    rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by))?;
     out.flush()?;
     Ok(match ran.failure {
         None => ExitCode::SUCCESS,
@@ -101,141 +84,104 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })
 }
 
-impl Rows {
-    fn new(table: &ThreadsTable, by: By) -> Self {
-        let (ids, counts, rows): (_, _, Vec<Row>) = match by {
-            By::Task => (
-                "process task",
-                "polls lwps moved woken",
-                table.user_threads.iter().map(Row::of_user_thread).collect(),
-            ),
-            By::Thread => (
-                "process thread",
-                "switches preempted moved woken syscalls faults events",
-                table.threads.iter().map(Row::of_thread).collect(),
-            ),
-            By::Process => (
-                "process",
-                "threads switches preempted moved woken syscalls faults events",
-                table.processes().iter().map(Row::of_process).collect(),
-            ),
-        };
-        let csv_ids = if by == By::Thread { "process,tid".to_owned() } else { ids.replace(' ', ",") };
-        let csv_counts = counts
-            .replace("preempted", "preemptions")
-            .replace("lwps moved", "lwp_migrations cpu_migrations")
-            .replace("moved", "migrations")
-            .replace("woken", "wakeups")
-            .replace("syscalls", "system_calls")
-            .replace("faults", "page_faults")
-            .replace("events", "user_events")
-            .replace(' ', ",");
-        Rows {
-            header: format!("{ids} name {TIMES} {counts}"),
-            csv_header: format!("{csv_ids},name,{CSV_TIMES},{csv_counts}"),
-            rows,
-        }
-    }
+/// Where time goes, behind the columns that say whose.
+const TIMES: [Column; 9] = [
+    figure("running", "running_ns"),
+    figure("waiting", "waiting_ns"),
+    figure("blocked", "blocked_ns"),
+    hidden("nested_ns"),
+    figure("unknown", "unknown_ns"),
+    figure("user", "user_ns"),
+    figure("system", "system_ns"),
+    figure("irq", "interrupted_ns"),
+    text("blocked-on", "blocked_on"),
+];
+
+fn times(times: &Times) -> [Cell; 9] {
+    let part = |blocked: &Blocked| (blocked.on.clone(), blocked.ns);
+    [
+        Cell::Ns(times.running_ns),
+        Cell::Ns(times.waiting_ns),
+        Cell::Ns(times.blocked_ns),
+        Cell::Ns(times.nested_ns),
+        Cell::Ns(times.unknown_ns),
+        Cell::Ns(times.user_ns),
+        Cell::Ns(times.system_ns),
+        Cell::Ns(times.interrupted_ns),
+        Cell::Parts(times.blocked_on.iter().map(part).collect()),
+    ]
 }
 
-impl Row {
-    fn of_thread(thread: &Thread) -> Self {
-        Row {
-            ids: vec![thread.process.map(|process| process.to_string()), Some(thread.tid.to_string())],
-            name: thread.name.clone(),
-            times: thread.times.clone(),
-            counts: vec![
-                thread.switches,
-                thread.preemptions,
-                thread.migrations,
-                thread.wakeups,
-                thread.system_calls,
-                thread.page_faults,
-                thread.user_events,
-            ],
-        }
-    }
+/// What LWPs count.
+const COUNTS: [Column; 7] = [
+    figure("switches", "switches"),
+    figure("preempted", "preemptions"),
+    figure("moved", "migrations"),
+    figure("woken", "wakeups"),
+    figure("syscalls", "system_calls"),
+    figure("faults", "page_faults"),
+    figure("events", "user_events"),
+];
 
-    fn of_user_thread(thread: &UserThreadAccount) -> Self {
-        Row {
-            ids: vec![thread.process.map(|process| process.to_string()), Some(thread.thread.to_string())],
-            name: thread.name.clone(),
-            times: thread.times.clone(),
-            counts: vec![thread.polls, thread.lwp_migrations, thread.cpu_migrations, thread.wakeups],
-        }
+fn of_tasks(user_threads: &[UserThreadAccount]) -> Table {
+    let ids = [figure("process", "process"), figure("task", "task"), text("name", "name")];
+    let counts = [
+        figure("polls", "polls"),
+        figure("lwps", "lwp_migrations"),
+        figure("moved", "cpu_migrations"),
+        figure("woken", "wakeups"),
+    ];
+    let mut table = Table::new([&ids[..], &TIMES, &counts].concat());
+    for thread in user_threads {
+        let ids = [thread.process.into(), Cell::Count(thread.thread), thread.name.as_str().into()];
+        let counts = [thread.polls, thread.lwp_migrations, thread.cpu_migrations, thread.wakeups];
+        table.push(row(&ids, &thread.times, &counts));
     }
-
-    fn of_process(process: &Process) -> Self {
-        Row {
-            ids: vec![process.process.map(|process| process.to_string())],
-            name: process.name.clone(),
-            times: process.times.clone(),
-            counts: vec![
-                process.threads,
-                process.switches,
-                process.preemptions,
-                process.migrations,
-                process.wakeups,
-                process.system_calls,
-                process.page_faults,
-                process.user_events,
-            ],
-        }
-    }
+    table
 }
 
-fn json(out: &mut impl Write, table: &ThreadsTable, by: By) -> serde_json::Result<()> {
-    let ThreadsTable { threads, user_threads, strangers, duration_ns } = table;
-    let whole = match by {
-        By::Task => serde_json::json!({ "user_threads": user_threads, "duration_ns": duration_ns }),
-        By::Thread => {
-            serde_json::json!({ "threads": threads, "strangers": strangers, "duration_ns": duration_ns })
-        }
-        By::Process => {
-            let processes = table.processes();
-            serde_json::json!({ "processes": processes, "strangers": strangers, "duration_ns": duration_ns })
-        }
-    };
-    serde_json::to_writer(out, &whole)
+fn of_threads(threads: &[Thread]) -> Table {
+    let ids = [figure("process", "process"), figure("thread", "tid"), text("name", "name")];
+    let mut table = Table::new([&ids[..], &TIMES, &COUNTS].concat());
+    for thread in threads {
+        let ids = [thread.process.into(), Cell::Number(thread.tid.into()), thread.name.as_str().into()];
+        let counts = [
+            thread.switches,
+            thread.preemptions,
+            thread.migrations,
+            thread.wakeups,
+            thread.system_calls,
+            thread.page_faults,
+            thread.user_events,
+        ];
+        table.push(row(&ids, &thread.times, &counts));
+    }
+    table
 }
 
-fn print(out: &mut impl Write, rows: &Rows) -> std::io::Result<()> {
-    let mut shown_table = Table::new();
-    shown_table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    shown_table.set_header(rows.header.split(' '));
-    for row in &rows.rows {
-        let mut cells: Vec<String> =
-            row.ids.iter().map(|id| id.clone().unwrap_or_else(|| "-".to_owned())).collect();
-        cells.push(shown(&row.name).into_owned());
-        let times = &row.times;
-        cells.extend(
-            [
-                times.running_ns,
-                times.waiting_ns,
-                times.blocked_ns,
-                times.unknown_ns,
-                times.user_ns,
-                times.system_ns,
-                times.interrupted_ns,
-            ]
-            .map(milliseconds),
-        );
-        let longest = times.blocked_on.first().map(|blocked| blocked.on.as_deref().unwrap_or("?"));
-        cells.push(longest.unwrap_or_default().to_owned());
-        cells.extend(row.counts.iter().map(u64::to_string));
-        shown_table.add_row(cells);
+fn of_processes(processes: &[Process]) -> Table {
+    let ids = [figure("process", "process"), text("name", "name")];
+    let mut table = Table::new([&ids[..], &TIMES, &[figure("threads", "threads")], &COUNTS].concat());
+    for process in processes {
+        let ids = [process.process.into(), process.name.as_str().into()];
+        let counts = [
+            process.threads,
+            process.switches,
+            process.preemptions,
+            process.migrations,
+            process.wakeups,
+            process.system_calls,
+            process.page_faults,
+            process.user_events,
+        ];
+        table.push(row(&ids, &process.times, &counts));
     }
-    let texts = ["name", "blocked-on"];
-    for (name, column) in rows.header.split(' ').zip(shown_table.column_iter_mut()) {
-        if !texts.contains(&name) {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-        column.set_padding((0, 2));
-    }
-    for line in shown_table.lines() {
-        writeln!(out, "{}", line.trim_end())?;
-    }
-    Ok(())
+    table
+}
+
+fn row(ids: &[Cell], spent: &Times, counts: &[u64]) -> Vec<Cell> {
+    let counts = counts.iter().map(|count| Cell::Count(*count));
+    ids.iter().cloned().chain(times(spent)).chain(counts).collect()
 }
 
 fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By) -> std::io::Result<()> {
@@ -262,36 +208,4 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By) -> std::io::
         )?;
     }
     Ok(())
-}
-
-fn csv(out: &mut impl Write, rows: &Rows) -> std::io::Result<()> {
-    writeln!(out, "{}", rows.csv_header)?;
-    for row in &rows.rows {
-        for id in &row.ids {
-            write!(out, "{},", id.as_deref().unwrap_or_default())?;
-        }
-        // A thread may give itself any name.
-        write!(out, "\"{}\"", row.name.replace('"', "\"\""))?;
-        let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = &row.times;
-        let Times { user_ns, system_ns, interrupted_ns, blocked_on, .. } = &row.times;
-        write!(
-            out,
-            ",{running_ns},{waiting_ns},{blocked_ns},{nested_ns},{unknown_ns},{user_ns},{system_ns},"
-        )?;
-        let blocked = blocked_on
-            .iter()
-            .map(|blocked| format!("{}={}", blocked.on.as_deref().unwrap_or("?"), blocked.ns))
-            .collect::<Vec<_>>();
-        write!(out, "{interrupted_ns},\"{}\"", blocked.join(" ").replace('"', "\"\""))?;
-        for count in &row.counts {
-            write!(out, ",{count}")?;
-        }
-        writeln!(out)?;
-    }
-    Ok(())
-}
-
-/// Nanoseconds as milliseconds with three digits.
-fn milliseconds(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
 }

@@ -1,0 +1,365 @@
+//! Rows with named columns, printed as a table, as CSV, or as JSON.
+//!
+//! A column has one name for people and one for programs; a figure has its unit in the latter. Tables for people print times in
+//! milliseconds, the others in nanoseconds.
+
+use crate::format::TableFormat;
+use crate::output::shown;
+use anyhow::{Context, Result};
+use comfy_table::{CellAlignment, ContentArrangement, presets};
+use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::io::{Result as IoResult, Write};
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name in CSV and JSON.
+    pub name: &'static str,
+    /// Its name in a table; `None` if it is not shown there.
+    pub title: Option<&'static str>,
+    /// Whether it holds figures, which a table aligns to the right.
+    figures: bool,
+}
+
+/// A column of figures.
+pub const fn figure(title: &'static str, name: &'static str) -> Column {
+    Column { name, title: Some(title), figures: true }
+}
+
+/// A column of texts.
+pub const fn text(title: &'static str, name: &'static str) -> Column {
+    Column { name, title: Some(title), figures: false }
+}
+
+/// A column of which only programs are told.
+pub const fn hidden(name: &'static str) -> Column {
+    Column { name, title: None, figures: true }
+}
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// There is none.
+    None,
+    /// A text, which may come from a trace: it is made harmless for a terminal.
+    Text(String),
+    /// A number.
+    Count(u64),
+    /// A number that may be negative.
+    Number(i64),
+    /// A time or a period in nanoseconds.
+    Ns(u64),
+    /// A figure that is shown with one decimal.
+    Rate(f64),
+    /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
+    Parts(Vec<(Option<String>, u64)>),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<Option<i32>> for Cell {
+    fn from(id: Option<i32>) -> Self {
+        id.map_or(Cell::None, |id| Cell::Number(id.into()))
+    }
+}
+
+impl Cell {
+    /// As a table shows it.
+    fn shown(&self) -> Cow<'_, str> {
+        match self {
+            Cell::None => "-".into(),
+            Cell::Text(text) => shown(text),
+            Cell::Count(count) => count.to_string().into(),
+            Cell::Number(number) => number.to_string().into(),
+            Cell::Ns(ns) => milliseconds(*ns).into(),
+            Cell::Rate(rate) => format!("{rate:.1}").into(),
+            Cell::Parts(parts) => {
+                parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
+            }
+        }
+    }
+
+    /// As a value of a line of CSV (RFC 4180).
+    fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
+        match self {
+            Cell::None => Ok(()),
+            Cell::Text(text) => write_quoted(out, text),
+            Cell::Count(count) | Cell::Ns(count) => write!(out, "{count}"),
+            Cell::Number(number) => write!(out, "{number}"),
+            Cell::Rate(rate) => write!(out, "{rate}"),
+            Cell::Parts(parts) => {
+                let part =
+                    |(name, ns): &(Option<String>, u64)| format!("{}={ns}", name.as_deref().unwrap_or("?"));
+                write_quoted(out, &parts.iter().map(part).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+
+    /// Which comes first: texts by their letters, the largest figures; what is not there is last.
+    fn compare(&self, other: &Cell) -> Ordering {
+        match (self, other) {
+            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+            _ => other.size().total_cmp(&self.size()),
+        }
+    }
+
+    fn size(&self) -> f64 {
+        match self {
+            Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
+            Cell::Count(count) | Cell::Ns(count) => *count as f64,
+            Cell::Number(number) => *number as f64,
+            Cell::Rate(rate) => *rate,
+            Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
+        }
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::None => serializer.serialize_none(),
+            Cell::Text(text) => serializer.serialize_str(text),
+            Cell::Count(count) | Cell::Ns(count) => serializer.serialize_u64(*count),
+            Cell::Number(number) => serializer.serialize_i64(*number),
+            Cell::Rate(rate) => serializer.serialize_f64(*rate),
+            Cell::Parts(parts) => {
+                serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))
+            }
+        }
+    }
+}
+
+/// Which rows of a table come first, and how many of them.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Order {
+    /// Sort by this column: the largest first, texts by their letters
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+
+    /// Print only the first N rows
+    #[arg(short = 'n', long = "limit", value_name = "N")]
+    rows: Option<usize>,
+}
+
+/// Rows under named columns.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<Column>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table without rows.
+    pub fn new(columns: impl Into<Vec<Column>>) -> Self {
+        Self { columns: columns.into(), rows: Vec::new() }
+    }
+
+    /// Adds a row: a cell for each column.
+    pub fn push(&mut self, row: Vec<Cell>) {
+        debug_assert_eq!(row.len(), self.columns.len(), "a row has a cell for each column");
+        self.rows.push(row);
+    }
+
+    /// Brings the rows into the order that was asked for, and leaves out the rest.
+    ///
+    /// # Errors
+    /// There is no such column.
+    pub fn arrange(&mut self, order: &Order) -> Result<()> {
+        if let Some(by) = &order.sort {
+            let called = |column: &Column| column.name == by || column.title == Some(by);
+            let place = self.columns.iter().position(called).with_context(|| {
+                let names = self.columns.iter().map(|column| column.title.unwrap_or(column.name));
+                let names: Vec<_> = names.collect();
+                format!("there is no column `{by}` to sort by, but these: {}", names.join(", "))
+            })?;
+            self.rows.sort_by(|a, b| a[place].compare(&b[place]));
+        }
+        self.rows.truncate(order.rows.unwrap_or(usize::MAX));
+        Ok(())
+    }
+
+    /// Prints a table for people.
+    pub fn print(&self, out: &mut impl Write) -> IoResult<()> {
+        let mut table = comfy_table::Table::new();
+        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+        table.set_header(self.columns.iter().filter_map(|column| column.title));
+        for row in &self.rows {
+            let visible = self.columns.iter().zip(row).filter(|(column, _)| column.title.is_some());
+            table.add_row(visible.map(|(_, cell)| cell.shown()));
+        }
+        let visible = self.columns.iter().filter(|column| column.title.is_some());
+        for (column, printed) in visible.zip(table.column_iter_mut()) {
+            if column.figures {
+                printed.set_cell_alignment(CellAlignment::Right);
+            }
+            printed.set_padding((0, 2));
+        }
+        for line in table.lines() {
+            writeln!(out, "{}", line.trim_end())?;
+        }
+        Ok(())
+    }
+
+    /// Prints a line of names, and a line for each row.
+    pub fn csv(&self, out: &mut impl Write) -> IoResult<()> {
+        let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
+        writeln!(out, "{}", names.join(","))?;
+        for row in &self.rows {
+            for (place, cell) in row.iter().enumerate() {
+                if place > 0 {
+                    out.write_all(b",")?;
+                }
+                cell.write_csv(out)?;
+            }
+            writeln!(out)?;
+        }
+        Ok(())
+    }
+
+    /// Prints in the format that was asked for: a table with `totals` below it, CSV, or one line of JSON, an object with the
+    /// rows as `name` and with `members`.
+    pub fn write<W: Write>(
+        &self,
+        out: &mut W,
+        format: TableFormat,
+        (name, members): (&str, &[(&str, Cell)]),
+        totals: impl FnOnce(&mut W) -> IoResult<()>,
+    ) -> IoResult<()> {
+        match format {
+            TableFormat::Table => {
+                self.print(out)?;
+                totals(out)
+            }
+            TableFormat::Csv => self.csv(out),
+            TableFormat::Json => {
+                serde_json::to_writer(&mut *out, &Document { table: self, name, members })?;
+                writeln!(out)
+            }
+        }
+    }
+}
+
+impl Serialize for Table {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut rows = serializer.serialize_seq(Some(self.rows.len()))?;
+        for cells in &self.rows {
+            rows.serialize_element(&Row { columns: &self.columns, cells })?;
+        }
+        rows.end()
+    }
+}
+
+struct Row<'t> {
+    columns: &'t [Column],
+    cells: &'t [Cell],
+}
+
+impl Serialize for Row<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.columns.iter().map(|column| column.name).zip(self.cells))
+    }
+}
+
+struct Document<'t> {
+    table: &'t Table,
+    name: &'t str,
+    members: &'t [(&'t str, Cell)],
+}
+
+impl Serialize for Document<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(1 + self.members.len()))?;
+        map.serialize_entry(self.name, self.table)?;
+        for (name, value) in self.members {
+            map.serialize_entry(name, value)?;
+        }
+        map.end()
+    }
+}
+
+fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
+        false => out.write_all(text.as_bytes()),
+    }
+}
+
+/// Nanoseconds as milliseconds with three digits.
+pub fn milliseconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn table() -> Table {
+        let columns = [
+            figure("id", "id"),
+            text("name", "name"),
+            figure("time", "time_ns"),
+            hidden("more_ns"),
+            text("on", "on"),
+        ];
+        let mut table = Table::new(columns);
+        let parts = Cell::Parts(vec![(Some("read".to_owned()), 7), (None, 2)]);
+        table.push(vec![Cell::Number(-1), "b, \"c\"".into(), Cell::Ns(1_234_567), Cell::Ns(1), parts]);
+        table.push(vec![
+            Cell::None,
+            "a\u{1b}".into(),
+            Cell::Ns(22_000_000),
+            Cell::Ns(2),
+            Cell::Parts(Vec::new()),
+        ]);
+        table
+    }
+
+    fn written(table: &Table, format: TableFormat) -> String {
+        let mut out = Vec::new();
+        let document = ("rows", &[("count", Cell::Count(2))][..]);
+        table.write(&mut out, format, document, |out| writeln!(out, "two")).expect("memory takes all");
+        String::from_utf8(out).expect("text")
+    }
+
+    #[test]
+    fn each_format_has_all_that_it_shows() {
+        let table = table();
+        let shown = "id  name       time  on\n-1  b, \"c\"    1.234  read\n -  a\\u{1b}  22.000\ntwo\n";
+        assert_eq!(written(&table, TableFormat::Table), shown);
+        let csv =
+            "id,name,time_ns,more_ns,on\n-1,\"b, \"\"c\"\"\",1234567,1,read=7 ?=2\n,a\u{1b},22000000,2,\n";
+        assert_eq!(written(&table, TableFormat::Csv), csv);
+        let json: serde_json::Value =
+            serde_json::from_str(&written(&table, TableFormat::Json)).expect("JSON");
+        let expected = serde_json::json!({
+            "rows": [
+                { "id": -1, "name": "b, \"c\"", "time_ns": 1_234_567, "more_ns": 1,
+                  "on": [{ "on": "read", "ns": 7 }, { "on": null, "ns": 2 }] },
+                { "id": null, "name": "a\u{1b}", "time_ns": 22_000_000, "more_ns": 2, "on": [] },
+            ],
+            "count": 2,
+        });
+        assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn sorts_figures_down_and_texts_up() {
+        let first = |sort: &str| {
+            let mut table = table();
+            table
+                .arrange(&Order { sort: Some(sort.to_owned()), rows: Some(1) })
+                .map(|()| table.rows[0][0].clone())
+        };
+        assert_eq!(first("time").unwrap(), Cell::None);
+        assert_eq!(first("time_ns").unwrap(), Cell::None);
+        assert_eq!(first("on").unwrap(), Cell::Number(-1));
+        assert_eq!(first("name").unwrap(), Cell::None);
+        assert!(first("names").unwrap_err().to_string().ends_with("these: id, name, time, more_ns, on"));
+    }
+}
