@@ -133,7 +133,9 @@ pub fn run<A: Analysis>(
                             cpu: event.cpu().and_then(|cpu| u32::try_from(cpu).ok()),
                             process: None,
                             tid: None,
+                            lwp: None,
                             thread: Carried::Unknown,
+                            thread_serial: None,
                             mode: Mode::Unknown,
                         },
                     };

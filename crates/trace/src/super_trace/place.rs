@@ -15,8 +15,12 @@ pub struct Place<'s> {
     pub process: Option<i32>,
     /// The LWP; 0 is a CPU's idle thread.
     pub tid: Option<i32>,
+    /// The LWP's [`Lwp::serial`], where it is known.
+    pub lwp: Option<usize>,
     /// The user thread.
     pub thread: Carried<'s>,
+    /// The user thread's [`UserThread::serial`](super::UserThread::serial), where it is known.
+    pub thread_serial: Option<usize>,
     /// What was running.
     pub mode: Mode,
 }
@@ -99,14 +103,25 @@ impl SuperTrace {
             }
             _ => lwp.map_or(Carries::Unknown, |lwp| lwp.carries),
         };
+        let known = match carries {
+            Carries::Thread(key) => self.programs.get(key),
+            Carries::Unknown | Carries::None => None,
+        };
         let thread = match carries {
             Carries::Unknown => Carried::Unknown,
             Carries::None => Carried::None,
             Carries::Thread(key) => {
-                let thread = self.programs.get(key);
-                Carried::Thread { id: key.id, name: thread.map_or("", |thread| &thread.name) }
+                Carried::Thread { id: key.id, name: known.map_or("", |thread| &thread.name) }
             }
         };
-        Place { cpu: event.cpu, process, tid, thread, mode }
+        Place {
+            cpu: event.cpu,
+            process,
+            tid,
+            lwp: lwp.map(|lwp| lwp.serial),
+            thread,
+            thread_serial: known.map(|thread| thread.serial),
+            mode,
+        }
     }
 }
