@@ -603,10 +603,13 @@ fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to()
 struct Moves(Vec<String>);
 
 fn by(waker: &Waker) -> String {
-    let Waker { cpu, interrupt, process, tid, user_thread, .. } = waker;
-    format!("cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?} thread {user_thread:?}")
-        .replace("None", "-")
-        .replace("Some", "")
+    let Waker { cpu, interrupt, process, tid, name, user_thread, .. } = waker;
+    let name = name.as_str();
+    format!(
+        "cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?}{name} thread {user_thread:?}"
+    )
+    .replace("None", "-")
+    .replace("Some", "")
 }
 
 impl Fold for Moves {
@@ -670,11 +673,11 @@ fn who_woke_whom() {
     ];
     let expected = [
         "10 thread 1 runs on 10",
-        "20 thread 2 created by cpu (0) interrupt - process (10) tid (10) thread (1)",
-        "30 20 woken by cpu (0) interrupt - process (10) tid (10) thread (1)",
+        "20 thread 2 created by cpu (0) interrupt - process (10) tid (10)program thread (1)",
+        "30 20 woken by cpu (0) interrupt - process (10) tid (10)program thread (1)",
         "42 21 woken by cpu (0) interrupt (Name(9)) process - tid - thread -",
         "50 thread 1 stops on 10: Budget",
-        "60 thread 2 woken by cpu (0) interrupt - process (10) tid (10) thread -",
+        "60 thread 2 woken by cpu (0) interrupt - process (10) tid (10)program thread -",
         "70 10 stops on 0: 1",
         "80 10 woken by cpu (0) interrupt - process - tid (0) thread -",
         "90 10 runs on 0",

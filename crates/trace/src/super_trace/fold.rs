@@ -1,6 +1,7 @@
 //! What analyses of the super-trace are told: who did what, from when to when.
 
 use super::activity::{Name, SwitchCause};
+use super::comm::Comm;
 use super::lwp::Lwp;
 use super::user_thread::UserThread;
 
@@ -54,6 +55,8 @@ pub struct Waker {
     pub process: Option<i32>,
     /// The LWP; 0 is the CPU's idle thread.
     pub tid: Option<i32>,
+    /// The LWP's name.
+    pub name: Comm,
     /// The LWP's [`Lwp::serial`].
     pub lwp: Option<usize>,
     /// The user thread that the LWP ran: its number, unique in the process.
@@ -70,6 +73,7 @@ impl Waker {
             interrupt: None,
             process: None,
             tid: None,
+            name: Comm::default(),
             lwp: None,
             user_thread: None,
             user_thread_serial: None,

@@ -7,7 +7,7 @@
 //! | `adapter` | makes that from events |
 //! | `state` | [`SuperTrace`]: moves on with each event |
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
-//! | `map` | maps from numbers |
+//! | `map`, `comm` | maps from numbers; names of one size |
 //! | `fold` | what analyses are told |
 //! | `place` | where an event belongs |
 //! | `print` | lines of events with their places |
@@ -18,6 +18,7 @@
 
 mod activity;
 mod adapter;
+mod comm;
 mod cpu;
 mod fold;
 mod lwp;
@@ -30,6 +31,7 @@ mod user_thread;
 
 pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 pub use adapter::Adapter;
+pub use comm::Comm;
 pub use fold::{Doing, Fold, Mode, Waker};
 pub use lwp::Lwp;
 pub use place::{Carried, Place};

@@ -4,6 +4,7 @@
 //! may be about one that has ended, and is left out.
 
 use super::activity::{SwitchCause, UserThreadKind};
+use super::comm::Comm;
 use super::fold::{Fold, Waker};
 use super::lwp::{Carries, Lwp};
 use super::map::Map;
@@ -126,6 +127,7 @@ impl Programs {
             interrupt: None,
             process: lwp.process,
             tid: Some(lwp.tid),
+            name: Comm::new(&lwp.name),
             lwp: Some(lwp.serial),
             user_thread: thread.map(|thread| thread.id),
             user_thread_serial: thread.map(|thread| thread.serial),

@@ -5,14 +5,12 @@
 //! the CPUs.
 
 use super::activity::{Activity, Kind, Scope};
+use super::comm;
 use super::cpu::Cpu;
 use super::fold::{Fold, Waker};
 use super::lwp::{Carries, Lwp, State};
 use super::map::Map;
 use super::programs::Programs;
-
-/// The longest name that the kernel keeps for a thread, in bytes (`TASK_COMM_LEN` less its end).
-const COMM: usize = 15;
 
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
@@ -234,7 +232,7 @@ impl SuperTrace {
             Kind::Exec { file } => {
                 lwp.process = Some(tid);
                 let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                lwp.rename(&name[..name.len().min(COMM)]);
+                lwp.rename(&name[..name.len().min(comm::LONGEST)]);
                 self.programs.ends(tid, now, &mut self.lwps, fold);
                 self.known(tid).followed = true;
                 return;
