@@ -3,7 +3,7 @@
 
 use crate::append::{self, Room, Short};
 use crate::text_value::{Place, print_value};
-use tracewing_ctf::decode::{Event, FixedField, Value};
+use tracewing_ctf::decode::{Event, RecordField, Value};
 use tracewing_ctf::model::DisplayBase;
 
 /// What a line has behind the packet's context.
@@ -27,16 +27,16 @@ struct Piece {
 #[derive(Debug)]
 enum Shown {
     Nothing,
-    Unsigned(FixedField),
-    Signed(FixedField),
-    Other(FixedField),
+    Unsigned(RecordField),
+    Signed(RecordField),
+    Other(RecordField),
 }
 
 impl Template {
     /// Makes one of a line's end, in which the values of [`Event::visit_all`] lie at `places`; `None` where the event is not
     /// laid out as others of its class are.
     pub(crate) fn new(line: &[u8], places: &[Place], event: &Event<'_>) -> Option<Self> {
-        let fields = event.fixed_fields()?;
+        let fields = event.record_fields()?;
         let mut pieces = Vec::new();
         let mut at = 0;
         let mut add = |mut text: &[u8], value| {
@@ -54,7 +54,7 @@ impl Template {
             let Some(place) = place else { continue };
             let text = line.get(at..place.start)?;
             at = place.end;
-            let value = match field.value(event.fixed_bytes()?)? {
+            let value = match field.value(event.record()?)? {
                 Value::Unsigned(_, class) if class.base == DisplayBase::Decimal => Shown::Unsigned(field),
                 Value::Signed(_, class) if class.base == DisplayBase::Decimal => Shown::Signed(field),
                 _ => Shown::Other(field),
@@ -69,7 +69,7 @@ impl Template {
     /// Appends the end of an event's line; false, and nothing has been appended, where it is not laid out like the first.
     #[inline]
     pub(crate) fn print(&self, out: &mut Vec<u8>, event: &Event<'_>) -> bool {
-        let Some(record) = event.fixed_bytes() else { return false };
+        let Some(record) = event.record() else { return false };
         let mut room = Room::new(out, self.room);
         for Piece { text, value } in &self.pieces {
             room.short(text);

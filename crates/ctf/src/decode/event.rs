@@ -3,9 +3,10 @@
 use std::cell::Cell;
 
 use super::compile::{Decoder, Stream};
-use super::layout::{FixedField, Layout};
+use super::layout::Layout;
 use super::member::{MemberHandle, index_of};
 use super::program::Program;
+use super::record::{Record, RecordField};
 use super::walk::{Shown, Walk};
 use super::{Value, Visitor};
 use crate::model::{ClockClass, DataStreamClass, EventRecordClass, Scope};
@@ -21,8 +22,8 @@ pub struct Event<'a> {
     pub(super) stream: usize,
     /// Index of the event record class.
     pub(super) event: usize,
-    /// Where everything lies, if that is known, and the data from the header on.
-    pub(super) laid_out: Option<(&'a Layout, &'a [u8])>,
+    /// Where everything lies, if that is known.
+    pub(super) laid_out: Option<LaidOut<'a>>,
     pub(super) clock: u64,
     /// The bit behind it.
     pub(super) end: u64,
@@ -30,6 +31,15 @@ pub struct Event<'a> {
     /// The packet's bytes and where its content ends, in bits.
     pub(super) packet: (&'a [u8], u64),
     pub(super) slots: &'a [Cell<u64>],
+}
+
+/// An event record whose fields need no walk.
+#[derive(Clone, Copy)]
+pub(super) struct LaidOut<'a> {
+    pub(super) layout: &'a Layout,
+    /// The bit of the packet from which on the layout counts.
+    pub(super) origin: u64,
+    pub(super) record: Record<'a>,
 }
 
 impl<'a> Event<'a> {
@@ -72,7 +82,7 @@ impl<'a> Event<'a> {
     #[inline]
     pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
         if scope >= Scope::CommonContext
-            && let Some((layout, record)) = self.whole()
+            && let Some(LaidOut { layout, record, .. }) = self.laid_out
         {
             return layout.show(scope as usize - Scope::CommonContext as usize, record, visitor);
         }
@@ -82,24 +92,24 @@ impl<'a> Event<'a> {
     /// Shows every field of the common context, the specific context and the payload, in this order.
     #[inline(always)]
     pub fn visit_all(&self, visitor: &mut impl Visitor) {
-        match self.whole() {
-            Some((layout, record)) => layout.show_all(record, visitor),
+        match self.laid_out {
+            Some(LaidOut { layout, record, .. }) => layout.show_all(record, visitor),
             // By value: an event of which no reference is taken need not be in memory.
             None => (*self).walk_through_all(visitor),
         }
     }
 
-    /// Where the values lie that [`Event::visit_all`] shows, in the same order, if that is the same in all event records of the
-    /// class. They are read from [`Event::fixed_bytes`], of other event records of the class too.
-    pub fn fixed_fields(&self) -> Option<Vec<FixedField>> {
-        Some(self.laid_out?.0.values())
+    /// Where the values lie that [`Event::visit_all`] shows, in the same order, a sequence of integers as one, if the fields of the
+    /// class's event records need no walk. They are read from [`Event::record`], of other event records of the class too.
+    pub fn record_fields(&self) -> Option<Vec<RecordField>> {
+        Some(self.laid_out?.layout.values())
     }
 
-    /// The event record's bytes from its header on, if its class has a fixed layout. `None` also for the rare event record of
-    /// such a class whose header is not of the usual form, and near the end of the data.
-    #[inline]
-    pub fn fixed_bytes(&self) -> Option<&'a [u8]> {
-        Some(self.whole()?.1)
+    /// The event record's bytes, if the fields of its class's event records need no walk. `None` also for the rare event record of
+    /// such a class whose header is not of a usual form, and near the end of the data.
+    #[inline(always)]
+    pub fn record(&self) -> Option<Record<'a>> {
+        self.laid_out.map(|laid_out| laid_out.record)
     }
 
     #[inline(never)]
@@ -143,18 +153,11 @@ impl<'a> Event<'a> {
     #[inline]
     pub(super) fn start(&self, scope: Scope) -> u64 {
         match (self.laid_out, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
-            (Some((layout, _)), Some(behind)) => {
-                self.starts[Scope::EventHeader as usize] + layout.starts[behind]
+            (Some(LaidOut { layout, origin, record }), Some(behind)) => {
+                origin + layout.start(behind, record.pieces)
             }
             _ => self.starts[scope as usize],
         }
-    }
-
-    /// The layout and the record, if enough data follow it to load its last fields.
-    #[inline(always)]
-    fn whole(&self) -> Option<(&'a Layout, &'a [u8])> {
-        let (layout, data) = self.laid_out?;
-        Some((layout, data.get(..layout.bytes)?))
     }
 
     pub(super) fn walk(&self) -> Walk<'a> {

@@ -1,22 +1,34 @@
-//! Event record headers of the usual kind: an id, a stamp, and perhaps a variant that the id selects, of which the first
-//! option's form (the compact one) is what nearly all event records have. Other headers are walked.
+//! Event record headers of the usual kinds: an id, a stamp, and perhaps a variant that the id selects, whose options say the same
+//! in more or fewer bits. Other headers are walked.
 
-use super::layout::Load;
+use super::load::Load;
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
 
-/// The usual form of a data stream class's event record headers. What it lacks, it reads as 0.
+/// Options of a variant that are looked at; more have to be walked.
+const MOST_FORMS: usize = 8;
+
+/// The forms of a data stream class's event record headers.
 #[derive(Debug)]
 pub(super) struct Header {
     /// Alignment in bits, less one.
     mask: u64,
+    /// That of nearly all event records: the first option of the variant. Its id is the variant's tag.
+    usual: Form,
+    /// Those of further options.
+    others: Vec<Form>,
+}
+
+/// Where a header says what. What it lacks, it reads as 0.
+#[derive(Debug)]
+struct Form {
+    /// First and last tag of the event records that have this form.
+    tags: (u64, u64),
     id: Load,
-    /// First and last id of the event records that have this form.
-    ids: (u64, u64),
     /// The stamp's low bits, and a mask of as many.
     stamp: Load,
     stamp_mask: u64,
     /// Size in bits.
-    pub(super) bits: u64,
+    bits: u64,
 }
 
 /// What a header says.
@@ -25,38 +37,41 @@ pub(super) struct Found {
     /// The stamp's low bits, and a mask of as many; both 0 if there is none.
     pub(super) stamp: u64,
     pub(super) stamp_mask: u64,
+    /// Its size in bits.
+    pub(super) bits: u64,
 }
 
 impl Header {
-    /// The usual form of a header; `None` if it has to be walked.
+    /// The forms of a header; `None` if it has to be walked.
     pub(super) fn new(program: &Program) -> Option<Self> {
         let root = program.nodes.first()?;
-        let Kind::Structure { first, count, .. } = root.kind else { return None };
-        let header = Header {
-            mask: u64::from(root.align) - 1,
-            id: Load::NOTHING,
-            ids: (0, u64::MAX),
-            stamp: Load::NOTHING,
-            stamp_mask: 0,
-            bits: 0,
-        };
-        let mut draft = Draft { program, header, tags: Vec::new(), tag: None };
-        for node in program.nodes.get(first as usize..(first + count) as usize)? {
-            draft.node(node)?;
-        }
+        let (usual, tag) = Form::new(program, 0)?;
         // The variant's tag must be the id.
-        let Draft { header, tag, .. } = draft;
-        (root.align >= 8 && tag.is_none_or(|tag| tag == header.id)).then_some(header)
+        (root.align >= 8 && tag.is_none_or(|tag| tag == usual.id)).then_some(())?;
+        // Of several that a tag selects, the first counts: one that cannot be read hides those behind it. What follows the header
+        // must be aligned as behind the usual form.
+        let others = (1..MOST_FORMS).map_while(|option| {
+            let (form, other) = Form::new(program, option).filter(|_| tag.is_some())?;
+            let aligned = form.bits.abs_diff(usual.bits).is_multiple_of(root.align.into());
+            (other == tag && aligned).then_some(form)
+        });
+        let others = others.collect();
+        Some(Header { mask: u64::from(root.align) - 1, usual, others })
     }
 
     /// Whether it tells the event record's class.
     pub(super) fn has_id(&self) -> bool {
-        self.id != Load::NOTHING
+        self.usual.id != Load::NOTHING
     }
 
     /// Alignment in bits.
     pub(super) fn align(&self) -> u32 {
         (self.mask + 1) as u32
+    }
+
+    /// Size in bits of the usual form.
+    pub(super) fn bits(&self) -> u64 {
+        self.usual.bits
     }
 
     /// The bit at which a header behind bit `at` begins.
@@ -65,19 +80,51 @@ impl Header {
         (at + self.mask) & !self.mask
     }
 
-    /// Reads the header that `record` begins with, if it has the usual form and `record` is long enough.
+    /// Reads the header that `record` begins with, if it has one of the forms and `record` is long enough.
     #[inline(always)]
     pub(super) fn read(&self, record: &[u8]) -> Option<Found> {
-        let id = self.id.bits(record)?;
-        let usual = self.ids.0 <= id && id <= self.ids.1;
-        usual.then_some(Found { id, stamp: self.stamp.bits(record)?, stamp_mask: self.stamp_mask })
+        let id = self.usual.id.bits(record)?;
+        if self.usual.is_of(id) { self.usual.read(id, record) } else { self.read_other(id, record) }
+    }
+
+    #[inline(never)]
+    fn read_other(&self, tag: u64, record: &[u8]) -> Option<Found> {
+        let form = self.others.iter().find(|form| form.is_of(tag))?;
+        form.read(form.id.bits(record)?, record)
     }
 }
 
-/// A header under way.
+impl Form {
+    /// The form with the option that the variant's range number `option` selects, and where the variant's tag is, if there is a
+    /// variant.
+    fn new(program: &Program, option: usize) -> Option<(Self, Option<Load>)> {
+        let Kind::Structure { first, count, .. } = program.nodes.first()?.kind else { return None };
+        let form =
+            Form { tags: (0, u64::MAX), id: Load::NOTHING, stamp: Load::NOTHING, stamp_mask: 0, bits: 0 };
+        let mut draft = Draft { program, option, form, tags: Vec::new(), tag: None };
+        for node in program.nodes.get(first as usize..(first + count) as usize)? {
+            draft.node(node)?;
+        }
+        Some((draft.form, draft.tag))
+    }
+
+    #[inline(always)]
+    fn is_of(&self, tag: u64) -> bool {
+        self.tags.0 <= tag && tag <= self.tags.1
+    }
+
+    #[inline(always)]
+    fn read(&self, id: u64, record: &[u8]) -> Option<Found> {
+        Some(Found { id, stamp: self.stamp.bits(record)?, stamp_mask: self.stamp_mask, bits: self.bits })
+    }
+}
+
+/// A form under way.
 struct Draft<'p> {
     program: &'p Program,
-    header: Header,
+    /// Which of a variant's ranges is chosen.
+    option: usize,
+    form: Form,
     /// The slots of numbers that may be tags, and where those are.
     tags: Vec<(u32, Load)>,
     /// Where the tag of the one variant is.
@@ -86,7 +133,7 @@ struct Draft<'p> {
 
 impl Draft<'_> {
     fn node(&mut self, node: &Node) -> Option<()> {
-        self.header.bits = self.header.bits.checked_next_multiple_of(u64::from(node.align))?;
+        self.form.bits = self.form.bits.checked_next_multiple_of(u64::from(node.align))?;
         match &node.kind {
             Kind::Integer(integer, class) if class.bit_order.is_none() => self.number(integer),
             Kind::Enumeration(integer, class) if class.integer.bit_order.is_none() => self.number(integer),
@@ -97,8 +144,8 @@ impl Draft<'_> {
                     return None;
                 }
                 self.tag = Some(self.tags.iter().find(|(slot, _)| *slot == variant.slot)?.1);
-                let (low, high, option) = *variant.ranges.first()?;
-                self.header.ids = (low, high);
+                let (low, high, option) = *variant.ranges.get(self.option)?;
+                self.form.tags = (low, high);
                 self.node(self.program.nodes.get((variant.first + option) as usize)?)
             }
             _ => None,
@@ -106,20 +153,20 @@ impl Draft<'_> {
     }
 
     fn number(&mut self, integer: &Integer) -> Option<()> {
-        let header = &mut self.header;
-        let load = Load::new(header.bits, integer.size, integer.order)?;
+        let form = &mut self.form;
+        let load = Load::new(form.bits, integer.size, integer.order)?;
         if integer.slot != NONE {
             self.tags.push((integer.slot, load));
         }
         match integer.role {
             Role::None => {}
-            Role::EventId => header.id = load,
-            Role::Clock if header.stamp_mask == 0 => {
-                (header.stamp, header.stamp_mask) = (load, u64::MAX >> (64 - integer.size));
+            Role::EventId => form.id = load,
+            Role::Clock if form.stamp_mask == 0 => {
+                (form.stamp, form.stamp_mask) = (load, u64::MAX >> (64 - integer.size));
             }
             _ => return None,
         }
-        header.bits = header.bits.checked_add(integer.size.into())?;
+        form.bits = form.bits.checked_add(integer.size.into())?;
         Some(())
     }
 }

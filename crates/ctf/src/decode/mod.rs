@@ -34,28 +34,32 @@
 
 mod bits;
 mod compile;
+mod draft;
 mod event;
 mod fields;
 mod header;
 mod layout;
+mod load;
 mod member;
 pub(crate) mod packet;
 mod path;
 pub(crate) mod program;
 mod reader;
+mod record;
 mod refer;
 mod resolve;
+mod search;
 mod skip;
 pub(crate) mod walk;
 mod wide_text;
 
 pub use compile::Decoder;
 pub use event::Event;
-pub use layout::FixedField;
 pub use member::MemberHandle;
 pub use packet::{Loss, Packet};
 pub use path::{PathHandle, PathStep};
 pub use reader::{Position, Step, StreamReader};
+pub use record::{Record, RecordField};
 pub use wide_text::WideText;
 
 use crate::model::{BitArrayClass, BitMapClass, EnumerationClass, IntegerClass, StructureClass};

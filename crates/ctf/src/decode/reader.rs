@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use super::Visitor;
 use super::compile::{Decoder, EventPrograms, Stream};
-use super::event::{Event, Starts};
+use super::event::{Event, LaidOut, Starts};
 use super::header::Found;
-use super::layout::{Layout, Stride};
+use super::layout::Stride;
 use super::packet::{Marks, Packet, ticked};
+use super::record::{MOST_PIECES, Pieces, Record};
 use super::walk::{Cause, Fault, Shown, Walk};
 use crate::Error;
 use crate::model::{DataStreamClass, Scope, Version};
@@ -53,6 +54,9 @@ pub struct StreamReader<B> {
     event: usize,
     /// Whether its class's layout holds for the current event record, and the data go on far enough to use it.
     usual: bool,
+    /// If so, the bit from which on the layout counts, and where the record's pieces begin.
+    origin: u64,
+    pieces: Pieces,
     /// The current event record's stamp.
     clock: u64,
     /// Data stream class of the packets so far.
@@ -97,6 +101,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
             starts: [0; 6],
             event: 0,
             usual: false,
+            origin: 0,
+            pieces: [0; MOST_PIECES],
             clock: 0,
             stream: None,
         }
@@ -240,12 +246,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.decoder.streams[self.stream?].clock.map(|_| self.clock)
     }
 
-    /// Where everything lies in the current event record, if that is known, and the data from it on.
+    /// Where everything lies in the current event record, if that is known.
     #[inline]
-    fn laid_out(&self, stream: usize) -> Option<(&Layout, &[u8])> {
+    fn laid_out(&self, stream: usize) -> Option<LaidOut<'_>> {
         let programs = self.decoder.streams[stream].events.get(self.event).filter(|_| self.usual)?;
-        let start = (self.starts[Scope::EventHeader as usize] / 8) as usize;
-        Some((programs.layout.as_deref()?, self.packet_bytes().get(start..)?))
+        let bytes = self.packet_bytes().get((self.origin / 8) as usize..)?;
+        let record = Record { bytes, pieces: &self.pieces };
+        Some(LaidOut { layout: programs.layout.as_deref()?, origin: self.origin, record })
     }
 
     /// Shows the fields of the current packet's header or context; nothing for other scopes.
@@ -387,18 +394,20 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
     }
 
-    /// Steps over an event record of fixed layout whose header has the usual form; false, and nothing has changed, if it is
+    /// Steps over an event record that needs no walk; false, and nothing has changed, if it is
     /// not one or not all there.
     #[inline(always)]
     fn usual_event_record(&mut self) -> bool {
         let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
         let data = self.data.as_ref().get(self.from..).unwrap_or_default();
-        let Some(usual) = Usual::next(stream, data, (self.at, self.limit), self.marks.clock) else {
+        let place = (self.at, self.limit);
+        let Some(usual) = Usual::next(stream, data, place, self.marks.clock, &mut self.pieces) else {
             return false;
         };
         (self.at, self.marks.clock, self.clock) = (usual.end, usual.clock, usual.clock);
         self.event = usual.stride.event as usize;
         self.usual = true;
+        self.origin = usual.origin;
         self.starts[Scope::EventHeader as usize] = usual.start;
         true
     }
@@ -418,15 +427,19 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let class = self.marks.packet.data_stream_class;
         let stream = &decoder.streams[class];
         let (mut at, mut clock) = (self.at, self.marks.clock);
+        let mut pieces = [0; MOST_PIECES];
         loop {
             let data = self.data.as_ref().get(self.from..).unwrap_or_default();
-            let (event, laid_out) = match Usual::next(stream, data, (at, self.limit), clock) {
+            let (event, laid_out) = match Usual::next(stream, data, (at, self.limit), clock, &mut pieces) {
                 Some(usual) => {
                     (at, clock) = (usual.end, usual.clock);
                     self.starts[Scope::EventHeader as usize] = usual.start;
-                    let record = data.get((usual.start / 8) as usize..).unwrap_or_default();
+                    let origin = usual.origin;
+                    let bytes = data.get((origin / 8) as usize..).unwrap_or_default();
+                    let record = Record { bytes, pieces: &pieces };
                     let layout = usual.stride.layout.as_deref();
-                    (usual.stride.event as usize, layout.map(|layout| (layout, record)))
+                    let laid_out = layout.map(|layout| LaidOut { layout, origin, record });
+                    (usual.stride.event as usize, laid_out)
                 }
                 None => {
                     (self.at, self.marks.clock) = (at, clock);
@@ -612,35 +625,46 @@ impl Place {
     }
 }
 
-/// An event record of fixed layout with a header of the usual form.
+/// An event record that needs no walk.
 struct Usual<'s> {
     /// Where it begins and ends, in bits.
     start: u64,
     end: u64,
+    /// The bit from which on its layout counts: where it would begin if its header were of the usual form.
+    origin: u64,
     stride: &'s Stride,
     /// Its stamp.
     clock: u64,
 }
 
 impl<'s> Usual<'s> {
-    /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`.
+    /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`; where its pieces begin goes to `pieces`.
     #[inline(always)]
-    fn next(stream: &'s Stream, data: &[u8], (at, limit): (u64, u64), clock: u64) -> Option<Self> {
+    fn next(
+        stream: &'s Stream,
+        data: &[u8],
+        (at, limit): (u64, u64),
+        clock: u64,
+        pieces: &mut Pieces,
+    ) -> Option<Self> {
         let header = stream.header.as_ref()?;
         let start = header.aligned(at);
         let found = header.read(data.get((start / 8) as usize..)?)?;
         let stride = stream.strides.get(found.id as usize)?;
-        let end = start + u64::from(stride.bits);
+        let origin = (start + found.bits).checked_sub(header.bits())?;
+        let first = (origin / 8) as usize;
+        let end = origin + stride.measure(data.get(first..)?, first, pieces)?;
         let clock = ticked(clock, found.stamp_mask, found.stamp);
-        (end <= limit && end > at).then_some(Usual { start, end, stride, clock })
+        (end <= limit && end > at).then_some(Usual { start, end, origin, stride, clock })
     }
-    /// The header of an event record of any layout at bit `at`, and the bit behind it, if the header has the usual form.
+
+    /// The header of an event record of any layout at bit `at`, and the bit behind it, if the header has a usual form.
     #[inline]
     fn header(stream: &Stream, data: &[u8], (at, limit): (u64, u64)) -> Option<(Found, u64)> {
         let header = stream.header.as_ref().filter(|header| header.has_id())?;
         let start = header.aligned(at);
         let found = header.read(data.get((start / 8) as usize..)?)?;
-        let end = start + header.bits;
+        let end = start + found.bits;
         (end <= limit).then_some((found, end))
     }
 }

@@ -8,7 +8,7 @@ use std::ffi::CStr;
 
 use super::bits::Leb128Fault;
 use super::compile::Decoder;
-use super::layout::Load;
+use super::load::Load;
 use super::program::{Integer, Kind, Length, NONE, Node, Program, Role};
 use super::{Compound, Value, Visitor, WideText, bits};
 use crate::model::ByteOrder;

@@ -1,0 +1,219 @@
+//! Event records whose fields need no walk: values, each one load from a known place of a known piece of the record.
+
+use std::sync::Arc;
+
+use super::load::Load;
+use super::{Compound, Value, Visitor};
+use crate::model::{EnumerationClass, IntegerClass, StructureClass};
+
+/// How many pieces an event record can have; one with more is walked.
+pub(super) const MOST_PIECES: usize = 16;
+
+/// Where the pieces of an event record begin, in bytes from the record's first. The first piece's is 0.
+pub(super) type Pieces = [usize; MOST_PIECES];
+
+/// The bytes of an event record whose fields need no walk; see [`Event::record`](super::Event::record).
+#[derive(Debug, Clone, Copy)]
+pub struct Record<'a> {
+    /// From its first byte on, with at least [`SLACK`](super::load::SLACK) bytes behind its last.
+    pub(super) bytes: &'a [u8],
+    pub(super) pieces: &'a Pieces,
+}
+
+impl<'a> Record<'a> {
+    /// The bytes from a piece's first one on.
+    #[inline(always)]
+    fn piece(&self, piece: u8) -> Option<&'a [u8]> {
+        self.bytes.get(*self.pieces.get(usize::from(piece))?..)
+    }
+
+    /// The bytes from byte `from` of a piece to the piece behind it.
+    #[inline(always)]
+    fn rest_of(&self, piece: u8, from: u32) -> Option<&'a [u8]> {
+        let [begin, end] = self.pieces.get(usize::from(piece)..)?.first_chunk().copied()?;
+        self.bytes.get(begin + from as usize..end)
+    }
+}
+
+/// A field, or where a compound begins or ends.
+#[derive(Debug, Clone)]
+pub(super) struct Field {
+    pub(super) name: Option<Box<str>>,
+    /// The piece in which it lies.
+    pub(super) piece: u8,
+    pub(super) load: Load,
+    pub(super) form: Form,
+}
+
+/// What a field is.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    Unsigned(IntegerClass),
+    Signed(IntegerClass),
+    UnsignedEnumeration(Arc<EnumerationClass>),
+    SignedEnumeration(Arc<EnumerationClass>),
+    Float32,
+    Float64,
+    /// Up to a null.
+    Text {
+        length: usize,
+    },
+    /// The rest of the piece but its last byte, which is null.
+    String,
+    /// The rest of the piece, up to a null.
+    TextSequence,
+    /// Numbers in whole bytes, as many as fit into the rest of the piece.
+    Sequence(Box<Element>),
+    Begin(FixedCompound),
+    End(FixedCompound),
+}
+
+/// What a sequence consists of.
+#[derive(Debug, Clone)]
+pub(super) struct Element {
+    pub(super) class: IntegerClass,
+    pub(super) load: Load,
+    /// Bytes.
+    pub(super) size: usize,
+}
+
+/// A compound that is always the same.
+#[derive(Debug, Clone)]
+pub(super) enum FixedCompound {
+    Structure(Arc<StructureClass>),
+    Array(u64),
+}
+
+impl FixedCompound {
+    fn compound(&self) -> Compound<'_> {
+        match self {
+            FixedCompound::Structure(class) => Compound::Structure(class),
+            FixedCompound::Array(length) => Compound::Array { length: *length },
+        }
+    }
+}
+
+impl Element {
+    /// The values of elements that lie side by side in `bytes`; `behind` begins with them and goes on for at least eight bytes.
+    #[inline(always)]
+    fn values<'r>(&'r self, bytes: &[u8], behind: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
+        let count = bytes.len().checked_div(self.size).unwrap_or(0);
+        (0..count).map(move |index| {
+            let bytes = behind.get(index * self.size..).unwrap_or_default();
+            match self.class.signed {
+                false => Value::Unsigned(self.load.bits(bytes).unwrap_or(0), &self.class),
+                true => Value::Signed(self.load.signed(bytes).unwrap_or(0), &self.class),
+            }
+        })
+    }
+}
+
+/// Shows fields. `IN_PIECES` may be false where all of them lie in the first piece.
+#[inline(always)]
+pub(super) fn show<const IN_PIECES: bool, V: Visitor>(fields: &[Field], record: Record<'_>, visitor: &mut V) {
+    for field in fields {
+        // Never too short: the record is as long as its layout says.
+        let Some(bytes) = (if IN_PIECES { record.piece(field.piece) } else { Some(record.bytes) }) else {
+            break;
+        };
+        // What is most common takes no jump through a table.
+        if let (Form::Unsigned(class), false) = (&field.form, field.load.big) {
+            let Some(bits) = field.load.plain_bits(bytes) else { break };
+            visitor.value(field.name.as_deref(), Value::Unsigned(bits, class));
+        } else if field.show(record, bytes, visitor).is_none() {
+            break;
+        }
+    }
+}
+
+impl Field {
+    /// `bytes` are those of its piece. `None` if they are too few.
+    #[inline(always)]
+    fn show<V: Visitor>(&self, record: Record<'_>, bytes: &[u8], visitor: &mut V) -> Option<()> {
+        let name = self.name.as_deref();
+        match &self.form {
+            Form::Begin(compound) => visitor.begin(name, compound.compound()),
+            Form::End(compound) => visitor.end(compound.compound()),
+            Form::Sequence(element) => {
+                let values = self.elements(element, record)?;
+                let compound = Compound::Array { length: values.len() as u64 };
+                visitor.begin(name, compound);
+                values.for_each(|value| visitor.value(None, value));
+                visitor.end(compound);
+            }
+            _ => visitor.value(name, self.value(record, bytes)?),
+        }
+        Some(())
+    }
+
+    #[inline(always)]
+    fn elements<'r>(
+        &'r self,
+        element: &'r Element,
+        record: Record<'r>,
+    ) -> Option<impl ExactSizeIterator<Item = Value<'r>>> {
+        let behind = record.piece(self.piece)?.get(self.load.byte as usize..)?;
+        Some(element.values(record.rest_of(self.piece, self.load.byte)?, behind))
+    }
+
+    /// The value, if it is no compound and the bytes suffice.
+    #[inline(always)]
+    fn value<'r>(&'r self, record: Record<'r>, bytes: &'r [u8]) -> Option<Value<'r>> {
+        let load = &self.load;
+        Some(match &self.form {
+            Form::Unsigned(class) => Value::Unsigned(load.bits(bytes)?, class),
+            Form::Signed(class) => Value::Signed(load.signed(bytes)?, class),
+            Form::UnsignedEnumeration(class) => Value::UnsignedEnumeration(load.bits(bytes)?, class),
+            Form::SignedEnumeration(class) => Value::SignedEnumeration(load.signed(bytes)?, class),
+            Form::Float32 => Value::Float32(f32::from_bits(load.bits(bytes)? as u32)),
+            Form::Float64 => Value::Float64(f64::from_bits(load.bits(bytes)?)),
+            Form::Text { length } => {
+                Value::Text(before_null(bytes.get(load.byte as usize..)?.get(..*length)?))
+            }
+            Form::String => Value::Text(record.rest_of(self.piece, load.byte)?.split_last()?.1),
+            Form::TextSequence => Value::Text(before_null(record.rest_of(self.piece, load.byte)?)),
+            Form::Sequence(_) | Form::Begin(_) | Form::End(_) => return None,
+        })
+    }
+}
+
+fn before_null(bytes: &[u8]) -> &[u8] {
+    std::ffi::CStr::from_bytes_until_nul(bytes).map_or(bytes, std::ffi::CStr::to_bytes)
+}
+
+/// A value, or a sequence of integers, of event records whose fields need no walk; see
+/// [`Event::record_fields`](super::Event::record_fields).
+///
+/// It is read from what [`Event::record`](super::Event::record) gives of such an event record of the same class. That of another
+/// one gives other values, or `None` where its bytes are too few.
+#[derive(Debug, Clone)]
+pub struct RecordField(pub(super) Field);
+
+impl RecordField {
+    /// The value; `None` of a sequence of integers.
+    #[inline]
+    pub fn value<'r>(&'r self, record: Record<'r>) -> Option<Value<'r>> {
+        self.0.value(record, record.piece(self.0.piece)?)
+    }
+
+    /// The bits of a number.
+    #[inline(always)]
+    pub fn bits(&self, record: Record<'_>) -> Option<u64> {
+        self.0.load.bits(record.piece(self.0.piece)?)
+    }
+
+    /// The bits of a number, as a signed one.
+    #[inline(always)]
+    pub fn signed(&self, record: Record<'_>) -> Option<i64> {
+        self.0.load.signed(record.piece(self.0.piece)?)
+    }
+
+    /// The values of a sequence of integers; `None` of anything else.
+    #[inline]
+    pub fn elements<'r>(&'r self, record: Record<'r>) -> Option<impl ExactSizeIterator<Item = Value<'r>>> {
+        match &self.0.form {
+            Form::Sequence(element) => self.0.elements(element, record),
+            _ => None,
+        }
+    }
+}
