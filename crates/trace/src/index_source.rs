@@ -7,9 +7,11 @@
 //! There is no index where seeking would be wrong: without a clock, or where packets do not set the clock by a whole begin
 //! stamp, so that their events' stamps hang on all that came before.
 
-use crate::index_cache;
+use crate::index_cache::{self, Subject};
 use crate::packet::PacketFile;
 use crate::packet_index::PacketIndex;
+use crate::positions::Positions;
+use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 use std::sync::{Mutex, PoisonError};
@@ -20,7 +22,14 @@ const LEAST_KEPT: usize = 64;
 
 /// The index of a stream file, once somebody has asked for it.
 #[derive(Debug, Default)]
-pub(crate) struct IndexSlot(Mutex<Option<PacketIndex>>);
+pub(crate) struct IndexSlot(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    packets: Option<PacketIndex>,
+    /// By the packet's number.
+    inside: HashMap<u64, Option<Positions>>,
+}
 
 impl IndexSlot {
     /// Has `file` begin where it gives everything from `time` on. The packet in front of that is read, too, since its
@@ -28,8 +37,27 @@ impl IndexSlot {
     ///
     /// What cannot be read is no error here: whoever reads on gets there.
     pub(crate) fn seek(&self, file: &mut PacketFile, time: i64) {
-        let mut slot = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let index = slot.get_or_insert_with(|| load(file));
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (index, first) = known.find(file, time);
+        file.seek(index.offset(first), first as u64, first as u64);
+        let inside = known.inside.entry(first as u64).or_insert_with(|| Positions::load(file));
+        let position = inside.as_mut().and_then(|positions| positions.find(file, time));
+        known.go_before(first, file);
+        position.into_iter().for_each(|position| file.begin_at(first as u64, position));
+    }
+
+    /// The same, but always at the beginning of a packet.
+    pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: i64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, first) = known.find(file, time);
+        known.go_before(first, file);
+    }
+}
+
+impl Known {
+    /// The index, and the number of the packet with which reading from `time` on begins.
+    fn find(&mut self, file: &mut PacketFile, time: i64) -> (&PacketIndex, usize) {
+        let index = self.packets.get_or_insert_with(|| load(file));
         let agrees = |index: &PacketIndex, file: &mut PacketFile| {
             let first = index.find(time);
             (first.saturating_sub(1)..=first).all(|packet| index.agrees(packet, file))
@@ -39,8 +67,14 @@ impl IndexSlot {
             *index = make(file, &entries).unwrap_or_default();
         }
         let first = index.find(time);
+        (index, first)
+    }
+
+    /// Has `file` begin in front of the packet before `first`, and pass over that one's events.
+    fn go_before(&self, first: usize, file: &mut PacketFile) {
         let before = first.saturating_sub(1);
-        file.seek(index.offset(before), before as u64, first as u64);
+        let offset = self.packets.as_ref().map_or(0, |index| index.offset(before));
+        file.seek(offset, before as u64, first as u64);
     }
 }
 
@@ -48,9 +82,10 @@ impl IndexSlot {
 fn load(file: &mut PacketFile) -> PacketIndex {
     let Some(meta) = file.metadata() else { return PacketIndex::default() };
     let path = file.path().to_owned();
+    let subject = Subject { stream: &path, inside: None };
     let mut known = beside(&path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
     if covered(&known) < meta.len()
-        && let Some(kept) = index_cache::load(&path, &meta).and_then(|bytes| entries(&bytes, file))
+        && let Some(kept) = subject.load(&meta).and_then(|bytes| entries(&bytes, file))
         && kept.len() > known.len()
     {
         known = kept;
@@ -60,7 +95,7 @@ fn load(file: &mut PacketFile) -> PacketIndex {
     if all.len() - count >= LEAST_KEPT {
         let mut bytes = index::encode_header().to_vec();
         all.iter().for_each(|entry| bytes.extend_from_slice(&index::encode_entry(entry)));
-        index_cache::store(&path, &meta, &bytes);
+        subject.store(&meta, &bytes);
     }
     make(file, &all).unwrap_or_default()
 }

@@ -21,8 +21,8 @@
 //! |---|---|
 //! | `find`, `description` | finds traces below a path; what a recording says of itself |
 //! | `open` | metadata, and which stream files belong together |
-//! | `packet`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
-//! | `packet_index`, `index_source`, `index_cache` | where packets lie, to begin reading at any time |
+//! | `packet`, `window`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
+//! | `packet_index`, `positions`, `index_source`, `index_cache` | where packets lie, and events inside of large ones, to begin reading at any time |
 //! | `merge`, `order` | all streams in one order |
 //! | `text`, `text_template`, `text_value`, `stamp`, `style`, `append` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
@@ -64,6 +64,7 @@ mod open;
 mod order;
 mod packet;
 mod packet_index;
+mod positions;
 mod pretty;
 mod print_form;
 mod report;
@@ -82,6 +83,7 @@ mod text_value;
 mod time_range;
 mod unfinished;
 mod values;
+mod window;
 mod zone;
 
 pub use convert::{Conversion, Converted, Progress};

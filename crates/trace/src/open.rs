@@ -60,7 +60,7 @@ pub(crate) struct StreamFile {
 impl StreamFile {
     /// Has `packets`, which reads this file, begin where it gives everything from `time` on.
     pub(crate) fn seek(&self, packets: &mut PacketFile, time: i64) {
-        if self.begin.is_some_and(|begin| begin < time) {
+        if self.begin.map_or(time > i64::MIN, |begin| begin < time) {
             self.index.seek(packets, time);
         }
     }
@@ -138,8 +138,8 @@ impl Recording {
     /// A reader for a file of `stream`, in front of the last packets if `at_end` and an index tells where they are.
     pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
         let mut packets = PacketFile::new(file.path.clone(), self.traces[stream.trace].decoder.clone());
-        if at_end {
-            file.seek(&mut packets, i64::MAX);
+        if at_end && file.begin.is_some() {
+            file.index.seek_packet(&mut packets, i64::MAX);
         }
         packets
     }

@@ -1,61 +1,35 @@
-//! One stream file, packet by packet: looks at a packet's header first, and reads all of it only when asked to.
+//! One stream file, packet by packet: looks at a packet's header first, and reads the rest only when asked to.
+//!
+//! Of a large packet, and of a stream without packets, a part is held at a time: as much as one event needs at least.
+
+mod head;
+mod whole;
+
+pub(crate) use head::PacketHead;
+pub(crate) use whole::Whole;
 
 use crate::Error;
 use crate::clock::Clock;
+use crate::window::Window;
 use std::fs::{File, Metadata};
-use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Packet, Step, StreamReader, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Position, Step, StreamReader, Visitor};
 use tracewing_ctf::index::Entry;
-use tracewing_ctf::model::{DataStreamClass, Role, Scope, TraceClass};
+use tracewing_ctf::model::{Role, Scope};
 
 /// Bytes read to look at a header when nothing is known about the packet's size.
-const FIRST_LOOK: usize = 4096;
+const FIRST_LOOK: u64 = 4096;
 
-/// Largest packet that is read, in bytes. Tracers write packets of kilobytes to megabytes; a damaged size, in a file
-/// with holes, must not take all memory.
-const MAX_PACKET: u64 = 1 << 31;
+/// Bytes of a packet that are read at once. Packets of most tracers are smaller.
+const PART: u64 = 4 << 20;
 
-/// What a packet's header and context say. Stamps are in nanoseconds since the clock's origin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct PacketHead {
-    pub(crate) class_id: u64,
-    pub(crate) instance_id: Option<u64>,
-    pub(crate) begin_ns: Option<i64>,
-    pub(crate) end_ns: Option<i64>,
-    /// Events lost in the stream so far.
-    pub(crate) discarded: Option<Counter>,
-    pub(crate) sequence: Option<Counter>,
-    pub(crate) cpu: Option<u64>,
-    pub(crate) bytes: u64,
-}
+/// Most bytes that are held for one event, or for a packet's header. A damaged length, in a file with holes, must not take all
+/// memory.
+const MOST_HELD: u64 = 1 << 31;
 
-/// A counter that may wrap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Counter {
-    pub(crate) value: u64,
-    /// Its size in bits, 1 to 64.
-    pub(crate) bits: u32,
-}
-
-impl Counter {
-    /// How far it went since `before`.
-    pub(crate) fn since(self, before: Counter) -> u64 {
-        self.value.wrapping_sub(before.value) & (u64::MAX >> (64 - self.bits.clamp(1, 64)))
-    }
-}
-
-/// Whether a packet of a file that is being written is whole.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Whole {
-    /// It is, and up to when it reaches, in nanoseconds since the clock's origin; `i64::MIN` where nothing in it has a stamp.
-    Yes { reach: i64 },
-    /// Bytes are missing, or it does not say how many it has.
-    NotYet,
-    /// It cannot be decoded, at least not with the metadata that there is.
-    Damaged,
-}
+/// Reads a stream file's packets.
+pub(crate) type PacketReader = StreamReader<Window>;
 
 /// A stream file and the packet where its reader stands.
 pub(crate) struct PacketFile {
@@ -73,13 +47,17 @@ pub(crate) struct PacketFile {
     /// The packet at hand goes on behind the end of the file; how, in words.
     cut: Option<String>,
     /// Stands in the packet at hand, or behind the one before it.
-    reader: Option<StreamReader<Vec<u8>>>,
-    /// Bytes that `reader` holds of the packet at hand.
-    held: usize,
-    /// Memory for the next bytes.
-    spare: Vec<u8>,
+    reader: Option<PacketReader>,
+    /// Up to which byte of the packet at hand `reader` holds it.
+    held: u64,
+    /// Behind the header and the context of the packet at hand, in bytes.
+    body: u64,
+    /// Where to begin in the packet of this number.
+    inside: Option<(u64, Position)>,
     /// Bytes to read for the next look.
-    look: usize,
+    look: u64,
+    /// Bytes to read at once.
+    part: u64,
     clock: Option<(u64, Option<Clock>)>,
 }
 
@@ -107,8 +85,10 @@ impl PacketFile {
             cut: None,
             reader: None,
             held: 0,
-            spare: Vec::new(),
+            body: 0,
+            inside: None,
             look: FIRST_LOOK,
+            part: PART,
             clock: None,
         }
     }
@@ -116,9 +96,25 @@ impl PacketFile {
     /// Makes the packet at byte `offset` the one at hand, and this its number. Events before packet `first` are not wanted.
     pub(crate) fn seek(&mut self, offset: u64, index: u64, first: u64) {
         (self.offset, self.index, self.first) = (offset, index, first);
-        (self.head, self.cut, self.reader) = (None, None, None);
+        (self.head, self.cut, self.reader, self.inside) = (None, None, None, None);
         self.held = 0;
         self.look = FIRST_LOOK;
+    }
+
+    /// Has the packet of this number begin at a position inside of it.
+    pub(crate) fn begin_at(&mut self, packet: u64, position: Position) {
+        self.inside = Some((packet, position));
+    }
+
+    /// Reads so many bytes at once.
+    #[cfg(test)]
+    pub(crate) fn read_in_parts_of(&mut self, bytes: u64) {
+        self.part = bytes;
+    }
+
+    /// Where the next event of the packet at hand begins.
+    pub(crate) fn position(&self) -> Option<Position> {
+        Some(self.reader.as_ref()?.position())
     }
 
     /// Takes the file to end at byte `limit`, which is the end of a packet.
@@ -146,20 +142,15 @@ impl PacketFile {
             return Ok(None);
         }
         let rest = size - self.offset;
-        let mut want = (self.look as u64).min(rest);
+        let mut want = self.look.min(rest);
         loop {
-            match self.load(want) {
+            match self.load(want, want) {
                 Ok(Step::Packet) => {
                     let Some(reader) = self.reader.take() else { return Ok(None) };
                     let Some(class) = reader.data_stream_class() else { return Ok(None) };
-                    // Without a size, the packet is all that follows.
-                    if want < rest && !has_size(class) {
-                        self.reader = Some(reader);
-                        want = rest;
-                        continue;
-                    }
                     let head = self.note(class, reader.packet(), rest)?;
                     self.head = Some(head);
+                    self.body = reader.position().bits.div_ceil(8);
                     self.reader = Some(reader);
                     return Ok(Some(head));
                 }
@@ -171,110 +162,99 @@ impl PacketFile {
         }
     }
 
-    /// Gives the reader `length` bytes from the packet's beginning, and lets it read the header.
-    fn load(&mut self, length: u64) -> Result<Step, Error> {
-        let bytes = self.read(length)?;
-        self.held = bytes.len();
-        let step = match &mut self.reader {
-            Some(reader) => {
-                self.spare = reader.replace(bytes, self.offset, self.index);
-                reader.advance()
-            }
-            None => {
-                let mut reader = StreamReader::new(self.decoder.clone(), Vec::new());
-                reader.replace(bytes, self.offset, self.index);
-                self.reader.insert(reader).advance()
-            }
+    /// Gives the reader `length` bytes from the beginning of the packet, which has `bytes` at least, and lets it read the header.
+    fn load(&mut self, length: u64, bytes: u64) -> Result<Step, Error> {
+        self.check_held(length)?;
+        let rest = self.size()?.saturating_sub(self.offset);
+        let mut reader = match self.reader.take() {
+            Some(reader) => reader,
+            None => StreamReader::new(self.decoder.clone(), Window::default()),
         };
-        step.map_err(Error::ctf(&self.path))
-    }
-
-    /// Collects what the header says. A packet that the file does not hold to its end has the bytes that there are, and
-    /// ends with an error.
-    fn note(&mut self, class: &DataStreamClass, packet: &Packet, rest: u64) -> Result<PacketHead, Error> {
-        let class_id = class.id;
-        let claimed = packet.packet_bits.div_ceil(8);
-        let bytes = claimed.min(rest);
-        self.cut = (claimed > rest).then(|| {
-            format!(
-                "packet {} claims {claimed} bytes, but the file ends {rest} bytes after its beginning",
-                self.index
-            )
-        });
-        if bytes == 0 {
-            return Err(self.error(format!("packet {} claims to have no bytes", self.index)));
+        let mut window = reader.replace(Window::default(), self.offset, self.index);
+        self.held = 0;
+        if let Err(cause) = window.reset(bytes) {
+            let message = format!("packet {}: no room for its {bytes} bytes: {cause}", self.index);
+            return Err(self.error(message));
         }
-        let clock = match self.clock {
-            Some((id, clock)) if id == class_id => clock,
-            _ => {
-                let clock = self.find_clock(class)?;
-                self.clock = Some((class_id, clock));
-                clock
-            }
-        };
-        let ns = |cycles: Option<u64>| match (cycles, clock) {
-            (Some(cycles), Some(clock)) => clock.ns(cycles).map(Some).ok_or_else(|| {
-                self.error(format!(
-                    "packet {}: the stamp {cycles} lies outside of what nanoseconds can say",
-                    self.index
-                ))
-            }),
-            _ => Ok(None),
-        };
-        Ok(PacketHead {
-            class_id,
-            instance_id: packet.stream_instance_id,
-            begin_ns: ns(packet.begin)?,
-            end_ns: ns(packet.end)?,
-            discarded: packet
-                .discarded
-                .map(|value| Counter { value, bits: bits(class, Role::DiscardedEventRecordCounterSnapshot) }),
-            sequence: packet
-                .seq
-                .map(|value| Counter { value, bits: bits(class, Role::PacketSequenceNumber) }),
-            cpu: packet.cpu_id,
-            bytes,
-        })
-    }
-
-    /// The clock of a data stream class: the one that any of its stamps is mapped to.
-    fn find_clock(&self, class: &DataStreamClass) -> Result<Option<Clock>, Error> {
-        let trace = self.decoder.trace_class();
-        let Some(name) = &class.default_clock else { return Ok(None) };
-        let Some(class) = TraceClass::clock_class(trace, name) else { return Ok(None) };
-        match Clock::new(class) {
-            Some(clock) => Ok(Some(clock)),
-            None => {
-                Err(self
-                    .error(format!("the offset of clock `{name}` lies outside of what nanoseconds can say")))
-            }
+        if let Some(handle) = &self.handle {
+            window.fill(handle, self.offset, length).map_err(Error::io(&self.path))?;
         }
+        self.held = window.as_ref().len() as u64;
+        reader.replace_part(window, self.offset, self.index, rest);
+        self.reader.insert(reader).advance().map_err(Error::ctf(&self.path))
     }
 
-    /// Makes sure that all of the packet at hand is in memory, for [`PacketFile::step`].
+    /// Makes sure that the beginning of the packet at hand is in memory, for [`PacketFile::step`].
     pub(crate) fn enter_packet(&mut self) -> Result<(), Error> {
         let Some(head) = self.head()? else { return Ok(()) };
-        self.look = usize::try_from(head.bytes).unwrap_or(FIRST_LOOK).max(FIRST_LOOK);
-        if self.held as u64 >= head.bytes {
-            return Ok(());
+        let part = head.bytes.min(self.part.max(self.body));
+        self.look = part.max(FIRST_LOOK);
+        if self.held < part {
+            self.load(part, head.bytes)?;
+            self.check_there(part)?;
         }
-        self.load(head.bytes)?;
-        if (self.held as u64) < head.bytes {
-            return Err(
-                self.error(format!("packet {}: the file became shorter while it was read", self.index))
-            );
+        if let (Some((_, position)), Some(reader)) =
+            (self.inside.take_if(|(packet, _)| *packet == self.index), &mut self.reader)
+            && reader.go_to(position)
+        {
+            self.held = reader.extend(|window| window.skip_to(position.bits / 8));
+        }
+        Ok(())
+    }
+
+    /// Reads more of the packet at hand, should the reader lack that; false if it does not, or there is no more.
+    fn read_on(&mut self) -> Result<bool, Error> {
+        let (Some(reader), Some(head)) = (&mut self.reader, self.head) else { return Ok(false) };
+        if !reader.wants_more() || self.held >= head.bytes {
+            return Ok(false);
+        }
+        // Each time for the same event twice as much of it.
+        let event = reader.position().bits / 8;
+        let behind = self.held.saturating_sub(event);
+        let to = self.held.saturating_add(self.part.max(behind)).min(head.bytes);
+        self.check_held(behind)?;
+        let (Some(handle), Some(reader)) = (&self.handle, &mut self.reader) else { return Ok(false) };
+        let held = reader.extend(|window| {
+            window.forget(self.body..event);
+            window.fill(handle, self.offset, to).map(|()| window.as_ref().len() as u64)
+        });
+        self.held = held.map_err(Error::io(&self.path))?;
+        self.check_there(to)?;
+        Ok(true)
+    }
+
+    fn check_held(&self, bytes: u64) -> Result<(), Error> {
+        if bytes > MOST_HELD {
+            let message =
+                format!("packet {}: more than {MOST_HELD} bytes for one event are not read", self.index);
+            return Err(self.error(message));
+        }
+        Ok(())
+    }
+
+    fn check_there(&self, bytes: u64) -> Result<(), Error> {
+        if self.held < bytes {
+            let message = format!("packet {}: the file became shorter while it was read", self.index);
+            return Err(self.error(message));
         }
         Ok(())
     }
 
     /// Goes on to the next event, or to the packet's end.
     pub(crate) fn step(&mut self) -> Result<Step, Error> {
-        let Some(reader) = &mut self.reader else { return Ok(Step::End) };
-        match (reader.advance(), &self.cut) {
-            (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
-            (_, Some(cut)) => Err(self.error(cut.clone())),
-            (Ok(step), None) => Ok(step),
-            (Err(error), None) => Err(Error::ctf(&self.path)(error)),
+        loop {
+            let Some(reader) = &mut self.reader else { return Ok(Step::End) };
+            let step = reader.advance();
+            match step {
+                Ok(Step::Event | Step::Packet) => {}
+                _ if self.read_on()? => continue,
+                _ => {}
+            }
+            return match (step, &self.cut) {
+                (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
+                (_, Some(cut)) => Err(self.error(cut.clone())),
+                (step, None) => step.map_err(Error::ctf(&self.path)),
+            };
         }
     }
 
@@ -286,11 +266,16 @@ impl PacketFile {
 
     /// Shows the rest of the packet's events to `each`.
     #[inline]
-    pub(crate) fn for_each(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
-        let Some(reader) = &mut self.reader else { return Ok(()) };
-        match (reader.for_each_in_packet(each), &self.cut) {
-            (_, Some(cut)) => Err(self.error(cut.clone())),
-            (result, None) => result.map_err(Error::ctf(&self.path)),
+    pub(crate) fn for_each(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        loop {
+            let Some(reader) = &mut self.reader else { return Ok(()) };
+            let result = reader.for_each_in_packet(&mut each);
+            if !self.read_on()? {
+                return match &self.cut {
+                    Some(cut) => Err(self.error(cut.clone())),
+                    None => result.map_err(Error::ctf(&self.path)),
+                };
+            }
         }
     }
 
@@ -319,44 +304,6 @@ impl PacketFile {
         self.clock().filter(|_| is_whole)
     }
 
-    /// Reads all of the packet at hand, to see whether it is whole. If not, it can be tried again.
-    pub(crate) fn try_packet(&mut self) -> Whole {
-        let whole = self.reach_of_whole();
-        if !matches!(whole, Whole::Yes { .. }) {
-            self.seek(self.offset, self.index, self.first);
-        }
-        whole
-    }
-
-    fn reach_of_whole(&mut self) -> Whole {
-        let head = match self.head() {
-            Ok(Some(head)) => head,
-            Err(_) if self.size().is_ok_and(|size| size - self.offset >= FIRST_LOOK as u64) => {
-                return Whole::Damaged;
-            }
-            _ => return Whole::NotYet,
-        };
-        let class = self.reader.as_ref().and_then(StreamReader::data_stream_class);
-        if self.cut.is_some() || !class.is_some_and(has_size) {
-            return Whole::NotYet;
-        }
-        if self.enter_packet().is_err() {
-            return Whole::Damaged;
-        }
-        let mut reach = head.begin_ns.max(head.end_ns);
-        loop {
-            match self.step() {
-                Ok(Step::Event) => {
-                    let stamp = self.event().clock_value().zip(self.clock());
-                    reach = reach.max(stamp.and_then(|(cycles, clock)| clock.ns(cycles)));
-                }
-                Ok(Step::Packet) => {}
-                Ok(Step::PacketEnd | Step::End) => return Whole::Yes { reach: reach.unwrap_or(i64::MIN) },
-                Err(_) => return Whole::Damaged,
-            }
-        }
-    }
-
     /// Goes on behind the packet at hand.
     pub(crate) fn leave_packet(&mut self) {
         if let Some(head) = self.head.take() {
@@ -370,7 +317,6 @@ impl PacketFile {
     pub(crate) fn rest(&mut self) {
         self.handle = None;
         self.reader = None;
-        self.spare = Vec::new();
         self.held = 0;
         self.look = FIRST_LOOK;
     }
@@ -391,7 +337,7 @@ impl PacketFile {
     }
 
     /// What stands in the packet at hand, once it has been looked at.
-    pub(crate) fn reader(&self) -> Option<&StreamReader<Vec<u8>>> {
+    pub(crate) fn reader(&self) -> Option<&PacketReader> {
         self.reader.as_ref()
     }
 
@@ -410,6 +356,11 @@ impl PacketFile {
     /// An error in the packet at hand.
     pub(crate) fn error(&self, message: String) -> Error {
         Error::Stream { path: self.path.clone(), offset: self.offset, message }
+    }
+
+    /// What decodes the file.
+    pub(crate) fn decoder(&self) -> &Decoder {
+        &self.decoder
     }
 
     /// The file's path.
@@ -431,45 +382,4 @@ impl PacketFile {
         let handle = self.handle.as_ref().map(File::metadata).transpose().map_err(Error::io(path))?;
         Ok(handle.map_or(0, |meta| meta.len()).min(self.limit))
     }
-
-    /// Up to `length` bytes from the packet's beginning; the file has that many, as far as is known.
-    fn read(&mut self, length: u64) -> Result<Vec<u8>, Error> {
-        self.size()?;
-        let index = self.index;
-        if length > MAX_PACKET {
-            return Err(
-                self.error(format!("packet {index} has {length} bytes; more than {MAX_PACKET} are not read"))
-            );
-        }
-        let length = length as usize;
-        let mut bytes = std::mem::take(&mut self.spare);
-        if bytes.try_reserve_exact(length.saturating_sub(bytes.len())).is_err() {
-            return Err(self.error(format!("packet {index}: no memory for its {length} bytes")));
-        }
-        bytes.resize(length, 0);
-        let path = &self.path;
-        let Some(handle) = &self.handle else { return Ok(Vec::new()) };
-        let mut filled = 0;
-        while filled < length {
-            match handle.read_at(&mut bytes[filled..], self.offset + filled as u64) {
-                Ok(0) => break,
-                Ok(count) => filled += count,
-                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(Error::io(path)(error)),
-            }
-        }
-        bytes.truncate(filled);
-        Ok(bytes)
-    }
-}
-
-/// Whether packets of the class say how long they are.
-fn has_size(class: &DataStreamClass) -> bool {
-    let sizes = [Role::PacketTotalLength, Role::PacketContentLength];
-    sizes.into_iter().any(|role| class.packet_context_bits(role).is_some())
-}
-
-/// The size in bits of the packet context's integer with this role.
-fn bits(class: &DataStreamClass, role: Role) -> u32 {
-    class.packet_context_bits(role).unwrap_or(64)
 }

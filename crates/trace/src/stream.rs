@@ -1,7 +1,6 @@
 //! One data stream: its packets by time across its files, their events, and the losses between them.
 //!
-//! Packets are read one at a time, with `pread` into memory of their own. A file that shrinks under the reader thus
-//! gives an error; a mapping would give SIGBUS.
+//! Packets are read one at a time, large ones in parts.
 
 mod resume;
 
@@ -10,14 +9,14 @@ pub(crate) use resume::Stop;
 use crate::Error;
 use crate::clock::Clock;
 use crate::open::StreamFile;
-use crate::packet::{PacketFile, PacketHead};
+use crate::packet::{PacketFile, PacketHead, PacketReader};
 use crate::stamp::Stamp;
 use crate::time_range::TimeRange;
 use resume::Mark;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Step, StreamReader, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Step, Visitor};
 use tracewing_ctf::model::Scope;
 
 /// Events or packets that the tracer could not record.
@@ -237,7 +236,7 @@ impl StreamCursor {
     }
 
     /// The reader of the packet that was begun, and the packet's file.
-    pub(crate) fn reader(&self) -> Option<(&StreamReader<Vec<u8>>, &Path)> {
+    pub(crate) fn reader(&self) -> Option<(&PacketReader, &Path)> {
         let file = &self.files[self.current?];
         Some((file.reader()?, file.path()))
     }

@@ -5,7 +5,7 @@ mod common;
 use common::{Packet, class, tick, write_trace};
 use std::fs;
 use std::path::Path;
-use tracewing_trace::{Error, Listing, Recording, Report};
+use tracewing_trace::{Error, Listing, Merge, Recording, Report, TimeRange};
 
 /// What is printed, and the error.
 fn list(folder: &Path) -> (String, Option<String>) {
@@ -120,7 +120,7 @@ fn what_is_no_trace() {
 }
 
 #[test]
-fn a_size_that_only_a_file_with_holes_can_have() {
+fn a_packet_of_any_size_is_read_in_parts() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = stream();
     let second = bytes.len() / 2;
@@ -132,9 +132,21 @@ fn a_size_that_only_a_file_with_holes_can_have() {
     write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
     let file = fs::File::options().write(true).open(folder.path().join("s0")).unwrap();
     file.set_len(second as u64 + size).unwrap();
-    let (printed, error) = list(folder.path());
-    assert_eq!(printed.lines().count(), 2, "{printed}");
-    assert!(error.as_ref().unwrap().contains("1099511627776 bytes; more than"), "{error:?}");
+    let recording = Recording::open(&[folder.path()]).unwrap();
+    let mut merge = Merge::new(&recording, TimeRange::ALL);
+    // The packet's hole is many events of zeros.
+    for _ in 0..400_000 {
+        assert!(matches!(merge.advance(), Ok(Some(_))));
+    }
+    // Without so many bytes it is cut short.
+    file.set_len(second as u64 + 6_000_000).unwrap();
+    let error = loop {
+        match merge.advance() {
+            Ok(message) => assert!(message.is_some()),
+            Err(error) => break error.to_string(),
+        }
+    };
+    assert!(error.contains("became shorter"), "{error}");
 }
 
 /// Every byte of the trace is damaged in turn, and the trace is cut at every byte.

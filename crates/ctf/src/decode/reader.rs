@@ -182,6 +182,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         let result = add(&mut self.data);
         if self.short.replace(false) {
             self.state = State::InPacket;
+        }
+        if self.state == State::InPacket {
             self.limit = self.marks.packet.content_bits.min(self.packet_bytes().len() as u64 * 8);
         }
         result
