@@ -108,6 +108,9 @@ fn everything_once_and_in_order() {
         let folder = parent.path().join("user");
         write_trace(&folder, &class(Some(1), 1_000_000_000), &[]);
         describe(&folder, "recording");
+        // As a recorder that works does it.
+        let recorder = fs::File::open(parent.path()).unwrap();
+        recorder.lock().unwrap();
         let mut listing = Listing::default();
         listing.style.delta = false;
         let batches = follow(&folder, &listing);
