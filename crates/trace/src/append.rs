@@ -2,6 +2,7 @@
 //! off again.
 
 use crate::number;
+use crate::quote::{is_plain, quoted};
 
 /// Appends a text; fast up to 32 bytes.
 #[inline]
@@ -95,6 +96,47 @@ impl<'o> Room<'o> {
             self.at += usize::from(value < 0);
         }
         self.unsigned(value.unsigned_abs());
+    }
+
+    /// Appends a text; fast up to 32 bytes.
+    #[inline(always)]
+    pub(crate) fn bytes(&mut self, text: &[u8]) {
+        match text.len() {
+            16..=32 => self.ends::<16, 32>(text),
+            8..=15 => self.ends::<8, 16>(text),
+            4..=7 => self.ends::<4, 8>(text),
+            _ => self.other(|out| out.extend_from_slice(text)),
+        }
+    }
+
+    /// Appends a text in quotes, as [`quoted`] does.
+    #[inline(always)]
+    pub(crate) fn quoted(&mut self, text: &[u8]) {
+        if !(4..=32).contains(&text.len()) || !is_plain(text) {
+            return self.other(|out| quoted(out, text));
+        }
+        self.byte(b'"');
+        self.bytes(text);
+        self.byte(b'"');
+    }
+
+    #[inline(always)]
+    fn byte(&mut self, byte: u8) {
+        if let Some(room) = self.rest::<1>() {
+            *room = [byte];
+            self.at += 1;
+        }
+    }
+
+    /// Appends the first and the last `HALF` bytes of a text of `HALF` to `WHOLE` bytes, which overlap.
+    #[inline(always)]
+    fn ends<const HALF: usize, const WHOLE: usize>(&mut self, text: &[u8]) {
+        let room = self.rest::<WHOLE>().and_then(|room| room.get_mut(..text.len()));
+        if let (Some(room), Some(first), Some(last)) = (room, text.first_chunk(), text.last_chunk()) {
+            room.first_chunk_mut::<HALF>().into_iter().for_each(|room| *room = *first);
+            room.last_chunk_mut::<HALF>().into_iter().for_each(|room| *room = *last);
+            self.at += text.len();
+        }
     }
 
     /// Has `append` append what may be of any length, and makes as much room again behind it.

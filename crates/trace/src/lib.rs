@@ -24,7 +24,7 @@
 //! | `packet`, `window`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
 //! | `packet_index`, `positions`, `index_source`, `index_cache` | where packets lie, and events inside of large ones, to begin reading at any time |
 //! | `merge`, `order` | all streams in one order |
-//! | `text`, `text_template`, `text_value`, `stamp`, `style`, `append` | lines as babeltrace2 prints them |
+//! | `text`, `text_template`, `text_value`, `stamp`, `style`, `append`, `quote` | lines as babeltrace2 prints them |
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `details` | everything, as babeltrace2's details printer lays it out |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
@@ -67,6 +67,7 @@ mod packet_index;
 mod positions;
 mod pretty;
 mod print_form;
+mod quote;
 mod report;
 mod select;
 mod stamp;

@@ -36,7 +36,7 @@ enum Prepared {
     Template(Template),
 }
 
-const MOST_TRIES: u8 = 4;
+const MOST_TRIES: u8 = 16;
 
 #[derive(Debug)]
 struct Prefix {

@@ -1,6 +1,7 @@
 //! Prints values as babeltrace2's `sink.text.pretty` does: numbers in their base, labels, escaped strings, and
 //! `{ structures }`, `[ arrays ]`, `{ variants }`.
 
+use crate::quote::quoted;
 use crate::{append, number};
 use std::ops::Range;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -226,8 +227,8 @@ pub(crate) fn print_value(out: &mut Vec<u8>, value: Value<'_>) {
             print_bits(out, bits);
             out.extend_from_slice(b" )");
         }
-        Value::Text(text) => print_text(out, text),
-        Value::WideText(text) => print_text(out, text.to_string().as_bytes()),
+        Value::Text(text) => quoted(out, text),
+        Value::WideText(text) => quoted(out, text.to_string().as_bytes()),
         Value::Blob(bytes) => {
             out.extend_from_slice(b"{");
             for (index, byte) in bytes.iter().enumerate() {
@@ -252,7 +253,7 @@ fn print_labels<'a>(out: &mut Vec<u8>, labels: impl Iterator<Item = &'a str>) {
             out.extend_from_slice(b", ");
         }
         any = true;
-        print_text(out, label.as_bytes());
+        quoted(out, label.as_bytes());
     }
     if !any {
         out.extend_from_slice(b"<unknown>");
@@ -283,53 +284,6 @@ pub(crate) fn print_integer(out: &mut Vec<u8>, bits: u64, class: &IntegerClass) 
     }
 }
 
-/// Appends a string in quotes, with C's escapes for what would not show or would end it.
-pub(crate) fn print_text(out: &mut Vec<u8>, text: &[u8]) {
-    out.push(b'"');
-    if text.len() <= 32 && !text.iter().any(|&byte| ESCAPED[usize::from(byte)]) {
-        append::text(out, text);
-        return out.push(b'"');
-    }
-    let mut rest = text;
-    while let Some(at) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
-        out.extend_from_slice(&rest[..at]);
-        let byte = rest[at];
-        rest = &rest[at + 1..];
-        let letter = match byte {
-            b'\\' | b'\'' | b'"' | b'?' => byte,
-            0x07 => b'a',
-            0x08 => b'b',
-            0x1b => b'e',
-            0x0c => b'f',
-            b'\n' => b'n',
-            b'\r' => b'r',
-            b'\t' => b't',
-            0x0b => b'v',
-            other => {
-                const DIGITS: &[u8; 16] = b"0123456789abcdef";
-                let digits = [DIGITS[usize::from(other >> 4)], DIGITS[usize::from(other & 15)]];
-                out.extend_from_slice(b"\\x");
-                out.extend_from_slice(&digits);
-                continue;
-            }
-        };
-        out.extend_from_slice(&[b'\\', letter]);
-    }
-    out.extend_from_slice(rest);
-    out.push(b'"');
-}
-
-/// Which bytes are escaped: control characters of ASCII, and `\`, `'`, `"`, `?`.
-const ESCAPED: [bool; 256] = {
-    let mut escaped = [false; 256];
-    let mut byte = 0;
-    while byte < 128 {
-        escaped[byte] = byte < 32 || byte == 127 || matches!(byte as u8, b'\\' | b'\'' | b'"' | b'?');
-        byte += 1;
-    }
-    escaped
-};
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -351,12 +305,5 @@ mod tests {
         assert_eq!(integer(minus, IntegerClass::signed(8).with_base(Octal)), "0777");
         assert_eq!(integer(0, IntegerClass::unsigned(8).with_base(Octal)), "00");
         assert_eq!(integer(5, IntegerClass::unsigned(7).with_base(Binary)), "0b0000101");
-    }
-
-    #[test]
-    fn text_is_escaped() {
-        let mut out = Vec::new();
-        print_text(&mut out, b"a\"b'c\\d?e\n\t\x01\x7f\x1b\xff");
-        assert_eq!(out, b"\"a\\\"b\\'c\\\\d\\?e\\n\\t\\x01\\x7f\\e\xff\"");
     }
 }

@@ -1,0 +1,107 @@
+//! Strings in quotes, with C's escapes for what would not show or would end them.
+
+use crate::append;
+
+/// Appends a string in quotes.
+pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
+    out.push(b'"');
+    if text.len() <= 32 && is_plain(text) {
+        append::text(out, text);
+        return out.push(b'"');
+    }
+    let mut rest = text;
+    while let Some(at) = rest.iter().position(|&byte| ESCAPED[usize::from(byte)]) {
+        out.extend_from_slice(&rest[..at]);
+        let byte = rest[at];
+        rest = &rest[at + 1..];
+        let letter = match byte {
+            b'\\' | b'\'' | b'"' | b'?' => byte,
+            0x07 => b'a',
+            0x08 => b'b',
+            0x1b => b'e',
+            0x0c => b'f',
+            b'\n' => b'n',
+            b'\r' => b'r',
+            b'\t' => b't',
+            0x0b => b'v',
+            other => {
+                const DIGITS: &[u8; 16] = b"0123456789abcdef";
+                let digits = [DIGITS[usize::from(other >> 4)], DIGITS[usize::from(other & 15)]];
+                out.extend_from_slice(b"\\x");
+                out.extend_from_slice(&digits);
+                continue;
+            }
+        };
+        out.extend_from_slice(&[b'\\', letter]);
+    }
+    out.extend_from_slice(rest);
+    out.push(b'"');
+}
+
+/// Whether nothing in a text is escaped. Blocks of known size, which may overlap, are looked at as a whole each.
+#[inline(always)]
+pub(crate) fn is_plain(text: &[u8]) -> bool {
+    match text.len() {
+        16.. => text.chunks_exact(16).all(is_plain_block::<16>) && ends_are_plain::<16>(text),
+        8..=15 => ends_are_plain::<8>(text),
+        4..=7 => ends_are_plain::<4>(text),
+        _ => !text.iter().any(|&byte| is_escaped(byte)),
+    }
+}
+
+#[inline(always)]
+fn ends_are_plain<const SIZE: usize>(text: &[u8]) -> bool {
+    // Both are looked at in any case: that takes less than a jump.
+    is_plain_block::<SIZE>(text) & is_plain_block::<SIZE>(&text[text.len() - SIZE..])
+}
+
+/// Whether nothing in the first `SIZE` bytes is escaped.
+#[inline(always)]
+fn is_plain_block<const SIZE: usize>(text: &[u8]) -> bool {
+    text.first_chunk::<SIZE>()
+        .is_some_and(|block| !block.iter().fold(false, |any, byte| any | is_escaped(*byte)))
+}
+
+/// Whether a byte is escaped: control characters of ASCII, and `\`, `'`, `"`, `?`.
+#[inline(always)]
+const fn is_escaped(byte: u8) -> bool {
+    (byte < 32) | (byte == 127) | (byte == b'\\') | (byte == b'\'') | (byte == b'"') | (byte == b'?')
+}
+
+/// [`is_escaped`], as a table.
+const ESCAPED: [bool; 256] = {
+    let mut escaped = [false; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        escaped[byte] = is_escaped(byte as u8);
+        byte += 1;
+    }
+    escaped
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_escaped() {
+        let mut out = Vec::new();
+        quoted(&mut out, b"a\"b'c\\d?e\n\t\x01\x7f\x1b\xff");
+        assert_eq!(out, b"\"a\\\"b\\'c\\\\d\\?e\\n\\t\\x01\\x7f\\e\xff\"");
+    }
+
+    #[test]
+    fn one_escape_anywhere() {
+        for length in 0..70 {
+            let mut text = vec![b'a'; length];
+            assert!(is_plain(&text), "{length} bytes");
+            for at in 0..length {
+                for byte in 0..=255 {
+                    text[at] = byte;
+                    assert_eq!(is_plain(&text), !ESCAPED[usize::from(byte)], "{byte} at {at} of {length}");
+                }
+                text[at] = b'a';
+            }
+        }
+    }
+}
