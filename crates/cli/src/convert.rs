@@ -115,7 +115,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// What were written into `trace` would from then on be read as a part of it.
-fn check_outside(trace: &Path, out: &Path) -> anyhow::Result<()> {
+pub fn check_outside(trace: &Path, out: &Path) -> anyhow::Result<()> {
     let parent = out.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     // What does not exist has an error of its own, which tells more.
     let inside = trace

@@ -76,6 +76,11 @@ pub struct FilterArgs {
 }
 
 impl Input {
+    /// Where the recordings are.
+    pub fn traces(&self) -> &[PathBuf] {
+        &self.traces
+    }
+
     /// Opens the recordings, and warns of patterns that are in vain.
     ///
     /// # Errors

@@ -5,6 +5,7 @@
 
 mod control;
 mod convert;
+mod export;
 mod format;
 mod info;
 mod input;
@@ -54,6 +55,8 @@ enum Command {
     List(list::Args),
     /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or comma-separated values
     Convert(convert::Args),
+    /// Write a recording for other viewers: Pajé, Perfetto, Chrome
+    Export(export::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
     /// Count events: by class, by stream, by process, with rates, bytes and losses
@@ -85,6 +88,7 @@ fn main() -> ExitCode {
         Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
         Command::Convert(args) => convert::run(&args),
+        Command::Export(args) => export::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Recover(args) => recover::run(&args),

@@ -46,6 +46,12 @@ impl Watch {
         }
     }
 
+    /// Something else begins, which the user does not want to stop yet.
+    pub fn again(&mut self) {
+        self.bar.reset();
+        self.stopped.store(false, Ordering::Relaxed);
+    }
+
     /// Whether the user wants to stop.
     pub fn is_stopped(&self) -> bool {
         self.stopped.load(Ordering::Relaxed)

@@ -80,6 +80,13 @@ impl JsonPrinter {
         out.extend_from_slice(b"}\n");
     }
 
+    /// Appends an event's payload alone, as an object.
+    pub fn payload(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+        let mut printer = self.object(out, &[]);
+        event.decoded().visit(Scope::Payload, &mut printer);
+        printer.out.push(b'}');
+    }
+
     fn object<'p>(&'p mut self, out: &'p mut Vec<u8>, hidden: &'static [&'static str]) -> ValuePrinter<'p> {
         out.push(b'{');
         self.started.clear();
@@ -212,8 +219,8 @@ fn names<'a>(out: &mut Vec<u8>, key: &str, names: impl Iterator<Item = &'a str>)
     out.extend_from_slice(b"]}");
 }
 
-/// Appends a JSON string.
-pub(crate) fn text(out: &mut Vec<u8>, bytes: &[u8]) {
+/// Appends a JSON string, with U+FFFD for what is not UTF-8.
+pub fn text(out: &mut Vec<u8>, bytes: &[u8]) {
     let start = out.len();
     let valid = String::from_utf8_lossy(bytes);
     // Writing to memory cannot fail, and a string has no keys that could be no strings.

@@ -59,7 +59,7 @@ mod index_source;
 mod json;
 mod listing;
 mod merge;
-mod number;
+pub mod number;
 mod open;
 mod order;
 mod packet;
@@ -92,7 +92,7 @@ pub use details::print_details;
 pub use error::Error;
 pub use filter::{Filter, Level, ThreadPattern};
 pub use find::{Found, find};
-pub use json::JsonPrinter;
+pub use json::{JsonPrinter, text as json_text};
 pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
@@ -105,6 +105,7 @@ pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;
 pub use time_range::{TimePoint, TimeRange};
 pub use tracewing_rules::{Glob, Predicate, PredicateError};
+pub use unfinished::Unfinished;
 pub use zone::{Civil, Zone};
 
 /// A UUID in its usual text form.

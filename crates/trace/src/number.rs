@@ -7,7 +7,7 @@ pub(crate) const ROOM: usize = 24;
 
 /// Appends `value` in base 10.
 #[inline]
-pub(crate) fn unsigned(out: &mut Vec<u8>, value: u64) {
+pub fn unsigned(out: &mut Vec<u8>, value: u64) {
     // Written where they stay: a copy would have to wait for all of them.
     let start = out.len();
     out.extend_from_slice(&[0; ROOM]);
@@ -57,7 +57,7 @@ static FOURS: [[u8; 4]; 10_000] = {
 
 /// Appends `value` in base 10.
 #[inline]
-pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
+pub fn signed(out: &mut Vec<u8>, value: i64) {
     if value < 0 {
         out.push(b'-');
     }
@@ -66,7 +66,7 @@ pub(crate) fn signed(out: &mut Vec<u8>, value: i64) {
 
 /// Appends `value` in base 10, with zeros in front up to `WIDTH` (at most 20) digits.
 #[inline]
-pub(crate) fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
+pub fn padded<const WIDTH: usize>(out: &mut Vec<u8>, value: u64) {
     let mut digits = [0; ROOM];
     let length = decimal(&mut digits, value);
     out.extend(std::iter::repeat_n(b'0', WIDTH.saturating_sub(length)));

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 /// A folder or file that is being written.
 #[derive(Debug)]
-pub(crate) struct Unfinished {
+pub struct Unfinished {
     /// Where it lies now.
     path: PathBuf,
     /// Where it is to lie.
@@ -18,14 +18,20 @@ pub(crate) struct Unfinished {
 
 impl Unfinished {
     /// A folder that is to be at `place`, where nothing may be.
-    pub(crate) fn folder(place: &Path) -> Result<Self, Error> {
+    ///
+    /// # Errors
+    /// Something is there, or it cannot be made.
+    pub fn folder(place: &Path) -> Result<Self, Error> {
         let unfinished = Unfinished::beside(place)?;
         fs::create_dir(&unfinished).map_err(|error| taken(&unfinished, error))?;
         Ok(Unfinished { path: unfinished, place: place.to_owned(), finished: false })
     }
 
     /// A file that is to be at `place`, where nothing may be.
-    pub(crate) fn file(place: &Path) -> Result<(Self, File), Error> {
+    ///
+    /// # Errors
+    /// As [`Unfinished::folder`].
+    pub fn file(place: &Path) -> Result<(Self, File), Error> {
         let unfinished = Unfinished::beside(place)?;
         let file = File::create_new(&unfinished).map_err(|error| taken(&unfinished, error))?;
         Ok((Unfinished { path: unfinished, place: place.to_owned(), finished: false }, file))
@@ -43,12 +49,15 @@ impl Unfinished {
     }
 
     /// Where it lies while it is written.
-    pub(crate) fn path(&self) -> &Path {
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Gives it its name.
-    pub(crate) fn finish(mut self) -> Result<(), Error> {
+    ///
+    /// # Errors
+    /// Something is there meanwhile, or it cannot be renamed.
+    pub fn finish(mut self) -> Result<(), Error> {
         // An empty folder that came meanwhile would be replaced.
         check_free(&self.place)?;
         fs::rename(&self.path, &self.place).map_err(Error::io(&self.place))?;

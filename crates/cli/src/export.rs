@@ -1,0 +1,106 @@
+//! `tracewing export`: a recording, or a part of it, for other viewers.
+
+use crate::convert::check_outside;
+use crate::input::Input;
+use crate::output::{print_error, shown};
+use crate::progress::Watch;
+use anyhow::{Context, Result, ensure};
+use clap::ValueEnum;
+use std::io::{IsTerminal, Write};
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tracewing_export::{Export, Format};
+use tracewing_trace::Unfinished;
+
+/// What `tracewing export` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing export my-trace --format perfetto -o my-trace.perfetto    # then open it in https://ui.perfetto.dev
+  tracewing export my-trace --format chrome -o my-trace.json          # then load it in chrome://tracing
+  tracewing export my-trace --format paje -o my-trace.paje && vite my-trace.paje
+  tracewing export my-trace --format paje -o - --from +1s --to +2s | pj_dump -l 9
+
+CPUs, processes, threads and tasks have a line each, with what they did from when to when: the states and times are those of \
+`tracewing threads`. Besides, there are the events of programs and those of the kernel that are no states, who woke whom, and \
+how many threads wait for a CPU. docs/export.md tells what becomes what.
+
+Nothing is written before everything has been read: what somebody did is known when it is over. What does not fit into 64 MiB \
+waits in a temporary file beside FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
+ends the reading, and what was read is written; again, and what was not written is left out.")]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// What to write
+    #[arg(long, value_enum)]
+    format: Target,
+
+    /// Where to write it, where nothing may be yet; - is standard output
+    #[arg(short = 'o', long = "output", value_name = "FILE")]
+    out: PathBuf,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Target {
+    /// Pajé's format, for ViTE and pajeng
+    Paje,
+    /// Perfetto's protocol buffers
+    Perfetto,
+    /// Chrome's trace events, JSON
+    Chrome,
+}
+
+impl From<Target> for Format {
+    fn from(target: Target) -> Self {
+        match target {
+            Target::Paje => Format::Paje,
+            Target::Perfetto => Format::Perfetto,
+            Target::Chrome => Format::Chrome,
+        }
+    }
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let out = &args.out;
+    if out.as_os_str() != "-" {
+        for trace in args.input.traces() {
+            check_outside(trace, out)?;
+        }
+        let (unfinished, mut file) = Unfinished::file(out)?;
+        let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
+        let (bytes, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
+        unfinished.finish()?;
+        let size = indicatif::HumanBytes(bytes);
+        writeln!(std::io::stdout(), "{}: {size}", shown(&out.display().to_string()))?;
+        return Ok(status);
+    }
+    let mut stdout = std::io::stdout().lock();
+    ensure!(
+        args.format != Target::Perfetto || !stdout.is_terminal(),
+        "Perfetto's format is not for a terminal; give a file with -o"
+    );
+    Ok(export(args, &std::env::temp_dir(), &mut stdout)?.1)
+}
+
+/// Writes it; gives the number of bytes.
+fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(u64, ExitCode)> {
+    let (recording, filter) = args.input.open()?;
+    let mut watch = Watch::new()?;
+    let export = Export { format: args.format.into(), folder };
+    let ready = export.run(&recording, &filter, &mut |progress| watch.show(progress))?;
+    watch.again();
+    let mut show = |progress| -> ControlFlow<()> { watch.show(progress) };
+    let written = ready.write(out, &mut show);
+    drop(watch);
+    let (bytes, ran) = written.with_context(|| format!("cannot write {}", args.out.display()))?;
+    let status = match ran.failure {
+        None => ExitCode::SUCCESS,
+        Some(error) => {
+            print_error(&error.into());
+            ExitCode::FAILURE
+        }
+    };
+    Ok((bytes, status))
+}

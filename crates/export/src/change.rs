@@ -1,0 +1,94 @@
+//! What happens in a container, as it waits in the sorter: a few bytes, without pointers.
+
+use crate::model::{ContainerId, NameId};
+use crate::sort::{Item, Sorter};
+
+/// Numbers a link.
+pub(crate) type LinkId = u64;
+
+/// What changes at a time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change<'s> {
+    /// A container does something else from now on.
+    State {
+        of: ContainerId,
+        name: NameId,
+        /// The wake that led to it, and whose it was.
+        woken: Option<(LinkId, ContainerId)>,
+    },
+    /// Nothing more is known of what a container does.
+    NoState { of: ContainerId },
+    /// One LWP more waits for a CPU, or one less.
+    Waiting { more: bool },
+    /// A container wakes another one, which goes on with the state that has this number.
+    Wake { of: ContainerId, woken: ContainerId, link: LinkId },
+    /// An event.
+    Event {
+        of: ContainerId,
+        name: NameId,
+        /// Its fields, as the format has them.
+        fields: &'s [u8],
+    },
+}
+
+/// Ranks among changes at one time: what happens in a state comes behind the state's begin.
+const NO_STATE: u8 = 0;
+const STATE: u8 = 1;
+const WOKEN: u8 = 2;
+const LESS: u8 = 3;
+const MORE: u8 = 4;
+const WAKE: u8 = 5;
+const EVENT: u8 = 6;
+
+impl<'s> Change<'s> {
+    /// Gives it to the sorter.
+    #[inline]
+    pub fn push(self, time: i64, sorter: &mut Sorter) -> std::io::Result<()> {
+        match self {
+            Change::NoState { of } => sorter.push(time, NO_STATE, |out| words(out, [of])),
+            Change::State { of, name, woken: None } => sorter.push(time, STATE, |out| words(out, [of, name])),
+            Change::State { of, name, woken: Some((link, by)) } => sorter.push(time, WOKEN, |out| {
+                words(out, [of, name, by]);
+                out.extend_from_slice(&link.to_le_bytes());
+            }),
+            Change::Waiting { more: false } => sorter.push(time, LESS, |_| {}),
+            Change::Waiting { more: true } => sorter.push(time, MORE, |_| {}),
+            Change::Wake { of, woken, link } => sorter.push(time, WAKE, |out| {
+                words(out, [of, woken]);
+                out.extend_from_slice(&link.to_le_bytes());
+            }),
+            Change::Event { of, name, fields } => sorter.push(time, EVENT, |out| {
+                words(out, [of, name]);
+                out.extend_from_slice(fields);
+            }),
+        }
+    }
+
+    /// What the sorter gives back; `None` for what it never had.
+    #[inline]
+    pub fn of(item: Item<'s>) -> Option<Self> {
+        let bytes = item.bytes;
+        let link = |at: usize| bytes.get(at..)?.first_chunk().map(|link| u64::from_le_bytes(*link));
+        Some(match item.rank {
+            NO_STATE => Change::NoState { of: word(bytes, 0)? },
+            STATE => Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken: None },
+            WOKEN => {
+                let woken = Some((link(12)?, word(bytes, 2)?));
+                Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken }
+            }
+            LESS => Change::Waiting { more: false },
+            MORE => Change::Waiting { more: true },
+            WAKE => Change::Wake { of: word(bytes, 0)?, woken: word(bytes, 1)?, link: link(8)? },
+            EVENT => Change::Event { of: word(bytes, 0)?, name: word(bytes, 1)?, fields: bytes.get(8..)? },
+            _ => return None,
+        })
+    }
+}
+
+fn words<const N: usize>(out: &mut Vec<u8>, words: [u32; N]) {
+    words.iter().for_each(|word| out.extend_from_slice(&word.to_le_bytes()));
+}
+
+fn word(bytes: &[u8], number: usize) -> Option<u32> {
+    bytes.get(4 * number..)?.first_chunk().map(|word| u32::from_le_bytes(*word))
+}

@@ -1,0 +1,197 @@
+//! Chrome's trace events (Google: Trace Event Format): JSON, an object per event.
+//!
+//! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of its process, with a
+//! number above those that Linux gives. Times are in µs since the begin of what is exported, with three digits.
+
+use crate::change::LinkId;
+use crate::encoder::Encoder;
+use crate::model::{ContainerId, Kind, Model, NameId};
+use std::io::Write;
+use tracewing_trace::{EventRef, JsonPrinter, json_text, number};
+
+/// Numbers of processes and threads are below it (`PID_MAX_LIMIT` of `include/linux/threads.h`).
+const PIDS: u32 = 4 << 20;
+
+/// The process that stands for all CPUs, and the one for threads whose process nobody knows.
+const CPUS: u32 = PIDS;
+const UNKNOWN: u32 = PIDS + 1;
+
+/// Numbers of what are no threads for Linux begin here.
+const OTHERS: u32 = PIDS + 2;
+
+/// Writes the format.
+#[derive(Debug, Default)]
+pub(crate) struct Chrome {
+    json: JsonPrinter,
+    /// By name: its text as JSON.
+    names: Vec<Vec<u8>>,
+    /// By container: its process and thread, as JSON.
+    tracks: Vec<Vec<u8>>,
+    /// By container: what it does, and since when.
+    states: Vec<Option<(NameId, i64)>>,
+}
+
+fn process(pid: Option<i32>) -> u32 {
+    pid.and_then(|pid| u32::try_from(pid).ok()).unwrap_or(UNKNOWN)
+}
+
+/// Appends a time, or a duration.
+fn microseconds(out: &mut Vec<u8>, ns: i64) {
+    let ns = ns.max(0).unsigned_abs();
+    number::unsigned(out, ns / 1000);
+    out.push(b'.');
+    number::padded::<3>(out, ns % 1000);
+}
+
+fn time(out: &mut Vec<u8>, model: &Model, at: i64) {
+    out.extend_from_slice(b",\"ts\":");
+    microseconds(out, at.saturating_sub(model.begin));
+}
+
+/// Appends an event that names a track, or says where it stands.
+fn metadata(out: &mut Vec<u8>, track: &[u8], what: &str, key: &str, value: &[u8]) {
+    out.extend_from_slice(b",\n{\"ph\":\"M\"");
+    out.extend_from_slice(track);
+    // Writing to memory cannot fail.
+    let _ = write!(out, ",\"name\":\"{what}\",\"args\":{{\"{key}\":");
+    out.extend_from_slice(value);
+    out.extend_from_slice(b"}}");
+}
+
+impl Chrome {
+    /// Appends the begin of an event in a container.
+    fn start(&self, out: &mut Vec<u8>, phase: &str, of: ContainerId) {
+        out.extend_from_slice(b",\n{\"ph\":\"");
+        out.extend_from_slice(phase.as_bytes());
+        out.push(b'"');
+        out.extend_from_slice(&self.tracks[of as usize]);
+    }
+
+    fn name(&self, out: &mut Vec<u8>, name: NameId) {
+        out.extend_from_slice(b",\"name\":");
+        out.extend_from_slice(&self.names[name as usize]);
+    }
+
+    /// Appends an end of an arrow from whoever wakes to what is woken.
+    fn arrow(&self, out: &mut Vec<u8>, phase: &str, model: &Model, of: ContainerId, link: LinkId, at: i64) {
+        self.start(out, phase, of);
+        time(out, model, at);
+        out.extend_from_slice(b",\"cat\":\"wake\",\"name\":\"wake\",\"id\":");
+        number::unsigned(out, link);
+        out.push(b'}');
+    }
+}
+
+impl Encoder for Chrome {
+    fn fields(&mut self, event: &EventRef<'_>, out: &mut Vec<u8>) {
+        self.json.payload(out, event);
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>, model: &Model) {
+        for (_, name, _) in model.names.all() {
+            let mut text = Vec::new();
+            json_text(&mut text, name.as_bytes());
+            self.names.push(text);
+        }
+        self.states.resize(model.containers.len(), None);
+        for (id, container) in (0..).zip(&model.containers) {
+            let (pid, tid) = match container.kind {
+                Kind::Cpu { .. } => (CPUS, OTHERS + id),
+                Kind::Process { pid } => (process(pid), process(pid)),
+                Kind::Lwp { tid } => (process(container.process), process(Some(tid))),
+                Kind::Task { .. } => (process(container.process), OTHERS + id),
+            };
+            self.tracks.push(format!(",\"pid\":{pid},\"tid\":{tid}").into_bytes());
+        }
+        // Writing to memory cannot fail.
+        let _ = write!(
+            out,
+            "{{\"displayTimeUnit\":\"ns\",\"otherData\":{{\"begin_ns\":\"{}\"}},\"traceEvents\":[\n\
+             {{\"ph\":\"M\",\"pid\":{CPUS},\"tid\":{CPUS},\"name\":\"process_name\",\"args\":{{\"name\":\"CPUs\"}}}}",
+            model.begin
+        );
+        for (id, container) in model.shown() {
+            let track = &self.tracks[id as usize];
+            let what = match container.kind {
+                Kind::Process { .. } => "process_name",
+                _ => "thread_name",
+            };
+            metadata(out, track, what, "name", &self.names[container.label as usize]);
+            let place: u64 = match container.kind {
+                Kind::Process { .. } => continue,
+                Kind::Cpu { number } => number.into(),
+                Kind::Lwp { .. } => id.into(),
+                // Below all threads.
+                Kind::Task { .. } => u64::from(OTHERS + id),
+            };
+            metadata(out, track, "thread_sort_index", "sort_index", place.to_string().as_bytes());
+        }
+    }
+
+    fn state(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        woken: Option<(LinkId, ContainerId)>,
+        at: i64,
+    ) {
+        let state = &mut self.states[of as usize];
+        if let Some((before, since)) = std::mem::replace(state, name.map(|name| (name, at))) {
+            self.start(out, "X", of);
+            time(out, model, since);
+            out.extend_from_slice(b",\"dur\":");
+            microseconds(out, at.saturating_sub(since));
+            self.name(out, before);
+            out.push(b'}');
+        }
+        if let Some((link, _)) = woken {
+            self.arrow(out, "f\",\"bp\":\"e", model, of, link, at);
+        }
+    }
+
+    fn wake(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        _: ContainerId,
+        link: LinkId,
+        at: i64,
+    ) {
+        self.arrow(out, "s", model, of, link, at);
+    }
+
+    fn event(
+        &mut self,
+        out: &mut Vec<u8>,
+        model: &Model,
+        of: ContainerId,
+        name: NameId,
+        fields: &[u8],
+        at: i64,
+    ) {
+        self.start(out, "i\",\"s\":\"t", of);
+        time(out, model, at);
+        self.name(out, name);
+        out.extend_from_slice(b",\"args\":");
+        out.extend_from_slice(fields);
+        out.push(b'}');
+    }
+
+    fn waiting(&mut self, out: &mut Vec<u8>, model: &Model, count: u64, at: i64) {
+        // Writing to memory cannot fail.
+        let _ = write!(out, ",\n{{\"ph\":\"C\",\"pid\":{CPUS},\"tid\":{CPUS}");
+        time(out, model, at);
+        let _ = write!(out, ",\"name\":\"waiting threads\",\"args\":{{\"threads\":{count}}}}}");
+    }
+
+    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+        self.state(out, model, id, None, None, at);
+    }
+
+    fn end(&mut self, out: &mut Vec<u8>, _: &Model) {
+        out.extend_from_slice(b"\n]}\n");
+    }
+}

@@ -1,0 +1,305 @@
+//! What a viewer shows: containers, which lie within each other and each have a line, and the names of what stands there.
+
+use std::collections::BTreeMap;
+use tracewing_analysis::Ran;
+use tracewing_trace::super_trace::{Doing, Mode, Name};
+
+/// Numbers a container.
+pub(crate) type ContainerId = u32;
+
+/// Numbers a name.
+pub(crate) type NameId = u32;
+
+/// Everything that is known at the end.
+#[derive(Debug, Default)]
+pub(crate) struct Model {
+    pub containers: Vec<Container>,
+    pub names: Names,
+    /// When what is exported begins and ends, in ns on the recording's clock.
+    pub begin: i64,
+    pub end: i64,
+    /// Whether the recording follows some LWPs only.
+    pub partial: bool,
+}
+
+impl Model {
+    /// Decides what is shown and as what, and adds processes, once all else is known.
+    pub fn finish(&mut self, ran: &Ran) {
+        (self.begin, self.end, self.partial) = (ran.begin_ns, ran.end_ns, ran.partial);
+        let mut process_names = BTreeMap::new();
+        for container in &mut self.containers {
+            let followed = container.followed || !self.partial;
+            container.shown = container.begin <= container.end
+                && match container.kind {
+                    Kind::Lwp { .. } => container.ended && followed,
+                    Kind::Task { .. } => container.ended,
+                    Kind::Cpu { .. } | Kind::Process { .. } => true,
+                };
+            if let Kind::Lwp { tid } = container.kind
+                && container.process == Some(tid)
+            {
+                process_names.insert(tid, container.own_name.clone());
+            }
+        }
+        let mut processes: BTreeMap<Option<i32>, Container> = BTreeMap::new();
+        for container in self.containers.iter().filter(|container| container.shown) {
+            let (begin, end, pid) = (container.begin, container.end, container.process);
+            self.begin = self.begin.min(begin);
+            self.end = self.end.max(end);
+            if let Kind::Cpu { .. } = container.kind {
+                continue;
+            }
+            let process = processes.entry(pid).or_insert_with(|| {
+                let own_name = pid.and_then(|pid| process_names.remove(&pid)).unwrap_or_default();
+                let label = self.names.add(String::new(), Use::Container);
+                Container {
+                    own_name,
+                    begin,
+                    end,
+                    shown: true,
+                    ..Container::new(Kind::Process { pid }, label)
+                }
+            });
+            (process.begin, process.end) = (process.begin.min(begin), process.end.max(end));
+        }
+        let first = self.containers.len() as ContainerId;
+        let ids: BTreeMap<_, _> = processes.keys().copied().zip(first..).collect();
+        for container in &mut self.containers {
+            if let Kind::Lwp { .. } | Kind::Task { .. } = container.kind {
+                container.parent = ids.get(&container.process).copied();
+            }
+        }
+        self.containers.extend(processes.into_values());
+        for container in &self.containers {
+            self.names.set(container.label, container.label());
+        }
+    }
+
+    /// What is shown.
+    pub fn shown(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
+        (0..).zip(&self.containers).filter(|(_, container)| container.shown)
+    }
+}
+
+/// Something with a line of its own.
+#[derive(Debug)]
+pub(crate) struct Container {
+    pub kind: Kind,
+    /// The process of an LWP or a user thread, where the events say: its first thread's number.
+    pub process: Option<i32>,
+    /// The process's container, once all are known.
+    pub parent: Option<ContainerId>,
+    /// What it calls itself; may be empty.
+    pub own_name: String,
+    /// What it is shown as.
+    pub label: NameId,
+    /// Its first and last time, in ns on the recording's clock.
+    pub begin: i64,
+    pub end: i64,
+    /// Whether the recording follows it; CPUs and processes are not.
+    pub followed: bool,
+    /// Whether it was told that it has ended, which it is if the filter lets it through.
+    pub ended: bool,
+    /// Whether it is shown: what a recording only met beside what it follows is not.
+    pub shown: bool,
+}
+
+/// What a container stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Cpu {
+        number: u32,
+    },
+    /// A process; `None` for all LWPs and user threads whose process no event tells.
+    Process {
+        pid: Option<i32>,
+    },
+    Lwp {
+        tid: i32,
+    },
+    /// A user thread.
+    Task {
+        number: u64,
+    },
+}
+
+impl Container {
+    pub fn new(kind: Kind, label: NameId) -> Self {
+        Container {
+            kind,
+            process: None,
+            parent: None,
+            own_name: String::new(),
+            label,
+            begin: i64::MAX,
+            end: i64::MIN,
+            followed: false,
+            ended: false,
+            shown: false,
+        }
+    }
+
+    /// It has ended; that is what it was.
+    pub fn ends(&mut self, process: Option<i32>, name: &str, followed: bool) {
+        (self.process, self.followed, self.ended) = (process, followed, true);
+        name.clone_into(&mut self.own_name);
+    }
+
+    /// Its name, with the numbers that tell it from others.
+    pub fn label(&self) -> String {
+        let numbers = match (self.kind, self.process) {
+            (Kind::Cpu { number }, _) => return format!("CPU {number}"),
+            (Kind::Process { pid: None }, _) => return "unknown process".to_owned(),
+            (Kind::Process { pid: Some(number) } | Kind::Lwp { tid: number }, _) => number.to_string(),
+            (Kind::Task { number }, Some(process)) => format!("{process}/{number}"),
+            (Kind::Task { number }, None) => format!("?/{number}"),
+        };
+        match self.own_name.is_empty() {
+            true => numbers,
+            false => format!("{} {numbers}", self.own_name),
+        }
+    }
+}
+
+/// What somebody does at a time, as the name of a state.
+pub(crate) mod state {
+    use super::NameId;
+
+    pub(crate) const UNKNOWN: NameId = 0;
+    pub(crate) const USER: NameId = 1;
+    pub(crate) const INTERRUPT: NameId = 2;
+    /// On a CPU, in whatever.
+    pub(crate) const RUNNING: NameId = 3;
+    pub(crate) const PREEMPTED: NameId = 4;
+    pub(crate) const WAITING: NameId = 5;
+    /// On something that no event tells.
+    pub(crate) const BLOCKED: NameId = 6;
+    pub(crate) const NESTED: NameId = 7;
+    /// Of a CPU.
+    pub(crate) const IDLE: NameId = 8;
+    pub(crate) const TEXTS: [&str; 9] =
+        ["unknown", "user", "interrupt", "running", "preempted", "waiting", "blocked", "nested", "idle"];
+}
+
+/// What a name is used for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Use {
+    #[default]
+    Unknown,
+    User,
+    SystemCall,
+    Interrupt,
+    /// On a CPU, in whatever.
+    Running,
+    Waiting,
+    Blocked,
+    Nested,
+    Idle,
+    /// It is a container, which a CPU runs.
+    Container,
+    /// It is an event.
+    Event,
+}
+
+/// Names by their numbers.
+#[derive(Debug)]
+pub(crate) struct Names {
+    names: Vec<(String, Use)>,
+    /// By [`Name`].
+    calls: Vec<Option<NameId>>,
+    causes: Vec<Option<NameId>>,
+}
+
+impl Default for Names {
+    fn default() -> Self {
+        let uses = [
+            Use::Unknown,
+            Use::User,
+            Use::Interrupt,
+            Use::Running,
+            Use::Waiting,
+            Use::Waiting,
+            Use::Blocked,
+            Use::Nested,
+            Use::Idle,
+        ];
+        let names = state::TEXTS.iter().zip(uses).map(|(text, used)| ((*text).to_owned(), used)).collect();
+        Names { names, calls: Vec::new(), causes: Vec::new() }
+    }
+}
+
+impl Names {
+    pub fn add(&mut self, text: String, used: Use) -> NameId {
+        self.names.push((text, used));
+        (self.names.len() - 1) as NameId
+    }
+
+    pub fn set(&mut self, name: NameId, text: String) {
+        self.names[name as usize].0 = text;
+    }
+
+    pub fn get(&self, name: NameId) -> &str {
+        &self.names[name as usize].0
+    }
+
+    /// All, in the order of their numbers.
+    pub fn all(&self) -> impl Iterator<Item = (NameId, &str, Use)> {
+        self.names.iter().enumerate().map(|(number, (text, used))| (number as NameId, text.as_str(), *used))
+    }
+
+    /// The name of a state; what system calls and causes of waiting are called is told by [`Names::learn`].
+    #[inline]
+    pub fn state(&mut self, doing: Doing) -> NameId {
+        match doing {
+            Doing::Unknown => state::UNKNOWN,
+            Doing::Running { mode: Mode::Unknown, .. } => state::RUNNING,
+            Doing::Running { mode: Mode::User, .. } => state::USER,
+            Doing::Running { mode: Mode::Interrupt, .. } => state::INTERRUPT,
+            Doing::Running { mode: Mode::SystemCall(call), .. } => match self.calls.get(call.0 as usize) {
+                Some(Some(name)) => *name,
+                _ => self.add_call(call),
+            },
+            Doing::Runnable { preempted: true } => state::PREEMPTED,
+            Doing::Runnable { preempted: false } => state::WAITING,
+            Doing::Blocked { on: None } => state::BLOCKED,
+            Doing::Blocked { on: Some(cause) } => match self.causes.get(cause.0 as usize) {
+                Some(Some(name)) => *name,
+                _ => self.add_cause(cause),
+            },
+            Doing::Nested => state::NESTED,
+        }
+    }
+
+    /// Gives names of system calls and causes of waiting their texts.
+    pub fn learn(&mut self, text: impl Fn(Name) -> String) {
+        for (known, start) in [(&self.calls, "system call "), (&self.causes, "blocked on ")] {
+            for (number, name) in known.iter().enumerate() {
+                if let Some(name) = name {
+                    self.names[*name as usize].0 = format!("{start}{}", text(Name(number as u32)));
+                }
+            }
+        }
+    }
+
+    #[cold]
+    fn add_call(&mut self, call: Name) -> NameId {
+        let name = self.add(String::new(), Use::SystemCall);
+        *at(&mut self.calls, call.0 as usize) = Some(name);
+        name
+    }
+
+    #[cold]
+    fn add_cause(&mut self, cause: Name) -> NameId {
+        let name = self.add(String::new(), Use::Blocked);
+        *at(&mut self.causes, cause.0 as usize) = Some(name);
+        name
+    }
+}
+
+/// The place of a number, all of which are small.
+pub(crate) fn at<T: Default>(of: &mut Vec<T>, number: usize) -> &mut T {
+    if of.len() <= number {
+        of.resize_with(number + 1, T::default);
+    }
+    &mut of[number]
+}

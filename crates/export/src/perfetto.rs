@@ -1,0 +1,349 @@
+//! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s (protos/perfetto/trace of
+//! Perfetto; the numbers of fields are those of its messages).
+//!
+//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks below their processes. States are
+//! slices, events instants with their fields as debug annotations, a wake is an instant and a flow to the slice that follows.
+//! Names are interned. Stamps are those of the recording; a clock snapshot says that they count from the Unix epoch.
+
+use crate::change::LinkId;
+use crate::encoder::Encoder;
+use crate::model::{ContainerId, Kind, Model, NameId};
+use crate::protobuf::{begin, end, fixed, message, real, signed, text, unsigned};
+use std::collections::HashMap;
+use tracewing_ctf::decode::{Compound, Value, Visitor};
+use tracewing_ctf::model::Scope;
+use tracewing_trace::EventRef;
+
+/// `Trace.packet`.
+const PACKET: u32 = 1;
+/// Fields of `TracePacket`.
+const CLOCK_SNAPSHOT: u32 = 6;
+const TIMESTAMP: u32 = 8;
+const SEQUENCE: u32 = 10;
+const TRACK_EVENT: u32 = 11;
+const INTERNED_DATA: u32 = 12;
+const SEQUENCE_FLAGS: u32 = 13;
+const TRACK_DESCRIPTOR: u32 = 60;
+/// `SEQ_INCREMENTAL_STATE_CLEARED`, `SEQ_NEEDS_INCREMENTAL_STATE`.
+const CLEARED: u64 = 1;
+const NEEDS_STATE: u64 = 2;
+/// Fields of `TrackEvent`.
+const DEBUG_ANNOTATIONS: u32 = 4;
+const TYPE: u32 = 9;
+const NAME_IID: u32 = 10;
+const TRACK_UUID: u32 = 11;
+const COUNTER_VALUE: u32 = 30;
+const FLOW_IDS: u32 = 47;
+const TERMINATING_FLOW_IDS: u32 = 48;
+/// Fields of `InternedData`.
+const EVENT_NAMES: u32 = 2;
+const DEBUG_ANNOTATION_NAMES: u32 = 3;
+/// Values of `TrackEvent.type`.
+const SLICE_BEGIN: u64 = 1;
+const SLICE_END: u64 = 2;
+const INSTANT: u64 = 3;
+const COUNTER: u64 = 4;
+/// `CLOCK_REALTIME` and `CLOCK_BOOTTIME` as Perfetto numbers them.
+const REALTIME: u64 = 1;
+const BOOTTIME: u64 = 6;
+
+/// Tracks that are no containers; those of containers follow.
+const CPUS: u64 = 1;
+const WAITING: u64 = 2;
+const FIRST: u64 = 3;
+
+/// The only writer.
+const WRITER: u64 = 1;
+
+/// The most bytes that an event's fields may have; readers refuse messages of some hundred MiB.
+const FIELDS: usize = 16 << 20;
+
+/// Writes the format.
+#[derive(Debug, Default)]
+pub(crate) struct Perfetto {
+    /// Names of fields, with their numbers, which begin at 1.
+    fields: HashMap<String, u64>,
+    /// By container: whether a slice has begun.
+    open: Vec<bool>,
+    /// The name "wake".
+    wake: u64,
+}
+
+fn track(id: ContainerId) -> u64 {
+    FIRST + u64::from(id)
+}
+
+fn name_iid(name: NameId) -> u64 {
+    u64::from(name) + 1
+}
+
+fn descriptor(out: &mut Vec<u8>, uuid: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, PACKET, |out| {
+        unsigned(out, SEQUENCE, WRITER);
+        message(out, TRACK_DESCRIPTOR, |out| {
+            unsigned(out, 1, uuid);
+            write(out);
+        });
+    });
+}
+
+/// Appends a name. Each is a packet: together they might be longer than one can be.
+fn interned(out: &mut Vec<u8>, table: u32, iid: u64, name: &str) {
+    message(out, PACKET, |out| {
+        unsigned(out, SEQUENCE, WRITER);
+        unsigned(out, SEQUENCE_FLAGS, NEEDS_STATE);
+        message(out, INTERNED_DATA, |out| {
+            message(out, table, |out| {
+                unsigned(out, 1, iid);
+                text(out, 2, name);
+            });
+        });
+    });
+}
+
+#[inline]
+fn track_event(out: &mut Vec<u8>, at: i64, track: u64, kind: u64, write: impl FnOnce(&mut Vec<u8>)) {
+    message(out, PACKET, |out| {
+        unsigned(out, TIMESTAMP, at.max(0).unsigned_abs());
+        unsigned(out, SEQUENCE, WRITER);
+        unsigned(out, SEQUENCE_FLAGS, NEEDS_STATE);
+        message(out, TRACK_EVENT, |out| {
+            unsigned(out, TYPE, kind);
+            unsigned(out, TRACK_UUID, track);
+            write(out);
+        });
+    });
+}
+
+impl Encoder for Perfetto {
+    fn fields(&mut self, event: &EventRef<'_>, out: &mut Vec<u8>) {
+        let start = out.len();
+        let mut annotations = Annotations { out, names: &mut self.fields, open: Vec::new() };
+        event.decoded().visit(Scope::Payload, &mut annotations);
+        if out.len() - start > FIELDS {
+            out.truncate(start);
+            let mut annotations = Annotations { out, names: &mut self.fields, open: Vec::new() };
+            let start = annotations.begin(Some("fields"));
+            text(out, STRING, "too long to be shown");
+            end(out, start);
+        }
+    }
+
+    fn begin(&mut self, out: &mut Vec<u8>, model: &Model) {
+        self.open.resize(model.containers.len(), false);
+        message(out, PACKET, |out| {
+            unsigned(out, SEQUENCE, WRITER);
+            message(out, CLOCK_SNAPSHOT, |out| {
+                for clock in [BOOTTIME, REALTIME] {
+                    message(out, 1, |out| {
+                        unsigned(out, 1, clock);
+                        unsigned(out, 2, model.begin.max(0).unsigned_abs());
+                    });
+                }
+                unsigned(out, 2, BOOTTIME);
+            });
+        });
+        message(out, PACKET, |out| {
+            unsigned(out, SEQUENCE, WRITER);
+            unsigned(out, SEQUENCE_FLAGS, CLEARED);
+        });
+        for (id, name, _) in model.names.all() {
+            interned(out, EVENT_NAMES, name_iid(id), name);
+            self.wake = name_iid(id) + 1;
+        }
+        interned(out, EVENT_NAMES, self.wake, "wake");
+        for (name, iid) in &self.fields {
+            interned(out, DEBUG_ANNOTATION_NAMES, *iid, name);
+        }
+        descriptor(out, CPUS, |out| text(out, 2, "CPUs"));
+        descriptor(out, WAITING, |out| {
+            text(out, 2, "waiting threads");
+            // CounterDescriptor.unit: UNIT_COUNT.
+            message(out, 8, |out| unsigned(out, 3, 2));
+        });
+        // Parents come before what is in them.
+        let is_inner = |kind| !matches!(kind, Kind::Process { .. });
+        for inner in [false, true] {
+            for (id, _) in model.shown().filter(|(_, container)| is_inner(container.kind) == inner) {
+                describe(out, model, id);
+            }
+        }
+    }
+
+    fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {
+        self.state(out, model, id, None, None, at);
+    }
+
+    fn state(
+        &mut self,
+        out: &mut Vec<u8>,
+        _: &Model,
+        of: ContainerId,
+        name: Option<NameId>,
+        woken: Option<(LinkId, ContainerId)>,
+        at: i64,
+    ) {
+        if std::mem::replace(&mut self.open[of as usize], name.is_some()) {
+            track_event(out, at, track(of), SLICE_END, |_| {});
+        }
+        if let Some(name) = name {
+            track_event(out, at, track(of), SLICE_BEGIN, |out| {
+                unsigned(out, NAME_IID, name_iid(name));
+                if let Some((link, _)) = woken {
+                    fixed(out, TERMINATING_FLOW_IDS, link);
+                }
+            });
+        }
+    }
+
+    fn wake(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, _: ContainerId, link: LinkId, at: i64) {
+        track_event(out, at, track(of), INSTANT, |out| {
+            unsigned(out, NAME_IID, self.wake);
+            fixed(out, FLOW_IDS, link);
+        });
+    }
+
+    fn event(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, name: NameId, fields: &[u8], at: i64) {
+        track_event(out, at, track(of), INSTANT, |out| {
+            unsigned(out, NAME_IID, name_iid(name));
+            out.extend_from_slice(fields);
+        });
+    }
+
+    fn waiting(&mut self, out: &mut Vec<u8>, _: &Model, count: u64, at: i64) {
+        track_event(out, at, WAITING, COUNTER, |out| unsigned(out, COUNTER_VALUE, count));
+    }
+
+    fn end(&mut self, _: &mut Vec<u8>, _: &Model) {}
+}
+
+/// Appends what a container's track is called and where it belongs.
+fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
+    // Fields of TrackDescriptor.
+    const NAME: u32 = 2;
+    const PROCESS: u32 = 3;
+    const THREAD: u32 = 4;
+    const PARENT_UUID: u32 = 5;
+    let container = &model.containers[id as usize];
+    let label = model.names.get(container.label);
+    descriptor(out, track(id), |out| match (container.kind, container.process) {
+        (Kind::Cpu { .. }, _) => {
+            unsigned(out, PARENT_UUID, CPUS);
+            text(out, NAME, label);
+        }
+        (Kind::Process { pid: Some(pid) }, _) => message(out, PROCESS, |out| {
+            signed(out, 1, pid.into());
+            if !container.own_name.is_empty() {
+                text(out, 6, &container.own_name);
+            }
+        }),
+        (Kind::Lwp { tid }, Some(process)) => message(out, THREAD, |out| {
+            signed(out, 1, process.into());
+            signed(out, 2, tid.into());
+            if !container.own_name.is_empty() {
+                text(out, 5, &container.own_name);
+            }
+        }),
+        (Kind::Process { pid: None } | Kind::Lwp { .. } | Kind::Task { .. }, _) => {
+            container.parent.into_iter().for_each(|parent| unsigned(out, PARENT_UUID, track(parent)));
+            text(out, NAME, label);
+        }
+    });
+}
+
+/// Makes `DebugAnnotation`s of fields.
+struct Annotations<'a> {
+    out: &'a mut Vec<u8>,
+    names: &'a mut HashMap<String, u64>,
+    /// Where the compounds around the next value begin; optionals do not.
+    open: Vec<Option<usize>>,
+}
+
+/// Fields of `DebugAnnotation`.
+const ANNOTATION_NAME_IID: u32 = 1;
+const BOOL: u32 = 2;
+const UINT: u32 = 3;
+const INT: u32 = 4;
+const DOUBLE: u32 = 5;
+const STRING: u32 = 6;
+const DICT_ENTRIES: u32 = 11;
+const ARRAY_VALUES: u32 = 12;
+
+impl Annotations<'_> {
+    /// Begins an annotation. Elements of arrays have no name, members of all else have one.
+    fn begin(&mut self, name: Option<&str>) -> usize {
+        let field = match (self.open.is_empty(), name) {
+            (true, _) => DEBUG_ANNOTATIONS,
+            (false, Some(_)) => DICT_ENTRIES,
+            (false, None) => ARRAY_VALUES,
+        };
+        let start = begin(self.out, field);
+        if let Some(name) = name {
+            let iid = match self.names.get(name) {
+                Some(known) => *known,
+                None => {
+                    let new = self.names.len() as u64 + 1;
+                    self.names.insert(name.to_owned(), new);
+                    new
+                }
+            };
+            unsigned(self.out, ANNOTATION_NAME_IID, iid);
+        }
+        start
+    }
+}
+
+impl Visitor for Annotations<'_> {
+    fn value(&mut self, name: Option<&str>, value: Value<'_>) {
+        let start = self.begin(name);
+        let out = &mut *self.out;
+        let label = |labels: Option<&str>, out: &mut Vec<u8>| {
+            labels.is_some_and(|label| {
+                text(out, STRING, label);
+                true
+            })
+        };
+        match value {
+            Value::Unsigned(number, _) | Value::BitArray(number, _) | Value::BitMap(number, _) => {
+                unsigned(out, UINT, number);
+            }
+            Value::Signed(number, _) => signed(out, INT, number),
+            Value::UnsignedEnumeration(number, class) => {
+                if !label(class.labels(number.into()).next(), out) {
+                    unsigned(out, UINT, number);
+                }
+            }
+            Value::SignedEnumeration(number, class) => {
+                if !label(class.labels(number.into()).next(), out) {
+                    signed(out, INT, number);
+                }
+            }
+            Value::Float32(_) | Value::Float64(_) | Value::Float128(_) => {
+                real(out, DOUBLE, value.real().unwrap_or(f64::NAN));
+            }
+            Value::Boolean(truth) => unsigned(out, BOOL, truth.into()),
+            Value::Text(bytes) => text(out, STRING, &String::from_utf8_lossy(bytes)),
+            Value::WideText(wide) => text(out, STRING, &wide.to_string()),
+            Value::Blob(bytes) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                text(out, STRING, &digits);
+            }
+        }
+        end(self.out, start);
+    }
+
+    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
+        // What is in an optional says its name itself.
+        let start = match compound {
+            Compound::Optional { .. } => None,
+            _ => Some(Annotations::begin(self, name)),
+        };
+        self.open.push(start);
+    }
+
+    fn end(&mut self, _: Compound<'_>) {
+        if let Some(Some(start)) = self.open.pop() {
+            end(self.out, start);
+        }
+    }
+}

@@ -1,0 +1,356 @@
+//! Sorts more than fits into memory: what arrives nearly in order goes out in order.
+//!
+//! An analysis tells what somebody did when it is over, so what took long comes late. Items fill a buffer of [`BUFFER`] bytes;
+//! a full one is sorted and written to a temporary file as a run; in the end all runs are merged. Where everything fits into
+//! the buffer, nothing is written.
+
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use std::collections::binary_heap::PeekMut;
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::ops::Range;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+
+/// Bytes of items that are held in memory.
+const BUFFER: usize = 32 << 20;
+
+/// Runs that are merged at once: each is read through a buffer of [`WINDOW`] bytes.
+const RUNS: usize = 256;
+
+/// Bytes that are read from a run at once.
+const WINDOW: usize = 64 << 10;
+
+/// Length, rank, time.
+const HEADER: usize = 4 + 1 + 8;
+
+/// What is sorted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Item<'s> {
+    /// Comes first in the order.
+    pub time: i64,
+    /// Decides between equal times; equal ranks stay as they were given.
+    pub rank: u8,
+    /// Anything.
+    pub bytes: &'s [u8],
+}
+
+/// Takes items.
+#[derive(Debug)]
+pub(crate) struct Sorter {
+    folder: PathBuf,
+    /// Items with headers, one after the other.
+    items: Vec<u8>,
+    /// Time of each, and rank and place in `items` in one number.
+    keys: Vec<(i64, u64)>,
+    buffer: usize,
+    runs: Runs,
+}
+
+/// Sorted runs, one behind the other in a file.
+#[derive(Debug, Default)]
+struct Runs {
+    file: Option<File>,
+    ranges: Vec<Range<u64>>,
+}
+
+impl Sorter {
+    /// A sorter that has nothing yet; temporary files, which have no names, lie in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        Self::with_buffer(folder, BUFFER)
+    }
+
+    fn with_buffer(folder: &Path, buffer: usize) -> Self {
+        Sorter {
+            folder: folder.to_owned(),
+            items: Vec::new(),
+            keys: Vec::new(),
+            buffer,
+            runs: Runs::default(),
+        }
+    }
+
+    /// Takes an item, whose bytes `write` appends.
+    ///
+    /// # Errors
+    /// The temporary file cannot be written.
+    #[inline]
+    pub fn push(&mut self, time: i64, rank: u8, write: impl FnOnce(&mut Vec<u8>)) -> std::io::Result<()> {
+        let start = self.items.len();
+        self.items.extend_from_slice(&[0; HEADER]);
+        write(&mut self.items);
+        let length = u32::try_from(self.items.len() - start - HEADER)
+            .map_err(|_| std::io::Error::other("an event of more than 4 GiB cannot be exported"))?;
+        let header = &mut self.items[start..start + HEADER];
+        header[..4].copy_from_slice(&length.to_le_bytes());
+        header[4] = rank;
+        header[5..].copy_from_slice(&time.to_le_bytes());
+        self.keys.push((time, u64::from(rank) << 56 | start as u64));
+        if self.items.len() >= self.buffer { self.spill() } else { Ok(()) }
+    }
+
+    /// All items in their order.
+    ///
+    /// # Errors
+    /// The temporary file cannot be written or read.
+    pub fn finish(mut self) -> std::io::Result<Sorted> {
+        if self.runs.ranges.is_empty() {
+            self.keys.sort();
+            return Ok(Sorted::Memory { items: self.items, keys: self.keys, next: 0 });
+        }
+        self.spill()?;
+        Ok(Sorted::Files(Merge::new(self.runs)?))
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn spill(&mut self) -> std::io::Result<()> {
+        // Mostly in order already, which this sort makes use of.
+        self.keys.sort();
+        if self.runs.ranges.len() == RUNS {
+            let mut merge = Merge::new(std::mem::take(&mut self.runs))?;
+            self.runs.write(&self.folder, |out| {
+                while let Some(item) = merge.next()? {
+                    out.write_all(item)?;
+                }
+                Ok(())
+            })?;
+        }
+        let (items, keys) = (&self.items, &self.keys);
+        self.runs.write(&self.folder, |out| {
+            keys.iter().try_for_each(|(_, place)| out.write_all(with_header(items, *place)))
+        })?;
+        self.items.clear();
+        self.keys.clear();
+        Ok(())
+    }
+}
+
+/// The item at a place, with its header.
+fn with_header(items: &[u8], place: u64) -> &[u8] {
+    let start = (place & ((1 << 56) - 1)) as usize;
+    &items[start..start + HEADER + length(&items[start..])]
+}
+
+/// How long the item is whose header `bytes` begins with.
+fn length(bytes: &[u8]) -> usize {
+    bytes.first_chunk().map_or(0, |length| u32::from_le_bytes(*length) as usize)
+}
+
+fn item(bytes: &[u8]) -> Item<'_> {
+    let time = bytes[5..].first_chunk().map_or(0, |time| i64::from_le_bytes(*time));
+    Item { time, rank: bytes[4], bytes: &bytes[HEADER..] }
+}
+
+impl Runs {
+    /// Adds a run.
+    fn write(
+        &mut self,
+        folder: &Path,
+        write: impl FnOnce(&mut BufWriter<&File>) -> std::io::Result<()>,
+    ) -> std::io::Result<()> {
+        let file = match &mut self.file {
+            Some(file) => file,
+            none => none.insert(tempfile::tempfile_in(folder)?),
+        };
+        let start = self.ranges.last().map_or(0, |range| range.end);
+        let mut out = BufWriter::with_capacity(WINDOW, &*file);
+        write(&mut out)?;
+        out.flush()?;
+        drop(out);
+        self.ranges.push(start..file.metadata()?.len());
+        Ok(())
+    }
+}
+
+/// Gives items.
+#[derive(Debug)]
+pub(crate) enum Sorted {
+    /// They have been in memory all the time.
+    Memory {
+        items: Vec<u8>,
+        keys: Vec<(i64, u64)>,
+        next: usize,
+    },
+    Files(Merge),
+}
+
+impl Sorted {
+    /// The next item; `None` at the end.
+    ///
+    /// # Errors
+    /// The temporary file cannot be read.
+    #[inline]
+    pub fn next(&mut self) -> std::io::Result<Option<Item<'_>>> {
+        Ok(match self {
+            Sorted::Memory { items, keys, next } => {
+                let Some((_, place)) = keys.get(*next) else { return Ok(None) };
+                *next += 1;
+                Some(item(with_header(items, *place)))
+            }
+            Sorted::Files(merge) => merge.next()?.map(item),
+        })
+    }
+}
+
+/// Merges runs.
+#[derive(Debug)]
+pub(crate) struct Merge {
+    file: Option<File>,
+    runs: Vec<Run>,
+    /// Time, rank and run of what each run gives next.
+    heap: BinaryHeap<Reverse<(i64, u8, usize)>>,
+    /// Whether the first of the heap has been given.
+    given: bool,
+}
+
+/// A run that is being read.
+#[derive(Debug)]
+struct Run {
+    /// What has not been read from the file.
+    rest: Range<u64>,
+    window: Vec<u8>,
+    /// Where its next item begins in `window`.
+    at: usize,
+}
+
+impl Merge {
+    fn new(runs: Runs) -> std::io::Result<Self> {
+        let new = |range| Run { rest: range, window: Vec::new(), at: 0 };
+        let mut merge = Merge {
+            file: runs.file,
+            runs: runs.ranges.into_iter().map(new).collect(),
+            heap: BinaryHeap::new(),
+            given: false,
+        };
+        if let Some(file) = &merge.file {
+            for (index, run) in merge.runs.iter_mut().enumerate() {
+                if let Some((time, rank)) = run.fill(file)? {
+                    merge.heap.push(Reverse((time, rank, index)));
+                }
+            }
+        }
+        Ok(merge)
+    }
+
+    /// The next item with its header.
+    fn next(&mut self) -> std::io::Result<Option<&[u8]>> {
+        if std::mem::replace(&mut self.given, true)
+            && let (Some(mut first), Some(file)) = (self.heap.peek_mut(), &self.file)
+        {
+            let index = first.0.2;
+            let run = &mut self.runs[index];
+            run.at += HEADER + length(&run.window[run.at..]);
+            match run.fill(file)? {
+                Some((time, rank)) => first.0 = (time, rank, index),
+                None => drop(PeekMut::pop(first)),
+            }
+        }
+        Ok(self.heap.peek().map(|Reverse((_, _, index))| {
+            let run = &self.runs[*index];
+            &run.window[run.at..run.at + HEADER + length(&run.window[run.at..])]
+        }))
+    }
+}
+
+impl Run {
+    /// Has the next item in the window; gives its time and rank, or `None` at the end.
+    #[inline]
+    fn fill(&mut self, file: &File) -> std::io::Result<Option<(i64, u8)>> {
+        let here = self.window.len() - self.at;
+        if here < HEADER || here < HEADER + length(&self.window[self.at..]) {
+            self.read(HEADER, file)?;
+            if self.window.is_empty() {
+                return Ok(None);
+            }
+            self.read(HEADER + length(&self.window), file)?;
+        }
+        let Item { time, rank, .. } = item(&self.window[self.at..]);
+        Ok(Some((time, rank)))
+    }
+
+    /// Has at least `wanted` bytes from `at` on in the window, which begins there then, if there are as many.
+    fn read(&mut self, wanted: usize, file: &File) -> std::io::Result<()> {
+        self.window.drain(..self.at);
+        self.at = 0;
+        let here = self.window.len();
+        if here >= wanted {
+            return Ok(());
+        }
+        let more = (WINDOW.max(wanted) - here).min((self.rest.end - self.rest.start) as usize);
+        self.window.resize(here + more, 0);
+        file.read_exact_at(&mut self.window[here..], self.rest.start)?;
+        self.rest.start += more as u64;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Items that come in no order, of many lengths, with equal times and ranks.
+    fn items() -> Vec<(i64, u8, Vec<u8>)> {
+        let mut state = 1_u32;
+        let mut random = |below: u32| {
+            state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+            (state >> 8) % below
+        };
+        (0..3000_u32)
+            .map(|number| {
+                let (time, rank) = (i64::from(random(400)) - 100, random(3) as u8);
+                let mut bytes = number.to_le_bytes().to_vec();
+                bytes.resize(4 + random(200) as usize, rank);
+                (time, rank, bytes)
+            })
+            .collect()
+    }
+
+    fn check(buffer: usize, runs: Range<usize>) {
+        let mut wanted = items();
+        let mut sorter = Sorter::with_buffer(&std::env::temp_dir(), buffer);
+        let mut most = 0;
+        for (time, rank, bytes) in &wanted {
+            sorter.push(*time, *rank, |out| out.extend_from_slice(bytes)).expect("a temporary file");
+            most = most.max(sorter.runs.ranges.len());
+        }
+        assert!(runs.contains(&most), "{most} runs");
+        wanted.sort_by_key(|(time, rank, _)| (*time, *rank));
+        let mut sorted = sorter.finish().expect("a temporary file");
+        for (time, rank, bytes) in &wanted {
+            let item = sorted.next().expect("a temporary file").expect("as many items as were given");
+            assert_eq!((item.time, item.rank, item.bytes), (*time, *rank, &bytes[..]));
+        }
+        assert_eq!(sorted.next().expect("a temporary file"), None);
+    }
+
+    #[test]
+    fn in_memory() {
+        check(BUFFER, 0..1);
+    }
+
+    #[test]
+    fn in_runs() {
+        check(20_000, 10..RUNS);
+    }
+
+    #[test]
+    fn in_more_runs_than_are_merged_at_once() {
+        check(300, RUNS..RUNS + 1);
+    }
+
+    #[test]
+    fn an_item_is_longer_than_what_is_read_at_once() {
+        let mut sorter = Sorter::with_buffer(&std::env::temp_dir(), 100);
+        for time in [2, 1] {
+            let long = [time as u8; 3 * WINDOW];
+            sorter.push(time, 0, |out| out.extend_from_slice(&long)).expect("a temporary file");
+        }
+        let mut sorted = sorter.finish().expect("a temporary file");
+        for time in [1, 2] {
+            let item = sorted.next().expect("a temporary file").expect("an item");
+            assert!(item.time == time && item.bytes == [time as u8; 3 * WINDOW]);
+        }
+    }
+}

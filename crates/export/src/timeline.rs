@@ -1,0 +1,387 @@
+//! The analysis: makes a line of states, events and wakes for each CPU, LWP and user thread out of what it is told.
+//!
+//! States are told when they are over, and only then are they certain: what was believed can turn out to be unknown. So
+//! nothing is written before the end; changes wait in the [`Sorter`], whose memory is bounded. Beside it, memory grows with
+//! the number of containers and of names.
+
+use crate::change::{Change, LinkId};
+use crate::encoder::Encoder;
+use crate::model::{Container, ContainerId, Kind as What, Model, NameId, Use, at, state};
+use crate::sort::{Sorted, Sorter};
+use crate::undecided::{Interval, Undecided};
+use std::cell::Cell;
+use std::collections::{BTreeMap, HashMap};
+use std::io::Result;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use tracewing_analysis::{Analysis, Ran, Seen};
+use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
+
+/// Follows a recording.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    folder: PathBuf,
+    encoder: Box<dyn Encoder>,
+    sorter: Sorter,
+    model: Model,
+    /// By container.
+    lines: Vec<Line>,
+    /// Containers by serial numbers of LWPs, of user threads.
+    lwps: Vec<Option<ContainerId>>,
+    tasks: Vec<Option<ContainerId>>,
+    cpus: BTreeMap<u32, Cpu>,
+    /// By serial number of the LWP.
+    undecided: Vec<Option<Undecided>>,
+    /// Names of events, by stream and event class.
+    events: Vec<Vec<Option<NameId>>>,
+    event_names: HashMap<String, NameId>,
+    links: LinkId,
+    fields: Vec<u8>,
+    /// Why a temporary file could not be written: all that follows is in vain.
+    failure: Option<std::io::Error>,
+    failed: Rc<Cell<bool>>,
+}
+
+/// A CPU.
+#[derive(Debug)]
+struct Cpu {
+    container: ContainerId,
+    /// Since when it has been idle, as far as anybody knows.
+    idle_since: Option<i64>,
+}
+
+/// How far a container's line is drawn.
+#[derive(Debug)]
+struct Line {
+    /// What it did last, up to `to`.
+    state: Option<NameId>,
+    to: i64,
+    /// Its first and last time.
+    begin: i64,
+    end: i64,
+    /// A wake that has not led to anything yet.
+    woken: Option<(i64, ContainerId)>,
+}
+
+impl Timeline {
+    /// Nothing yet; temporary files lie in `folder`. `failed` is set when one of them cannot be written.
+    pub fn new(encoder: Box<dyn Encoder>, folder: &Path, failed: Rc<Cell<bool>>) -> Self {
+        Timeline {
+            folder: folder.to_owned(),
+            encoder,
+            sorter: Sorter::new(folder),
+            model: Model::default(),
+            lines: Vec::new(),
+            lwps: Vec::new(),
+            tasks: Vec::new(),
+            cpus: BTreeMap::new(),
+            undecided: Vec::new(),
+            events: Vec::new(),
+            event_names: HashMap::new(),
+            links: 0,
+            fields: Vec::new(),
+            failure: None,
+            failed,
+        }
+    }
+
+    /// Everything, once all has been told.
+    ///
+    /// # Errors
+    /// A temporary file could not be written.
+    pub fn finish(mut self, ran: &Ran) -> Result<(Box<dyn Encoder>, Model, Sorted)> {
+        for id in 0..self.lines.len() as ContainerId {
+            let line = &self.lines[id as usize];
+            if line.state.is_some() {
+                let to = line.to;
+                self.push(Change::NoState { of: id }, to);
+            }
+        }
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let mut model = self.model;
+        model.names.learn(|name| ran.names.get(name).to_owned());
+        for (container, line) in model.containers.iter_mut().zip(&self.lines) {
+            (container.begin, container.end) = (line.begin, line.end);
+        }
+        model.finish(ran);
+        Ok((self.encoder, model, self.sorter.finish()?))
+    }
+
+    #[inline]
+    fn push(&mut self, change: Change<'_>, time: i64) {
+        if self.failure.is_none() {
+            let pushed = change.push(time, &mut self.sorter);
+            self.check(pushed);
+        }
+    }
+
+    #[inline]
+    fn check(&mut self, result: Result<()>) {
+        if let Err(failure) = result {
+            self.failed.set(true);
+            self.failure.get_or_insert(failure);
+        }
+    }
+
+    fn container(&mut self, kind: What) -> ContainerId {
+        let label = self.model.names.add(String::new(), Use::Container);
+        self.model.containers.push(Container::new(kind, label));
+        self.lines.push(Line { state: None, to: i64::MIN, begin: i64::MAX, end: i64::MIN, woken: None });
+        (self.lines.len() - 1) as ContainerId
+    }
+
+    fn lwp_container(&mut self, serial: usize, tid: i32) -> ContainerId {
+        if let Some(Some(known)) = self.lwps.get(serial) {
+            return *known;
+        }
+        let new = self.container(What::Lwp { tid });
+        *at(&mut self.lwps, serial) = Some(new);
+        new
+    }
+
+    fn task_container(&mut self, thread: &UserThread) -> ContainerId {
+        if let Some(Some(known)) = self.tasks.get(thread.serial) {
+            return *known;
+        }
+        let new = self.container(What::Task { number: thread.id });
+        *at(&mut self.tasks, thread.serial) = Some(new);
+        new
+    }
+
+    fn cpu(&mut self, number: u32) -> &mut Cpu {
+        if !self.cpus.contains_key(&number) {
+            let container = self.container(What::Cpu { number });
+            self.cpus.insert(number, Cpu { container, idle_since: None });
+        }
+        self.cpus.get_mut(&number).expect("inserted just now")
+    }
+
+    /// A container did one thing for a time; `runs` if that is what it can have been woken for.
+    fn did(&mut self, of: ContainerId, name: NameId, runs: bool, from: i64, to: i64) {
+        let line = &mut self.lines[of as usize];
+        let from = from.max(line.to);
+        if from >= to {
+            return;
+        }
+        let before = line.state.replace(name);
+        let until = std::mem::replace(&mut line.to, to);
+        (line.begin, line.end) = (line.begin.min(from), line.end.max(to));
+        if before == Some(name) && until == from {
+            return;
+        }
+        let woken = line.woken.take_if(|(at, by)| runs && *at <= from && *by != of);
+        if before.is_some() && until < from {
+            self.push(Change::NoState { of }, until);
+        }
+        let woken = woken.map(|(at, by)| {
+            self.links += 1;
+            self.touch(by, at);
+            self.push(Change::Wake { of: by, woken: of, link: self.links }, at);
+            (self.links, by)
+        });
+        self.push(Change::State { of, name, woken }, from);
+    }
+
+    /// Something happened in a container.
+    fn touch(&mut self, of: ContainerId, time: i64) {
+        let line = &mut self.lines[of as usize];
+        (line.begin, line.end) = (line.begin.min(time), line.end.max(time));
+    }
+
+    /// Who made `woken` ready; at most one has, before it goes on.
+    fn wake(&mut self, woken: ContainerId, by: &Waker, at: i64) {
+        let by = match (by.interrupt, by.user_thread_serial.and_then(|serial| *self.tasks.get(serial)?)) {
+            (Some(_), _) => by.cpu.map(|cpu| self.cpu(cpu).container),
+            (None, Some(task)) if self.is_task(woken) => Some(task),
+            (None, _) => by.lwp.zip(by.tid).map(|(serial, tid)| self.lwp_container(serial, tid)),
+        };
+        if let Some(by) = by {
+            self.lines[woken as usize].woken.get_or_insert((at, by));
+        }
+    }
+
+    fn is_task(&self, container: ContainerId) -> bool {
+        matches!(self.model.containers[container as usize].kind, What::Task { .. })
+    }
+
+    /// Where an event is shown.
+    fn place(&mut self, place: &Place<'_>) -> Option<ContainerId> {
+        let task = place.thread_serial.and_then(|serial| *self.tasks.get(serial)?);
+        match (place.mode, place.thread, place.lwp.zip(place.tid)) {
+            (Mode::Interrupt, ..) => {}
+            (_, Carried::Thread { .. }, _) if task.is_some() => return task,
+            (_, _, Some((serial, tid))) => return Some(self.lwp_container(serial, tid)),
+            _ => {}
+        }
+        place.cpu.map(|cpu| self.cpu(cpu).container)
+    }
+
+    fn event_name(&mut self, seen: &Seen<'_>) -> NameId {
+        let decoded = seen.event.decoded();
+        let (stream, class) = (seen.event.stream_index(), decoded.class_index());
+        if let Some(Some(known)) = self.events.get(stream).and_then(|classes| classes.get(class)) {
+            return *known;
+        }
+        let text = decoded.class().name.as_deref().unwrap_or("event");
+        let name = match self.event_names.get(text) {
+            Some(known) => *known,
+            None => {
+                let new = self.model.names.add(text.to_owned(), Use::Event);
+                self.event_names.insert(text.to_owned(), new);
+                new
+            }
+        };
+        *at(at(&mut self.events, stream), class) = Some(name);
+        name
+    }
+
+    fn show(&mut self, seen: &Seen<'_>, time: i64) {
+        let Some(of) = self.place(&seen.place) else { return };
+        let name = self.event_name(seen);
+        self.touch(of, time);
+        let mut fields = std::mem::take(&mut self.fields);
+        fields.clear();
+        self.encoder.fields(seen.event, &mut fields);
+        self.push(Change::Event { of, name, fields: &fields }, time);
+        self.fields = fields;
+    }
+
+    /// No LWP has a CPU from `time` on.
+    fn idle(&mut self, cpu: u32, time: i64) {
+        self.cpu(cpu).idle_since = Some(time);
+    }
+
+    /// An LWP has a CPU from `time` on.
+    fn busy(&mut self, cpu: u32, time: i64) {
+        let Cpu { container, idle_since } = self.cpu(cpu);
+        if let (container, Some(since)) = (*container, idle_since.take()) {
+            self.did(container, state::IDLE, false, since, time);
+        }
+    }
+
+    fn undecided(&mut self, serial: usize) -> &mut Undecided {
+        at(&mut self.undecided, serial).get_or_insert_with(|| Undecided::new(&self.folder))
+    }
+}
+
+impl Fold for Timeline {
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        if from >= to {
+            return;
+        }
+        let container = self.lwp_container(lwp.serial, lwp.tid);
+        let name = self.model.names.state(doing);
+        self.did(container, name, matches!(doing, Doing::Running { .. }), from, to);
+        if lwp.runs_user_thread() {
+            let pushed = self.undecided(lwp.serial).push(Interval { name, from, to });
+            self.check(pushed);
+        }
+        match doing {
+            Doing::Running { cpu, .. } => {
+                let label = self.model.containers[container as usize].label;
+                let cpu = self.cpu(cpu).container;
+                self.did(cpu, label, false, from, to);
+            }
+            Doing::Runnable { .. } => {
+                self.push(Change::Waiting { more: true }, from);
+                self.push(Change::Waiting { more: false }, to);
+            }
+            Doing::Unknown | Doing::Blocked { .. } | Doing::Nested => {}
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        let Some(Some(undecided)) = self.undecided.get_mut(lwp.serial).map(Option::take) else { return };
+        let mut undecided = undecided;
+        let done = match thread {
+            Some(thread) => {
+                let task = self.task_container(thread);
+                undecided.drain(|Interval { name, from, to }| {
+                    self.did(task, name, true, from, to);
+                    Ok(())
+                })
+            }
+            None => undecided.clear(),
+        };
+        self.undecided[lwp.serial] = Some(undecided);
+        self.check(done);
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        if from >= to {
+            return;
+        }
+        let task = self.task_container(thread);
+        let name = self.model.names.state(doing);
+        self.did(task, name, false, from, to);
+    }
+
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+        let woken = self.lwp_container(lwp.serial, lwp.tid);
+        self.wake(woken, by, at);
+    }
+
+    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+        let woken = self.task_container(thread);
+        self.wake(woken, by, at);
+    }
+
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+        let woken = self.task_container(thread);
+        self.wake(woken, by, at);
+    }
+
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        if let Some(Some(known)) = self.lwps.get(lwp.serial) {
+            self.model.containers[*known as usize].ends(lwp.process, &lwp.name, lwp.followed);
+        }
+        at(&mut self.undecided, lwp.serial).take();
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        if let Some(Some(known)) = self.tasks.get(thread.serial) {
+            self.model.containers[*known as usize].ends(thread.process, &thread.name, true);
+        }
+    }
+}
+
+impl Analysis for Timeline {
+    fn event(&mut self, seen: &Seen<'_>) {
+        let Some(activity) = seen.activity else { return };
+        match (activity.kind, activity.cpu) {
+            (Kind::User | Kind::Kernel | Kind::PageFault { .. }, _) => self.show(seen, activity.time),
+            (Kind::Switch { prev, next, .. }, Some(cpu)) => {
+                if prev == 0 {
+                    self.busy(cpu, activity.time);
+                }
+                if next == 0 {
+                    self.idle(cpu, activity.time);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
+        // The last one of its number; one that lives is told of when it ends.
+        let dumped = What::Lwp { tid };
+        if let Some(container) = self.model.containers.iter_mut().rev().find(|known| known.kind == dumped) {
+            container.process.get_or_insert(process);
+            if container.own_name.is_empty() {
+                container.own_name = String::from_utf8_lossy(name).into_owned();
+            }
+        }
+    }
+
+    fn lost(&mut self, scope: Scope, _: i64, _: i64) {
+        let Scope::Kernel(lossy) = scope else { return };
+        for (number, cpu) in &mut self.cpus {
+            if lossy.is_none_or(|lossy| lossy == *number) {
+                cpu.idle_since = None;
+            }
+        }
+    }
+}

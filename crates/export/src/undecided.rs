@@ -1,0 +1,103 @@
+//! What an LWP did while nobody knows yet whether it was for a user thread: that is told when it stops.
+//!
+//! Usually a poll has a few states. One that never ends may have any number: what is more than [`MEMORY`] waits in a file.
+
+use crate::model::NameId;
+use std::io::{Read, Result, Seek, Write};
+use std::path::{Path, PathBuf};
+use tempfile::SpooledTempFile;
+
+/// Bytes in memory for each LWP that runs user threads.
+const MEMORY: usize = 64 << 10;
+
+/// Bytes of an interval: name, begin, end.
+const SIZE: usize = 4 + 8 + 8;
+
+/// A state, from when to when.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Interval {
+    pub name: NameId,
+    pub from: i64,
+    pub to: i64,
+}
+
+/// States in their order.
+#[derive(Debug)]
+pub(crate) struct Undecided {
+    folder: PathBuf,
+    file: SpooledTempFile,
+    count: u64,
+}
+
+impl Undecided {
+    /// None yet; the file, if there will be one, lies in `folder`.
+    pub fn new(folder: &Path) -> Self {
+        Undecided { folder: folder.to_owned(), file: tempfile::spooled_tempfile_in(MEMORY, folder), count: 0 }
+    }
+
+    pub fn push(&mut self, interval: Interval) -> Result<()> {
+        let mut bytes = [0; SIZE];
+        bytes[..4].copy_from_slice(&interval.name.to_le_bytes());
+        bytes[4..12].copy_from_slice(&interval.from.to_le_bytes());
+        bytes[12..].copy_from_slice(&interval.to.to_le_bytes());
+        self.count += 1;
+        self.file.write_all(&bytes)
+    }
+
+    /// Gives all of them to `each`, and has none then.
+    pub fn drain(&mut self, mut each: impl FnMut(Interval) -> Result<()>) -> Result<()> {
+        self.file.rewind()?;
+        let mut room = [[0; SIZE]; 128];
+        while self.count > 0 {
+            let some = room.len().min(usize::try_from(self.count).unwrap_or(usize::MAX));
+            let some = &mut room[..some];
+            self.file.read_exact(some.as_flattened_mut())?;
+            self.count -= some.len() as u64;
+            some.iter().try_for_each(|bytes| each(interval(bytes)))?;
+        }
+        self.clear()
+    }
+
+    /// Has none from now on.
+    pub fn clear(&mut self) -> Result<()> {
+        self.count = 0;
+        if self.file.is_rolled() {
+            self.file = tempfile::spooled_tempfile_in(MEMORY, &self.folder);
+        }
+        self.file.rewind()
+    }
+}
+
+fn interval(bytes: &[u8; SIZE]) -> Interval {
+    let number = |at: usize| bytes[at..].first_chunk().map_or(0, |bytes| i64::from_le_bytes(*bytes));
+    let name = bytes.first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
+    Interval { name, from: number(4), to: number(12) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_pushed_comes_back_in_its_order_from_memory_and_from_a_file() {
+        let mut undecided = Undecided::new(&std::env::temp_dir());
+        for count in [3, 20_000, 5] {
+            let wanted: Vec<_> =
+                (0..count).map(|at| Interval { name: at as u32, from: at, to: -at }).collect();
+            for interval in &wanted {
+                undecided.push(*interval).expect("a temporary file");
+            }
+            let mut found = Vec::new();
+            undecided
+                .drain(|interval| {
+                    found.push(interval);
+                    Ok(())
+                })
+                .expect("a temporary file");
+            assert_eq!(found, wanted);
+        }
+        undecided.push(Interval { name: 1, from: 1, to: 1 }).expect("memory");
+        undecided.clear().expect("memory");
+        undecided.drain(|interval| panic!("{interval:?}")).expect("memory");
+    }
+}
