@@ -2,6 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
 //! | [`Times`] | time by what it was spent on |
 //!
@@ -11,11 +12,13 @@
 
 mod names;
 mod run;
+mod sched;
 mod subjects;
 mod threads;
 mod times;
 
 pub use names::Names;
 pub use run::{Analysis, Ran, Seen, run};
+pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Blocked, Times};

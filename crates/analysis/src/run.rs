@@ -33,6 +33,11 @@ pub trait Analysis: Fold {
     /// What a name is called that will be told from now on.
     fn name(&mut self, _name: Name, _text: &str) {}
 
+    /// Whether it wants no more, as when its output cannot be written. It is asked now and then.
+    fn is_done(&self) -> bool {
+        false
+    }
+
     /// An event that the filter lets through.
     fn event(&mut self, _seen: &Seen<'_>) {}
 
@@ -91,7 +96,9 @@ pub fn run<A: Analysis>(
     let mut last = i64::MIN;
     loop {
         messages += 1;
-        if messages % PERIOD == 0 && watch(Progress { done: messages, total: 0 }).is_break() {
+        if messages % PERIOD == 0
+            && (subjects.is_done() || watch(Progress { done: messages, total: 0 }).is_break())
+        {
             break;
         }
         let message = match merge.advance() {

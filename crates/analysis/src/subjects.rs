@@ -62,6 +62,10 @@ impl<'a, A: Analysis> Subjects<'a, A> {
         }
     }
 
+    pub(crate) fn is_done(&self) -> bool {
+        self.analysis.is_done()
+    }
+
     pub(crate) fn begins(&mut self, time: i64) {
         self.analysis.begins(time);
     }

@@ -1,9 +1,12 @@
 //! What every command that analyses recordings is given: where they are, and which part of them is meant.
 
-use crate::output::{raise_file_limit, warn_of_unmatched};
+use crate::output::{print_error, raise_file_limit, warn_of_unmatched};
+use crate::progress::Watch;
 use anyhow::Result;
 use std::ops::RangeInclusive;
 use std::path::PathBuf;
+use std::process::ExitCode;
+use tracewing_analysis::{Analysis, Ran};
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimePoint, Zone};
 
@@ -91,6 +94,32 @@ impl Input {
         let recording = Recording::open(&self.traces)?;
         warn_of_unmatched(&recording, &filter.events);
         Ok((recording, filter))
+    }
+
+    /// Tells an analysis of what was chosen; on a terminal it shows how far it is, and Ctrl-C ends it with what it has.
+    ///
+    /// # Errors
+    /// See [`Input::open`].
+    pub fn analyse(&self, analysis: &mut impl Analysis) -> Result<Ran> {
+        let (recording, filter) = self.open()?;
+        let watch = Watch::new()?;
+        Ok(tracewing_analysis::run(&recording, &filter, analysis, &mut |progress| watch.show(progress))?)
+    }
+
+    /// The zone of the user's times.
+    pub fn zone(&self) -> Zone {
+        self.filter.zone()
+    }
+}
+
+/// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
+pub fn conclude(ran: Ran) -> ExitCode {
+    match ran.failure {
+        None => ExitCode::SUCCESS,
+        Some(error) => {
+            print_error(&error.into());
+            ExitCode::FAILURE
+        }
     }
 }
 

@@ -16,6 +16,7 @@ mod record;
 mod record_summary;
 mod recorded;
 mod recover;
+mod sched;
 mod selection;
 mod sites;
 mod snapshot;
@@ -65,6 +66,8 @@ enum Command {
     Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
+    /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
+    Sched(sched::Args),
     /// List the places where a program can be traced, from its file or out of a process, and which are on
     Sites(sites::Args),
     /// Print a completion script for a shell
@@ -93,6 +96,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
+        Command::Sched(args) => sched::run(&args),
         Command::Sites(args) => sites::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.

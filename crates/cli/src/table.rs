@@ -3,7 +3,7 @@
 //! A column has one name for people and one for programs; a figure has its unit in the latter. Tables for people print times in
 //! milliseconds, the others in nanoseconds.
 
-use crate::format::TableFormat;
+use crate::format::{EventFormat, TableFormat};
 use crate::output::shown;
 use anyhow::{Context, Result};
 use comfy_table::{CellAlignment, ContentArrangement, presets};
@@ -11,6 +11,7 @@ use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::{Result as IoResult, Write};
+use tracewing_trace::Zone;
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
@@ -49,8 +50,10 @@ pub enum Cell {
     Count(u64),
     /// A number that may be negative.
     Number(i64),
-    /// A time or a period in nanoseconds.
+    /// A period in nanoseconds.
     Ns(u64),
+    /// A time in nanoseconds since the Unix epoch, shown as the time of day in a zone.
+    Time(i64, Zone),
     /// A figure that is shown with one decimal.
     Rate(f64),
     /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
@@ -78,6 +81,10 @@ impl Cell {
             Cell::Count(count) => count.to_string().into(),
             Cell::Number(number) => number.to_string().into(),
             Cell::Ns(ns) => milliseconds(*ns).into(),
+            Cell::Time(ns, zone) => {
+                let date = zone.format(*ns);
+                date.rsplit_once(' ').map_or(date.clone(), |(_, time)| time.to_owned()).into()
+            }
             Cell::Rate(rate) => format!("{rate:.1}").into(),
             Cell::Parts(parts) => {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
@@ -91,7 +98,7 @@ impl Cell {
             Cell::None => Ok(()),
             Cell::Text(text) => write_quoted(out, text),
             Cell::Count(count) | Cell::Ns(count) => write!(out, "{count}"),
-            Cell::Number(number) => write!(out, "{number}"),
+            Cell::Number(number) | Cell::Time(number, _) => write!(out, "{number}"),
             Cell::Rate(rate) => write!(out, "{rate}"),
             Cell::Parts(parts) => {
                 let part =
@@ -113,7 +120,7 @@ impl Cell {
         match self {
             Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
             Cell::Count(count) | Cell::Ns(count) => *count as f64,
-            Cell::Number(number) => *number as f64,
+            Cell::Number(number) | Cell::Time(number, _) => *number as f64,
             Cell::Rate(rate) => *rate,
             Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
         }
@@ -126,7 +133,7 @@ impl Serialize for Cell {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
             Cell::Count(count) | Cell::Ns(count) => serializer.serialize_u64(*count),
-            Cell::Number(number) => serializer.serialize_i64(*number),
+            Cell::Number(number) | Cell::Time(number, _) => serializer.serialize_i64(*number),
             Cell::Rate(rate) => serializer.serialize_f64(*rate),
             Cell::Parts(parts) => {
                 serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))
@@ -208,18 +215,8 @@ impl Table {
 
     /// Prints a line of names, and a line for each row.
     pub fn csv(&self, out: &mut impl Write) -> IoResult<()> {
-        let names: Vec<_> = self.columns.iter().map(|column| column.name).collect();
-        writeln!(out, "{}", names.join(","))?;
-        for row in &self.rows {
-            for (place, cell) in row.iter().enumerate() {
-                if place > 0 {
-                    out.write_all(b",")?;
-                }
-                cell.write_csv(out)?;
-            }
-            writeln!(out)?;
-        }
-        Ok(())
+        csv_names(out, &self.columns)?;
+        self.rows.iter().try_for_each(|row| csv_row(out, row))
     }
 
     /// Prints in the format that was asked for: a table with `totals` below it, CSV, or one line of JSON, an object with the
@@ -281,6 +278,74 @@ impl Serialize for Document<'_> {
         }
         map.end()
     }
+}
+
+/// Prints rows as they come: a table for people has columns of fixed widths then, and JSON is a line for each row.
+#[derive(Debug)]
+pub struct Lines<'c> {
+    columns: &'c [Column],
+    /// Of the columns, in characters.
+    widths: &'c [usize],
+    format: EventFormat,
+}
+
+impl<'c> Lines<'c> {
+    /// Prints what comes before the first row.
+    pub fn begin(
+        out: &mut impl Write,
+        columns: &'c [Column],
+        widths: &'c [usize],
+        format: EventFormat,
+    ) -> IoResult<Self> {
+        let lines = Lines { columns, widths, format };
+        match format {
+            EventFormat::Text => {
+                lines.aligned(out, columns.iter().map(|column| column.title.unwrap_or_default().into()))?;
+            }
+            EventFormat::Csv => csv_names(out, columns)?,
+            EventFormat::Json => {}
+        }
+        Ok(lines)
+    }
+
+    /// Prints a row: a cell for each column.
+    pub fn row(&self, out: &mut impl Write, cells: &[Cell]) -> IoResult<()> {
+        match self.format {
+            EventFormat::Text => self.aligned(out, cells.iter().map(Cell::shown)),
+            EventFormat::Csv => csv_row(out, cells),
+            EventFormat::Json => {
+                serde_json::to_writer(&mut *out, &Row { columns: self.columns, cells })?;
+                writeln!(out)
+            }
+        }
+    }
+
+    fn aligned<'t>(&self, out: &mut impl Write, cells: impl Iterator<Item = Cow<'t, str>>) -> IoResult<()> {
+        let mut line = String::new();
+        for ((column, width), cell) in self.columns.iter().zip(self.widths).zip(cells) {
+            match (column.title, column.figures) {
+                (None, _) => {}
+                (_, true) => line.extend([&format!("{cell:>width$}"), "  "]),
+                (_, false) => line.extend([&format!("{cell:width$}"), "  "]),
+            }
+        }
+        writeln!(out, "{}", line.trim_end())
+    }
+}
+
+fn csv_names(out: &mut impl Write, columns: &[Column]) -> IoResult<()> {
+    let names: Vec<_> = columns.iter().map(|column| column.name).collect();
+    writeln!(out, "{}", names.join(","))
+}
+
+fn csv_row(out: &mut impl Write, cells: &[Cell]) -> IoResult<()> {
+    for (place, cell) in cells.iter().enumerate() {
+        if place > 0 {
+            out.write_all(b",")?;
+        }
+        cell.write_csv(out)?;
+    }
+    writeln!(out)
 }
 
 fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {

@@ -1,16 +1,12 @@
 //! `tracewing threads`: where the time of each thread, user thread or process went, as a table, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::input::Input;
-use crate::output::print_error;
-use crate::progress::Watch;
+use crate::input::{Input, conclude};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{
-    self as analysis, Blocked, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount,
-};
+use tracewing_analysis::{Blocked, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -58,11 +54,8 @@ enum By {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let (recording, filter) = args.input.open()?;
-    let watch = Watch::new()?;
     let mut threads = Threads::new();
-    let ran = analysis::run(&recording, &filter, &mut threads, &mut |progress| watch.show(progress))?;
-    drop(watch);
+    let ran = args.input.analyse(&mut threads)?;
     let table = threads.finish(&ran);
     let mut out = anstream::stdout().lock();
     let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
@@ -75,13 +68,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     rows.arrange(&args.order)?;
     rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by))?;
     out.flush()?;
-    Ok(match ran.failure {
-        None => ExitCode::SUCCESS,
-        Some(error) => {
-            print_error(&error.into());
-            ExitCode::FAILURE
-        }
-    })
+    Ok(conclude(ran))
 }
 
 /// Where time goes, behind the columns that say whose.

@@ -1,0 +1,278 @@
+//! The scheduler's decisions: each time that an LWP had a CPU, how long it had waited for it, and who had woken it.
+//!
+//! The figures are those of `perf sched timehist` and `perf sched latency`, as far as the events prove them.
+
+use crate::run::Analysis;
+use tracewing_trace::super_trace::{Doing, Fold, Lwp, Name, Waker};
+
+/// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
+#[derive(Debug)]
+pub struct Slice<'a> {
+    /// Who.
+    pub lwp: &'a Lwp,
+    /// Where; `None` if no switch to or from it was seen.
+    pub cpu: Option<u32>,
+    /// When it got the CPU, on the recording's clock; `None` if no event tells.
+    pub begin: Option<i64>,
+    /// When it left it; `None` if no event tells, as where the recording ends before.
+    pub end: Option<i64>,
+    /// How long it had been off CPUs before; `None` if that began before the first event that tells.
+    pub wait_ns: Option<u64>,
+    /// How much of that it was ready: since it was woken, or all of it if it had been preempted.
+    pub delay_ns: Option<u64>,
+    /// How long it is known to have run.
+    pub run_ns: u64,
+    /// The kernel's state that it left the CPU in ([`state_letters`]); `None` where `end` is.
+    pub state: Option<i64>,
+    /// Who had woken it, if it had slept.
+    pub waker: Option<Waker>,
+}
+
+/// Takes time slices, in the order of their ends.
+pub trait SliceSink {
+    /// The next one.
+    fn slice(&mut self, slice: &Slice<'_>);
+
+    /// What a name is called that will be told from now on.
+    fn name(&mut self, _name: Name, _text: &str) {}
+
+    /// Whether it wants no more.
+    fn is_done(&self) -> bool {
+        false
+    }
+}
+
+/// The analysis: tells `S` of each time slice.
+#[derive(Debug, Default)]
+pub struct Slices<S> {
+    /// What is told.
+    pub sink: S,
+    /// By serial number.
+    lwps: Vec<Progress>,
+}
+
+/// How far an LWP is: since it last got a CPU, or left one.
+#[derive(Debug, Default, Clone)]
+struct Progress {
+    /// The slice that goes on.
+    cpu: Option<u32>,
+    begin: Option<i64>,
+    run_ns: u64,
+    /// What was before it, or is until the next.
+    wait_ns: Option<u64>,
+    delay_ns: Option<u64>,
+    waker: Option<Waker>,
+    /// A wake that came while it ran. It is what wakes it if it came just before it slept.
+    early: Option<Waker>,
+}
+
+impl Progress {
+    fn slice<'a>(&self, lwp: &'a Lwp, end: Option<(i64, i64)>) -> Slice<'a> {
+        Slice {
+            lwp,
+            cpu: self.cpu,
+            begin: self.begin,
+            end: end.map(|(at, _)| at),
+            wait_ns: self.wait_ns,
+            delay_ns: self.delay_ns,
+            run_ns: self.run_ns,
+            state: end.map(|(_, state)| state),
+            waker: self.waker,
+        }
+    }
+}
+
+impl<S> Slices<S> {
+    /// An analysis that has seen nothing yet.
+    pub fn new(sink: S) -> Self {
+        Slices { sink, lwps: Vec::new() }
+    }
+
+    #[inline]
+    fn of(&mut self, lwp: &Lwp) -> &mut Progress {
+        if self.lwps.len() <= lwp.serial {
+            self.lwps.resize_with(lwp.serial + 1, Progress::default);
+        }
+        &mut self.lwps[lwp.serial]
+    }
+}
+
+impl<S: SliceSink> Slices<S> {
+    /// No event tells how it goes on.
+    fn breaks_off(&mut self, lwp: &Lwp) {
+        let progress = std::mem::take(self.of(lwp));
+        if progress.run_ns > 0 {
+            self.sink.slice(&progress.slice(lwp, None));
+        }
+    }
+}
+
+impl<S: SliceSink> Analysis for Slices<S> {
+    fn name(&mut self, name: Name, text: &str) {
+        self.sink.name(name, text);
+    }
+
+    fn is_done(&self) -> bool {
+        self.sink.is_done()
+    }
+}
+
+impl<S: SliceSink> Fold for Slices<S> {
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        if ns == 0 {
+            return;
+        }
+        if doing == Doing::Unknown {
+            return self.breaks_off(lwp);
+        }
+        let progress = self.of(lwp);
+        match doing {
+            Doing::Running { .. } => progress.run_ns += ns,
+            // It was woken when this began, or it has left a CPU then.
+            Doing::Runnable { .. } => {
+                progress.delay_ns = Some(progress.delay_ns.unwrap_or(0) + ns);
+                progress.wait_ns = progress.wait_ns.map(|wait| wait + ns);
+            }
+            Doing::Blocked { .. } => {
+                progress.early = None;
+                progress.wait_ns = progress.wait_ns.map(|wait| wait + ns);
+            }
+            Doing::Unknown | Doing::Nested => {}
+        }
+    }
+
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, _: i64) {
+        let progress = self.of(lwp);
+        match progress.cpu {
+            Some(_) => progress.early = Some(*by),
+            None => drop(progress.waker.get_or_insert(*by)),
+        }
+    }
+
+    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
+        let progress = self.of(lwp);
+        // Where it never slept, the wake came while it was on its way to sleep.
+        progress.waker = progress.waker.or(progress.early.take());
+        (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), 0);
+    }
+
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
+        let progress = self.of(lwp);
+        progress.cpu = Some(cpu);
+        let slice = progress.slice(lwp, Some((at, prev_state)));
+        let early = progress.early.filter(|_| !goes_on(prev_state));
+        *progress = Progress { wait_ns: Some(0), delay_ns: Some(0), early, ..Progress::default() };
+        self.sink.slice(&slice);
+    }
+
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        self.breaks_off(lwp);
+    }
+}
+
+/// Whether a thread that leaves a CPU in this state could have gone on.
+fn goes_on(prev_state: i64) -> bool {
+    state_letters(prev_state).starts_with('R')
+}
+
+/// The letters of a `prev_state` as `ps` and perf have them: `R` could have gone on, `R+` was preempted, `S` sleeps, `D` sleeps
+/// and takes no signals, and so on (`TASK_REPORT` of the kernel's `include/linux/sched.h`).
+pub fn state_letters(prev_state: i64) -> &'static str {
+    const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
+    match prev_state {
+        0 => "R",
+        _ if prev_state & 0xff != 0 => LETTERS[(prev_state & 0xff).trailing_zeros() as usize],
+        _ => "R+",
+    }
+}
+
+/// How long one LWP waited for CPUs when it was ready.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SchedLatency {
+    /// The process it belongs to, where the events say: its first thread's number.
+    pub process: Option<i32>,
+    /// Its number.
+    pub tid: i32,
+    /// Its last known name.
+    pub name: String,
+    /// How long it ran, in nanoseconds.
+    pub run_ns: u64,
+    /// How often it got a CPU and is known how long it waited.
+    pub slices: u64,
+    /// How long it waited in all, in nanoseconds.
+    pub delay_ns: u64,
+    /// The longest wait, in nanoseconds.
+    pub max_ns: u64,
+    /// When that ended and it got a CPU, on the recording's clock; `None` if it never waited.
+    pub max_end: Option<i64>,
+    /// Who had woken it then.
+    pub max_waker: Option<Waker>,
+}
+
+impl SchedLatency {
+    /// How long it waited on average, in nanoseconds.
+    pub fn mean_ns(&self) -> u64 {
+        self.delay_ns.checked_div(self.slices).unwrap_or(0)
+    }
+
+    /// When the longest wait began.
+    pub fn max_begin(&self) -> Option<i64> {
+        Some(self.max_end?.saturating_sub_unsigned(self.max_ns))
+    }
+}
+
+/// Sums of time slices by LWP.
+#[derive(Debug, Default)]
+pub struct SchedLatencies {
+    rows: Vec<SchedLatency>,
+    /// The place of an LWP's row, by its serial number.
+    places: Vec<Option<usize>>,
+}
+
+impl SchedLatencies {
+    /// By the longest wait, longest first.
+    pub fn finish(self) -> Vec<SchedLatency> {
+        let mut rows = self.rows;
+        rows.sort_by(|a, b| b.max_ns.cmp(&a.max_ns).then(a.tid.cmp(&b.tid)));
+        rows
+    }
+}
+
+impl SliceSink for SchedLatencies {
+    fn slice(&mut self, slice: &Slice<'_>) {
+        let lwp = slice.lwp;
+        if self.places.len() <= lwp.serial {
+            self.places.resize(lwp.serial + 1, None);
+        }
+        let place = *self.places[lwp.serial].get_or_insert_with(|| {
+            self.rows.push(SchedLatency {
+                process: None,
+                tid: lwp.tid,
+                name: String::new(),
+                run_ns: 0,
+                slices: 0,
+                delay_ns: 0,
+                max_ns: 0,
+                max_end: None,
+                max_waker: None,
+            });
+            self.rows.len() - 1
+        });
+        let row = &mut self.rows[place];
+        row.process = lwp.process;
+        if row.name != lwp.name {
+            row.name.clone_from(&lwp.name);
+        }
+        row.run_ns += slice.run_ns;
+        if let (Some(delay), Some(begin)) = (slice.delay_ns, slice.begin) {
+            row.slices += 1;
+            row.delay_ns += delay;
+            if delay > row.max_ns {
+                (row.max_ns, row.max_end) = (delay, Some(begin));
+                row.max_waker = slice.waker;
+            }
+        }
+    }
+}

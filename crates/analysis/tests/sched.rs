@@ -1,0 +1,116 @@
+//! Time slices on hand-made events whose answer is known.
+
+use tracewing_analysis::{SchedLatencies, Slice, SliceSink, Slices};
+use tracewing_trace::super_trace::{Activity, Kind, Scope, SuperTrace};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+
+type Event = (i64, u32, i32, Kind<'static>);
+
+fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"out", prev_state, next, next_name: b"in" }
+}
+
+fn waking(tid: i32) -> Kind<'static> {
+    Kind::Waking { tid, name: b"woken" }
+}
+
+fn wakeup(tid: i32) -> Kind<'static> {
+    Kind::Wakeup { tid, name: b"woken" }
+}
+
+fn fold<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, sink: S) -> S {
+    let mut state = SuperTrace::new();
+    let mut slices = Slices::new(sink);
+    for (time, cpu, tid, kind) in events {
+        if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
+            state.lost(Scope::Kernel(Some(*cpu)), from, to, &mut slices);
+        }
+        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+        state.event(&event, &mut slices);
+    }
+    state.finish(&mut slices);
+    slices.sink
+}
+
+/// Whose, from when to when, wait, delay, run, state, waker.
+type Noted = (i32, Option<i64>, Option<i64>, [Option<u64>; 2], u64, Option<i64>, Option<i32>);
+
+#[derive(Default)]
+struct Notes(Vec<Noted>);
+
+impl SliceSink for Notes {
+    fn slice(&mut self, slice: &Slice<'_>) {
+        let Slice { lwp, begin, end, wait_ns, delay_ns, run_ns, state, waker, .. } = *slice;
+        let waker = waker.and_then(|waker| waker.tid);
+        self.0.push((lwp.tid, begin, end, [wait_ns, delay_ns], run_ns, state, waker));
+    }
+}
+
+fn story() -> Vec<Event> {
+    vec![
+        (0, 0, 0, switch(0, 0, 7)),
+        (10, 0, 7, switch(7, GOES_ON, 8)),
+        (30, 0, 8, switch(8, SLEEPS, 7)),
+        (40, 0, 7, waking(8)),
+        (45, 0, 7, wakeup(8)),
+        (60, 0, 7, switch(7, SLEEPS, 8)),
+        (65, 0, 8, waking(7)), // while 7 is on its way to sleep elsewhere, as the missing wait shows
+        (70, 0, 8, switch(8, GOES_ON, 7)),
+        (90, 0, 7, Kind::Kernel),
+    ]
+}
+
+#[test]
+fn each_slice_has_its_wait() {
+    let slices = fold(&story(), None, Notes::default()).0;
+    let expected = [
+        (7, Some(0), Some(10), [None, None], 10, Some(GOES_ON), None),
+        (8, Some(10), Some(30), [None, None], 20, Some(SLEEPS), None),
+        (7, Some(30), Some(60), [Some(20), Some(20)], 30, Some(SLEEPS), None),
+        (8, Some(60), Some(70), [Some(30), Some(20)], 10, Some(GOES_ON), Some(7)),
+        (8, None, None, [Some(20), Some(20)], 0, None, None),
+        (7, Some(70), None, [Some(10), Some(5)], 20, None, Some(8)),
+    ];
+    // The last two are told in no order: the recording ends.
+    let told: Vec<_> = slices.iter().filter(|slice| slice.4 > 0).copied().collect();
+    let expected: Vec<_> = expected.into_iter().filter(|slice| slice.4 > 0).collect();
+    assert_eq!(told, expected);
+}
+
+#[test]
+fn a_wake_just_before_it_sleeps_is_its_waker() {
+    let events = [
+        (0, 0, 0, switch(0, 0, 7)),
+        (5, 1, 9, waking(7)), // it runs still
+        (10, 0, 7, switch(7, SLEEPS, 0)),
+        (12, 1, 9, wakeup(7)), // and never blocked
+        (15, 0, 0, switch(0, 0, 7)),
+        (20, 0, 7, switch(7, SLEEPS, 0)),
+    ];
+    let slices = fold(&events, None, Notes::default()).0;
+    let told = slices.iter().find(|slice| slice.1 == Some(15)).expect("a slice");
+    assert_eq!(*told, (7, Some(15), Some(20), [Some(5), Some(5)], 5, Some(SLEEPS), Some(9)));
+}
+
+#[test]
+fn a_loss_makes_waits_unknown_and_no_more() {
+    // Lost just after 8 has left the CPU: until 60 it may have run again.
+    let slices = fold(&story(), Some((31, 32)), Notes::default()).0;
+    let told: Vec<_> = slices.iter().map(|slice| (slice.0, slice.2, slice.3)).collect();
+    assert!(told.contains(&(8, Some(70), [None, Some(20)])), "{told:?}");
+    assert!(told.contains(&(7, Some(10), [None, None])), "{told:?}");
+    let ran: u64 = slices.iter().map(|slice| slice.4).sum();
+    assert!(ran >= 60, "{slices:?}");
+}
+
+#[test]
+fn latencies_are_sums_of_slices() {
+    let rows = fold(&story(), None, SchedLatencies::default()).finish();
+    let told: Vec<_> =
+        rows.iter().map(|row| (row.tid, row.run_ns, row.slices, row.mean_ns(), row.max_ns)).collect();
+    assert_eq!(told, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
+    assert_eq!((rows[0].max_begin(), rows[0].max_end), (Some(10), Some(30)));
+    assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(7));
+}
