@@ -6,7 +6,7 @@ use std::io::sink;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tracewing_ctf::model::Version;
-use tracewing_trace::{Conversion, Format, Listing, Recording, Report, TimePoint, print_details};
+use tracewing_trace::{Conversion, Filter, Format, Listing, Recording, Report, TimePoint, print_details};
 
 /// Lists a trace in every way.
 ///
@@ -20,7 +20,8 @@ pub fn trace(input: &[u8], folder: &Path) {
     let _ = print_details(&recording, &mut sink(), false);
     let _ = Report::new(&recording);
     let from = Some(TimePoint::FromBegin(1000));
-    let _ = Listing { from, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
+    let filter = Filter { from, ..Filter::default() };
+    let _ = Listing { filter, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
 }
 
 /// Converts a trace into both versions, and reads what that gives.
@@ -31,7 +32,7 @@ pub fn convert(input: &[u8], folder: &Path) {
     let Some(recording) = open(input, folder) else { return };
     let out = folder.join("out");
     for version in [Version::V1_8, Version::V2] {
-        let conversion = Conversion { version, ..Conversion::default() };
+        let conversion = Conversion { version: Some(version), ..Conversion::default() };
         let written = conversion.run(&recording, &out, &mut |_| ControlFlow::Continue(()));
         let Ok(written) = written else { continue };
         let mut lines = (Vec::new(), sink());

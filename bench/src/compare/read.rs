@@ -131,7 +131,7 @@ pub fn run(options: &Options) -> Result<()> {
         if kind == Kind::Mix {
             let path_2 = folder.path().join("ctf2");
             let mut convert = Command::new(&options.tracewing);
-            side::run(convert.args(["convert", "--to", "ctf2"]).arg(&path).arg(&path_2))?;
+            side::run(convert.args(["convert", "--format", "ctf2"]).arg(&path).arg("-o").arg(&path_2))?;
             let title = "the first one as CTF 2, which babeltrace2 2.0 does not read";
             measured.push(measure(options, rounds, &OURS, (title, events, name), &path_2)?);
             std::fs::remove_dir_all(path_2)?;

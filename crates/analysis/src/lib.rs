@@ -18,7 +18,8 @@ mod threads;
 mod times;
 
 pub use names::Names;
-pub use run::{Analysis, Ran, Seen, run};
+pub use run::{Analysis, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Blocked, Times};
+pub use tracewing_trace::super_trace::Seen;

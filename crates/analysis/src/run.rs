@@ -3,24 +3,13 @@
 use crate::names::Names;
 use crate::subjects::Subjects;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::{Activity, Adapter, Carried, Fold, Mode, Name, Place, Scope, SuperTrace};
-use tracewing_trace::{Error, EventRef, Filter, Merge, Message, Progress, Recording, TimeRange};
+use tracewing_trace::super_trace::{Adapter, Fold, Follower, Name, Scope, Seen};
+use tracewing_trace::{
+    Error, EventRef, Filter, Lost, Merge, Message, Progress, Recording, Selection, Stream, TimeRange, Trace,
+};
 
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
-
-/// One event that the filter lets through, with its place.
-#[derive(Debug)]
-pub struct Seen<'a> {
-    /// The event.
-    pub event: &'a EventRef<'a>,
-    /// What it means for the super-trace; `None` where it has no time, or not the fields that its name promises.
-    pub activity: Option<&'a Activity<'a>>,
-    /// Where it belongs: the state before it, so a switch belongs to what it switches from.
-    pub place: Place<'a>,
-    /// The state before it.
-    pub state: &'a SuperTrace,
-}
 
 /// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
 ///
@@ -57,10 +46,12 @@ pub struct Ran {
     pub end_ns: i64,
     /// Events read, those before the begin included.
     pub events: u64,
-    /// Whether the recording follows some LWPs only ([`SuperTrace::is_partial`]).
+    /// Whether the recording follows some LWPs only ([`is_partial`](tracewing_trace::super_trace::SuperTrace::is_partial)).
     pub partial: bool,
     /// All names.
     pub names: Names,
+    /// Whether `watch` has ended it.
+    pub stopped: bool,
     /// Why it ended before the recording did: the result is of what was read.
     pub failure: Option<Error>,
 }
@@ -85,100 +76,128 @@ pub fn run<A: Analysis>(
     analysis: &mut A,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
-    let range = filter.range(recording)?;
-    let mut selection = filter.selection(recording)?;
+    let mut run = Run {
+        range: filter.range(recording)?,
+        selection: Selection::new(filter, recording)?,
+        follower: Follower::new(),
+        subjects: Subjects::new(filter, analysis),
+        begun: false,
+        ran: Ran::default(),
+    };
+    // Whether the recording goes on behind the range's end, the first event there tells.
     let mut merge = Merge::new(recording, TimeRange::ALL);
-    let mut adapter = Adapter::new();
-    let mut state = SuperTrace::new();
-    let mut subjects = Subjects::new(filter, analysis);
-    let mut ran = Ran::default();
-    let (mut begun, mut messages) = (false, 0);
-    let mut last = i64::MIN;
-    loop {
-        messages += 1;
-        if messages % PERIOD == 0
-            && (subjects.is_done() || watch(Progress { done: messages, total: 0 }).is_break())
-        {
-            break;
-        }
-        let message = match merge.advance() {
-            Ok(Some(message)) => message,
-            Ok(None) => break,
-            Err(error) => {
-                ran.failure = Some(error);
+    let total = recording.bytes();
+    for count in 1_u64.. {
+        if count % PERIOD == 0 {
+            if run.subjects.is_done() {
                 break;
             }
-        };
-        match message {
-            Message::Event(event) => {
-                ran.events += 1;
-                let activity = adapter.activity(&event);
-                let known = ran.names.len();
-                for (number, text) in adapter.names().iter().enumerate().skip(known) {
-                    let name = Name(number as u32);
-                    ran.names.learn(name, text);
-                    subjects.name(name, text);
-                }
-                if let Some(time) = activity.as_ref().map(|activity| activity.time) {
-                    if time > range.end {
-                        state.advance(range.end);
-                        last = last.max(range.end);
-                        break;
-                    }
-                    last = last.max(time);
-                    if !begun && time >= range.begin {
-                        begun = true;
-                        ran.begin_ns = if range.begin == i64::MIN { time } else { range.begin };
-                        state.restart(ran.begin_ns);
-                        subjects.begins(ran.begin_ns);
-                    }
-                }
-                if begun {
-                    let place = match &activity {
-                        Some(activity) => state.place(activity),
-                        None => Place {
-                            cpu: event.cpu().and_then(|cpu| u32::try_from(cpu).ok()),
-                            process: None,
-                            tid: None,
-                            lwp: None,
-                            thread: Carried::Unknown,
-                            thread_serial: None,
-                            mode: Mode::Unknown,
-                        },
-                    };
-                    let seen = Seen { event: &event, activity: activity.as_ref(), place, state: &state };
-                    if selection.wants(&event) {
-                        subjects.event(&seen);
-                    }
-                }
-                if let Some(activity) = &activity {
-                    match begun {
-                        true => state.event(activity, &mut subjects),
-                        false => state.event(activity, &mut ()),
-                    }
-                    subjects.follow(activity, &state);
-                }
-            }
-            Message::Lost(lost, trace, stream) => {
-                let scope = Adapter::scope(trace, stream);
-                let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
-                if from > range.end {
-                    continue;
-                }
-                match begun {
-                    true => {
-                        subjects.lost(scope, from, to);
-                        state.lost(scope, from, to, &mut subjects);
-                    }
-                    false => state.lost(scope, from, to, &mut ()),
-                }
+            if watch(Progress { done: merge.bytes(), total }).is_break() {
+                run.ran.stopped = true;
+                break;
             }
         }
+        let goes_on = match merge.advance() {
+            Ok(Some(Message::Event(event))) => run.event(&event),
+            Ok(Some(Message::Lost(lost, trace, stream))) => {
+                run.lost(lost, trace, stream);
+                true
+            }
+            Ok(None) => false,
+            Err(error) => {
+                run.ran.failure = Some(error);
+                false
+            }
+        };
+        if !goes_on {
+            break;
+        }
     }
-    ran.partial = state.is_partial();
-    if begun {
-        ran.end_ns = last;
-        state.finish(&mut subjects);
+    Ok(run.finish())
+}
+
+/// What is read so far.
+struct Run<'a, A> {
+    range: TimeRange,
+    selection: Selection,
+    follower: Follower,
+    subjects: Subjects<'a, A>,
+    /// Whether the range has begun.
+    begun: bool,
+    ran: Ran,
+}
+
+impl<A: Analysis> Run<'_, A> {
+    /// Takes the next event; false if it lies behind the range.
+    #[inline]
+    fn event(&mut self, event: &EventRef<'_>) -> bool {
+        self.ran.events += 1;
+        let activity = self.follower.activity(event);
+        self.learn_names();
+        if let Some(time) = activity.as_ref().map(|activity| activity.time) {
+            if time > self.range.end {
+                self.ran.end_ns = self.range.end;
+                return false;
+            }
+            if !self.begun && time >= self.range.begin {
+                self.begin(time);
+            }
+            self.ran.end_ns = self.ran.end_ns.max(time);
+        }
+        if self.begun {
+            let seen = self.follower.seen(event, activity.as_ref());
+            if self.selection.wants_seen(&seen) {
+                self.subjects.event(&seen);
+            }
+        }
+        if let Some(activity) = &activity {
+            match self.begun {
+                true => self.follower.event(activity, &mut self.subjects),
+                false => self.follower.event(activity, &mut ()),
+            }
+            self.subjects.follow(activity, self.follower.state());
+        }
+        true
     }
-    Ok(ran)
+
+    fn learn_names(&mut self) {
+        let names = self.follower.adapter().names();
+        for (number, text) in names.iter().enumerate().skip(self.ran.names.len()) {
+            let name = Name(number as u32);
+            self.ran.names.learn(name, text);
+            self.subjects.name(name, text);
+        }
+    }
+
+    /// The range begins, or with `time` the recording does.
+    #[cold]
+    fn begin(&mut self, time: i64) {
+        let begin = if self.range.begin == i64::MIN { time } else { self.range.begin };
+        self.begun = true;
+        (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
+        self.follower.restart(begin);
+        self.subjects.begins(begin);
+    }
+
+    fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
+        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
+        if from > self.range.end {
+            return;
+        }
+        match self.begun {
+            true => {
+                self.subjects.lost(Adapter::scope(trace, stream), from, to);
+                self.follower.lost(lost, trace, stream, &mut self.subjects);
+            }
+            false => self.follower.lost(lost, trace, stream, &mut ()),
+        }
+    }
+
+    fn finish(mut self) -> Ran {
+        self.ran.partial = self.follower.state().is_partial();
+        if self.begun {
+            self.follower.finish(self.ran.end_ns, &mut self.subjects);
+        }
+        self.ran
+    }
 }

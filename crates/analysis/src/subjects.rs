@@ -10,12 +10,12 @@
 //! As long as nobody knows to which process an LWP belongs, or what that is called, it is told what it does; that it has
 //! ended is told only if it fits.
 
-use crate::run::{Analysis, Seen};
+use crate::run::Analysis;
 use std::collections::{HashMap, HashSet};
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread, Waker,
+    Activity, Doing, Fold, Kind, Lwp, Name, Scope, Seen, SuperTrace, SwitchCause, UserThread, Waker,
 };
 
 /// An analysis behind a filter.

@@ -65,9 +65,7 @@ impl From<Target> for Format {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let out = &args.out;
     if out.as_os_str() != "-" {
-        for trace in args.input.traces() {
-            check_outside(trace, out)?;
-        }
+        check_outside(args.input.traces(), out)?;
         let (unfinished, mut file) = Unfinished::file(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (bytes, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;

@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
 use tracewing_rules::ProcessPattern;
-use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, TimePoint, Zone};
+use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
 
 /// Recordings, and options that choose from them.
 #[derive(Debug, clap::Args)]
@@ -73,17 +73,12 @@ pub struct FilterArgs {
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 
-    /// Read times in UTC instead of the local time zone
+    /// Read and print times in UTC instead of the local time zone
     #[arg(long)]
     clock_gmt: bool,
 }
 
 impl Input {
-    /// Where the recordings are.
-    pub fn traces(&self) -> &[PathBuf] {
-        &self.traces
-    }
-
     /// Opens the recordings, and warns of patterns that are in vain.
     ///
     /// # Errors
@@ -94,6 +89,11 @@ impl Input {
         let recording = Recording::open(&self.traces)?;
         warn_of_unmatched(&recording, &filter.events);
         Ok((recording, filter))
+    }
+
+    /// Where the recordings are.
+    pub fn traces(&self) -> &[PathBuf] {
+        &self.traces
     }
 
     /// Tells an analysis of what was chosen; on a terminal it shows how far it is, and Ctrl-C ends it with what it has.
@@ -134,13 +134,8 @@ impl FilterArgs {
     /// # Errors
     /// A time is none.
     pub fn filter(&self) -> Result<Filter> {
-        let zone = self.zone();
-        let point =
-            |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
-        Ok(Filter {
-            from: point(&self.from)?,
-            to: point(&self.to)?,
-            zone,
+        let mut filter = Filter {
+            zone: self.zone(),
             events: self.events.clone(),
             exclude: self.exclude.clone(),
             predicate: self.condition.clone(),
@@ -154,7 +149,10 @@ impl FilterArgs {
             tids: self.tids.clone(),
             processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
             cpus: self.cpus.clone(),
-        })
+            ..Filter::default()
+        };
+        filter.set_range(self.from.as_deref(), self.to.as_deref())?;
+        Ok(filter)
     }
 }
 

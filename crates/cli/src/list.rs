@@ -1,13 +1,12 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
 
 use crate::format::EventFormat;
+use crate::input::FilterArgs;
 use crate::output::{Output, raise_file_limit, warn_of_unmatched};
 use clap::ValueEnum;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{
-    ClockStyle, FieldStyle, Listing, NameStyle, Predicate, Recording, Style, Zone, print_details,
-};
+use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, print_details};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -20,29 +19,12 @@ pub struct Args {
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
 
-    /// Leave out what lies before TIME
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-
-    /// Leave out what lies behind TIME
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    #[command(flatten)]
+    filter: FilterArgs,
 
     /// Go on with what is added to traces that are still being written, until they are complete
     #[arg(long)]
     follow: bool,
-
-    /// Print only events whose names match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
-
-    /// But not those whose names match GLOB; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
-
-    /// Print only events for which this is true, as in 'depth > 3 && customer == "x"'
-    #[arg(long = "where", value_name = "CONDITION")]
-    condition: Option<Predicate>,
 
     /// Print the super-trace: each event with the CPU, process, thread and user thread (task) that it belongs to
     #[arg(long = "super", conflicts_with_all = ["pretty", "details", "follow"])]
@@ -61,7 +43,7 @@ pub struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "full",
-        conflicts_with_all = ["count", "from", "to", "events", "condition", "format", "pretty", "follow"]
+        conflicts_with_all = ["count", "FilterArgs", "format", "pretty", "follow"]
     )]
     details: Option<Details>,
 
@@ -80,10 +62,6 @@ pub struct Args {
     /// Print dates in stamps
     #[arg(long)]
     clock_date: bool,
-
-    /// Print and read times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
 
     /// Do not print the time since the previous event
     #[arg(long)]
@@ -152,7 +130,7 @@ error. Where a trace is damaged, what precedes the damage is printed, then an er
 and the exit status is not 0.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let mut listing = Listing {
+    let listing = Listing {
         format: match args.format {
             _ if args.pretty => tracewing_trace::Format::Pretty,
             EventFormat::Text => tracewing_trace::Format::Text,
@@ -165,19 +143,16 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 cycles: args.clock_cycles,
                 seconds: args.clock_seconds,
                 date: args.clock_date,
-                zone: if args.clock_gmt { Zone::Utc } else { Zone::Local },
+                zone: args.filter.zone(),
             },
             delta: !args.no_delta,
             names: NameStyle::parse(&args.names)?,
             fields: FieldStyle::parse(&args.fields)?,
         },
-        events: args.events.clone(),
-        exclude: args.exclude.clone(),
-        predicate: args.condition.clone(),
+        filter: args.filter.filter()?,
         count: args.count,
         ..Listing::default()
     };
-    listing.set_range(args.from.as_deref(), args.to.as_deref())?;
     raise_file_limit();
     if let Some(details) = args.details {
         let recording = Recording::open(&args.traces)?;
@@ -189,7 +164,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let recording = Recording::open(&args.traces)?;
-    warn_of_unmatched(&recording, &args.events);
+    warn_of_unmatched(&recording, &listing.filter.events);
     listing.print(&recording, &mut Output::new())?;
     Ok(ExitCode::SUCCESS)
 }

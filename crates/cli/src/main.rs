@@ -6,6 +6,7 @@
 mod control;
 mod convert;
 mod export;
+mod extract;
 mod format;
 mod info;
 mod input;
@@ -58,6 +59,8 @@ enum Command {
     Convert(convert::Args),
     /// Write a recording for other viewers: Pajé, Perfetto, Chrome
     Export(export::Args),
+    /// Write a part of a recording as a trace of its own
+    Extract(extract::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
     /// Count events: by class, by stream, by process, with rates, bytes and losses
@@ -92,6 +95,7 @@ fn main() -> ExitCode {
         Command::List(args) => list::run(&args),
         Command::Convert(args) => convert::run(&args),
         Command::Export(args) => export::run(&args),
+        Command::Extract(args) => extract::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Recover(args) => recover::run(&args),

@@ -6,7 +6,7 @@ use crate::output::{Output, raise_file_limit, shown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
-use tracewing_trace::{ClockStyle, Listing, Recording, Sink, Style, Zone};
+use tracewing_trace::{ClockStyle, Filter, Listing, Recording, Sink, Style, Zone};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
@@ -104,7 +104,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             },
             ..Style::default()
         },
-        events: args.events.clone(),
+        filter: Filter { events: args.events.clone(), ..Filter::default() },
         last: args.count,
         ..Listing::default()
     };

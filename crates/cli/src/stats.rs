@@ -1,13 +1,13 @@
 //! `tracewing stats`: how many events there are and how often they come, as tables, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::output::{print_error, raise_file_limit, warn_of_unmatched};
+use crate::input::Input;
+use crate::output::print_error;
 use crate::table::{Cell, Table, figure, text};
 use anyhow::Result;
 use std::io::Write;
-use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_trace::{Count, Filter, Predicate, Recording, Statistics, TimePoint, Zone};
+use tracewing_trace::{Count, Statistics};
 
 /// What `tracewing stats` accepts.
 #[derive(Debug, clap::Args)]
@@ -22,33 +22,8 @@ Rates are events in a second, over the time from the first counted event to the 
 records with their headers. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
 whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.")]
 pub struct Args {
-    /// Folders: traces, or folders with traces below them
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-
-    /// Leave out what lies before TIME
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-
-    /// Leave out what lies behind TIME
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
-
-    /// Count only events whose names match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
-
-    /// But not those whose names match GLOB; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
-
-    /// Count only events for which this is true, as in 'depth > 3 && customer == "x"'
-    #[arg(long = "where", value_name = "CONDITION")]
-    condition: Option<Predicate>,
-
-    /// Read times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
+    #[command(flatten)]
+    input: Input,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -56,20 +31,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
-    let point = |text: &Option<String>| text.as_deref().map(|text| TimePoint::parse(text, zone)).transpose();
-    let filter = Filter {
-        from: point(&args.from)?,
-        to: point(&args.to)?,
-        zone,
-        events: args.events.clone(),
-        exclude: args.exclude.clone(),
-        predicate: args.condition.clone(),
-        ..Filter::default()
-    };
-    raise_file_limit();
-    let recording = Recording::open(&args.traces)?;
-    warn_of_unmatched(&recording, &args.events);
+    let (recording, filter) = args.input.open()?;
     let statistics = Statistics::collect(&recording, &filter)?;
     let mut out = anstream::stdout().lock();
     match args.format {

@@ -36,18 +36,19 @@ fn every_target_holds_the_same_events() {
     let listed = |name| text(&tracewing(folder.path(), &["list", "--format", "json", name]).stdout);
     let original = listed("trace");
     for target in ["ctf1", "ctf2"] {
-        let output = tracewing(folder.path(), &["convert", "--to", target, "trace", target]);
+        let output = tracewing(folder.path(), &["convert", "trace", "--format", target, "-o", target]);
         assert!(output.status.success(), "{output:?}");
         let said = text(&output.stdout);
         assert!(said.starts_with(&format!("{target}: 300 events in 3 packets of 1 streams")), "{said}");
         assert!(said.ends_with("; 6 events lost in the recording\n"), "{said}");
         assert_eq!(listed(target), original);
     }
-    let output = tracewing(folder.path(), &["convert", "--to", "json", "trace", "events.json"]);
+    let output = tracewing(folder.path(), &["convert", "trace", "--format", "json", "-o", "events.json"]);
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("events.json")).unwrap(), original);
     assert_eq!(text(&output.stderr).matches("discarded 3 events").count(), 2);
-    let slice = ["convert", "--to", "csv", "--where", "n == 5", "--until", "+1us", "trace", "five.csv"];
+    let slice =
+        ["convert", "trace", "--format", "csv", "--where", "n == 5", "--to", "+1us", "-o", "five.csv"];
     assert!(tracewing(folder.path(), &slice).status.success());
     let lines = std::fs::read_to_string(folder.path().join("five.csv")).unwrap();
     assert_eq!(lines.lines().count(), 2, "{lines}");
@@ -59,7 +60,7 @@ fn nothing_is_overwritten() {
     trace(&folder.path().join("trace"), 1);
     std::fs::create_dir(folder.path().join("taken")).unwrap();
     for target in ["ctf1", "ctf2", "json", "csv"] {
-        let output = tracewing(folder.path(), &["convert", "--to", target, "trace", "taken"]);
+        let output = tracewing(folder.path(), &["convert", "trace", "--format", target, "-o", "taken"]);
         assert!(!output.status.success());
         assert!(text(&output.stderr).contains("taken exists"), "{output:?}");
     }
@@ -74,13 +75,15 @@ fn nothing_is_written_into_the_trace() {
     std::fs::create_dir(trace_folder.join("below")).unwrap();
     std::os::unix::fs::symlink("trace/below", folder.path().join("link")).unwrap();
     for out in ["trace/out", "trace/below/out", "link/out"] {
-        let output = tracewing(folder.path(), &["convert", "--to", "ctf2", "trace", out]);
+        let output = tracewing(folder.path(), &["convert", "trace", "--format", "ctf2", "-o", out]);
         assert!(text(&output.stderr).contains("lies in trace"), "{output:?}");
         assert!(!output.status.success() && !folder.path().join(out).exists());
     }
-    let output = tracewing(&trace_folder, &["convert", "--to", "json", ".", "out.json"]);
+    let output = tracewing(&trace_folder, &["convert", ".", "--format", "json", "-o", "out.json"]);
     assert!(!output.status.success() && !trace_folder.join("out.json").exists());
-    assert!(tracewing(&trace_folder, &["convert", "--to", "json", ".", "../out.json"]).status.success());
+    assert!(
+        tracewing(&trace_folder, &["convert", ".", "--format", "json", "-o", "../out.json"]).status.success()
+    );
 }
 
 #[test]
@@ -88,7 +91,7 @@ fn a_full_standard_output_is_an_error() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
     let output = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-        .args(["convert", "--to", "json", "trace", "out.json"])
+        .args(["convert", "trace", "--format", "json", "-o", "out.json"])
         .current_dir(folder.path())
         .stdout(std::fs::File::create("/dev/full").unwrap())
         .output()
@@ -103,7 +106,7 @@ fn an_interrupt_leaves_nothing() {
     trace(&folder.path().join("trace"), 20_000);
     for target in ["ctf2", "json"] {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-            .args(["convert", "--to", target, "trace", "out"])
+            .args(["convert", "trace", "--format", target, "-o", "out"])
             .current_dir(folder.path())
             .stderr(Stdio::piped())
             .spawn()
@@ -139,7 +142,7 @@ fn a_recording_of_the_kernel_comes_back_from_ctf_2() {
     for (target, from, to) in
         [("ctf2", "trace", "other"), ("ctf1", "other", "back"), ("ctf1", "trace", "same")]
     {
-        run(&["convert", "--to", target, from, to]);
+        run(&["convert", from, "--format", target, "-o", to]);
         assert!(list(to) == original, "{to}");
     }
 }

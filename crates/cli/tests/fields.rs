@@ -101,8 +101,8 @@ fn every_type_of_field_reaches_the_trace() {
         };
         let convert = |from: &Path, target: &str, name: &str| {
             let to = place.path().join(format!("{clock}-{name}"));
-            let mut command = tracewing(&["convert", "--to", target]);
-            assert!(command.arg(from).arg(&to).status().unwrap().success());
+            let mut command = tracewing(&["convert", "--format", target]);
+            assert!(command.arg(from).arg("-o").arg(&to).status().unwrap().success());
             assert_eq!(list(&to), list(&trace), "{name}");
             to
         };

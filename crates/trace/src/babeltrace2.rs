@@ -138,7 +138,8 @@ fn listing(options: &[&str]) -> Result<Listing, Error> {
             other => return Err(Error::Usage(format!("`{other}` is not compared"))),
         }
     }
-    listing.set_range(from, to)?;
+    listing.filter.zone = listing.style.clock.zone;
+    listing.filter.set_range(from, to)?;
     Ok(listing)
 }
 

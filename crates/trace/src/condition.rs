@@ -5,6 +5,7 @@
 //! several fields is one again: an optional field, and an integer of 128 bits.
 
 use crate::open::Trace;
+use crate::super_trace::{Column, Seen};
 use crate::values::{Measure, Path, Step, Values};
 use std::cell::RefCell;
 use tracewing_ctf::decode::{Event, MemberHandle, Value as Decoded};
@@ -33,6 +34,8 @@ enum Place {
     Inner(usize),
     /// The two halves of an integer, likewise; the low one is unsigned.
     Halves(usize, usize),
+    /// What the super-trace says of the event.
+    Derived(Column),
 }
 
 impl EventCondition {
@@ -52,13 +55,22 @@ impl EventCondition {
         Ok(Self { condition, paths: class.paths.into_inner() })
     }
 
-    /// Whether it holds for an event of the class. `values` is memory that is used again and again.
-    pub(crate) fn holds(&self, event: &Event<'_>, values: &mut Values) -> bool {
+    /// Whether it asks for what only the super-trace tells.
+    pub(crate) fn asks_for_places(&self) -> bool {
+        let mut asks = false;
+        self.condition.places(&mut |place| asks |= matches!(place, Place::Derived(_)));
+        asks
+    }
+
+    /// Whether it holds for an event of the class, which is `seen` if it asks for places. `values` is memory that is used
+    /// again and again.
+    pub(crate) fn holds(&self, event: &Event<'_>, seen: Option<&Seen<'_>>, values: &mut Values) -> bool {
         values.read(event, &self.paths);
         let values = &*values;
         self.condition.holds(&mut |place| match *place {
             Place::Member(member) => event.member(member).map(value),
             Place::Inner(path) => values.get(path),
+            Place::Derived(column) => column.of(seen?),
             Place::Halves(low, high) => match (values.get(low)?, values.get(high)?) {
                 (Value::Integer(low), Value::Integer(high)) => {
                     let bits = low.bits() & u128::from(u64::MAX) | high.bits() << 64;
@@ -149,10 +161,18 @@ impl<'t> ClassSchema<'t> {
                 None => {}
             }
         }
+        if let Some(column) = Column::named(name) {
+            return match variable {
+                Variable { index: Some(_), .. } => Err(Problem::Single(variable.clone())),
+                Variable { length: true, .. } => Err(Problem::NoLength(variable.clone())),
+                _ => Ok(Found::Value(Place::Derived(column), column.kind())),
+            };
+        }
         let mut names = vec!["$event".to_owned()];
         names.extend(self.event().log_level.map(|_| "$level".to_owned()));
         let members = CONTEXTS.into_iter().filter_map(|scope| self.structure(scope)).flat_map(|s| &s.members);
         names.extend(members.map(|member| format!("${}", member.name)));
+        names.extend(Column::names().map(|name| format!("${name}")));
         Err(Problem::Missing(variable.clone(), names))
     }
 

@@ -6,6 +6,7 @@
 //!
 //! The folder is written beside its place, hidden and without metadata, and gets its name when it is complete.
 
+use crate::marks::Marks;
 use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
 use crate::select::Selection;
@@ -27,8 +28,8 @@ use tracewing_ctf::{json, tsdl};
 /// What of a recording is written, and as what.
 #[derive(Debug, Clone, Default)]
 pub struct Conversion {
-    /// The CTF version.
-    pub version: Version,
+    /// The CTF version; without one, each trace keeps its own.
+    pub version: Option<Version>,
     /// Which events.
     pub filter: Filter,
 }
@@ -80,16 +81,18 @@ impl Conversion {
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
     ) -> Result<Converted, Error> {
         let range = self.filter.range(recording)?;
-        let selection = self.filter.selection(recording)?;
+        let selection = Selection::new(&self.filter, recording)?;
+        let total = recording.bytes();
+        let start = Progress { done: 0, total };
+        let marks = Marks::of(&self.filter, range, recording, &mut || watch(start))?;
         let unfinished = Unfinished::folder(out)?;
-        let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
-        let total = recording.streams().iter().flat_map(Stream::files).map(size).sum();
         let mut run = Run {
             recording,
             range,
             selection,
+            marks,
             version: self.version,
-            progress: Progress { done: 0, total },
+            progress: start,
             watch,
             converted: Converted::default(),
         };
@@ -139,7 +142,9 @@ struct Run<'r> {
     recording: &'r Recording,
     range: TimeRange,
     selection: Selection,
-    version: Version,
+    /// What is wanted where an event alone does not say.
+    marks: Option<Marks>,
+    version: Option<Version>,
     progress: Progress,
     watch: &'r mut dyn FnMut(Progress) -> ControlFlow<()>,
     converted: Converted,
@@ -148,8 +153,9 @@ struct Run<'r> {
 impl Run<'_> {
     fn trace(&mut self, index: usize, trace: &Trace, folder: &Path) -> Result<(), Error> {
         let metadata = trace.folders()[0].join("metadata");
+        let version = self.version.unwrap_or(trace.class().version);
         let convert = || {
-            let mut class = match self.version {
+            let mut class = match version {
                 Version::V1_8 => to_ctf1(trace.class())?,
                 Version::V2 => to_ctf2(trace.class())?,
             };
@@ -177,7 +183,7 @@ impl Run<'_> {
             self.stream(at, stream, &classes, &path)?;
             self.converted.streams += 1;
         }
-        let text = match self.version {
+        let text = match version {
             Version::V1_8 => tsdl::print(classes.trace_class()),
             Version::V2 => json::print(classes.trace_class()),
         };
@@ -204,6 +210,8 @@ impl Run<'_> {
         let mut cursor = recording.cursor(stream, self.range.begin);
         // What the counter of discarded events says at the begin of what is written.
         let mut discarded_before = None;
+        // Of the next event of the range.
+        let mut index = 0;
         while cursor.begin_packet()? {
             if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
                 break;
@@ -224,9 +232,15 @@ impl Run<'_> {
             writer.begin_packet(&start, reader).map_err(failed)?;
             while cursor.step()? {
                 let event = EventRef::new(recording, &cursor, at);
-                if event.stamp().is_some_and(|stamp| stamp.ns > self.range.end)
-                    || !self.selection.wants(&event)
-                {
+                if event.stamp().is_some_and(|stamp| stamp.ns > self.range.end) {
+                    continue;
+                }
+                let wanted = match &self.marks {
+                    Some(marks) => marks.of_stream(at).has(index),
+                    None => self.selection.wants(&event),
+                };
+                index += 1;
+                if !wanted {
                     continue;
                 }
                 let decoded = event.decoded();

@@ -2,7 +2,7 @@
 
 use crate::listing;
 use crate::open::Recording;
-use crate::select::Selection;
+use crate::super_trace::{Carried, Seen};
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
 use std::ops::RangeInclusive;
@@ -87,6 +87,16 @@ impl ThreadPattern {
 }
 
 impl Filter {
+    /// Reads both ends of the time range; civil times in [`Filter::zone`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where one of them is no time.
+    pub fn set_range(&mut self, from: Option<&str>, to: Option<&str>) -> Result<(), Error> {
+        let read = |text: Option<&str>| text.map(|text| TimePoint::parse(text, self.zone)).transpose();
+        (self.from, self.to) = (read(from)?, read(to)?);
+        Ok(())
+    }
+
     /// The time range.
     ///
     /// # Errors
@@ -99,20 +109,46 @@ impl Filter {
         TimeRange::between(self.from, self.to, begin, self.zone)
     }
 
-    /// The events, by what they are.
-    ///
-    /// # Errors
-    /// [`Error::Usage`] where the predicate fits no event of the recording.
-    pub fn selection(&self, recording: &Recording) -> Result<Selection, Error> {
-        let selection = Selection::new(&self.events).excluding(&self.exclude);
-        match &self.predicate {
-            Some(predicate) => selection.with_predicate(predicate.clone(), recording),
-            None => Ok(selection),
-        }
+    /// Whether it asks for certain user threads, LWPs or processes.
+    pub fn chooses_subjects(&self) -> bool {
+        let Filter { threads, pids, tids, processes, .. } = self;
+        !(threads.is_empty() && pids.is_empty() && tids.is_empty() && processes.is_empty())
     }
 
     /// Whether events of a CPU are wanted; those of none only where all are.
     pub fn has_cpu(&self, cpu: Option<u32>) -> bool {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
+    }
+
+    /// Whether an event belongs to somebody who is wanted, or switches to them.
+    pub(crate) fn has_place(&self, seen: &Seen<'_>) -> bool {
+        let Filter { threads, pids, tids, processes, .. } = self;
+        if !self.chooses_subjects() {
+            return true;
+        }
+        let place = &seen.place;
+        let (next, next_thread) = (seen.next_lwp(), seen.next_thread());
+        let of_process = |process: Option<i32>| process.is_some_and(|process| pids.contains(&process));
+        let named = |process: Option<i32>| {
+            process.is_some_and(|process| {
+                let name = seen.state.process_name(process);
+                processes.iter().any(|pattern| pattern.fits(process, name))
+            })
+        };
+        let is_thread =
+            |process, id, name: &str| threads.iter().any(|pattern| pattern.matches(process, id, name));
+        let next_process = next.and_then(|next| next.process);
+        let belongs = |wanted: bool, here: bool, next: bool| !wanted || here || next;
+        belongs(
+            !tids.is_empty(),
+            place.tid.is_some_and(|tid| tids.contains(&tid)),
+            next.is_some_and(|next| tids.contains(&next.tid)),
+        ) && belongs(!pids.is_empty(), of_process(place.process), of_process(next_process))
+            && belongs(!processes.is_empty(), named(place.process), named(next_process))
+            && belongs(
+                !threads.is_empty(),
+                matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id, name)),
+                next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name)),
+            )
     }
 }

@@ -9,6 +9,7 @@ use crate::listing::{Format, Listing, Printer, Sink};
 use crate::merge::Merge;
 use crate::open::{Recording, Stream, Trace};
 use crate::tail::Tails;
+use crate::time_range::TimeRange;
 use crate::{Error, description, find};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -35,7 +36,11 @@ impl Listing {
         }
         let mut files = files(inputs)?;
         let mut recording = Recording::open(inputs)?;
-        let mut printer = Printer::new(self, &recording)?;
+        let mut printer = Printer::new(self, TimeRange::ALL, &recording)?;
+        if printer.needs_places() {
+            let message = "what belongs to a thread or process is not known while events are added";
+            return Err(Error::Usage(message.into()));
+        }
         let mut tails = Tails::default();
         tails.open(&recording);
         let (mut stops, mut printed, mut range) = (Vec::new(), i64::MIN, None);
@@ -61,7 +66,7 @@ impl Listing {
             if found || until > printed {
                 let range = match range {
                     Some(range) => range,
-                    None => *range.insert(self.range(&recording)?),
+                    None => *range.insert(self.filter.range(&recording)?),
                 };
                 let limit = |path: &Path| if is_over { u64::MAX } else { tails.whole(path) };
                 let resume = |stream: &Stream| recording.resume(stream, range.begin, limit, &stops);

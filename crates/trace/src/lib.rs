@@ -30,7 +30,7 @@
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
 //! | `follow`, `tail` | the same of a recording that is being made |
-//! | `filter`, `select`, `time_range`, `zone` | what of it a user wants to see |
+//! | `filter`, `select`, `chooser`, `marks`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
 //! | [`super_trace`] | who ran where: CPUs, LWPs, user threads, at each event |
 //! | `convert`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
@@ -42,6 +42,7 @@
 mod append;
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
+mod chooser;
 mod clock;
 mod condition;
 mod convert;
@@ -58,6 +59,7 @@ mod index_cache;
 mod index_source;
 mod json;
 mod listing;
+mod marks;
 mod merge;
 pub mod number;
 mod open;

@@ -190,6 +190,11 @@ impl<'r> Merge<'r> {
         Ok(self.current.map(|stream| self.message(stream)))
     }
 
+    /// Bytes of the packets that were begun.
+    pub fn bytes(&self) -> u64 {
+        self.cursors.iter().map(|cursor| cursor.totals().bytes).sum()
+    }
+
     /// Ends before what is later than `until`, of which nothing is cut off then.
     pub(crate) fn pause_at(mut self, until: i64) -> Self {
         self.until = until.min(self.range.end);

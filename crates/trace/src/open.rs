@@ -119,6 +119,12 @@ impl Recording {
         self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
     }
 
+    /// The size of all stream files, as the system tells it now.
+    pub fn bytes(&self) -> u64 {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        self.streams.iter().flat_map(Stream::files).map(size).sum()
+    }
+
     /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
         StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from)

@@ -1,20 +1,24 @@
-//! Which events a user wants to see: by name, and by what is in them.
+//! Which events a user wants to see: by name, by what is in them, and by where they belong.
 
 use crate::Error;
 use crate::condition::EventCondition;
+use crate::filter::{Filter, Level};
 use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
+use crate::super_trace::{Seen, is_kernel};
 use crate::values::Values;
 use std::collections::HashMap;
 use tracewing_ctf::decode::Event;
-use tracewing_rules::{CompileError, Glob, Predicate};
+use tracewing_rules::{CompileError, Glob};
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Selection {
+    filter: Filter,
     globs: Vec<Glob>,
     exclude: Vec<Glob>,
-    predicate: Option<Predicate>,
+    everything: bool,
+    needs_places: bool,
     /// By trace, data stream class id and event class id.
     known: HashMap<(usize, u64, u64), Choice>,
     values: Values,
@@ -29,56 +33,85 @@ enum Choice {
 }
 
 impl Selection {
-    /// Chooses the events whose names match one of `patterns`; all of them where there is no pattern.
-    pub fn new<S: AsRef<str>>(patterns: &[S]) -> Self {
-        Selection {
-            globs: patterns.iter().map(|pattern| Glob::new(pattern.as_ref())).collect(),
-            ..Selection::default()
-        }
-    }
-
-    /// Of those, only the events whose names match none of `patterns`.
-    #[must_use]
-    pub fn excluding<S: AsRef<str>>(mut self, patterns: &[S]) -> Self {
-        self.exclude = patterns.iter().map(|pattern| Glob::new(pattern.as_ref())).collect();
-        self
-    }
-
-    /// Of those, only the events for which `predicate` holds.
+    /// Chooses the events of `recording` that `filter` wants, whatever their time.
     ///
     /// # Errors
     /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of them.
-    pub fn with_predicate(mut self, predicate: Predicate, recording: &Recording) -> Result<Self, Error> {
-        let mut reasons = Vec::new();
+    pub fn new(filter: &Filter, recording: &Recording) -> Result<Self, Error> {
+        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text.as_str())).collect();
+        let Filter { events, exclude, predicate, level, cpus, .. } = filter;
+        let mut selection = Selection {
+            globs: globs(events),
+            exclude: globs(exclude),
+            everything: events.is_empty()
+                && exclude.is_empty()
+                && predicate.is_none()
+                && level.is_none()
+                && cpus.is_empty()
+                && !filter.chooses_subjects(),
+            needs_places: filter.chooses_subjects(),
+            filter: filter.clone(),
+            known: HashMap::new(),
+            values: Values::default(),
+        };
+        selection.fit(recording)?;
+        Ok(selection)
+    }
+
+    /// Looks which classes the predicate fits, and whether it asks for places there.
+    fn fit(&mut self, recording: &Recording) -> Result<(), Error> {
+        let Some(predicate) = &self.filter.predicate else { return Ok(()) };
+        let (mut fits, mut reasons, mut needs_places) = (false, Vec::new(), false);
         for trace in recording.traces() {
             for (stream, class) in trace.class().data_stream_classes.iter().enumerate() {
                 for (event, class) in class.event_record_classes.iter().enumerate() {
-                    if !self.names(class.name.as_deref()) {
+                    if !self.names(class.name.as_deref()) || !self.has_level(trace) {
                         continue;
                     }
-                    match EventCondition::new(&predicate, trace, stream, event) {
-                        Ok(_) => {
-                            self.predicate = Some(predicate);
-                            return Ok(self);
+                    match EventCondition::new(predicate, trace, stream, event) {
+                        Ok(condition) => {
+                            (fits, needs_places) = (true, needs_places | condition.asks_for_places())
                         }
                         Err(reason) => reasons.push(reason),
                     }
                 }
             }
         }
-        self.predicate = Some(predicate);
-        if reasons.is_empty() { Ok(self) } else { Err(Error::Usage(no_fit(reasons))) }
+        self.needs_places |= needs_places;
+        if fits || reasons.is_empty() { Ok(()) } else { Err(Error::Usage(no_fit(reasons))) }
     }
 
-    /// Whether `event` is wanted.
+    /// Whether it asks for what only the super-trace tells, so that all events before have to be read.
+    pub fn needs_places(&self) -> bool {
+        self.needs_places
+    }
+
+    /// Whether `event` is wanted, where no places are needed.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
-        self.is_everything() || self.wants_decoded(event.trace(), event.stream(), &event.decoded())
+        self.everything
+            || (self.filter.has_cpu(event.cpu().and_then(|cpu| u32::try_from(cpu).ok()))
+                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), None))
     }
 
-    /// Whether an event of a stream of a trace is wanted.
+    /// Whether an event is wanted that was seen in its place.
+    pub fn wants_seen(&mut self, seen: &Seen<'_>) -> bool {
+        let event = seen.event;
+        self.everything
+            || (self.filter.has_cpu(seen.place.cpu)
+                && self.filter.has_place(seen)
+                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), Some(seen)))
+    }
+
+    /// Whether an event of a stream of a trace is wanted, its place and CPU apart.
     #[inline]
-    pub(crate) fn wants_decoded(&mut self, trace: &Trace, stream: &Stream, decoded: &Event<'_>) -> bool {
-        if self.is_everything() {
+    pub(crate) fn wants_decoded(
+        &mut self,
+        trace: &Trace,
+        stream: &Stream,
+        decoded: &Event<'_>,
+        seen: Option<&Seen<'_>>,
+    ) -> bool {
+        if self.everything {
             return true;
         }
         let key = (stream.trace_index(), stream.class_id(), decoded.class().id);
@@ -88,14 +121,14 @@ impl Selection {
         }
         match self.known.get(&key) {
             Some(Choice::All) => true,
-            Some(Choice::Some(condition)) => condition.holds(decoded, &mut self.values),
+            Some(Choice::Some(condition)) => condition.holds(decoded, seen, &mut self.values),
             Some(Choice::None) | None => false,
         }
     }
 
     /// Whether all events are wanted.
     pub(crate) fn is_everything(&self) -> bool {
-        self.globs.is_empty() && self.exclude.is_empty() && self.predicate.is_none()
+        self.everything
     }
 
     /// Whether events of a class of this name are wanted, as far as the name goes.
@@ -104,15 +137,20 @@ impl Selection {
         (self.globs.is_empty() || any(&self.globs)) && !any(&self.exclude)
     }
 
+    fn has_level(&self, trace: &Trace) -> bool {
+        self.filter.level.is_none_or(|level| (level == Level::Kernel) == is_kernel(trace))
+    }
+
     fn choose(&self, trace: &Trace, stream_class: u64, event: usize) -> Choice {
         let streams = &trace.class().data_stream_classes;
         let Some(stream) = streams.iter().position(|class| class.id == stream_class) else {
             return Choice::None;
         };
-        if !self.names(streams[stream].event_record_classes[event].name.as_deref()) {
+        if !self.names(streams[stream].event_record_classes[event].name.as_deref()) || !self.has_level(trace)
+        {
             return Choice::None;
         }
-        let Some(predicate) = &self.predicate else { return Choice::All };
+        let Some(predicate) = &self.filter.predicate else { return Choice::All };
         match EventCondition::new(predicate, trace, stream, event) {
             Ok(condition) => Choice::Some(Box::new(condition)),
             Err(_) => Choice::None,

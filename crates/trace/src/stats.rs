@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::filter::Filter;
+use crate::marks::{Bits, Marks};
 use crate::open::Recording;
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind};
@@ -11,6 +12,7 @@ use crate::stream_events::StreamEvents;
 use crate::time_range::TimeRange;
 use serde::Serialize;
 use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
@@ -102,7 +104,7 @@ impl Statistics {
     /// [`Statistics::errors`].
     pub fn collect(recording: &Recording, filter: &Filter) -> Result<Self, Error> {
         let range = filter.range(recording)?;
-        filter.selection(recording)?;
+        let marks = Marks::of(filter, range, recording, &mut || ControlFlow::Continue(()))?;
         let next = AtomicUsize::new(0);
         let streams = recording.streams().len();
         let counted = Mutex::new(BTreeMap::new());
@@ -116,8 +118,12 @@ impl Statistics {
                         if stream >= streams {
                             return;
                         }
-                        let Ok(selection) = filter.selection(recording) else { return };
-                        let tally = Tally::of(recording, stream, range, selection);
+                        let Ok(selection) = Selection::new(filter, recording) else { return };
+                        let wanted = match &marks {
+                            Some(marks) => Wanted::Marked(marks.of_stream(stream)),
+                            None => Wanted::Selected(selection),
+                        };
+                        let tally = Tally::of(recording, stream, range, wanted);
                         if let Ok(mut counted) = counted.lock() {
                             counted.insert(stream, tally);
                         }
@@ -198,6 +204,14 @@ enum Actor {
     Unknown,
 }
 
+/// What is counted of a stream.
+enum Wanted<'m> {
+    /// Events, by themselves.
+    Selected(Selection),
+    /// Those of the range that are marked.
+    Marked(&'m Bits),
+}
+
 /// A stream, counted.
 #[derive(Debug, Default)]
 struct Tally {
@@ -213,7 +227,7 @@ struct Tally {
 }
 
 impl Tally {
-    fn of(recording: &Recording, index: usize, range: TimeRange, mut selection: Selection) -> Self {
+    fn of(recording: &Recording, index: usize, range: TimeRange, mut wanted: Wanted<'_>) -> Self {
         let stream = &recording.streams()[index];
         let trace = &recording.traces()[stream.trace_index()];
         let mut tally = Tally::default();
@@ -223,13 +237,19 @@ impl Tally {
         let (mut actor, mut run) = (Actor::Unknown, Count::default());
         let mut first = None;
         let mut last = None;
+        let mut index_in_range = 0;
         let mut count = |event: Event<'_>, tally: &mut Tally| {
             let class = event.class_index();
             // Whose thread it is counts for others too.
             if event.class().name.as_deref() == Some("tracewing:thread") {
                 tally.note_owner(&event);
             }
-            if !selection.wants_decoded(trace, stream, &event) {
+            let is_wanted = match &mut wanted {
+                Wanted::Selected(selection) => selection.wants_decoded(trace, stream, &event, None),
+                Wanted::Marked(bits) => bits.has(index_in_range),
+            };
+            index_in_range += 1;
+            if !is_wanted {
                 return;
             }
             let one = Count { events: 1, bytes: event.bits().div_ceil(8) };

@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::Path;
 use tracewing_trace::babeltrace2::assert_always_same_as_babeltrace2;
-use tracewing_trace::{Format, Listing, Predicate, Recording};
+use tracewing_trace::{Filter, Format, Listing, Predicate, Recording};
 
 const METADATA: &str = r#"/* CTF 1.8 */
 typealias integer { size = 8; align = 8; signed = false; } := u8;
@@ -120,7 +120,10 @@ fn every_compound_in_both_byte_orders() {
 fn chosen(recording: &Recording, predicate: &str) -> Result<Vec<String>, String> {
     let listing = Listing {
         format: Format::Json,
-        predicate: Some(Predicate::parse(predicate).map_err(|error| error.to_string())?),
+        filter: Filter {
+            predicate: Some(Predicate::parse(predicate).map_err(|error| error.to_string())?),
+            ..Filter::default()
+        },
         ..Listing::default()
     };
     let mut out = (Vec::new(), Vec::new());

@@ -16,9 +16,7 @@ use tracewing_trace::{
 /// Events as lines of JSON, without what the place of a folder says, and lines about losses.
 fn list(folder: &Path, filter: &Filter) -> (Vec<String>, String) {
     let recording = Recording::open(&[folder]).unwrap_or_else(|error| panic!("{error}"));
-    let Filter { from, to, events, exclude, predicate, .. } = filter.clone();
-    let listing =
-        Listing { format: Format::Json, from, to, events, exclude, predicate, ..Listing::default() };
+    let listing = Listing { format: Format::Json, filter: filter.clone(), ..Listing::default() };
     let mut out = (Vec::new(), Vec::new());
     listing.print(&recording, &mut out).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let line = |line: &str| {
@@ -41,7 +39,7 @@ fn list(folder: &Path, filter: &Filter) -> (Vec<String>, String) {
 
 fn convert(from: &Path, to: &Path, version: Version, filter: &Filter) -> Result<Converted, Error> {
     let recording = Recording::open(&[from])?;
-    let conversion = Conversion { version, filter: filter.clone() };
+    let conversion = Conversion { version: Some(version), filter: filter.clone() };
     conversion.run(&recording, to, &mut |_| ControlFlow::Continue(()))
 }
 
@@ -231,7 +229,7 @@ fn nothing_is_there_unless_it_is_whole() {
 
     // Who watches ends it.
     let recording = Recording::open(&[&trace]).unwrap();
-    let conversion = Conversion { version: Version::V2, ..Conversion::default() };
+    let conversion = Conversion { version: Some(Version::V2), ..Conversion::default() };
     let mut told = 0;
     let stopped = conversion.run(&recording, &to, &mut |progress| {
         told += 1;
@@ -269,7 +267,11 @@ fn columns_follow_from_the_metadata() {
     let recording = Recording::open(&[&trace]).unwrap();
     let csv = |name: &str, predicate: &str| {
         let predicate = Some(predicate.parse::<Predicate>().unwrap());
-        let listing = Listing { format: Format::Csv, predicate, ..Listing::default() };
+        let listing = Listing {
+            format: Format::Csv,
+            filter: Filter { predicate, ..Filter::default() },
+            ..Listing::default()
+        };
         let to = out.path().join(name);
         let mut warnings = 0;
         let watch = &mut |_| ControlFlow::Continue(());

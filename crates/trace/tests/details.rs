@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use tracewing_trace::{Format, Listing, Predicate, Recording, print_details};
+use tracewing_trace::{Filter, Format, Listing, Predicate, Recording, print_details};
 
 fn details(folder: &Path, compact: bool) -> String {
     let mut out = Vec::new();
@@ -148,7 +148,9 @@ fn every_field_class_of_ctf_2() {
         let predicate = predicate.map(|text| text.parse::<Predicate>().unwrap());
         let mut out = (Vec::new(), Vec::new());
         let recording = Recording::open(&[folder.path()]).unwrap();
-        Listing { format, predicate, ..Listing::default() }.print(&recording, &mut out).unwrap();
+        Listing { format, filter: Filter { predicate, ..Filter::default() }, ..Listing::default() }
+            .print(&recording, &mut out)
+            .unwrap();
         String::from_utf8(out.0).unwrap().lines().map(str::to_owned).collect::<Vec<_>>()
     };
     assert_eq!(

@@ -8,12 +8,20 @@ use tracewing_ctf::model::{
     DisplayBase, Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
     VariantClass,
 };
-use tracewing_trace::{ClockStyle, Format, Listing, Predicate, Recording, Report, Style, Zone};
+use tracewing_trace::{ClockStyle, Filter, Format, Listing, Predicate, Recording, Report, Style, Zone};
 
 fn print(folder: &Path, listing: &Listing) -> Vec<String> {
     let mut ours = (Vec::new(), Vec::new());
     listing.print(&Recording::open(&[folder]).unwrap(), &mut ours).unwrap();
     String::from_utf8(ours.0).unwrap().lines().map(str::to_owned).collect()
+}
+
+fn named(pattern: &str) -> Filter {
+    Filter { events: vec![pattern.into()], ..Filter::default() }
+}
+
+fn condition(text: &str) -> Filter {
+    Filter { predicate: Some(Predicate::parse(text).unwrap()), ..Filter::default() }
 }
 
 fn listing(format: Format) -> Listing {
@@ -144,17 +152,17 @@ fn a_selection_counts_only_what_it_prints() {
         let number = |line: &String| line.rsplit(' ').nth(1).unwrap().parse().unwrap();
         print(folder.path(), listing).iter().map(number).collect()
     };
-    let mut odd = Listing { events: vec!["*:to?k".into()], ..listing(Format::Text) };
+    let mut odd = Listing { filter: named("*:to?k"), ..listing(Format::Text) };
     assert_eq!(numbers(&odd), [1, 3, 5, 7, 9]);
     odd.count = Some(2);
     assert_eq!(numbers(&odd), [1, 3]);
-    odd.set_range(Some("+300ns"), Some("+700ns")).unwrap();
+    odd.filter.set_range(Some("+300ns"), Some("+700ns")).unwrap();
     odd.count = None;
     assert_eq!(numbers(&odd), [3, 5, 7]);
-    odd.events.push("test:tick".into());
+    odd.filter.events.push("test:tick".into());
     assert_eq!(numbers(&odd), [3, 4, 5, 6, 7]);
     // The distance is that from the previous event that was printed.
-    odd.events.truncate(1);
+    odd.filter.events.truncate(1);
     odd.style.delta = true;
     let lines = print(folder.path(), &odd);
     assert!(lines[0].contains("(+?.?????????)") && lines[1].contains("(+0.000000200)"), "{lines:?}");
@@ -210,11 +218,10 @@ fn predicates_see_fields_as_the_program_had_them() {
         ("$tid == 42 && $cpu == 0 && $event == 'shop:enqueued'", true),
         ("$cpu > -1 && $cpu_id < 1", true),
     ] {
-        let predicate = Some(Predicate::parse(predicate).unwrap());
-        let lines = print(folder.path(), &Listing { predicate: predicate.clone(), ..listing(Format::Text) });
+        let lines = print(folder.path(), &Listing { filter: condition(predicate), ..listing(Format::Text) });
         assert_eq!(lines.len(), usize::from(expected), "{predicate:?}");
     }
-    let none = Listing { predicate: Some(Predicate::parse("nobody").unwrap()), ..listing(Format::Text) };
+    let none = Listing { filter: condition("nobody"), ..listing(Format::Text) };
     let error =
         none.print(&Recording::open(&[folder.path()]).unwrap(), &mut (Vec::new(), Vec::new())).unwrap_err();
     assert_eq!(
@@ -222,7 +229,8 @@ fn predicates_see_fields_as_the_program_had_them() {
         "no event has what the condition asks for\n  event \"test:tick\": it has no `nobody` (it has n)\n  event \
          \"shop:enqueued\": it has no `nobody` (it has huge, maybe, empty, letter, sizes, http_method)"
     );
-    let elsewhere = Listing { events: vec!["bar:*".into()], ..none };
+    let elsewhere =
+        Listing { filter: Filter { events: vec!["bar:*".into()], ..condition("nobody") }, ..none };
     assert!(print(folder.path(), &elsewhere).is_empty(), "nothing to choose from is no mistake");
 }
 

@@ -6,7 +6,7 @@ use std::process::Command;
 use tracewing_trace::babeltrace2::{
     assert_always_same_as_babeltrace2, assert_same_as_babeltrace2, is_available,
 };
-use tracewing_trace::{Format, Listing, Predicate, Recording};
+use tracewing_trace::{Filter, Format, Listing, Predicate, Recording};
 
 /// Records everything `record.sh` records; `None`, with a line on stderr, where LTTng is missing.
 fn record(out: &Path) -> Option<()> {
@@ -73,7 +73,11 @@ fn lttng_traces_print_as_babeltrace2_prints_them() {
 /// The events of a trace as JSON, all or those for which a predicate holds.
 fn as_json(recording: &Recording, predicate: Option<&str>) -> Vec<Value> {
     let predicate = predicate.map(|text| Predicate::parse(text).unwrap());
-    let listing = Listing { format: Format::Json, predicate, ..Listing::default() };
+    let listing = Listing {
+        format: Format::Json,
+        filter: Filter { predicate, ..Filter::default() },
+        ..Listing::default()
+    };
     let mut out = (Vec::new(), Vec::new());
     listing.print(recording, &mut out).unwrap();
     out.0

@@ -132,8 +132,9 @@ fn columns_stand_below_their_names() {
 
 #[test]
 fn what_is_not_printed_counts_all_the_same() {
-    let mut listing = Listing { events: vec!["app:*".into()], count: Some(1), ..Listing::default() };
-    listing.set_range(Some("+650ns"), None).expect("a time");
+    let mut listing = Listing { count: Some(1), ..Listing::default() };
+    listing.filter.events = vec!["app:*".into()];
+    listing.filter.set_range(Some("+650ns"), None).expect("a time");
     let json = print(Listing { format: Format::Json, ..listing.clone() });
     let expected = r#"{"type":"USER","ns":1795235140123457589,"cycles":800,"pid":2700,"tid":2732,"cpu":1,"thr":1,"thr_name":"dae\u001bmon","mode":"user","call":null,"code":3,"name":"app:received_msg","params":{}}"#;
     assert_eq!(json, expected.to_owned() + "\n");

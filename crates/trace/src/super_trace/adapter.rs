@@ -164,7 +164,8 @@ impl Adapter {
         if meaning == Meaning::NewTask && member(model::Scope::Payload, "tid").is_none() {
             fields.splice(0..0, member(model::Scope::Payload, "pid"));
         }
-        if fields.len() < wanted.len() {
+        // An interrupt is one, also where nobody tells its name.
+        if fields.len() < wanted.len() && !matches!(meaning, Meaning::InterruptEntry(..)) {
             meaning = plain;
         }
         let tid = context("tid").or_else(|| context("vtid"));
@@ -239,7 +240,7 @@ fn softirq(number: i64) -> Option<&'static str> {
 }
 
 /// Whether a trace is the kernel's.
-pub(super) fn is_kernel(trace: &Trace) -> bool {
+pub(crate) fn is_kernel(trace: &Trace) -> bool {
     matches!(trace.class().env("domain"), Some(EnvValue::String(domain)) if domain == "kernel")
 }
 

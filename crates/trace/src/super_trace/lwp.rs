@@ -349,7 +349,8 @@ impl Lwp {
         self.state = state;
     }
 
-    fn doing(&self) -> Doing {
+    /// What it does.
+    pub fn doing(&self) -> Doing {
         match self.state {
             State::Unknown | State::Ended => Doing::Unknown,
             State::Running { cpu } if self.interrupted => Doing::Running { cpu, mode: Mode::Interrupt },

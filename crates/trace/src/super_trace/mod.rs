@@ -10,6 +10,8 @@
 //! | `map`, `comm` | maps from numbers; names of one size |
 //! | `fold` | what analyses are told |
 //! | `place` | where an event belongs |
+//! | `seen` | events with their places, one after the other |
+//! | `column` | what conditions can ask of a place |
 //! | `print` | lines of events with their places |
 //!
 //! Two levels, each by its own events: the kernel's scheduler moves LWPs over CPUs, a program's own moves user threads over
@@ -18,6 +20,7 @@
 
 mod activity;
 mod adapter;
+mod column;
 mod comm;
 mod cpu;
 mod fold;
@@ -26,16 +29,20 @@ mod map;
 mod place;
 mod print;
 mod programs;
+mod seen;
 mod state;
 mod user_thread;
 
 pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 pub use adapter::Adapter;
+pub use column::Column;
 pub use comm::Comm;
 pub use fold::{Doing, Fold, Mode, Waker};
 pub use lwp::Lwp;
 pub use place::{Carried, Place};
+pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
+pub(crate) use adapter::is_kernel;
 pub(crate) use print::SuperPrinter;

@@ -25,6 +25,14 @@ pub struct Place<'s> {
     pub mode: Mode,
 }
 
+impl Place<'_> {
+    /// The place of an event of which only the CPU is known.
+    pub(super) fn unknown(cpu: Option<u32>) -> Self {
+        let (thread, mode) = (Carried::Unknown, Mode::Unknown);
+        Place { cpu, process: None, tid: None, lwp: None, thread, thread_serial: None, mode }
+    }
+}
+
 /// Which user thread an event belongs to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Carried<'s> {

@@ -15,15 +15,16 @@
 //!
 //! What is unknown is `?` in text, `null` in JSON, empty in CSV.
 
-use super::adapter::{Adapter, is_kernel};
+use super::adapter::is_kernel;
+use super::column::mode_word;
 use super::fold::Mode;
-use super::place::Carried;
-use super::state::SuperTrace;
+use super::place::{Carried, Place};
+use super::seen::Seen;
 use crate::csv::cell;
 use crate::listing::Format;
-use crate::merge::{EventRef, Lost};
+use crate::merge::EventRef;
 use crate::number;
-use crate::open::{Recording, Stream, Trace};
+use crate::open::Recording;
 use crate::stamp::StampPrinter;
 use crate::style::{ClockStyle, Style};
 use crate::{json, text_value};
@@ -35,12 +36,9 @@ const COLUMNS: &str =
     "     pid     tid  cpu  thr                 code  name                             param(s)\n";
 const CSV_HEADER: &str = "type,ns,cycles,pid,tid,cpu,thr,thr_name,mode,call,code,name,params\n";
 
-/// Follows the state, and prints events.
+/// Prints events with their places.
 #[derive(Debug)]
 pub(crate) struct SuperPrinter {
-    state: SuperTrace,
-    adapter: Adapter,
-    row: Row,
     format: Format,
     cycles: bool,
     date_width: usize,
@@ -54,24 +52,9 @@ pub(crate) struct SuperPrinter {
     kernel: Vec<bool>,
 }
 
-/// Where the last event belongs.
-#[derive(Debug, Default)]
-struct Row {
-    cpu: Option<u64>,
-    process: Option<i32>,
-    tid: Option<i32>,
-    /// Its number, 0 for none.
-    thread: Option<u64>,
-    thread_name: String,
-    mode: Option<Mode>,
-}
-
 impl SuperPrinter {
     pub(crate) fn new(format: Format, style: &Style, recording: &Recording) -> Self {
         SuperPrinter {
-            state: SuperTrace::new(),
-            adapter: Adapter::new(),
-            row: Row::default(),
             format,
             cycles: style.clock.cycles,
             // 2026-11-21 04:25:40.123456789, 1795235140.123456789, 04:25:40.123456789
@@ -102,47 +85,18 @@ impl SuperPrinter {
         }
     }
 
-    /// Finds the place of an event, and lets the state follow it.
-    pub(crate) fn follow(&mut self, event: &EventRef<'_>) {
-        let row = &mut self.row;
-        row.thread_name.clear();
-        let Some(activity) = self.adapter.activity(event) else {
-            (row.process, row.tid, row.thread, row.mode) = (None, None, None, None);
-            row.cpu = event.cpu();
-            return;
-        };
-        let place = self.state.place(&activity);
-        row.cpu = event.cpu();
-        (row.process, row.tid, row.mode) = (place.process, place.tid, Some(place.mode));
-        row.thread = match place.thread {
-            Carried::Unknown => None,
-            Carried::None => Some(0),
-            Carried::Thread { id, name } => {
-                row.thread_name.push_str(name);
-                Some(id)
-            }
-        };
-        self.state.event(&activity, &mut ());
-    }
-
-    /// Lets the state know of a loss.
-    pub(crate) fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
-        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
-        self.state.lost(Adapter::scope(trace, stream), from, to, &mut ());
-    }
-
-    /// Appends the event that was followed last as one line.
-    pub(crate) fn event(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
+    /// Appends an event as one line.
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, seen: &Seen<'_>) {
         match self.format {
-            Format::Text | Format::Pretty => self.text(out, event),
-            Format::Json => self.json(out, event),
-            Format::Csv => self.csv(out, event),
+            Format::Text | Format::Pretty => self.text(out, seen),
+            Format::Json => self.json(out, seen),
+            Format::Csv => self.csv(out, seen),
         }
         out.push(b'\n');
     }
 
-    fn text(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
-        let row = &self.row;
+    fn text(&mut self, out: &mut Vec<u8>, seen: &Seen<'_>) {
+        let (event, place) = (seen.event, &seen.place);
         out.extend_from_slice(self.level(event).as_bytes());
         out.extend_from_slice(b"  ");
         let start = out.len();
@@ -152,19 +106,19 @@ impl SuperPrinter {
             Some(stamp) => self.stamps.wall(out, stamp.ns),
         }
         fill(out, start, self.date_width);
-        right(out, row.process.map(i64::from), 8);
-        right(out, row.tid.map(i64::from), 8);
-        right(out, row.cpu.and_then(|cpu| cpu.try_into().ok()), 5);
+        right(out, place.process.map(i64::from), 8);
+        right(out, place.tid.map(i64::from), 8);
+        right(out, place.cpu.map(i64::from), 5);
         out.extend_from_slice(b"  ");
         let start = out.len();
-        match row.thread {
-            None => out.push(b'?'),
-            Some(0) => out.push(b'-'),
-            Some(id) => {
+        match place.thread {
+            Carried::Unknown => out.push(b'?'),
+            Carried::None => out.push(b'-'),
+            Carried::Thread { id, name } => {
                 number::unsigned(out, id);
-                if !row.thread_name.is_empty() {
+                if !name.is_empty() {
                     // A program may give it any name.
-                    let shown = row.thread_name.chars().flat_map(escaped).collect::<String>();
+                    let shown = name.chars().flat_map(escaped).collect::<String>();
                     out.push(b'(');
                     out.extend_from_slice(shown.as_bytes());
                     out.push(b')');
@@ -185,20 +139,20 @@ impl SuperPrinter {
         }
     }
 
-    fn json(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
-        let row = &self.row;
+    fn json(&mut self, out: &mut Vec<u8>, seen: &Seen<'_>) {
+        let (event, place) = (seen.event, &seen.place);
         // Writing to memory cannot fail.
         let _ = write!(out, "{{\"type\":\"{}\"", self.level(event));
         let _ = match event.stamp() {
             Some(stamp) => write!(out, ",\"ns\":{},\"cycles\":{}", stamp.ns, stamp.cycles),
             None => write!(out, ",\"ns\":null,\"cycles\":null"),
         };
-        nullable(out, "pid", row.process.map(i64::from));
-        nullable(out, "tid", row.tid.map(i64::from));
-        nullable(out, "cpu", row.cpu);
-        nullable(out, "thr", row.thread);
-        let (mode, call) = self.mode();
-        let name = Some(row.thread_name.as_str()).filter(|name| !name.is_empty());
+        nullable(out, "pid", place.process.map(i64::from));
+        nullable(out, "tid", place.tid.map(i64::from));
+        nullable(out, "cpu", place.cpu);
+        nullable(out, "thr", thread(place));
+        let (mode, call) = running(seen);
+        let name = thread_name(place);
         for (key, value) in [("thr_name", name), ("mode", mode), ("call", call)] {
             let _ = write!(out, ",\"{key}\":");
             match value {
@@ -214,18 +168,18 @@ impl SuperPrinter {
         out.push(b'}');
     }
 
-    fn csv(&mut self, out: &mut Vec<u8>, event: &EventRef<'_>) {
-        let row = &self.row;
+    fn csv(&mut self, out: &mut Vec<u8>, seen: &Seen<'_>) {
+        let (event, place) = (seen.event, &seen.place);
         out.extend_from_slice(self.level(event).as_bytes());
         let stamp = event.stamp();
         optional(out, stamp.map(|stamp| stamp.ns));
         optional(out, stamp.map(|stamp| stamp.cycles));
-        optional(out, row.process);
-        optional(out, row.tid);
-        optional(out, row.cpu);
-        optional(out, row.thread);
-        let (mode, call) = self.mode();
-        for text in [Some(row.thread_name.as_str()), mode, call] {
+        optional(out, place.process);
+        optional(out, place.tid);
+        optional(out, place.cpu);
+        optional(out, thread(place));
+        let (mode, call) = running(seen);
+        for text in [thread_name(place), mode, call] {
             out.push(b',');
             cell(out, text.unwrap_or_default().as_bytes());
         }
@@ -242,16 +196,31 @@ impl SuperPrinter {
     fn level(&self, event: &EventRef<'_>) -> &'static str {
         if self.kernel[event.trace_index()] { "KERN" } else { "USER" }
     }
+}
 
-    /// What was running, and of a system call which one.
-    fn mode(&self) -> (Option<&'static str>, Option<&str>) {
-        match self.row.mode {
-            None | Some(Mode::Unknown) => (None, None),
-            Some(Mode::User) => (Some("user"), None),
-            Some(Mode::SystemCall(call)) => (Some("syscall"), Some(self.adapter.name(call))),
-            Some(Mode::Interrupt) => (Some("interrupt"), None),
-        }
+/// The user thread's number, 0 for none.
+fn thread(place: &Place<'_>) -> Option<u64> {
+    match place.thread {
+        Carried::Unknown => None,
+        Carried::None => Some(0),
+        Carried::Thread { id, .. } => Some(id),
     }
+}
+
+fn thread_name<'s>(place: &Place<'s>) -> Option<&'s str> {
+    match place.thread {
+        Carried::Thread { name, .. } => Some(name).filter(|name| !name.is_empty()),
+        Carried::Unknown | Carried::None => None,
+    }
+}
+
+/// What was running, and of a system call which one.
+fn running<'s>(seen: &Seen<'s>) -> (Option<&'static str>, Option<&'s str>) {
+    let call = match seen.place.mode {
+        Mode::SystemCall(call) => Some(seen.adapter.name(call)),
+        _ => None,
+    };
+    (mode_word(seen.place.mode), call)
 }
 
 /// A character as a terminal may have it.

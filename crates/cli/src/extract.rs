@@ -1,0 +1,37 @@
+//! `tracewing extract`: a part of a recording as a trace of its own.
+
+use crate::convert;
+use crate::input::Input;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = HELP)]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// The folder to write, where nothing may be yet
+    #[arg(short, long, value_name = "OUT")]
+    output: PathBuf,
+}
+
+const HELP: &str = "\
+Examples:
+  tracewing extract my-trace --from +1s --to +2s -o one-second
+  tracewing extract my-trace --task 'worker-*' -o workers
+  tracewing extract my-trace --pid 4711 --kernel -o kernel-of-4711
+  tracewing extract my-trace --where '$call == \"futex\"' -o futex
+
+TIME and CONDITION are as in `tracewing list --help`.
+
+What is written are traces of the CTF version that they have, with their clocks, their environment, and their losses; \
+several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
+options. Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch, so leave \
+these in.
+
+OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
+
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    convert::write_traces(&args.input, None, &args.output)
+}

@@ -1,0 +1,113 @@
+//! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
+
+use super::activity::{Activity, Kind, UserThreadKind};
+use super::adapter::Adapter;
+use super::fold::Fold;
+use super::lwp::Lwp;
+use super::place::Place;
+use super::state::SuperTrace;
+use super::user_thread::UserThread;
+use crate::merge::{EventRef, Lost};
+use crate::open::{Stream, Trace};
+
+/// An event with its place in the super-trace.
+#[derive(Debug, Clone, Copy)]
+pub struct Seen<'a> {
+    /// The event.
+    pub event: &'a EventRef<'a>,
+    /// What it means for the super-trace; `None` where it has no time, or not the fields that its name promises.
+    pub activity: Option<&'a Activity<'a>>,
+    /// Where it belongs: the state before it, so a switch belongs to what it switches from.
+    pub place: Place<'a>,
+    /// The state before it.
+    pub state: &'a SuperTrace,
+    /// What tells names ([`Adapter::name`]).
+    pub adapter: &'a Adapter,
+}
+
+impl<'a> Seen<'a> {
+    /// The LWP to which it belongs.
+    pub fn lwp(&self) -> Option<&'a Lwp> {
+        self.state.lwp(self.place.tid?)
+    }
+
+    /// The LWP that gets the CPU by it.
+    pub fn next_lwp(&self) -> Option<&'a Lwp> {
+        match self.activity?.kind {
+            Kind::Switch { next, .. } => self.state.lwp(next),
+            _ => None,
+        }
+    }
+
+    /// The user thread that runs from now on: a switch at either level leads to it.
+    pub fn next_thread(&self) -> Option<&'a UserThread> {
+        match self.activity?.kind {
+            Kind::UserThread(UserThreadKind::Switch { next, .. }) => {
+                self.state.user_thread(self.place.process, self.place.tid?, next)
+            }
+            _ => self.state.carried(self.next_lwp()?),
+        }
+    }
+}
+
+/// Follows the messages of a recording in the order of time.
+#[derive(Debug, Default)]
+pub struct Follower {
+    adapter: Adapter,
+    state: SuperTrace,
+}
+
+impl Follower {
+    /// One that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What the super-trace needs of the next event ([`Adapter::activity`]).
+    #[inline]
+    pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
+        self.adapter.activity(event)
+    }
+
+    /// The next event in its place; the state is still the one before it.
+    pub fn seen<'a>(&'a self, event: &'a EventRef<'a>, activity: Option<&'a Activity<'a>>) -> Seen<'a> {
+        let place = match activity {
+            Some(activity) => self.state.place(activity),
+            None => Place::unknown(event.cpu().and_then(|cpu| u32::try_from(cpu).ok())),
+        };
+        Seen { event, activity, place, state: &self.state, adapter: &self.adapter }
+    }
+
+    /// Moves on by an event, and tells `fold` what has come to an end.
+    #[inline]
+    pub fn event(&mut self, activity: &Activity<'_>, fold: &mut impl Fold) {
+        self.state.event(activity, fold);
+    }
+
+    /// Takes a loss.
+    pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
+        let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
+        self.state.lost(Adapter::scope(trace, stream), from, to, fold);
+    }
+
+    /// The state.
+    pub fn state(&self) -> &SuperTrace {
+        &self.state
+    }
+
+    /// What tells names.
+    pub fn adapter(&self) -> &Adapter {
+        &self.adapter
+    }
+
+    /// See [`SuperTrace::restart`].
+    pub fn restart(&mut self, time: i64) {
+        self.state.restart(time);
+    }
+
+    /// See [`SuperTrace::finish`]; nothing happens any more until `end`.
+    pub fn finish(mut self, end: i64, fold: &mut impl Fold) {
+        self.state.advance(end);
+        self.state.finish(fold);
+    }
+}
