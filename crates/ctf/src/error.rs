@@ -26,13 +26,15 @@ pub enum Error {
         /// What is wrong.
         message: String,
     },
-    /// The trace class parsed, but its data streams cannot be decoded.
+    /// The trace class parsed, but its data streams cannot be decoded; or it has what cannot be converted.
     #[error("metadata, {place}: {message}")]
     TraceClass {
         /// The class and field, as `event "sched_switch", field "prev_comm"`.
         place: String,
         /// What is wrong.
         message: String,
+        /// Where in the metadata's text that is declared, if it was read from one: [`Error::in_metadata`] shows it.
+        at: crate::model::Place,
     },
     /// A packet's bytes do not match its classes.
     #[error("packet {packet} at byte {packet_offset}: {message} (at byte {}, bit {})", offset_bits / 8, offset_bits % 8)]

@@ -352,6 +352,25 @@ fn fields_that_exclude_each_other_share_what_is_kept_of_them() {
 }
 
 #[test]
+fn what_cannot_be_decoded_is_shown_in_its_fragment() {
+    let text = r#"{"type": "dynamic-length-string", "length-field-location": {"path": ["later"]}}"#;
+    let text = with_payload(&[member("text", text), member("later", U8)].join(","));
+    let error = Decoder::new(Arc::new(metadata::parse(&text).unwrap())).unwrap_err();
+    let error = error.in_metadata(&text).to_string();
+    let fragments = text.iter().filter(|byte| **byte == 0x1E).count();
+    assert!(
+        error.contains(&format!(
+            ": fragment {fragments}: event \"\" (id 0), field `text`: its length `later`"
+        )),
+        "{error}"
+    );
+    // The caret stands below the path.
+    let (shown, caret) = error.split_once('\n').unwrap().1.split_once('\n').unwrap();
+    let marked: String = shown.chars().skip(caret.len() - 1).collect();
+    assert!(marked.starts_with("[\"later\"]"), "{error}");
+}
+
+#[test]
 fn a_length_is_not_in_an_array_that_has_been_decoded() {
     let element = format!(r#"{{"type": "structure", "member-classes": [{}]}}"#, member("length", U8));
     let array =

@@ -203,6 +203,53 @@ fn what_cannot_be_decoded_is_refused_before_decoding() {
 }
 
 #[test]
+fn what_cannot_be_decoded_is_shown_in_the_text() {
+    for (text, shown) in [
+        (
+            "event { name = e; fields := struct {\n\tstruct { string s[stream.event.header.x]; } a; }; };",
+            "line 2, column 20: event \"e\" (id 0), field `s`: its length `x` is no earlier field; \
+             expected an integer in front of it\n   struct { string s[stream.event.header.x]; } a; }; };\n                     ^",
+        ),
+        (
+            "typealias struct {\n string s[n]; } := t;\nevent { name = e; fields := struct { t t; }; };",
+            "line 2, column 11: event \"e\" (id 0), field `s`: its length `n`",
+        ),
+        (
+            "event { fields := struct { enum : integer { size = 8; } { a } n;\n variant <m> { string a; } v; }; };",
+            "line 2, column 11: event \"\" (id 0), field `v`: its tag `m` is no earlier field",
+        ),
+        (
+            "event { fields := struct { integer { size = 8; } n;\n variant <n> { string a; } v; }; };",
+            "line 2, column 23: event \"\" (id 0), field `v`: the tag is no enumeration",
+        ),
+        (
+            "stream { packet.context := struct {\n integer { size = 8; signed = true; } content_size; }; };",
+            "line 2, column 39: stream 0, packet context, field `content_size`: this field is to be unsigned",
+        ),
+        (
+            "stream { event.header := struct { integer { size = 8; } id; }; };\nevent { id = 1; };\n event { id = 1; };",
+            "line 3, column 2: event \"\" (id 1): two events have the id 1\n   event { id = 1; };\n   ^",
+        ),
+        (
+            "event { id = 1; };\nevent { id = 2; };",
+            "line 2, column 1: stream 0: several events, but the event header has no `id`",
+        ),
+        (
+            "stream { id = 1; };\nstream { id = 2; };",
+            "line 2, column 1: the packet header: several streams, but the packet header has no `stream_id`",
+        ),
+    ] {
+        let text = format!("/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = be; }};\n{text}");
+        let class = tsdl::parse(text.as_bytes()).unwrap();
+        let error = Decoder::new(Arc::new(class)).unwrap_err();
+        let error = error.in_metadata(text.as_bytes()).to_string();
+        let line = shown.find(',').map(|at| shown["line ".len()..at].parse::<u32>().unwrap() + 1).unwrap();
+        let shown = format!("metadata, line {line}{}", &shown[shown.find(',').unwrap()..]);
+        assert!(error.starts_with(&shown), "{error}\n{shown}");
+    }
+}
+
+#[test]
 fn byte_order_changes_only_between_bytes() {
     let number = |size: u32, order| format!("integer {{ size = {size}; align = 1; byte_order = {order}; }}");
     for (first, second, same) in [("le", "be", false), ("be", "le", false), ("le", "le", true)] {

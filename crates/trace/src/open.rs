@@ -163,8 +163,11 @@ impl Recording {
             }
         }
         let class = group[best].1.clone();
-        let decoder =
-            Decoder::new(class.clone()).map_err(Error::ctf(&group[best].0.path.join("metadata")))?;
+        let path = group[best].0.path.join("metadata");
+        let decoder = Decoder::new(class.clone()).map_err(|error| {
+            let metadata = fs::read(&path).unwrap_or_default();
+            Error::ctf(&path)(error.in_metadata(&metadata))
+        })?;
         let suffix = if group.len() == 1 { group[0].0.name.as_deref() } else { None };
         let trace = self.traces.len();
         let first = self.streams.len();

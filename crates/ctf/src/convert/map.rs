@@ -71,8 +71,8 @@ pub(super) fn map_trace(class: &TraceClass, mapper: &mut impl Mapper) -> Result<
 /// Adds the event's name to where something is wrong.
 fn in_event(error: Error, name: &str) -> Error {
     match error {
-        Error::TraceClass { place, message } => {
-            Error::TraceClass { place: format!("event \"{name}\", {place}"), message }
+        Error::TraceClass { place, message, at } => {
+            Error::TraceClass { place: format!("event \"{name}\", {place}"), message, at }
         }
         other => other,
     }
@@ -94,7 +94,7 @@ fn map_structure<'c>(
 ) -> Result<StructureClass, Error> {
     let members = places.members(class, |places, member| {
         let class = map_class(&member.class, places, mapper)?;
-        Ok(Member { name: mapper.name(member, places), class, attributes: member.attributes.clone() })
+        Ok(Member { name: mapper.name(member, places), class, ..member.clone() })
     });
     let members = members.into_iter().collect::<Result<Vec<_>, Error>>()?;
     mapper.members(&members, places)?;

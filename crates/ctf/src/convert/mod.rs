@@ -41,12 +41,12 @@ pub use to_ctf2::to_ctf2;
 pub use whole_stamps::with_whole_stamps;
 
 use crate::Error;
-use crate::model::{FieldLocation, Uuid};
+use crate::model::{FieldLocation, Place, Uuid};
 use places::Places;
 
 fn no_field(location: &FieldLocation, places: &Places<'_>) -> Error {
     let message = format!("it refers to `{}`, which is no earlier field", location.path.join("."));
-    Error::TraceClass { place: places.text(), message }
+    Error::TraceClass { place: places.text(), message, at: Place::default() }
 }
 
 /// The bytes of a UUID in its text form.

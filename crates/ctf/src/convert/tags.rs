@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::ranges::{Ranges, normal, without};
 use crate::Error;
-use crate::model::{EnumerationClass, FieldClass, Scope, StructureClass, TraceClass};
+use crate::model::{EnumerationClass, FieldClass, Place, Scope, StructureClass, TraceClass};
 
 /// A field of a trace class: its data stream class and event record class by index, as far as its scope has them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -59,6 +59,7 @@ impl Tags {
             let unreachable = || Error::TraceClass {
                 place: format!("{:?}", key.scope),
                 message: "a field selects another, and CTF 1.8 cannot say where it is".to_owned(),
+                at: Place::default(),
             };
             let original = root(original, &key).ok_or_else(unreachable)?;
             let converted = root_mut(class, &key).ok_or_else(unreachable)?;

@@ -10,8 +10,8 @@ use super::tags::{Key, Tags};
 use crate::Error;
 use crate::model::{
     Attributes, BitArrayClass, ClockClass, DisplayBase, DynamicArrayClass, Encoding, EnumerationClass,
-    FieldClass, FieldLocation, FloatClass, IntegerClass, Member, OptionalClass, Origin, Role, Roles, Scope,
-    StaticArrayClass, TraceClass, VariantClass, VariantOption, Version,
+    FieldClass, FieldLocation, FloatClass, IntegerClass, Member, OptionalClass, Origin, Place, Role, Roles,
+    Scope, StaticArrayClass, TraceClass, VariantClass, VariantOption, Version,
 };
 use crate::tsdl::{identifier, option_identifier};
 
@@ -257,7 +257,7 @@ impl ToCtf1<'_> {
 }
 
 fn refuse(places: &Places<'_>, message: impl Into<String>) -> Error {
-    Error::TraceClass { place: places.text(), message: message.into() }
+    Error::TraceClass { place: places.text(), message: message.into(), at: Place::default() }
 }
 
 fn byte() -> IntegerClass {
@@ -292,15 +292,15 @@ fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocati
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
     let path = new_path(&found.path, found.scope, places);
     if let Some((depth, _)) = found.within {
-        let by_names = FieldLocation { origin: Origin::Search, path: found.path[depth..].to_vec() };
+        let by_names = FieldLocation::new(Origin::Search, found.path[depth..].to_vec());
         if places
             .find(&by_names)
             .is_some_and(|other| (other.scope, &other.path) == (found.scope, &found.path))
         {
-            return Ok(FieldLocation { origin: Origin::Search, path: path[depth..].to_vec() });
+            return Ok(FieldLocation::new(Origin::Search, path[depth..].to_vec()));
         }
     }
-    Ok(FieldLocation { origin: Origin::Scope(found.scope), path })
+    Ok(FieldLocation::new(Origin::Scope(found.scope), path))
 }
 
 /// The path from the root of a scope, with the names that members get.

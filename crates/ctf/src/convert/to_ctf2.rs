@@ -141,10 +141,8 @@ fn integer(mut class: IntegerClass, places: &Places<'_>) -> IntegerClass {
 fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
     Ok(match found.within {
-        Some((depth, up)) => {
-            FieldLocation { origin: Origin::Relative { up }, path: found.path[depth..].to_vec() }
-        }
-        None => FieldLocation { origin: Origin::Scope(found.scope), path: found.path },
+        Some((depth, up)) => FieldLocation::new(Origin::Relative { up }, found.path[depth..].to_vec()),
+        None => FieldLocation::new(Origin::Scope(found.scope), found.path),
     })
 }
 

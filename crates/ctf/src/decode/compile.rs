@@ -11,7 +11,7 @@ use super::refer;
 use super::skip::set_skips;
 use crate::Error;
 use crate::model::{
-    self, DataStreamClass, EventRecordClass, FieldClass, Scope, StructureClass, TraceClass, Version,
+    self, DataStreamClass, EventRecordClass, FieldClass, Place, Scope, StructureClass, TraceClass, Version,
 };
 
 /// Ids up to here are looked up in a table.
@@ -107,7 +107,8 @@ impl Decoder {
     /// # Errors
     ///
     /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that the decoder
-    /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat.
+    /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat. [`Error::in_metadata`] shows
+    /// it in the metadata's text.
     pub fn new(mut class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
         if class.version == Version::V1_8 {
             Arc::make_mut(&mut class).fill_roles();
@@ -117,6 +118,7 @@ impl Decoder {
             slots: 0,
             outward: [false; 6],
             place: String::new(),
+            at: Place::default(),
             named_options: class.version == Version::V1_8,
             merged: Vec::new(),
             has_clock: false,
@@ -131,10 +133,13 @@ impl Decoder {
             && class.data_stream_classes.len() > 1
             && !header.as_ref().is_some_and(tells)
         {
+            compiler.place = "the packet header".to_owned();
+            compiler.at = class.data_stream_classes[1].place;
             return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
         }
         let mut streams = Vec::with_capacity(class.data_stream_classes.len());
         for (i, stream) in class.data_stream_classes.iter().enumerate() {
+            compiler.at = stream.place;
             if class.data_stream_classes[..i].iter().any(|other| other.id == stream.id) {
                 return Err(compiler.error(format!("two streams have the id {}", stream.id)));
             }
@@ -176,6 +181,8 @@ pub(super) struct Compiler {
     /// By scope: whether lengths or tags of other scopes refer to it.
     pub(super) outward: [bool; 6],
     pub(super) place: String,
+    /// Where what is being compiled is declared.
+    pub(super) at: Place,
     /// Whether paths name the options of variants.
     pub(super) named_options: bool,
     /// Slots that turned out to be one, in pairs.
@@ -193,6 +200,7 @@ pub(super) struct Compiler {
 impl Compiler {
     fn stream(&mut self, trace: &TraceClass, class: &DataStreamClass) -> Result<Stream, Error> {
         let id = class.id;
+        self.at = class.place;
         self.has_clock = class.default_clock.is_some();
         self.scope(
             Scope::PacketContext,
@@ -218,6 +226,7 @@ impl Compiler {
                 sparse_ids.insert(event.id, index as u32).is_some()
             };
             if taken {
+                self.at = event.place;
                 return Err(self.error(format!("two events have the id {}", event.id)));
             }
         }
@@ -226,6 +235,7 @@ impl Compiler {
             .is_some_and(|program| program.has_role(Role::EventId));
         if self.named_options && events.len() > 1 && !has_id {
             self.place = format!("stream {id}");
+            self.at = class.event_record_classes[1].place;
             return Err(self.error("several events, but the event header has no `id`"));
         }
         let bits = |role| class.packet_context_bits(role).unwrap_or(64);
@@ -248,6 +258,7 @@ impl Compiler {
 
     fn event(&mut self, class: &EventRecordClass) -> Result<EventPrograms, Error> {
         let name = class.name.as_deref().unwrap_or("");
+        self.at = class.place;
         let context = format!("event \"{name}\" (id {}), context", class.id);
         self.scope(Scope::SpecificContext, class.specific_context.as_ref(), context)?;
         self.scope(Scope::Payload, class.payload.as_ref(), format!("event \"{name}\" (id {})", class.id))?;
@@ -284,7 +295,7 @@ impl Compiler {
 
     #[cold]
     pub(super) fn error(&self, message: impl Into<String>) -> Error {
-        Error::TraceClass { place: self.place.clone(), message: message.into() }
+        Error::TraceClass { place: self.place.clone(), message: message.into(), at: self.at }
     }
 
     /// Takes bytes from the budget, for a field of this name.
@@ -305,7 +316,7 @@ impl Compiler {
             Some(name) => format!("{}, field `{name}`", self.place),
             None => self.place.clone(),
         };
-        Error::TraceClass { place, message: message.into() }
+        Error::TraceClass { place, message: message.into(), at: self.at }
     }
 }
 

@@ -80,6 +80,7 @@ impl Compiler {
                 self.nodes(scope).resize_with(first + class.members.len(), placeholder);
                 for (index, member) in class.members.iter().enumerate() {
                     stack.push(Frame::Structure { class, first, index });
+                    self.at = member.place.or(self.at);
                     let node = self.node(scope, Some(&member.name), &member.class, stack)?;
                     stack.pop();
                     self.nodes(scope)[first + index] = node;
@@ -149,6 +150,7 @@ impl Compiler {
         let (slot, signed) = (tag.slot, tag.signed);
         let mut ranges = Vec::new();
         for (index, option) in class.options.iter().enumerate() {
+            self.at = option.place.or(self.at);
             let own = match (option.ranges.as_slice(), &tag.labels) {
                 ([], Some(labels)) => {
                     let mapping = labels.mappings.iter().find(|mapping| mapping.label == option.name);

@@ -58,7 +58,9 @@ impl Compiler {
             Referred { signed: true, .. } => "signed",
             Referred { slot, .. } => return Ok(Length::Slot(slot)),
         };
-        Err(self.field_error(name, format!("its length `{}` is {what}", location.path.join("."))))
+        self.at = location.place.or(self.at);
+        let path = location.path.join(".");
+        Err(self.field_error(name, format!("its length `{path}` is {what}; expected an unsigned integer")))
     }
 
     /// The field, or the fields of which one will be there, that a length, a tag or a selector refers to.
@@ -70,6 +72,8 @@ impl Compiler {
         stack: &[Frame<'_>],
     ) -> Result<Referred, Error> {
         let (found, places) = resolve::find(self, scope, location, stack);
+        let around = self.at;
+        self.at = location.place.or(around);
         let path = location.path.join(".");
         let mut referred: Option<Referred> = None;
         for &place in &places {
@@ -79,7 +83,9 @@ impl Compiler {
                     Referred { labels: Some(class.clone()), ..Referred::new(integer) }
                 }
                 Kind::Boolean(integer) => Referred { boolean: true, ..Referred::new(integer) },
-                _ => return Err(self.field_error(name, format!("its {what} `{path}` is no integer"))),
+                _ => {
+                    return Err(self.field_error(name, format!("its {what} `{path}` is no integer")));
+                }
             };
             match &mut referred {
                 None => referred = Some(one),
@@ -96,8 +102,12 @@ impl Compiler {
             }
         }
         let Some(mut referred) = referred else {
-            return Err(self.field_error(name, format!("its {what} `{path}` is no earlier field")));
+            return Err(self.field_error(
+                name,
+                format!("its {what} `{path}` is no earlier field; expected an integer in front of it"),
+            ));
         };
+        self.at = around;
         if referred.slot == NONE {
             referred.slot = self.slots;
             self.slots += 1;

@@ -185,7 +185,7 @@ impl Parser {
             let field = self.sized_field_class(member.require("field-class")?, level + 1)?;
             let attributes = attributes(&mut member)?;
             member.finish()?;
-            class.members.push(Member { name, class: whole.add(field), attributes });
+            class.members.push(Member { name, class: whole.add(field), attributes, place: place.place() });
         }
         Ok(whole.of(class))
     }
@@ -216,7 +216,8 @@ impl Parser {
             let field = self.sized_field_class(option.require("field-class")?, level + 1)?;
             let attributes = attributes(&mut option)?;
             option.finish()?;
-            class.options.push(VariantOption { name, ranges, class: whole.add(field), attributes });
+            let (class_of_option, place) = (whole.add(field), option.place());
+            class.options.push(VariantOption { name, ranges, class: class_of_option, attributes, place });
         }
         if class.options.is_empty() {
             return Err(options.error("a variant has one option at least"));
@@ -425,5 +426,6 @@ fn location(object: &mut Object<'_>, name: &str) -> Result<FieldLocation, Error>
     if last.is_none_or(|last| last.is_null()) {
         return Err(last.unwrap_or(steps).error("expected a member's name at the end of the path"));
     }
-    Ok(FieldLocation { origin: origin.map_or(Origin::Relative { up }, Origin::Scope), path })
+    let origin = origin.map_or(Origin::Relative { up }, Origin::Scope);
+    Ok(FieldLocation { place: steps.place(), ..FieldLocation::new(origin, path) })
 }

@@ -150,7 +150,7 @@ impl Parser {
         if self.streams.insert(id, self.trace.data_stream_classes.len()).is_some() {
             return Err(fragment.error(format!("a second data stream class with the id {id}")));
         }
-        let mut class = DataStreamClass::new(id);
+        let mut class = DataStreamClass { place: fragment.place(), ..DataStreamClass::new(id) };
         class.attributes = attributes(fragment)?;
         class.namespace = fragment.string("namespace")?;
         class.name = fragment.string("name")?;
@@ -186,7 +186,7 @@ impl Parser {
                 "a second event record class with the id {id} in the data stream class with the id {stream}"
             )));
         }
-        let mut class = EventRecordClass { id, ..EventRecordClass::default() };
+        let mut class = EventRecordClass { id, place: fragment.place(), ..EventRecordClass::default() };
         class.attributes = attributes(fragment)?;
         class.namespace = fragment.string("namespace")?;
         class.name = fragment.string("name")?;

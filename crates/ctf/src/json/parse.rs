@@ -54,9 +54,8 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
     if !first.trim().is_empty() {
         return Err(metadata::error_at(text, 0, "expected a record separator (byte 0x1E)".to_owned()));
     }
-    // Separators with nothing between them separate nothing (RFC 7464, section 2.1).
     let mut count = 0;
-    for (index, part) in parts.filter(|part| !part.trim().is_empty()).enumerate() {
+    for (index, part) in parts.filter(|part| is_fragment(part)).enumerate() {
         count = index + 1;
         let fragment = Value::parse(Source { text, fragment: count }, part)?;
         parser.fragment(fragment, index == 0)?;
@@ -73,4 +72,16 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         return Err(end.error_at(text.len(), "expected a data stream class fragment; the metadata has none"));
     }
     Ok(parser.trace)
+}
+
+/// Separators with nothing between them separate nothing (RFC 7464, section 2.1).
+fn is_fragment(part: &str) -> bool {
+    !part.trim().is_empty()
+}
+
+/// The number, from 1, of the fragment at a byte offset of the text.
+pub(crate) fn fragment_at(text: &str, at: usize) -> usize {
+    let before = text.get(..at).unwrap_or_default();
+    let whole = before.rfind(RECORD_SEPARATOR).map_or("", |begin| &before[..begin]);
+    1 + whole.split(RECORD_SEPARATOR).skip(1).filter(|part| is_fragment(part)).count()
 }

@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 
 use crate::Error;
 use crate::metadata::error_at;
-use crate::model::Attribute;
+use crate::model::{Attribute, Place};
 
 /// Attributes inside one another.
 const DEEPEST_ATTRIBUTE: u32 = 64;
@@ -81,6 +81,11 @@ impl<'t> Value<'t> {
     /// Offset in bytes in the metadata stream.
     fn start(&self) -> usize {
         (self.raw.as_ptr() as usize).saturating_sub(self.source.text.as_ptr() as usize)
+    }
+
+    /// Where it stands.
+    pub(super) fn place(&self) -> Place {
+        Place::new(self.start())
     }
 
     #[cold]
@@ -224,6 +229,11 @@ impl<'t> Object<'t> {
     /// All members, as they are.
     pub(super) fn entries(self) -> impl Iterator<Item = (String, Value<'t>)> {
         self.entries.into_iter().map(|(name, value, _)| (name, value))
+    }
+
+    /// Where it stands.
+    pub(super) fn place(&self) -> Place {
+        self.whole.place()
     }
 
     #[cold]

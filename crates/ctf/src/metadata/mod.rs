@@ -42,6 +42,33 @@ pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
     }
 }
 
+impl Error {
+    /// Shows what is wrong in a trace class where the metadata declares it: the same error with line, column and the line.
+    /// `metadata` is the whole stream from which the trace class was read. Other errors stay as they are.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use tracewing_ctf::{decode::Decoder, metadata};
+    ///
+    /// let text = b"/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };
+    ///     event { name = e; fields := struct { string s[length]; }; };";
+    /// let class = Arc::new(metadata::parse(text)?);
+    /// let error = Decoder::new(class).unwrap_err().in_metadata(text).to_string();
+    /// assert!(error.starts_with("metadata, line 2, column 51: event \"e\" (id 0), field `s`: its length `length`"));
+    /// # Ok::<(), tracewing_ctf::Error>(())
+    /// ```
+    #[must_use]
+    pub fn in_metadata(self, metadata: &[u8]) -> Error {
+        let Error::TraceClass { place, message, at } = &self else { return self };
+        let (Some(at), Ok((language, text))) = (at.offset(), text(metadata)) else { return self };
+        let fragment = match language {
+            Language::Json => format!("fragment {}: ", json::fragment_at(&text, at)),
+            Language::Tsdl => String::new(),
+        };
+        error_at(&text, at, format!("{fragment}{place}: {message}"))
+    }
+}
+
 /// The metadata's language and text, without packets.
 pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
     let (language, bytes) = match packets::contents(metadata) {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Attributes, FieldClass, FieldLocation, Role};
+use super::{Attributes, FieldClass, FieldLocation, Place, Role};
 
 /// Named members, one after the other.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -77,12 +77,19 @@ pub struct Member {
     pub class: FieldClass,
     /// User attributes.
     pub attributes: Attributes,
+    /// Where it is declared.
+    pub place: Place,
 }
 
 impl Member {
     /// A member without attributes.
     pub fn new(name: impl Into<String>, class: impl Into<FieldClass>) -> Self {
-        Member { name: name.into(), class: class.into(), attributes: Attributes::default() }
+        Member {
+            name: name.into(),
+            class: class.into(),
+            attributes: Attributes::default(),
+            place: Place::default(),
+        }
     }
 }
 
@@ -178,13 +185,21 @@ pub struct VariantOption {
     pub class: FieldClass,
     /// User attributes.
     pub attributes: Attributes,
+    /// Where it is declared.
+    pub place: Place,
 }
 
 impl VariantOption {
     /// An option that the tag's label `name` selects.
     pub fn new(name: impl Into<String>, class: impl Into<FieldClass>) -> Self {
         let (name, class) = (name.into(), class.into());
-        VariantOption { name, ranges: Vec::new(), class, attributes: Attributes::default() }
+        VariantOption {
+            name,
+            ranges: Vec::new(),
+            class,
+            attributes: Attributes::default(),
+            place: Place::default(),
+        }
     }
 }
 

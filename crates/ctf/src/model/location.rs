@@ -1,5 +1,7 @@
 //! Where an earlier field is, as lengths, tags and selectors name it.
 
+use super::Place;
+
 /// Where an earlier field is: the length of an array, the tag of a variant, the selector of an optional.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FieldLocation {
@@ -7,6 +9,8 @@ pub struct FieldLocation {
     pub origin: Origin,
     /// Names of structure members (and variant options) on the way.
     pub path: Vec<String>,
+    /// Where this is said.
+    pub place: Place,
 }
 
 /// Where the path to a field starts.
@@ -27,19 +31,24 @@ pub enum Origin {
 
 impl From<&str> for FieldLocation {
     fn from(name: &str) -> Self {
-        FieldLocation { origin: Origin::Search, path: vec![name.to_owned()] }
+        FieldLocation::new(Origin::Search, vec![name.to_owned()])
     }
 }
 
 impl FieldLocation {
+    /// The field to which `path` leads from `origin`.
+    pub fn new(origin: Origin, path: Vec<String>) -> Self {
+        FieldLocation { origin, path, place: Place::default() }
+    }
+
     /// A place given from the root of a scope.
     pub fn absolute<S: Into<String>>(origin: Scope, path: impl IntoIterator<Item = S>) -> Self {
-        FieldLocation { origin: Origin::Scope(origin), path: path.into_iter().map(Into::into).collect() }
+        FieldLocation::new(Origin::Scope(origin), path.into_iter().map(Into::into).collect())
     }
 
     /// A place given from the structure `up` structures around that which holds the reference.
     pub fn relative<S: Into<String>>(up: u32, path: impl IntoIterator<Item = S>) -> Self {
-        FieldLocation { origin: Origin::Relative { up }, path: path.into_iter().map(Into::into).collect() }
+        FieldLocation::new(Origin::Relative { up }, path.into_iter().map(Into::into).collect())
     }
 }
 

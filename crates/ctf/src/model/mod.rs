@@ -13,6 +13,7 @@ mod field;
 mod location;
 mod named_roles;
 mod number;
+mod place;
 mod role;
 mod text;
 
@@ -27,6 +28,7 @@ pub use number::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DisplayBase, EnumerationClass, EnumerationMapping, Flag,
     FloatClass, IntegerClass,
 };
+pub use place::Place;
 pub use role::{Role, Roles};
 pub use text::{
     DEFAULT_MEDIA_TYPE, DynamicBlobClass, DynamicStringClass, Encoding, StaticBlobClass, StaticStringClass,
@@ -174,6 +176,8 @@ pub struct DataStreamClass {
     pub event_record_classes: Vec<EventRecordClass>,
     /// User attributes.
     pub attributes: Attributes,
+    /// Where it is declared.
+    pub place: Place,
 }
 
 impl DataStreamClass {
@@ -214,6 +218,8 @@ pub struct EventRecordClass {
     pub payload: Option<StructureClass>,
     /// User attributes.
     pub attributes: Attributes,
+    /// Where it is declared.
+    pub place: Place,
 }
 
 impl EventRecordClass {

@@ -9,7 +9,7 @@ use crate::Error;
 use crate::log_level;
 use crate::metadata::{self, Language, MOST_FIELD_CLASSES};
 use crate::model::{
-    ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
+    ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, Place,
     StructureClass, TraceClass, Uuid,
 };
 
@@ -111,7 +111,7 @@ impl Parser<'_> {
             return Err(self.error(self.at, "there is no `trace` block"));
         }
         for (id, mut class, place) in streams {
-            class.id = id.unwrap_or(0);
+            (class.id, class.place) = (id.unwrap_or(0), self.place(place));
             if trace.data_stream_class(class.id).is_some() {
                 return Err(self.error(place, format!("a second stream with id {}", class.id)));
             }
@@ -162,7 +162,7 @@ impl Parser<'_> {
         if id.is_none() && !into.event_record_classes.is_empty() {
             return Err(self.error(place, "this event has no `id`, and its stream has several events"));
         }
-        class.id = id.unwrap_or(0);
+        (class.id, class.place) = (id.unwrap_or(0), self.place(place));
         into.event_record_classes.push(class);
         Ok(())
     }
@@ -553,6 +553,11 @@ impl Parser<'_> {
     #[cold]
     pub(super) fn unexpected(&self, wanted: &str) -> Error {
         self.error(self.at, format!("expected {wanted}, found {}", self.peek()))
+    }
+
+    /// Where a token stands.
+    pub(super) fn place(&self, token: usize) -> Place {
+        self.tokens.get(token).map_or_else(Place::default, |(_, at)| Place::new(*at))
     }
 
     /// An error at a token.

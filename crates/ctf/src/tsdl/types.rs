@@ -358,7 +358,7 @@ impl Parser<'_> {
         let place = self.at;
         self.at += 1;
         let name = self.tag_name()?;
-        let mut tag = FieldLocation { origin: Origin::Search, path: Vec::new() };
+        let mut tag = FieldLocation::new(Origin::Search, Vec::new());
         if self.eat("<") {
             tag = self.location()?;
             self.expect(">")?;
@@ -372,7 +372,10 @@ impl Parser<'_> {
         }
         // An option is found by its label, underscore and all.
         let (options, nodes, depth) = self.members(place, |name| name)?;
-        let options = options.into_iter().map(|option| VariantOption::new(option.name, option.class));
+        let options = options.into_iter().map(|Member { name, class, place, .. }| VariantOption {
+            place,
+            ..VariantOption::new(name, class)
+        });
         let class = VariantClass { options: options.collect(), ..VariantClass::new(tag) }.into();
         self.finish("variant", name, Sized { class, nodes, depth, place })
     }
@@ -504,7 +507,8 @@ impl Parser<'_> {
                 }
                 nodes = nodes.saturating_add(class.nodes);
                 depth = depth.max(class.depth);
-                members.push(Member::new(name, class.class));
+                let place = self.place(declarator.place);
+                members.push(Member { place, ..Member::new(name, class.class) });
                 if !self.eat(",") {
                     break;
                 }
@@ -573,6 +577,7 @@ impl Parser<'_> {
             (&["event", "context"], Scope::SpecificContext),
             (&["event", "fields"], Scope::Payload),
         ];
+        let place = self.place(self.at);
         let path = self.name_path("a field")?;
         let found = ORIGINS.iter().find(|(prefix, _)| {
             path.len() > prefix.len() && path.iter().zip(*prefix).all(|(part, word)| part == word)
@@ -580,7 +585,8 @@ impl Parser<'_> {
         let (origin, skip) =
             found.map_or((Origin::Search, 0), |(prefix, scope)| (Origin::Scope(*scope), prefix.len()));
         let names = path.into_iter().skip(skip);
-        Ok(FieldLocation { origin, path: names.map(|name| plain_name(&name).to_owned()).collect() })
+        let path = names.map(|name| plain_name(&name).to_owned()).collect();
+        Ok(FieldLocation { place, ..FieldLocation::new(origin, path) })
     }
 }
 
