@@ -27,6 +27,10 @@ const LTTNG_UST: Package =
     Package { name: "liblttng-ust-dev", reason: "C tracepoints to read and to compare with" };
 const GDB: Package = Package { name: "gdb", reason: "steps through the event path in the tests" };
 const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
+const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
+const PROTOC: Package =
+    Package { name: "protobuf-compiler", reason: "decodes what is exported for Perfetto" };
+
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
