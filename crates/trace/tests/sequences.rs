@@ -57,12 +57,13 @@ fn write(folder: &Path, big: bool) {
         }
         bytes.push(4);
         bytes.extend(if index % 2 == 0 { b"main" } else { b"ma\0n" });
-        let letter = |at: u64| if (at * 7 + index) % 97 == 0 { b'"' } else { b'a' + (at % 26) as u8 };
+        let letter =
+            |at: u64| if (at * 7 + index).is_multiple_of(97) { b'"' } else { b'a' + (at % 26) as u8 };
         bytes.extend((0..1 + index % 50).map(letter).chain([0]));
         let count = index % 13;
         bytes.push(count as u8);
         (0..count).for_each(|at| bytes.extend(number((at * 20_000) ^ index, 2)));
-        (0..count).for_each(|at| bytes.extend(number(at << index % 20, 3)));
+        (0..count).for_each(|at| bytes.extend(number(at << (index % 20), 3)));
         bytes.resize(bytes.len().next_multiple_of(2), 0xEE);
         (0..count).for_each(|at| bytes.extend(number(at * 5000 + index, 2)));
         bytes.push((index % 50) as u8);

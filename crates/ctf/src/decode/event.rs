@@ -7,7 +7,8 @@ use super::layout::Layout;
 use super::member::{MemberHandle, index_of};
 use super::program::Program;
 use super::record::{Record, RecordField};
-use super::walk::{Shown, Walk};
+use super::sink::Shown;
+use super::walk::Walk;
 use super::{Value, Visitor};
 use crate::model::{ClockClass, DataStreamClass, EventRecordClass, Scope};
 

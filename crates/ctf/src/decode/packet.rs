@@ -1,7 +1,7 @@
 //! What a packet says about itself, and what the gap before it says about losses.
 
 use super::program::Role;
-use super::walk::Sink;
+use super::sink::Sink;
 use super::{Compound, Value};
 use crate::model::Roles;
 

@@ -1,10 +1,11 @@
 //! Fields inside of structures, arrays, optionals and variants, looked up by their path once and read from many event records.
 
+use super::Value;
 use super::compile::Decoder;
 use super::event::Event;
 use super::program::{Kind, Length, Program};
+use super::sink::Nothing;
 use super::walk::Walk;
-use super::{Value, walk};
 use crate::model::Scope;
 
 /// A step on the way to a field.
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
             let next = match (&node.kind, *step) {
                 (Kind::Structure { .. }, Step::Member { node, before }) => {
                     for member in program.nodes.get((node - before) as usize..node as usize)? {
-                        at = self.node(program, member, None, at, &mut walk::Nothing).ok()?;
+                        at = self.node(program, member, None, at, &mut Nothing).ok()?;
                     }
                     node
                 }
@@ -149,7 +150,7 @@ impl<'a> Walk<'a> {
                     }
                     let class = program.nodes.get(*element as usize)?;
                     for _ in 0..index {
-                        at = self.node(program, class, None, at, &mut walk::Nothing).ok()?;
+                        at = self.node(program, class, None, at, &mut Nothing).ok()?;
                     }
                     *element
                 }

@@ -6,7 +6,7 @@ use super::scalar::{Number, Scalar};
 use super::scope::{ScopeWriter, what_is};
 use super::{bits, leb128};
 use crate::decode::program::{Integer, Kind, Length, NONE, Node, Role};
-use crate::decode::walk::Sink;
+use crate::decode::sink::Sink;
 use crate::model::{ByteOrder, Encoding};
 
 /// Bytes that a length field may ask for behind a text; more is taken for a mistake.
