@@ -16,6 +16,7 @@ use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_rules::{Majors, Rules};
+use tracewing_session::locks::{self, Locks};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
 use tracewing_session::running::{Kind, Recordings};
@@ -42,6 +43,8 @@ Examples:
       the programs of a recording that runs, for ten seconds, into a trace of their own
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
+  tracewing record --locks -- ./server
+      the locks of a program that was never instrumented
   tracewing record --flight-recorder -o T -- ./server
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
@@ -58,6 +61,13 @@ A flight recorder writes nothing until a snapshot is asked for: by `tracewing sn
 With --on-full overwrite a buffer that is full loses its oldest sub-buffer instead of the new event. Nobody knows how many events were in it; sub-buffers and bytes are counted. The kernel's buffers lose new events in any case.
 
 With --buffers-in DIR the buffers of programs survive whatever becomes of tracewing and CMD, kill -9 included; on a disk, a crash of the machine leaves what had reached the disk. Their full size is taken from the disk at the start. DIR is emptied when the recording ends well. The kernel's buffers are not in it.
+
+With --locks the library libtracewing_preload.so is pre-loaded under CMD and all that it starts: POSIX mutexes, \
+read-write locks, spin locks, semaphores, condition variables and barriers are events of provider lock, which are recorded \
+whatever -e asks for, but not where --exclude names them. Locks that Rust's standard library and others build \
+themselves are seen only where threads wait for them, as futex system calls; the kernel's own only where they are contended \
+(contention_begin, contention_end), since the kernel has no event for others. Programs that are statically linked or get \
+privileges when they are executed cannot be recorded so.
 
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
@@ -134,6 +144,14 @@ pub struct Args {
     #[command(flatten)]
     condition: Condition,
 
+    /// Record the locks of CMD, which need not have been instrumented, and those of the kernel that are contended
+    #[arg(long, conflicts_with = "with")]
+    locks: bool,
+
+    /// Which acquisitions of locks are recorded with their call chain
+    #[arg(long, value_enum, value_name = "WHICH", default_value_t, requires = "locks")]
+    lock_chains: Chains,
+
     /// Record the programs of the recording that runs by this process id or command, too, into buffers of its own; without CMD
     /// until that one's command ends, or Ctrl-C. Of the kernel's events only those of the whole machine can be had
     #[arg(long, value_name = "PID|NAME")]
@@ -153,6 +171,17 @@ enum Buffers {
     #[default]
     User,
     Process,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+enum Chains {
+    /// Those that wait
+    #[default]
+    Contended,
+    /// All, each of which then costs some microseconds
+    All,
+    /// None
+    None,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -245,8 +274,19 @@ fn options(args: &Args) -> Result<Options> {
     let (rules, majors) = match args.selection.enable(&args.condition) {
         Wish::Nothing => (Rules::new(), Majors::ALL),
         Wish::Majors(majors) => (Rules::new(), majors),
-        Wish::Rule(rule) => ([*rule].into_iter().collect(), Majors::ALL),
+        Wish::Rule(rule) => {
+            let locks = args.locks.then(|| args.selection.enable_also("lock:*"));
+            (locks.into_iter().chain([*rule]).collect(), Majors::ALL)
+        }
     };
+    let locks = args.locks.then(locks::find_library).transpose()?.map(|library| Locks {
+        library,
+        chains: match args.lock_chains {
+            Chains::Contended => locks::Chains::Contended,
+            Chains::All => locks::Chains::All,
+            Chains::None => locks::Chains::None,
+        },
+    });
     let with = args.with.as_deref().map(|wanted| Recordings::find().choose(Some(wanted), Kind::Any));
     if with.is_some() && !args.system_wide && !args.kernel_events.is_empty() {
         bail!(
@@ -267,6 +307,7 @@ fn options(args: &Args) -> Result<Options> {
             OnFull::Discard => geometry,
             OnFull::Overwrite => geometry.overwriting(),
         },
+        locks,
         buffers_in: args.buffers_in.clone(),
         flight_recorder: args.flight_recorder.then(|| {
             let on = |what| args.snapshot_on.is_empty() || args.snapshot_on.contains(&what);

@@ -74,6 +74,12 @@ impl Selection {
         self.wish(Action::Disable)
     }
 
+    /// A rule for events of these names that enables them, too, but for those that are excluded.
+    pub fn enable_also(&self, names: &str) -> Rule {
+        Self { events: vec![names.to_owned()], exclude: self.exclude.clone(), ..Self::default() }
+            .rule(Action::Enable(None))
+    }
+
     fn wish(&self, action: Action) -> Wish {
         let has_condition = matches!(action, Action::Enable(Some(_)));
         match self.majors {

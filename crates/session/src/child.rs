@@ -56,19 +56,23 @@ impl Command {
         Ok(Self { path: c_string(path.as_os_str())?, arguments })
     }
 
+    /// The executable.
+    pub(crate) fn path(&self) -> &Path {
+        Path::new(OsStr::from_bytes(self.path.to_bytes()))
+    }
+
     /// Forks. The child waits in front of `exec` until [`Child::release`].
     ///
     /// # Errors
     /// The system is out of processes or descriptors.
     pub(crate) fn fork(
         &self,
-        variable: &str,
-        value: &OsStr,
+        variables: &[(OsString, OsString)],
         inheritance: &Inheritance,
     ) -> Result<Child, Error> {
         let pipe = || pipe_with(PipeFlags::CLOEXEC).map_err(Error::system("pipe"));
         let ((gate_read, gate_write), (failure_read, failure_write)) = (pipe()?, pipe()?);
-        let environment = environment(variable, value);
+        let environment = environment(variables);
         let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
             strings.iter().map(|string| string.as_ptr()).chain([ptr::null()]).collect()
         };
@@ -183,11 +187,11 @@ impl AsFd for Child {
     }
 }
 
-/// The recorder's environment with one variable changed.
-fn environment(variable: &str, value: &OsStr) -> Vec<CString> {
-    let others = env::vars_os().filter(|(name, _)| name != variable);
+/// The recorder's environment with these variables changed.
+fn environment(variables: &[(OsString, OsString)]) -> Vec<CString> {
+    let others = env::vars_os().filter(|(name, _)| variables.iter().all(|(changed, _)| changed != name));
     others
-        .chain([(variable.into(), value.into())])
+        .chain(variables.iter().cloned())
         .filter_map(|(mut entry, value)| {
             entry.push("=");
             entry.push(value);

@@ -9,12 +9,13 @@ use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::drain::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::{ClockClass, Uuid};
+use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
     KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
 };
 
-use crate::Error;
 use crate::options::Options;
+use crate::{Error, locks};
 
 const LOSS_REASON: &str = "kernel buffer full";
 
@@ -75,7 +76,7 @@ impl Kernel {
         }
         let scope = if options.system_wide { Scope::System } else { Scope::Tree };
         let settings = tracewing_kernel::Options {
-            globs: globs.clone(),
+            globs: patterns(globs, options.locks.is_some()),
             scope,
             clock: match clock.kind() {
                 Clock::Tsc => KernelClock::X86Tsc,
@@ -226,6 +227,16 @@ fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, 
             Err(tracewing_consumer::Error::File { action: "write", path, source })
         }
         other => Ok(other),
+    }
+}
+
+/// Which events are asked for, as the kernel's side wants it: those about locks beside the others, if they are wanted.
+fn patterns(globs: &[String], with_locks: bool) -> Vec<String> {
+    let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
+    match (with_locks, globs.is_empty()) {
+        (false, _) => globs.to_vec(),
+        (true, true) => [owned(DEFAULT), owned(locks::KERNEL_EVENTS)].concat(),
+        (true, false) => [globs.to_vec(), owned(locks::KERNEL_EVENTS)].concat(),
     }
 }
 

@@ -10,6 +10,7 @@ use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_rules::{Majors, Rules};
 
+use crate::locks::Locks;
 use crate::running::Running;
 
 /// Who shares buffers.
@@ -70,6 +71,8 @@ pub struct Options {
     pub clock: ClockChoice,
     /// A flight recorder: nothing is written before a snapshot.
     pub flight_recorder: Option<SnapshotOn>,
+    /// Records the command's locks, and has the kernel's events about locks among those that are recorded.
+    pub locks: Option<Locks>,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive the
     /// recorder.
     pub buffers_in: Option<PathBuf>,
@@ -92,6 +95,7 @@ impl Options {
             sharing: Sharing::default(),
             clock: ClockChoice::default(),
             flight_recorder: None,
+            locks: None,
             buffers_in: None,
         }
     }

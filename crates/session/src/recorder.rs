@@ -260,7 +260,11 @@ impl<'a> Recorder<'a> {
                             .to_owned(),
                     );
                 }
-                command.fork(SOCKET_VARIABLE, &sockets, &inheritance)?
+                let mut variables = vec![(SOCKET_VARIABLE.into(), sockets)];
+                if let Some(locks) = &options.locks {
+                    variables.extend(locks.variables(command.path(), &mut |line| join.note(line)));
+                }
+                command.fork(&variables, &inheritance)?
             }
         };
         let priority = Priority::raise();

@@ -35,7 +35,7 @@ mod table;
 #[cfg(target_arch = "x86_64")]
 mod unprotected;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
-mod vfork;
+pub(crate) mod vfork;
 mod watch;
 mod write;
 

@@ -14,6 +14,13 @@ pub mod span {
     pub use crate::span::{enter, innermost, leave, next_id};
 }
 
+/// The functions that make children on their parent's memory, which this crate notices: for libraries that stand in front of
+/// the C library.
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+pub mod children {
+    pub use crate::agent::vfork::{noticed_clone as clone, noticed_vfork as vfork};
+}
+
 #[repr(C)]
 struct Dynamic {
     class: EventClass,

@@ -59,6 +59,8 @@ pub fn ended(folder: tempfile::TempDir, recorder: Child) -> Recording {
 /// An event as `tracewing list` gives it.
 pub struct Event {
     pub name: String,
+    /// In cycles of the recording's clock.
+    pub stamp: u64,
     pub cpu: u64,
     pub tid: i64,
     pub payload: Value,
@@ -190,6 +192,7 @@ pub fn list(trace: &Path) -> Vec<Event> {
         let mut event: Value = serde_json::from_str(&line.unwrap()).unwrap();
         Event {
             name: event["event"].as_str().unwrap().to_owned(),
+            stamp: event["cycles"].as_u64().unwrap(),
             cpu: event["packet_context"]["cpu_id"].as_u64().unwrap(),
             tid: event["common_context"]["tid"].as_i64().unwrap(),
             payload: event["payload"].take(),

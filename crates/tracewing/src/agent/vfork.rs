@@ -2,61 +2,71 @@
 //! of the C library's. All they add is a mark in the thread's block, which sends such a child's events (and, while it
 //! runs, the parent's) to `unprotected`.
 //!
-//! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still link. A child
+//! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still link; a library
+//! that is pre-loaded exports them itself ([`dynamic::children`](crate::dynamic)). A child
 //! made by a raw system call is not noticed, nor is one whose parent is noticed by another copy of this crate (the
 //! program's, for a plug-in's events): its events may then overwrite others of the same CPU. `posix_spawn`, `system` and
 //! `std::process::Command` run no code of the program in the child and are not concerned.
 
-use core::arch::global_asm;
+use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
 use core::mem::offset_of;
 use core::sync::atomic::{Ordering::*, compiler_fence};
 
 use tracewing_ring::thread::{self, Entry, Mark, RECORDINGS};
 
-// The child returns first, on the parent's stack, so the return address is kept in a register (rdi) as the C library
-// does; the kernel preserves all but rax, rcx and r11.
+/// `vfork(2)` of the C library.
+///
+/// The child returns first, on the parent's stack, so the return address is kept in a register (rdi) as the C library
+/// does; the kernel preserves all but rax, rcx and r11.
+///
+/// # Safety
+/// As for the C library's.
+#[unsafe(naked)]
+pub unsafe extern "C" fn noticed_vfork() {
+    naked_asm!(
+        "pop rdi",
+        concat!("mov rsi, qword ptr [rip + ", tracewing_ring::thread_symbol!(), "@GOTTPOFF]"),
+        "inc dword ptr fs:[rsi + {SHARED}]", // first: a signal handler in between enters no key anew
+        ".set .Lentry, 0",
+        ".rept {RECORDINGS}",
+        "mov qword ptr fs:[rsi + {KEY} + .Lentry], -1", // Mark::NEVER
+        ".set .Lentry, .Lentry + {ENTRY}",
+        ".endr",
+        "mov eax, 58", // SYS_vfork
+        "syscall",
+        "push rdi",
+        "test eax, eax",
+        "jz 2f", // the child leaves the mark
+        "dec dword ptr fs:[rsi + {SHARED}]",
+        "test eax, eax",
+        "js 3f",
+        "2:",
+        "ret",
+        "3:",
+        "neg eax",
+        "push rax", // also aligns the stack
+        "call __errno_location@PLT",
+        "pop rcx",
+        "mov dword ptr [rax], ecx",
+        "mov eax, -1",
+        "ret",
+        KEY = const offset_of!(Mark, entries) + offset_of!(Entry, key),
+        ENTRY = const size_of::<Entry>(),
+        RECORDINGS = const RECORDINGS,
+        SHARED = const offset_of!(Mark, shared),
+    )
+}
+
 global_asm!(
-    ".pushsection .text.tracewing_vfork, \"ax\", @progbits",
     ".weak vfork",
     ".type vfork, @function",
-    "vfork:",
-    "pop rdi",
-    concat!("mov rsi, qword ptr [rip + ", tracewing_ring::thread_symbol!(), "@GOTTPOFF]"),
-    "inc dword ptr fs:[rsi + {SHARED}]", // first: a signal handler in between enters no key anew
-    ".set .Lentry, 0",
-    ".rept {RECORDINGS}",
-    "mov qword ptr fs:[rsi + {KEY} + .Lentry], -1", // Mark::NEVER
-    ".set .Lentry, .Lentry + {ENTRY}",
-    ".endr",
-    "mov eax, 58", // SYS_vfork
-    "syscall",
-    "push rdi",
-    "test eax, eax",
-    "jz 2f", // the child leaves the mark
-    "dec dword ptr fs:[rsi + {SHARED}]",
-    "test eax, eax",
-    "js 3f",
-    "2:",
-    "ret",
-    "3:",
-    "neg eax",
-    "push rax", // also aligns the stack
-    "call __errno_location@PLT",
-    "pop rcx",
-    "mov dword ptr [rax], ecx",
-    "mov eax, -1",
-    "ret",
-    ".size vfork, . - vfork",
+    ".set vfork, {vfork}",
     ".weak clone",
     ".type clone, @function",
     ".set clone, {clone}",
-    ".popsection",
+    vfork = sym noticed_vfork,
     clone = sym noticed_clone,
-    KEY = const offset_of!(Mark, entries) + offset_of!(Entry, key),
-    ENTRY = const size_of::<Entry>(),
-    RECORDINGS = const RECORDINGS,
-    SHARED = const offset_of!(Mark, shared),
 );
 
 // SAFETY: the C library's own declaration, with its variadic part spelled out.
@@ -78,7 +88,7 @@ unsafe extern "C" {
 ///
 /// # Safety
 /// As for the C library's.
-unsafe extern "C" fn noticed_clone(
+pub unsafe extern "C" fn noticed_clone(
     main: *mut c_void,
     stack: *mut c_void,
     flags: c_int,

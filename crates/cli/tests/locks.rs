@@ -1,0 +1,378 @@
+//! `tracewing record --locks`: what C programs say that they did with locks, against what was recorded, call by call.
+
+mod recorded;
+
+use std::collections::{BTreeMap, HashMap};
+use std::fs;
+use std::iter::{Copied, Peekable};
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::slice::Iter;
+
+use recorded::{Event, Recording, build, ended, is_root, record, recorder};
+
+/// Events about call chains, which come between the others.
+const CHAINS: [&str; 3] = ["lock:image", "lock:call_chain", "lock:called_from"];
+
+/// As in `errno`.
+const EOWNERDEAD: i64 = 130;
+
+/// Largest error of times, ns, where nothing disturbs. Without optimisation there is more between the program's stamps and ours.
+const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
+
+/// Compiles a program of `crates/preload/tests/programs`, and builds the library; `None` where there is no such compiler.
+fn program(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
+    let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    build(&[&["-p", "tracewing-preload"], optimised].concat());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../preload/tests/programs")
+        .join(name)
+        .with_extension("c");
+    let program = folder.join(name);
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).args(options);
+    match gcc.output() {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        _ => {
+            eprintln!("skipped: gcc cannot make this with {options:?}");
+            None
+        }
+    }
+}
+
+fn record_locks(options: &[&str], program: &Path) -> Recording {
+    record(&[&["--locks"], options].concat(), &[program])
+}
+
+/// A call that the program made.
+#[derive(Debug)]
+struct Call {
+    operation: String,
+    lock: u64,
+    /// ns.
+    before: u64,
+    after: u64,
+    result: i64,
+    /// `None` where nobody knows.
+    waited: Option<bool>,
+    owner: Option<u64>,
+}
+
+/// The calls of each thread.
+fn calls(stdout: &str) -> BTreeMap<i64, Vec<Call>> {
+    let mut calls: BTreeMap<i64, Vec<Call>> = BTreeMap::new();
+    for line in stdout.lines() {
+        let words: Vec<&str> = line.split(' ').collect();
+        let number = |at: usize| words[at].parse::<i64>().unwrap();
+        calls.entry(number(0)).or_default().push(Call {
+            operation: words[1].to_owned(),
+            lock: words[2].parse().unwrap(),
+            before: words[3].parse().unwrap(),
+            after: words[4].parse().unwrap(),
+            result: number(5),
+            waited: [Some(false), Some(true)].get(usize::try_from(number(6)).unwrap_or(2)).copied().flatten(),
+            owner: u64::try_from(number(7)).ok(),
+        });
+    }
+    calls
+}
+
+/// A thread's events, one behind the other.
+struct Told<'a> {
+    events: Peekable<Copied<Iter<'a, &'a Event>>>,
+    tid: i64,
+}
+
+impl<'a> Told<'a> {
+    /// The next one, which has to be this one, and within the call.
+    fn take(&mut self, call: &Call, name: &str) -> &'a Event {
+        let event = self.events.next().unwrap_or_else(|| panic!("{}: no {name} for {call:?}", self.tid));
+        assert_eq!(event.name, format!("lock:{name}"), "{}: {call:?}, {}", self.tid, event.payload);
+        let object = ["lock", "condition", "barrier"].iter().find_map(|field| match *field {
+            "lock" if event.payload.get("condition").is_some() => None,
+            field => event.payload.get(field)?.as_u64(),
+        });
+        assert_eq!(object, Some(call.lock), "{name} of {call:?}");
+        let within = call.before..=call.after;
+        assert!(within.contains(&event.stamp), "{name} at {} of {call:?}", event.stamp);
+        event
+    }
+
+    /// How the thread came to have the lock, or not. Gives how long it waited, and when it had it.
+    fn take_acquisition(&mut self, call: &Call) -> Acquisition {
+        let kind = call.operation.trim_start_matches("try");
+        let is_kind = |event: &Event| {
+            assert_eq!(event.payload["kind"]["labels"][0], *kind, "{call:?}: {}", event.payload)
+        };
+        let is_try = call.operation != kind;
+        let requested = self.events.peek().is_some_and(|event| event.name == "lock:requested" && !is_try);
+        assert!(is_try || call.waited.is_none_or(|waited| waited == requested), "{call:?}");
+        let request = requested.then(|| self.take(call, "requested"));
+        if let Some(request) = request {
+            is_kind(request);
+            assert!(
+                call.owner.is_none_or(|owner| owner == request.number("owner")),
+                "{call:?}: {}",
+                request.payload
+            );
+        }
+        let is_acquired = call.result == 0 || call.result == EOWNERDEAD;
+        let end = self.take(call, if is_acquired { "acquired" } else { "refused" });
+        is_kind(end);
+        match is_acquired {
+            true => assert_eq!(end.number("waited") != 0, requested, "{call:?}"),
+            false => assert_eq!(end.payload["error"], call.result, "{call:?}"),
+        }
+        Acquisition {
+            wait: request.map(|request| end.stamp - request.stamp),
+            at: is_acquired.then_some(end.stamp),
+        }
+    }
+}
+
+struct Acquisition {
+    wait: Option<u64>,
+    at: Option<u64>,
+}
+
+/// By how much times differ from the program's own.
+#[derive(Default)]
+struct Errors {
+    waits: Vec<u64>,
+    holds: Vec<u64>,
+}
+
+/// Compares a thread's events with what it did.
+fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], errors: &mut Errors) {
+    let mut told = Told { events: events.iter().copied().peekable(), tid };
+    // Locks that the thread has: since when, as the program says and as the trace does.
+    let mut held: HashMap<u64, (u64, u64)> = HashMap::new();
+    for call in calls {
+        match call.operation.as_str() {
+            "unlock" => {
+                let released = told.take(call, "released").stamp;
+                if call.result != 0 {
+                    assert_eq!(told.take(call, "not_released").payload["error"], call.result);
+                } else if let Some((since, acquired)) = held.remove(&call.lock) {
+                    errors.holds.push((call.before - since).abs_diff(released - acquired));
+                }
+            }
+            "condition" => {
+                told.take(call, "condition_wait");
+                assert_eq!(told.take(call, "condition_woken").payload["error"], call.result);
+            }
+            "cancelled" => drop(told.take(call, "condition_wait")),
+            "signal" | "broadcast" => {
+                let all = told.take(call, "condition_signalled").number("all");
+                assert_eq!(all != 0, call.operation == "broadcast");
+            }
+            "post" => drop(told.take(call, "posted")),
+            "barrier" => {
+                told.take(call, "barrier_wait");
+                let serial = told.take(call, "barrier_passed").number("serial");
+                assert_eq!(serial != 0, call.result != 0, "PTHREAD_BARRIER_SERIAL_THREAD is -1");
+            }
+            _ => {
+                let Acquisition { wait, at } = told.take_acquisition(call);
+                errors.waits.extend(wait.map(|wait| (call.after - call.before).abs_diff(wait)));
+                if let Some(at) = at {
+                    held.insert(call.lock, (call.after, at));
+                }
+            }
+        }
+    }
+    let rest: Vec<_> = told.events.map(|event| (&event.name, &event.payload)).collect();
+    assert!(rest.is_empty(), "{tid}: {rest:?}");
+}
+
+/// Every wait has a chain, which is described before and begins where the program called.
+fn check_chains(events: &[Event]) {
+    let mut chains = HashMap::new();
+    let mut images = Vec::new();
+    let mut requests: HashMap<i64, &Event> = HashMap::new();
+    let mut count = 0;
+    for event in events {
+        match event.name.as_str() {
+            "lock:image" => {
+                let path = event.payload["path"].as_str().unwrap();
+                assert!(Path::new(path).is_file(), "{path}");
+                images.push(event.number("begin")..event.number("end"));
+            }
+            "lock:call_chain" => {
+                let frames = event.payload["frames"].as_array().unwrap();
+                let frames: Vec<u64> = frames.iter().map(|frame| frame.as_u64().unwrap()).collect();
+                let is_known = |frame: &u64| images.iter().any(|image| image.contains(frame));
+                assert!(frames.len() > 1 && frames.iter().all(is_known), "{}", event.payload);
+                chains.insert(event.number("chain"), frames);
+            }
+            "lock:requested" => drop(requests.insert(event.tid, event)),
+            "lock:called_from" => {
+                let request = requests.remove(&event.tid).expect("a request in front");
+                assert_eq!(event.number("lock"), request.number("lock"));
+                assert_eq!(chains[&event.number("chain")][0], request.number("caller"));
+                count += 1;
+            }
+            _ => {}
+        }
+    }
+    assert!(requests.is_empty() && count > 5, "{count}");
+}
+
+#[test]
+fn every_call_is_told_as_the_program_made_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "truth", &[]) else { return };
+    let recording = record_locks(&["--clock", "mono"], &program);
+    let all = recording.events();
+    assert_eq!(recording.lost(), 0);
+    let mut by_thread: BTreeMap<i64, Vec<&Event>> = BTreeMap::new();
+    for event in all.iter().filter(|event| event.name.starts_with("lock:")) {
+        if !CHAINS.contains(&event.name.as_str()) {
+            by_thread.entry(event.tid).or_default().push(event);
+        }
+    }
+    let calls = calls(&recording.stdout);
+    assert!(calls.values().map(Vec::len).sum::<usize>() > 5_000, "{}", recording.stdout);
+    assert!(calls.keys().eq(by_thread.keys()), "threads: {:?}, {:?}", calls.keys(), by_thread.keys());
+    let mut errors = Errors::default();
+    for (tid, calls) in &calls {
+        compare(*tid, calls, &by_thread[tid], &mut errors);
+    }
+    check_chains(&all);
+    recording.compare_with_babeltrace2();
+    for (what, mut errors) in [("waits", errors.waits), ("holds", errors.holds)] {
+        errors.sort_unstable();
+        let within = errors.iter().filter(|error| **error <= PRECISION).count();
+        println!(
+            "{what}: {}, error from {} ns, median {} ns, {within} within {PRECISION} ns",
+            errors.len(),
+            errors[0],
+            errors[errors.len() / 2]
+        );
+        // A machine that is busy stops the program between its own stamp and ours, but not every time.
+        assert!(errors[0] <= PRECISION, "{what}: {errors:?}");
+    }
+}
+
+#[test]
+fn it_is_as_true_with_restartable_sequences() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "truth", &[]) else { return };
+    let recording = record_locks(&[], &program);
+    let (mut told, mut called) = (0, 0);
+    for event in recording.events() {
+        told += usize::from(event.name == "lock:released");
+    }
+    for call in calls(&recording.stdout).into_values().flatten() {
+        called += usize::from(call.operation == "unlock");
+    }
+    assert_eq!(told, called);
+    assert_eq!(recording.lost(), 0);
+}
+
+#[test]
+fn chains_of_all_acquisitions_or_of_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "allocator", &[]) else { return };
+    for (chains, expected) in [("all", 1000), ("contended", 0), ("none", 0)] {
+        let recording = record_locks(&["--lock-chains", chains, "-e", "none:*"], &program);
+        assert_eq!(recording.stdout, "1000 and more\n");
+        let events = recording.events();
+        let count = |name: &str| events.iter().filter(|event| event.name == name).count();
+        // The allocator's lock, before and after `main` begins; whatever -e says.
+        let acquired = count("lock:acquired");
+        assert!(acquired >= 1000, "{acquired}");
+        assert_eq!(count("lock:called_from"), if expected == 0 { 0 } else { acquired });
+    }
+}
+
+#[test]
+fn what_is_excluded_is_not_recorded() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "allocator", &[]) else { return };
+    let recording = record_locks(&["-e", "none:*", "--exclude", "lock:rel*"], &program);
+    let events = recording.events();
+    let count = |name: &str| events.iter().filter(|event| event.name == name).count();
+    assert!(count("lock:acquired") >= 1000 && count("lock:released") == 0);
+}
+
+#[test]
+fn a_program_that_dies_with_a_lock_leaves_what_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "crash", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let output = recorder(place.path(), &["--locks"]).arg(program).output().unwrap();
+    assert_eq!(output.status.code(), Some(134), "{}", String::from_utf8_lossy(&output.stderr));
+    let events = recorded::list(&place.path().join("t"));
+    let find = |name: &str| events.iter().filter(|event| event.name == name).collect::<Vec<_>>();
+    let ([has], [wants]) = (&find("lock:acquired")[..], &find("lock:requested")[..]) else { panic!() };
+    assert_eq!(has.number("lock"), wants.number("lock"));
+    assert_eq!(wants.payload["owner"], has.tid);
+    assert!(find("lock:released").is_empty());
+}
+
+/// What the recorder says, where the program itself does what it does in any case.
+fn said(program: &Path) -> String {
+    let place = tempfile::tempdir().unwrap();
+    let child = recorder(place.path(), &["--locks"]).arg(program).spawn().unwrap();
+    let recording = ended(place, child);
+    assert_eq!(recording.stdout, "1000 and more\n");
+    recording.stderr
+}
+
+#[test]
+fn programs_whose_locks_cannot_be_seen_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(ordinary) = program(folder.path(), "allocator", &[]) else { return };
+    assert!(!said(&ordinary).contains("locks:"));
+    let script = folder.path().join("script");
+    fs::write(&script, format!("#!/bin/sh\nexec {}\n", ordinary.display())).unwrap();
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+    assert!(!said(&script).contains("locks:"));
+    if is_root() {
+        chown(&ordinary, Some(65534), None).unwrap();
+        fs::set_permissions(&ordinary, fs::Permissions::from_mode(0o4755)).unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        let said = said(&ordinary);
+        assert!(said.contains("gets privileges when it is executed"), "{said}");
+    }
+    if let Some(without_loader) = program(folder.path(), "allocator", &["-static"]) {
+        let said = said(&without_loader);
+        assert!(said.contains("is statically linked"), "{said}");
+    }
+}
+
+#[test]
+fn sanitizers_work_as_they_do_without() {
+    let folder = tempfile::tempdir().unwrap();
+    if let Some(program) = program(folder.path(), "crash", &["-fsanitize=address"]) {
+        let place = tempfile::tempdir().unwrap();
+        let output = recorder(place.path(), &["--locks"]).arg(program).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(said.contains("sanitizer that must be loaded first"), "{said}");
+        assert!(!said.contains("ASan runtime does not come first"), "{said}");
+        assert_eq!(output.status.code(), Some(134), "{said}");
+    }
+    // Its locks are behind ours.
+    if let Some(program) = program(folder.path(), "crash", &["-fsanitize=thread"]) {
+        let place = tempfile::tempdir().unwrap();
+        let output = recorder(place.path(), &["--locks"]).arg(program).output().unwrap();
+        assert_eq!(output.status.code(), Some(134), "{}", String::from_utf8_lossy(&output.stderr));
+        let events = recorded::list(&place.path().join("t"));
+        assert!(events.iter().any(|event| event.name == "lock:requested"));
+    }
+}
+
+#[test]
+fn programs_with_locks_of_their_own_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "own", &["-rdynamic"]) else { return };
+    let recording = record_locks(&[], &program);
+    assert_eq!(recording.stdout, "1\n");
+    let events = recording.events();
+    let shadowed = events.iter().find(|event| event.name == "lock:shadowed").expect("is told");
+    assert_eq!(shadowed.payload["function"], "pthread_mutex_lock");
+    assert_eq!(shadowed.payload["path"].as_str().map(Path::new), Some(&*program));
+}

@@ -1,0 +1,115 @@
+//! Which file the code at an address is from: told once for each, so that who reads the trace can name functions.
+
+use core::ffi::{CStr, c_char, c_int, c_void};
+use core::mem::{MaybeUninit, transmute};
+use core::ptr;
+use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::*};
+
+use tracewing::{Event as _, emit};
+
+use crate::events;
+use crate::seen::Seen;
+
+static TOLD: Seen = Seen::new();
+
+/// `_dl_find_object`, which takes no lock and allocates nothing; null where glibc is older than 2.35.
+static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+
+/// The path of the program, for which the loader has none, and its length.
+static PROGRAM: [AtomicU8; libc::PATH_MAX as usize] = [const { AtomicU8::new(0) }; libc::PATH_MAX as usize];
+static PROGRAM_LENGTH: AtomicUsize = AtomicUsize::new(0);
+
+/// A loaded object.
+pub(crate) struct Image {
+    /// Where its first byte is.
+    pub(crate) begin: usize,
+    /// Behind its last.
+    pub(crate) end: usize,
+    /// What is added to addresses in its file.
+    bias: usize,
+    /// Its path as the loader has it: NUL-terminated, there as long as the object.
+    path: *const c_char,
+}
+
+/// `struct dl_find_object` of glibc's dlfcn.h, and what comes behind it elsewhere.
+#[repr(C)]
+struct Found {
+    flags: u64,
+    begin: *mut c_void,
+    end: *mut c_void,
+    link_map: *const LinkMap,
+    exception_header: *mut c_void,
+    reserved: [u64; 7],
+}
+
+/// The beginning of `struct link_map` of glibc's link.h.
+#[repr(C)]
+struct LinkMap {
+    bias: usize,
+    path: *const c_char,
+}
+
+/// Finds what is needed later. To be called while the library is loaded.
+pub(crate) fn prepare() {
+    // SAFETY: a NUL-terminated name.
+    FIND.store(unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"_dl_find_object".as_ptr()) }, Relaxed);
+    let mut path = [MaybeUninit::<u8>::uninit(); libc::PATH_MAX as usize];
+    // SAFETY: a NUL-terminated path, and a buffer of that size.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), path.as_mut_ptr().cast(), path.len()) };
+    let length = usize::try_from(length).unwrap_or(0);
+    for (place, byte) in PROGRAM.iter().zip(&path[..length]) {
+        // SAFETY: `readlink` has written that many.
+        place.store(unsafe { byte.assume_init() }, Relaxed);
+    }
+    PROGRAM_LENGTH.store(length, Release); // with `path_of`
+}
+
+/// The object in which an address lies.
+pub(crate) fn find(address: usize) -> Option<Image> {
+    let find = FIND.load(Relaxed); // of code, which nobody has written
+    if find.is_null() {
+        return None;
+    }
+    // SAFETY: glibc's function of this type.
+    let find: unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int = unsafe { transmute(find) };
+    let mut found = MaybeUninit::<Found>::zeroed();
+    // SAFETY: room for what the function writes; any address may be asked for.
+    let answer = unsafe { find(ptr::without_provenance_mut(address), found.as_mut_ptr()) };
+    if answer != 0 {
+        return None;
+    }
+    // SAFETY: zeroes, or what the function has written: valid both.
+    let found = unsafe { found.assume_init() };
+    // SAFETY: null, or the loader's description of an object that stays loaded, since the thread is in it.
+    let map = unsafe { found.link_map.as_ref()? };
+    Some(Image { begin: found.begin.addr(), end: found.end.addr(), bias: map.bias, path: map.path })
+}
+
+/// Tells of the object in which an address lies, unless that was done lately.
+pub(crate) fn tell(address: u64) {
+    if !events::Image::class().is_on() {
+        return;
+    }
+    let Some(image) = find(address as usize) else { return };
+    let mut program = [0; libc::PATH_MAX as usize];
+    let path = match image.path.is_null() {
+        true => &[][..],
+        // SAFETY: a NUL-terminated string, which stays as long as the object.
+        false => unsafe { CStr::from_ptr(image.path) }.to_bytes(),
+    };
+    let path = if path.is_empty() { path_of_program(&mut program) } else { path };
+    let number = super::chain::hash(path.iter().map(|byte| u64::from(*byte)).chain([image.begin as u64]));
+    if TOLD.is_due(number) {
+        let Image { begin, end, bias, .. } = image;
+        let (begin, end, bias) = (begin as u64, end as u64, bias as u64);
+        emit!(events::Image { begin, end, bias, path: core::str::from_utf8(path).unwrap_or("?") });
+    }
+}
+
+fn path_of_program(buffer: &mut [u8; libc::PATH_MAX as usize]) -> &[u8] {
+    let length = PROGRAM_LENGTH.load(Acquire); // with `prepare`
+    for (byte, place) in buffer.iter_mut().zip(&PROGRAM[..length]) {
+        *byte = place.load(Relaxed);
+    }
+    &buffer[..length]
+}

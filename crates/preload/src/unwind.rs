@@ -1,0 +1,126 @@
+//! Where a thread comes from: the return addresses on its stack, by the unwinder of exceptions (libgcc's), which
+//! needs no frame pointers. A walk along frame pointers would leave out, without a word, every function that has none, as most
+//! of a distribution's have.
+//!
+//! It is used only where it allocates nothing and takes no lock: with glibc 2.35 and libgcc 12, which find the
+//! tables of an address by `_dl_find_object`. Elsewhere a chain is its innermost address alone. Where the program has
+//! registered tables for code that it makes itself (`__register_frame`), libgcc 12 takes a mutex for a moment.
+
+use core::arch::{asm, global_asm};
+use core::ffi::{c_int, c_void};
+use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use crate::image;
+
+/// Frames of a chain, at most.
+pub(crate) const DEPTH: usize = 32;
+
+/// Where this library's own code is, whose frames are no part of a chain; an empty range while chains cannot be had.
+static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
+
+// Whether the thread is in the unwinder. Not `thread_local!`, which may allocate in a library.
+global_asm!(
+    ".pushsection .tbss.tracewing_unwinding, \"awT\", @nobits",
+    ".balign 4",
+    ".globl __tracewing_unwinding",
+    ".hidden __tracewing_unwinding",
+    ".type __tracewing_unwinding, @object",
+    ".size __tracewing_unwinding, 4",
+    "__tracewing_unwinding:",
+    ".zero 4",
+    ".popsection",
+);
+
+/// Finds out whether chains can be had.
+pub(crate) fn prepare() {
+    // SAFETY: NUL-terminated names. A function that came with libgcc 12 tells that this is it.
+    let is_new =
+        unsafe { !libc::dlvsym(libc::RTLD_DEFAULT, c"__divhc3".as_ptr(), c"GCC_12.0.0".as_ptr()).is_null() };
+    if let Some(own) = image::find(prepare as *const () as usize).filter(|_| is_new) {
+        OWN[0].store(own.begin, Relaxed); // both before another thread runs, or to the same
+        OWN[1].store(own.end, Relaxed);
+    }
+}
+
+/// The return addresses of the calling thread's frames outside of this library, the innermost first; only `caller`, which is
+/// the first of them, where there is no more to be had. Gives how many there are.
+pub(crate) fn unwind(caller: u64, frames: &mut [u64; DEPTH]) -> usize {
+    frames[0] = caller;
+    if OWN[1].load(Relaxed) == 0 {
+        return 1;
+    }
+    let mut walk = Walk { frames, count: 0 };
+    // SAFETY: a callback of the right type, and what it gets.
+    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    walk.count.max(1)
+}
+
+/// Runs `body` unless the thread is in it already: libgcc may take a lock of the kind that led here.
+pub(crate) fn not_within_itself(body: impl FnOnce()) {
+    let offset: isize;
+    // SAFETY: loads one constant from the global offset table; no memory is written and no flag changed.
+    unsafe {
+        asm!(
+            "mov {}, qword ptr [rip + __tracewing_unwinding@GOTTPOFF]",
+            out(reg) offset,
+            options(pure, nomem, nostack, preserves_flags),
+        );
+    }
+    let flag = place(offset);
+    // SAFETY: the thread's own, which no other thread touches; a signal handler leaves it as it was.
+    unsafe {
+        if flag.read_volatile() != 0 {
+            return;
+        }
+        flag.write_volatile(1);
+    }
+    body();
+    // SAFETY: as above.
+    unsafe { flag.write_volatile(0) };
+}
+
+/// The place in the calling thread's storage at this distance from its pointer.
+fn place(offset: isize) -> *mut u32 {
+    let pointer: *mut u8;
+    // SAFETY: the x86-64 thread-local storage ABI keeps the thread pointer's own address at fs:0.
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(pure, readonly, nostack, preserves_flags));
+    }
+    pointer.wrapping_offset(offset).cast()
+}
+
+struct Walk<'a> {
+    frames: &'a mut [u64; DEPTH],
+    count: usize,
+}
+
+/// `_URC_NO_REASON`: go on.
+const GO_ON: c_int = 0;
+/// `_URC_NORMAL_STOP`.
+const STOP: c_int = 4;
+
+/// # Safety
+/// `walk` is the [`Walk`] that the unwinder was given.
+unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    let walk = unsafe { &mut *walk.cast::<Walk<'_>>() };
+    // SAFETY: the context that the unwinder gives.
+    let address = unsafe { _Unwind_GetIP(context) };
+    if (OWN[0].load(Relaxed)..OWN[1].load(Relaxed)).contains(&address) {
+        return GO_ON;
+    }
+    let Some(place) = walk.frames.get_mut(walk.count).filter(|_| address != 0) else { return STOP };
+    *place = address as u64;
+    walk.count += 1;
+    GO_ON
+}
+
+// SAFETY: the declarations of libgcc's unwind.h.
+#[link(name = "gcc_s")]
+unsafe extern "C" {
+    fn _Unwind_Backtrace(
+        step: unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int,
+        argument: *mut c_void,
+    ) -> c_int;
+    fn _Unwind_GetIP(context: *mut c_void) -> usize;
+}

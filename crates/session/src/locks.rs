@@ -1,0 +1,270 @@
+//! The locks of a command that was never instrumented: the library that is pre-loaded to record them, and what stands in
+//! the way of that.
+
+use std::env;
+use std::ffi::{OsStr, OsString};
+use std::fmt;
+use std::fs::{self, File};
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use object::Endianness;
+use object::elf::{DT_NEEDED, EM_X86_64, PT_INTERP};
+use object::read::ReadCache;
+use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use rustix::process::{getegid, geteuid};
+use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
+
+/// The kernel's events about locks: its own that are contended, and the waiting for those of programs.
+pub(crate) const KERNEL_EVENTS: &[&str] =
+    &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*"];
+
+/// The loader's variable.
+const PRELOAD: &str = "LD_PRELOAD";
+
+/// Scripts that name a script as their interpreter, one behind the other, at most; as the kernel has it.
+const INTERPRETERS: usize = 5;
+
+/// Records locks.
+#[derive(Debug, Clone)]
+pub struct Locks {
+    /// The library to pre-load ([`find_library`]).
+    pub library: PathBuf,
+    /// Of which acquisitions there are call chains.
+    pub chains: Chains,
+}
+
+/// Of which acquisitions of locks there are call chains.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Chains {
+    /// Of those that wait.
+    #[default]
+    Contended,
+    /// Of all, which costs as much as an exception being thrown, each time.
+    All,
+    /// Of none.
+    None,
+}
+
+/// The library is nowhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NoLibrary {
+    looked: Vec<PathBuf>,
+}
+
+impl fmt::Display for NoLibrary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "locks need the library {LIBRARY}, which is neither of")?;
+        self.looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
+        write!(f, "\n`cargo build -p tracewing-preload` makes it")
+    }
+}
+
+impl std::error::Error for NoLibrary {}
+
+/// The library to pre-load: beside the running executable, or in `../lib/tracewing`.
+///
+/// # Errors
+/// It is in neither place.
+pub fn find_library() -> Result<PathBuf, NoLibrary> {
+    let executable = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
+    let folder = executable.parent().unwrap_or(Path::new("/"));
+    let installed = folder.parent().unwrap_or(folder).join("lib/tracewing");
+    let looked = vec![folder.join(LIBRARY), installed.join(LIBRARY)];
+    looked.iter().find(|path| path.is_file()).cloned().ok_or(NoLibrary { looked })
+}
+
+impl Locks {
+    /// What the command's environment has for the library to be loaded; nothing where that would do harm. `note` is told what
+    /// the user has to know.
+    pub(crate) fn variables(
+        &self,
+        program: &Path,
+        note: &mut dyn FnMut(String),
+    ) -> Vec<(OsString, OsString)> {
+        let found = Obstacle::find(program);
+        if let Some(obstacle) = &found {
+            note(format!("locks: {} {obstacle}", program.display()));
+        }
+        if self.library.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
+            note(format!(
+                "locks: the loader cannot be told of {}: no library can have spaces, colons or dollar signs in its path",
+                self.library.display()
+            ));
+            return Vec::new();
+        }
+        if matches!(found, Some(Obstacle::OtherLibc | Obstacle::Sanitizer)) {
+            return Vec::new();
+        }
+        let chains = match self.chains {
+            Chains::Contended => "",
+            Chains::All => ALL_CHAINS,
+            Chains::None => NO_CHAINS,
+        };
+        let before = env::var_os(PRELOAD).unwrap_or_default();
+        vec![(PRELOAD.into(), behind(before, &self.library)), (CHAINS_VARIABLE.into(), chains.into())]
+    }
+}
+
+/// The library behind those that are pre-loaded in any case: some of these have to come first.
+fn behind(before: OsString, library: &Path) -> OsString {
+    let mut all = before.into_vec();
+    if !all.is_empty() {
+        all.push(b':');
+    }
+    all.extend_from_slice(library.as_os_str().as_bytes());
+    OsString::from_vec(all)
+}
+
+/// Why locks of a program are not seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Obstacle {
+    Static,
+    OtherProcessor,
+    OtherLibc,
+    Privileged,
+    Sanitizer,
+}
+
+impl fmt::Display for Obstacle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const KERNEL: &str = "the kernel's events (syscall_entry_futex) show where its threads wait";
+        match self {
+            Self::Static => write!(f, "is statically linked: nothing can be pre-loaded under it; {KERNEL}"),
+            Self::OtherProcessor => {
+                write!(f, "is no 64-bit x86 program: its loader leaves the library out; {KERNEL}")
+            }
+            Self::OtherLibc => {
+                write!(f, "does not use glibc, for which the library is made: it is not pre-loaded; {KERNEL}")
+            }
+            Self::Privileged => write!(
+                f,
+                "gets privileges when it is executed: its loader ignores what it is told to pre-load; record it as \
+                 the user whose privileges it gets, or {KERNEL}"
+            ),
+            Self::Sanitizer => write!(
+                f,
+                "has a sanitizer that must be loaded first: the library is not pre-loaded; to have it loaded, name \
+                 the sanitizer's library in {PRELOAD}"
+            ),
+        }
+    }
+}
+
+impl Obstacle {
+    /// What stands in the way for this program; nothing where it cannot be read, which others will tell.
+    fn find(program: &Path) -> Option<Self> {
+        let metadata = fs::metadata(program).ok()?;
+        let gets_user = metadata.mode() & libc::S_ISUID != 0 && metadata.uid() != geteuid().as_raw();
+        let gets_group = metadata.mode() & libc::S_ISGID != 0 && metadata.gid() != getegid().as_raw();
+        let gets_capabilities = !geteuid().is_root()
+            && rustix::fs::getxattr(program, "security.capability", &mut [0_u8; 64][..]).is_ok();
+        if gets_user || gets_group || gets_capabilities {
+            return Some(Self::Privileged);
+        }
+        let executed = (0..INTERPRETERS).try_fold(program.to_owned(), |path, _| match interpreter(&path) {
+            Some(interpreter) => Ok(interpreter),
+            None => Err(path),
+        });
+        of_elf(&executed.unwrap_or_else(|path| path))
+    }
+}
+
+/// The program that a script names in its first line.
+fn interpreter(script: &Path) -> Option<PathBuf> {
+    const LONGEST: u64 = 256; // BINPRM_BUF_SIZE, which is all that the kernel looks at
+    let mut line = Vec::new();
+    BufReader::new(File::open(script).ok()?.take(LONGEST)).read_until(b'\n', &mut line).ok()?;
+    let words = line.strip_prefix(b"#!")?.trim_ascii();
+    let end = words.iter().position(u8::is_ascii_whitespace).unwrap_or(words.len());
+    (end > 0).then(|| OsStr::from_bytes(&words[..end]).into())
+}
+
+/// What an executable says of itself.
+fn of_elf(path: &Path) -> Option<Obstacle> {
+    let file = ReadCache::new(File::open(path).ok()?);
+    let mut magic = [0; 4];
+    File::open(path).ok()?.read_exact(&mut magic).ok()?;
+    let Ok(elf) = ElfFile64::<Endianness, _>::parse(&file) else {
+        return (&magic == b"\x7fELF").then_some(Obstacle::OtherProcessor);
+    };
+    let endian = elf.endian();
+    if elf.elf_header().e_machine(endian) != EM_X86_64 {
+        return Some(Obstacle::OtherProcessor);
+    }
+    let headers = elf.elf_program_headers();
+    let Some(loader) = headers.iter().find(|header| header.p_type(endian) == PT_INTERP) else {
+        return Some(Obstacle::Static);
+    };
+    let loader = loader.data(endian, &file).ok()?;
+    if !loader.windows(b"ld-linux".len()).any(|window| window == b"ld-linux") {
+        return Some(Obstacle::OtherLibc);
+    }
+    let sections = elf.elf_section_table();
+    let (entries, strings) = sections.dynamic(endian, &file).ok()??;
+    let strings = sections.strings(endian, &file, strings).ok()?;
+    let needed = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
+    let mut names = needed.filter_map(|entry| strings.get(u32::try_from(entry.val(endian)).ok()?).ok());
+    names
+        .any(|name| name.starts_with(b"libasan") || name.starts_with(b"libclang_rt.asan"))
+        .then_some(Obstacle::Sanitizer)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_library_comes_behind_what_is_preloaded_already() {
+        let library = Path::new("/x/y.so");
+        assert_eq!(behind(OsString::new(), library), "/x/y.so");
+        assert_eq!(behind("libasan.so.8".into(), library), "libasan.so.8:/x/y.so");
+    }
+
+    #[test]
+    fn scripts_lead_to_their_interpreters() {
+        let folder = tempfile::tempdir().unwrap();
+        let script = |name: &str, text: &str| {
+            let path = folder.path().join(name);
+            fs::write(&path, text).unwrap();
+            path
+        };
+        let first = script("first", "#! /bin/sh -e\necho\n");
+        assert_eq!(interpreter(&first), Some("/bin/sh".into()));
+        assert_eq!(interpreter(&script("empty", "#!\n")), None);
+        assert_eq!(interpreter(&script("text", "/bin/sh\n")), None);
+        assert_eq!(interpreter(Path::new("/bin/sh")), None);
+        let endless = folder.path().join("endless");
+        fs::write(&endless, format!("#!{}\n", endless.display())).unwrap();
+        assert_eq!(Obstacle::find(&endless), None);
+        assert_eq!(Obstacle::find(&first), Obstacle::find(Path::new("/bin/sh")));
+    }
+
+    #[test]
+    fn executables_tell_what_stands_in_the_way() {
+        let folder = tempfile::tempdir().unwrap();
+        let is = |bytes: &[u8]| {
+            let path = folder.path().join("program");
+            fs::write(&path, bytes).unwrap();
+            Obstacle::find(&path)
+        };
+        let shell = fs::read("/bin/sh").unwrap();
+        let with = |at: usize, value: u8| {
+            let mut bytes = shell.clone();
+            bytes[at] = value;
+            bytes
+        };
+        assert_eq!(is(&shell), None);
+        assert_eq!(is(&with(4, 1)), Some(Obstacle::OtherProcessor)); // EI_CLASS: 32 bits
+        assert_eq!(is(&with(18, 183)), Some(Obstacle::OtherProcessor)); // e_machine
+        assert_eq!(is(b"\x7fELF"), Some(Obstacle::OtherProcessor));
+        assert_eq!(is(b"x"), None);
+        assert_eq!(is(b""), None);
+        let interpreter = shell.windows(8).position(|window| window == b"ld-linux").unwrap();
+        assert_eq!(is(&with(interpreter, b'm')), Some(Obstacle::OtherLibc));
+        // e_phnum: no program headers, hence no loader.
+        assert_eq!(is(&with(56, 0)), Some(Obstacle::Static));
+    }
+}
