@@ -15,8 +15,8 @@ use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
 
-/// Largest metadata file that is read, in bytes.
-const MAX_METADATA: u64 = 1 << 30;
+/// Largest metadata file that is read, in bytes; it takes up to fifty times as much memory. Real ones have a few megabytes.
+const MAX_METADATA: u64 = 64 << 20;
 
 /// Everything found at the paths that a user gave.
 #[derive(Debug)]

@@ -17,7 +17,7 @@ use crate::model::{
 /// Ids up to here are looked up in a table.
 const MOST_DENSE_IDS: u64 = 1 << 16;
 /// Bytes of names and ranges in all programs together. Many field classes may share a long one; each has a copy here.
-const MOST_BYTES: usize = 64 << 20;
+const MOST_BYTES: usize = 16 << 20;
 
 /// A compiled trace class; decodes any number of its data streams.
 #[derive(Debug)]

@@ -7,7 +7,7 @@ use super::fragment::attributes;
 use super::parse::Parser;
 use super::value::{Object, Value};
 use crate::Error;
-use crate::metadata::{DEEPEST_FIELD_CLASS, MOST_FIELD_CLASSES};
+use crate::metadata::DEEPEST_FIELD_CLASS;
 use crate::model::{
     BitArrayClass, BitMapClass, BitOrder, ByteOrder, DEFAULT_MEDIA_TYPE, DisplayBase, DynamicArrayClass,
     DynamicBlobClass, DynamicStringClass, Encoding, EnumerationClass, EnumerationMapping, FieldClass,
@@ -57,7 +57,10 @@ impl Parser {
     pub(super) fn field_class(&mut self, value: Value<'_>) -> Result<FieldClass, Error> {
         let sized = self.sized_field_class(value, 1)?;
         self.budget = self.budget.checked_sub(sized.nodes).ok_or_else(|| {
-            value.error(format!("the trace has more than {MOST_FIELD_CLASSES} field classes"))
+            value.error(format!(
+                "with this the trace has more than {} field classes",
+                value.most_field_classes()
+            ))
         })?;
         Ok(sized.class)
     }
@@ -84,8 +87,10 @@ impl Parser {
         if level + sized.depth > DEEPEST_FIELD_CLASS + 1 {
             return Err(value.error(format!("field classes are nested more than {DEEPEST_FIELD_CLASS} deep")));
         }
-        if sized.nodes > MOST_FIELD_CLASSES {
-            return Err(value.error(format!("this field class consists of more than {MOST_FIELD_CLASSES}")));
+        if sized.nodes > value.most_field_classes() {
+            let most = value.most_field_classes();
+            let message = format!("this field class consists of more than {most} others");
+            return Err(value.error(message));
         }
         Ok(sized)
     }

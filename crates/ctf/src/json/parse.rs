@@ -47,7 +47,7 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         has_trace_class: false,
         streams: HashMap::new(),
         event_ids: HashSet::new(),
-        budget: metadata::MOST_FIELD_CLASSES,
+        budget: metadata::most_field_classes(text.len()),
     };
     let mut parts = text.split(RECORD_SEPARATOR);
     let first = parts.next().unwrap_or_default();

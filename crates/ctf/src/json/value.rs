@@ -4,7 +4,7 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::Error;
-use crate::metadata::error_at;
+use crate::metadata::{error_at, most_field_classes};
 use crate::model::{Attribute, Place};
 
 /// Attributes inside one another.
@@ -86,6 +86,11 @@ impl<'t> Value<'t> {
     /// Where it stands.
     pub(super) fn place(&self) -> Place {
         Place::new(self.start())
+    }
+
+    /// How many field classes a metadata stream like this one may have.
+    pub(super) fn most_field_classes(&self) -> u64 {
+        most_field_classes(self.source.text.len())
     }
 
     #[cold]

@@ -9,8 +9,12 @@ use crate::{Error, json, tsdl};
 
 /// Field classes inside one another; real ones stay below ten.
 pub(crate) const DEEPEST_FIELD_CLASS: u32 = 64;
-/// Field classes in all scopes of a trace together; a hostile text can multiply them with each line.
-pub(crate) const MOST_FIELD_CLASSES: u64 = 1 << 20;
+
+/// Field classes in all scopes of a trace together, of a text of so many bytes. A field class that has no name takes more text than
+/// that; named ones can be multiplied with each line of a hostile text, and each takes some 400 bytes of memory.
+pub(crate) const fn most_field_classes(text_bytes: usize) -> u64 {
+    (1 << 17) + text_bytes as u64 / 2
+}
 
 /// The language of a metadata text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,7 +7,7 @@ use super::lex::{self, Token};
 use super::types::{Sized, TypeScopes};
 use crate::Error;
 use crate::log_level;
-use crate::metadata::{self, Language, MOST_FIELD_CLASSES};
+use crate::metadata::{self, Language};
 use crate::model::{
     ByteOrder, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass, Place,
     StructureClass, TraceClass, Uuid,
@@ -35,7 +35,7 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         at: 0,
         scopes: TypeScopes::default(),
         native: None,
-        budget: MOST_FIELD_CLASSES,
+        budget: metadata::most_field_classes(text.len()),
         clock_uses: Vec::new(),
     };
     parser.native = parser.find_native_byte_order();
@@ -50,6 +50,7 @@ pub(super) struct Parser<'t> {
     pub(super) scopes: TypeScopes,
     /// The trace's byte order, found ahead because field classes may precede the trace block.
     pub(super) native: Option<ByteOrder>,
+    /// Field classes that may still come.
     budget: u64,
     /// Clock names in `map` attributes and the tokens where they are, to be checked when all clocks are known.
     pub(super) clock_uses: Vec<(String, usize)>,
@@ -359,12 +360,18 @@ impl Parser<'_> {
         }
     }
 
+    /// How many field classes the trace may have.
+    pub(super) fn most(&self) -> u64 {
+        metadata::most_field_classes(self.text.len())
+    }
+
     fn set_scope(&mut self, scope: &mut Option<StructureClass>, class: Sized) -> Result<(), Error> {
         let FieldClass::Structure(structure) = class.class else {
             return Err(self.error(class.place, "expected a `struct`"));
         };
         self.budget = self.budget.checked_sub(class.nodes).ok_or_else(|| {
-            self.error(class.place, format!("the trace has more than {MOST_FIELD_CLASSES} field classes"))
+            let message = format!("with this the trace has more than {} field classes", self.most());
+            self.error(class.place, message)
         })?;
         *scope = Some(std::sync::Arc::unwrap_or_clone(structure));
         Ok(())

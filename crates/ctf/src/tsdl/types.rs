@@ -8,7 +8,7 @@ use super::KEYWORDS;
 use super::lex::Token;
 use super::parse::{Attribute, Parser, Value};
 use crate::Error;
-use crate::metadata::{DEEPEST_FIELD_CLASS as DEEPEST, MOST_FIELD_CLASSES as MOST_NODES};
+use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
 use crate::model::{
     DisplayBase, DynamicArrayClass, Encoding, EnumerationClass, FieldClass, FieldLocation, FloatClass,
     IntegerClass, Member, Origin, Scope, StaticArrayClass, StringClass, StructureClass, VariantClass,
@@ -155,8 +155,9 @@ impl Parser<'_> {
         if sized.depth > DEEPEST {
             return Err(self.error(place, format!("field classes are nested more than {DEEPEST} deep")));
         }
-        if sized.nodes > MOST_NODES {
-            return Err(self.error(place, format!("this field class consists of more than {MOST_NODES}")));
+        if sized.nodes > self.most() {
+            let message = format!("this field class consists of more than {} others", self.most());
+            return Err(self.error(place, message));
         }
         Ok(sized)
     }
