@@ -59,7 +59,9 @@ pub struct Mark {
     /// Number of the user thread (a task of a runtime, a green thread) that the thread runs, 0 for none. The business of who
     /// schedules those.
     pub user_thread: AtomicU64,
-    _pad: [u64; 2],
+    /// Number of the next user thread that the thread creates; a multiple of the size of its blocks where it has none left.
+    pub next_user_thread: AtomicU64,
+    _pad: u64,
 }
 
 impl Mark {
@@ -80,7 +82,8 @@ impl Mark {
             around_ended: AtomicU64::new(0),
             next_span: AtomicU64::new(0),
             user_thread: AtomicU64::new(0),
-            _pad: [0; 2],
+            next_user_thread: AtomicU64::new(0),
+            _pad: 0,
         }
     }
 }

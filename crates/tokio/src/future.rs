@@ -21,8 +21,14 @@ pin_project! {
 }
 
 impl<F> Instrumented<F> {
+    /// One that anybody may poll.
     pub(crate) fn new(future: F, life: Life) -> Self {
-        Self { future, waker: TellingWaker::default(), life }
+        Self { future, waker: TellingWaker::Any(None), life }
+    }
+
+    /// One that is to be spawned.
+    pub(crate) fn task(future: F, life: Life) -> Self {
+        Self { future, waker: TellingWaker::Task(None), life }
     }
 }
 
@@ -31,12 +37,13 @@ impl<F: Future> Future for Instrumented<F> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
-        let thread = this.life.thread();
         let running = this.life.run();
-        let poll = if user_thread::wants_wake() {
-            this.future.poll(&mut Context::from_waker(this.waker.of(thread, context.waker())))
-        } else {
-            this.future.poll(context)
+        let poll = match running.thread() {
+            Some(thread) if user_thread::wants_wake() => {
+                let waker = this.waker.of(thread, context.waker());
+                this.future.poll(&mut Context::from_waker(&waker))
+            }
+            _ => this.future.poll(context),
         };
         if poll.is_ready() {
             this.waker.retire();

@@ -26,7 +26,8 @@
 //!   `blocked`, and is woken by the worker at once.
 //! - `budget` is told of a task that stops with nothing left of its budget, even if it then waits for something else.
 //! - A task that waits already when a recording begins is not known to be woken until it has run once more.
-//! - While it is recorded, the first poll of a future allocates its waker, and so does one with another waker than the last.
+//! - While it is recorded, the first poll of a future that is not a task of its own allocates its waker, and so does one with
+//!   another waker than the last.
 //! - tokio's hooks do not know the tasks of a `LocalSet`, nor functions that run where they may block.
 //! - With `tokio_unstable`, `tokio::spawn(instrument(…))` is two user threads, one in the other: use [`spawn`], or
 //!   [`Builder::spawn_in`] for a `JoinSet`.
@@ -35,6 +36,7 @@ mod future;
 #[cfg(tokio_unstable)]
 mod hooks;
 mod life;
+mod origin;
 mod runtime;
 pub mod sync;
 mod task;

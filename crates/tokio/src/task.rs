@@ -87,6 +87,11 @@ impl<'a> Builder<'a> {
         Life::new::<F>(self.name, runtime, Location::caller())
     }
 
+    #[track_caller]
+    fn task<F: Future>(self, future: F, runtime: Option<&Handle>) -> Instrumented<F> {
+        Instrumented::task(future, self.life::<F>(runtime))
+    }
+
     /// As [`instrument`].
     #[track_caller]
     pub fn instrument<F: Future>(self, future: F) -> Instrumented<F> {
@@ -103,7 +108,7 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let future = self.instrument(future);
+        let future = self.task(future, None);
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
         tokio::spawn(future)
@@ -116,7 +121,7 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let future = Instrumented::new(future, self.life::<F>(Some(runtime)));
+        let future = self.task(future, Some(runtime));
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
         runtime.spawn(future)
@@ -132,7 +137,7 @@ impl<'a> Builder<'a> {
         F: Future + Send + 'static,
         F::Output: Send + 'static,
     {
-        let future = self.instrument(future);
+        let future = self.task(future, None);
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
         set.spawn(future)
@@ -148,7 +153,7 @@ impl<'a> Builder<'a> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let future = self.instrument(future);
+        let future = self.task(future, None);
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
         tokio::task::spawn_local(future)
@@ -161,7 +166,7 @@ impl<'a> Builder<'a> {
         F: Future + 'static,
         F::Output: 'static,
     {
-        let future = self.instrument(future);
+        let future = self.task(future, None);
         #[cfg(tokio_unstable)]
         let _known = Known::begin();
         set.spawn_local(future)

@@ -53,6 +53,25 @@ fn allocations(runtime: &Runtime, spawned: bool) -> u64 {
     runtime.block_on(nested)
 }
 
+/// Allocations in a task's first poll that keeps the waker, and in what follows.
+fn allocations_of_a_task(runtime: &Runtime) -> u64 {
+    let mut kept = None;
+    let mut first = 0;
+    let task = poll_fn(move |context| match kept.take() {
+        None => {
+            first = ALLOCATIONS.get();
+            context.waker().wake_by_ref();
+            kept = Some(context.waker().clone());
+            Poll::Pending
+        }
+        Some(waker) => {
+            assert!(waker.will_wake(context.waker()));
+            Poll::Ready(ALLOCATIONS.get() - first)
+        }
+    });
+    runtime.block_on(async { tracewing_tokio::spawn(task).await.unwrap() })
+}
+
 #[test]
 fn polls_do_not_allocate() {
     let current_thread = Builder::new_current_thread().build().unwrap();
@@ -60,6 +79,7 @@ fn polls_do_not_allocate() {
     let check = || {
         for runtime in [&current_thread, &multi_thread] {
             assert_eq!([true, false].map(|spawned| allocations(runtime, spawned)), [0, 0]);
+            assert_eq!(allocations_of_a_task(runtime), 0);
         }
     };
     check();

@@ -18,14 +18,18 @@
 //! user_thread::wake(thread);
 //! // … and runs it to its end.
 //! user_thread::switch(Some(thread), Cause::None);
-//! user_thread::exit(thread, Outcome::Completed);
 //! user_thread::switch(None, Cause::Ended);
+//! // One that is given up before tells how it ended.
+//! let other = user_thread::create("other", "fibers", Location::caller());
+//! user_thread::exit(other, Outcome::Cancelled);
 //! ```
 //!
-//! All of them may be called wherever events may be emitted, signal handlers included. While nobody records, each costs the
-//! instructions of its site, and besides them `create` an atomic addition and `switch` a store to the thread's own memory.
+//! All of them may be called wherever events may be emitted, signal handlers included; [`Origin::new`] alone allocates. While
+//! nobody records, each costs the instructions of its site, and besides them `create` a number and `switch` a store, both of
+//! them in the thread's own memory.
 
 mod events;
+mod origin;
 
 use core::fmt;
 use core::num::NonZeroU64;
@@ -36,8 +40,10 @@ use tracewing_ring::thread;
 
 use crate::{Event, emit};
 pub use events::{Cause, Kind, Outcome};
+pub use origin::Origin;
 
-/// A user thread's number: unique in the process, counted from 1.
+/// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others have blocks of
+/// their own.
 ///
 /// In a child made by `fork`, numbers go on from the parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -47,6 +53,13 @@ impl UserThread {
     /// The number that stands in the trace.
     pub fn get(self) -> NonZeroU64 {
         self.0
+    }
+}
+
+impl From<NonZeroU64> for UserThread {
+    /// What [`UserThread::get`] gave.
+    fn from(number: NonZeroU64) -> Self {
+        Self(number)
     }
 }
 
@@ -61,18 +74,36 @@ fn number(thread: Option<UserThread>) -> u64 {
     thread.map_or(0, |thread| thread.0.get())
 }
 
-/// The last number that was given.
-static LAST: AtomicU64 = AtomicU64::new(0);
+/// How many numbers a thread takes at a time; the first of them, a multiple of this, stands for none.
+const BLOCK: u64 = 64;
+
+/// The first number of the next block.
+static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
+
+/// A number that no user thread has had.
+#[inline]
+fn next() -> UserThread {
+    let number = thread::with(|mark| {
+        let next = &mark.next_user_thread;
+        // Only a signal handler can be in between, which has taken a number of its own then.
+        let taken = next.fetch_update(Relaxed, Relaxed, |number| (number % BLOCK != 0).then_some(number + 1));
+        taken.unwrap_or_else(|_| {
+            let first = NEXT_BLOCK.fetch_add(BLOCK, Relaxed) + 1;
+            next.store(first + 1, Relaxed);
+            first
+        })
+    });
+    UserThread(NonZeroU64::new(number).expect("nobody counts to 2^64"))
+}
 
 /// A new user thread, ready to run, whose parent is the [`current`] one.
 ///
 /// `runtime` names who schedules it; `location` is where it was asked for.
 #[inline]
 pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread {
-    let count = LAST.fetch_add(1, Relaxed) + 1;
-    let thread = UserThread(NonZeroU64::new(count).expect("nobody counts to 2^64"));
+    let thread = next();
     emit!(events::Create {
-        thread: count,
+        thread: number(Some(thread)),
         parent: number(current()),
         name,
         runtime,
@@ -80,6 +111,21 @@ pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread 
         line: location.line(),
     });
     thread
+}
+
+/// As [`create`], in less time, for who creates many at few places.
+#[inline]
+pub fn create_from(origin: &Origin) -> UserThread {
+    let thread = next();
+    emit!(origin.created(number(Some(thread)), number(current())));
+    thread
+}
+
+/// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs something, where
+/// nobody [wants](wants_create) it.
+#[inline]
+pub fn create_untold() -> UserThread {
+    next()
 }
 
 /// Whether some recording wants [`create`]'s event: for callers to whom the texts cost something.
@@ -108,6 +154,12 @@ pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
     prev
 }
 
+/// Whether some recording wants [`switch`]'s event: for callers to whom it costs something to learn the cause.
+#[inline]
+pub fn wants_switch() -> bool {
+    events::Switch::class().is_on()
+}
+
 /// The user thread that the calling thread of the kernel runs, as [`switch`] was told.
 #[inline]
 pub fn current() -> Option<UserThread> {
@@ -126,7 +178,8 @@ pub fn wants_wake() -> bool {
     events::Wake::class().is_on()
 }
 
-/// The user thread ends. One that runs is switched away from afterwards, with [`Cause::Ended`].
+/// The user thread ends. One that runs is switched away from afterwards, with [`Cause::Ended`]; of one that has
+/// [completed](Outcome::Completed), that alone says so, too.
 #[inline]
 pub fn exit(thread: UserThread, outcome: Outcome) {
     emit!(events::Exit { thread: thread.0.get(), outcome });
