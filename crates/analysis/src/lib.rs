@@ -10,6 +10,7 @@
 //!
 //! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says so.
 
+mod filtered;
 mod names;
 mod run;
 mod sched;

@@ -1,7 +1,7 @@
 //! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a filter lets through.
 
+use crate::filtered::Filtered;
 use crate::names::Names;
-use crate::subjects::Subjects;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{Adapter, Fold, Follower, Name, Scope, Seen};
 use tracewing_trace::{
@@ -80,7 +80,7 @@ pub fn run<A: Analysis>(
         range: filter.range(recording)?,
         selection: Selection::new(filter, recording)?,
         follower: Follower::new(),
-        subjects: Subjects::new(filter, analysis),
+        filtered: Filtered::new(filter, analysis),
         begun: false,
         ran: Ran::default(),
     };
@@ -89,7 +89,7 @@ pub fn run<A: Analysis>(
     let total = recording.bytes();
     for count in 1_u64.. {
         if count % PERIOD == 0 {
-            if run.subjects.is_done() {
+            if run.filtered.is_done() {
                 break;
             }
             if watch(Progress { done: merge.bytes(), total }).is_break() {
@@ -121,7 +121,7 @@ struct Run<'a, A> {
     range: TimeRange,
     selection: Selection,
     follower: Follower,
-    subjects: Subjects<'a, A>,
+    filtered: Filtered<'a, A>,
     /// Whether the range has begun.
     begun: bool,
     ran: Ran,
@@ -147,25 +147,23 @@ impl<A: Analysis> Run<'_, A> {
         if self.begun {
             let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.wants_seen(&seen) {
-                self.subjects.event(&seen);
+                self.filtered.event(&seen);
             }
         }
         if let Some(activity) = &activity {
             match self.begun {
-                true => self.follower.event(activity, &mut self.subjects),
+                true => self.follower.event(activity, &mut self.filtered),
                 false => self.follower.event(activity, &mut ()),
             }
-            self.subjects.follow(activity, self.follower.state());
+            self.filtered.follow(activity, self.follower.state());
         }
         true
     }
 
     fn learn_names(&mut self) {
         let names = self.follower.adapter().names();
-        for (number, text) in names.iter().enumerate().skip(self.ran.names.len()) {
-            let name = Name(number as u32);
-            self.ran.names.learn(name, text);
-            self.subjects.name(name, text);
+        for (number, text) in names.iter().enumerate().skip(self.filtered.known_names()) {
+            self.filtered.name(Name(number as u32), text);
         }
     }
 
@@ -176,7 +174,7 @@ impl<A: Analysis> Run<'_, A> {
         self.begun = true;
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
         self.follower.restart(begin);
-        self.subjects.begins(begin);
+        self.filtered.begins(begin);
     }
 
     fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
@@ -186,8 +184,8 @@ impl<A: Analysis> Run<'_, A> {
         }
         match self.begun {
             true => {
-                self.subjects.lost(Adapter::scope(trace, stream), from, to);
-                self.follower.lost(lost, trace, stream, &mut self.subjects);
+                self.filtered.lost(Adapter::scope(trace, stream), from, to);
+                self.follower.lost(lost, trace, stream, &mut self.filtered);
             }
             false => self.follower.lost(lost, trace, stream, &mut ()),
         }
@@ -196,8 +194,9 @@ impl<A: Analysis> Run<'_, A> {
     fn finish(mut self) -> Ran {
         self.ran.partial = self.follower.state().is_partial();
         if self.begun {
-            self.follower.finish(self.ran.end_ns, &mut self.subjects);
+            self.follower.finish(self.ran.end_ns, &mut self.filtered);
         }
+        self.ran.names = self.filtered.into_names();
         self.ran
     }
 }

@@ -1,4 +1,4 @@
-//! Tells an analysis of those LWPs and user threads only that a filter lets through, and of their time what fits it.
+//! Which LWPs and user threads, and which of their times, a filter lets through.
 //!
 //! | filter | of an LWP | of a user thread |
 //! |---|---|---|
@@ -6,91 +6,47 @@
 //! | LWP | all, if it is the one | what the LWP did for it |
 //! | user thread | what it did for it | all, if it is the one |
 //! | CPU | what it did there | the same |
-//!
-//! As long as nobody knows to which process an LWP belongs, or what that is called, it is told what it does; that it has
-//! ended is told only if it fits.
+//! | condition | when it holds, if it asks for nothing but [columns](tracewing_trace::super_trace::Column) | the same |
 
-use crate::run::Analysis;
-use std::collections::{HashMap, HashSet};
+use crate::names::Names;
+use std::collections::HashMap;
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Kind, Lwp, Name, Scope, Seen, SuperTrace, SwitchCause, UserThread, Waker,
+    Activity, Carried, Doing, Kind, Lwp, SuperTrace, TimeCondition, Timed, UserThread,
 };
-
-/// An analysis behind a filter.
-#[derive(Debug)]
-pub(crate) struct Subjects<'a, A> {
-    analysis: &'a mut A,
-    filter: &'a Filter,
-    /// Nobody is left out.
-    all: bool,
-    /// Whether processes that have a name are wanted by it.
-    named: HashMap<i32, bool>,
-    /// LWPs that run wanted user threads, by serial number; only where user threads are chosen.
-    carrying: HashSet<usize>,
-    /// Of whom something was told, by serial number; only where somebody is left out.
-    told_lwps: HashSet<usize>,
-    told_threads: HashSet<usize>,
-}
 
 /// Whether somebody is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fits {
     Yes,
     No,
-    /// No event has told yet.
+    /// No event has told yet to which process it belongs, or what that is called.
     Unknown,
 }
 
-impl<'a, A: Analysis> Subjects<'a, A> {
-    pub(crate) fn new(filter: &'a Filter, analysis: &'a mut A) -> Self {
-        let Filter { threads, pids, tids, processes, cpus, .. } = filter;
-        let all = threads.is_empty()
-            && pids.is_empty()
-            && tids.is_empty()
-            && processes.is_empty()
-            && cpus.is_empty();
-        Self {
-            analysis,
-            filter,
-            all,
-            named: HashMap::new(),
-            carrying: HashSet::new(),
-            told_lwps: HashSet::new(),
-            told_threads: HashSet::new(),
-        }
+/// A filter of subjects, and what it has to know of them.
+#[derive(Debug)]
+pub(crate) struct Subjects<'a> {
+    filter: &'a Filter,
+    condition: Option<TimeCondition>,
+    /// Names of processes, and whether they are wanted by them.
+    named: HashMap<i32, (String, bool)>,
+    /// The user threads that LWPs run, by the LWPs' serial numbers: number, name, whether it is wanted.
+    carried: HashMap<usize, (u64, String, bool)>,
+}
+
+impl<'a> Subjects<'a> {
+    /// `None` where nobody is left out.
+    pub(crate) fn new(filter: &'a Filter) -> Option<Self> {
+        let condition = filter.predicate.as_ref().and_then(TimeCondition::new);
+        let some = condition.is_some() || filter.chooses_subjects() || !filter.cpus.is_empty();
+        some.then(|| Subjects { filter, condition, named: HashMap::new(), carried: HashMap::new() })
     }
 
-    pub(crate) fn is_done(&self) -> bool {
-        self.analysis.is_done()
-    }
-
-    pub(crate) fn begins(&mut self, time: i64) {
-        self.analysis.begins(time);
-    }
-
-    pub(crate) fn name(&mut self, name: Name, text: &str) {
-        self.analysis.name(name, text);
-    }
-
-    pub(crate) fn event(&mut self, seen: &Seen<'_>) {
-        self.analysis.event(seen);
-    }
-
-    pub(crate) fn lost(&mut self, scope: Scope, from: i64, to: i64) {
-        self.analysis.lost(scope, from, to);
-    }
-
-    /// Looks at what an event has changed, beside what it has ended.
+    /// Looks at what an event has changed.
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
-        if let Kind::Dump { tid, process, name } = event.kind {
-            self.analysis.dumped(tid, process, name);
-        }
-        if self.all {
-            return;
-        }
-        if !self.filter.processes.is_empty() {
+        if !self.filter.processes.is_empty() || self.condition.is_some() {
             let other = match event.kind {
                 Kind::Switch { next, .. } => Some(next),
                 Kind::Waking { tid, .. } | Kind::Wakeup { tid, .. } | Kind::Dump { tid, .. } => Some(tid),
@@ -99,23 +55,36 @@ impl<'a, A: Analysis> Subjects<'a, A> {
             };
             for tid in [event.tid, other].into_iter().flatten() {
                 let Some(process) = state.lwp(tid).and_then(|lwp| lwp.process) else { continue };
-                if let Some(name) = state.process_name(process) {
-                    let named = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
-                    self.named.insert(process, self.filter.processes.iter().any(named));
+                if let Some(name) = state.process_name(process)
+                    && self.named.get(&process).is_none_or(|(known, _)| known != name)
+                {
+                    let fits = |pattern: &ProcessPattern| pattern.fits(process, Some(name));
+                    let wanted = self.filter.processes.iter().any(fits);
+                    self.named.insert(process, (name.to_owned(), wanted));
                 }
             }
         }
-        if !self.filter.threads.is_empty()
-            && let Some(lwp) = event.tid.and_then(|tid| state.lwp(tid))
-        {
-            let thread = state.carried(lwp);
-            match thread.is_some_and(|thread| self.has_thread(thread)) {
-                true => self.carrying.insert(lwp.serial),
-                false => self.carrying.remove(&lwp.serial),
-            };
+        if !self.filter.threads.is_empty() || self.condition.is_some() {
+            let Some(lwp) = event.tid.and_then(|tid| state.lwp(tid)) else { return };
+            match state.carried(lwp) {
+                None => drop(self.carried.remove(&lwp.serial)),
+                Some(thread) => {
+                    let known = self.carried.get(&lwp.serial);
+                    if known.is_none_or(|(id, name, _)| *id != thread.id || *name != thread.name) {
+                        let wanted = self.has_thread(thread);
+                        self.carried.insert(lwp.serial, (thread.id, thread.name.clone(), wanted));
+                    }
+                }
+            }
         }
     }
 
+    /// An LWP has ended.
+    pub(crate) fn forget(&mut self, lwp: &Lwp) {
+        self.carried.remove(&lwp.serial);
+    }
+
+    /// Whether a process is wanted.
     fn process(&self, process: Option<i32>) -> Fits {
         let Filter { pids, processes, .. } = self.filter;
         if pids.is_empty() && processes.is_empty() {
@@ -129,17 +98,23 @@ impl<'a, A: Analysis> Subjects<'a, A> {
             return Fits::Yes;
         }
         match self.named.get(&process) {
-            Some(true) => Fits::Yes,
-            Some(false) => Fits::No,
+            Some((_, true)) => Fits::Yes,
+            Some((_, false)) => Fits::No,
             None => Fits::Unknown,
         }
     }
 
-    fn lwp_fits(&self, lwp: &Lwp) -> Fits {
+    /// Whether an LWP is wanted, at some time.
+    fn lwp(&self, lwp: &Lwp) -> Fits {
         match self.filter.tids.is_empty() || self.filter.tids.contains(&lwp.tid) {
             true => self.process(lwp.process),
             false => Fits::No,
         }
+    }
+
+    /// Whether a user thread is wanted, at some time.
+    pub(crate) fn thread(&self, thread: &UserThread) -> bool {
+        self.has_thread(thread) && self.process(thread.process) != Fits::No
     }
 
     fn has_thread(&self, thread: &UserThread) -> bool {
@@ -148,115 +123,65 @@ impl<'a, A: Analysis> Subjects<'a, A> {
             || wanted.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
     }
 
-    /// Whether what an LWP does now, on a CPU or on none, is told.
-    #[inline]
-    fn lwp_is_told(&mut self, lwp: &Lwp, cpu: Option<u32>) -> bool {
-        if self.all {
-            return true;
-        }
-        let told = self.lwp_fits(lwp) != Fits::No
-            && self.filter.has_cpu(cpu)
-            && (self.filter.threads.is_empty() || self.carrying.contains(&lwp.serial));
-        if told {
-            self.told_lwps.insert(lwp.serial);
-        }
-        told
+    /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time was wanted.
+    pub(crate) fn is_of_lwp(&self, lwp: &Lwp, told: bool) -> bool {
+        self.lwp(lwp) == Fits::Yes && (told || (self.filter.threads.is_empty() && !self.chooses_times()))
     }
 
-    /// Whether what a user thread does now, on an LWP or on none, is told.
-    fn thread_is_told(&mut self, thread: &UserThread, lwp: Option<&Lwp>) -> bool {
-        if self.all {
-            return true;
-        }
-        let told = self.has_thread(thread)
-            && self.process(thread.process) != Fits::No
-            && match lwp {
-                Some(lwp) => self.lwp_fits(lwp) != Fits::No && self.filter.has_cpu(lwp.cpu()),
-                None => self.filter.tids.is_empty() && self.filter.cpus.is_empty(),
-            };
-        if told {
-            self.told_threads.insert(thread.serial);
-        }
-        told
+    /// The same of a user thread.
+    pub(crate) fn is_of_thread(&self, thread: &UserThread, told: bool) -> bool {
+        self.has_thread(thread)
+            && self.process(thread.process) == Fits::Yes
+            && (told || (self.filter.tids.is_empty() && !self.chooses_times()))
     }
-}
 
-impl<A: Analysis> Fold for Subjects<'_, A> {
-    #[inline]
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+    fn chooses_times(&self) -> bool {
+        self.condition.is_some() || !self.filter.cpus.is_empty()
+    }
+
+    /// Whether what an LWP does at a time is wanted.
+    pub(crate) fn lwp_does(&self, lwp: &Lwp, doing: Doing, names: &Names) -> bool {
+        let carried = self.carried.get(&lwp.serial).filter(|_| lwp.runs_user_thread());
+        let thread = carried.map_or(Carried::Unknown, |(id, name, _)| Carried::Thread { id: *id, name });
+        self.lwp(lwp) != Fits::No
+            && (self.filter.threads.is_empty() || carried.is_some_and(|(.., wanted)| *wanted))
+            && self.holds(lwp.process, Some(lwp), thread, doing, names)
+    }
+
+    /// Whether what a user thread does at a time is wanted: on an LWP, or on none.
+    pub(crate) fn thread_does(
+        &self,
+        thread: &UserThread,
+        lwp: Option<&Lwp>,
+        doing: Doing,
+        names: &Names,
+    ) -> bool {
+        let carried = Carried::Thread { id: thread.id, name: &thread.name };
+        let on_lwp = match lwp {
+            Some(lwp) => self.lwp(lwp) != Fits::No,
+            None => self.filter.tids.is_empty(),
+        };
+        on_lwp && self.thread(thread) && self.holds(thread.process, lwp, carried, doing, names)
+    }
+
+    fn holds(
+        &self,
+        process: Option<i32>,
+        lwp: Option<&Lwp>,
+        thread: Carried<'_>,
+        doing: Doing,
+        names: &Names,
+    ) -> bool {
         let cpu = match doing {
             Doing::Running { cpu, .. } => Some(cpu),
             _ => None,
         };
-        if self.lwp_is_told(lwp, cpu) {
-            self.analysis.lwp(lwp, doing, from, to);
-        }
-    }
-
-    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        let thread = thread.filter(|thread| self.thread_is_told(thread, Some(lwp)));
-        self.analysis.ran(lwp, thread);
-    }
-
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        if self.thread_is_told(thread, None) {
-            self.analysis.user_thread(thread, doing, from, to);
-        }
-    }
-
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
-        if self.lwp_is_told(lwp, None) {
-            self.analysis.lwp_woken(lwp, by, at);
-        }
-    }
-
-    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
-        if self.lwp_is_told(lwp, Some(cpu)) {
-            self.analysis.lwp_runs(lwp, cpu, at);
-        }
-    }
-
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
-        if self.lwp_is_told(lwp, Some(cpu)) {
-            self.analysis.lwp_stops(lwp, cpu, prev_state, at);
-        }
-    }
-
-    fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {
-        if self.thread_is_told(thread, None) {
-            self.analysis.user_thread_created(thread, by, at);
-        }
-    }
-
-    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
-        if self.thread_is_told(thread, None) {
-            self.analysis.user_thread_woken(thread, by, at);
-        }
-    }
-
-    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
-        if self.thread_is_told(thread, Some(lwp)) {
-            self.analysis.user_thread_runs(thread, lwp, at);
-        }
-    }
-
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
-        if self.thread_is_told(thread, Some(lwp)) {
-            self.analysis.user_thread_stops(thread, lwp, cause, at);
-        }
-    }
-
-    fn lwp_ends(&mut self, lwp: &Lwp) {
-        self.carrying.remove(&lwp.serial);
-        if self.all || (self.told_lwps.remove(&lwp.serial) && self.lwp_fits(lwp) == Fits::Yes) {
-            self.analysis.lwp_ends(lwp);
-        }
-    }
-
-    fn user_thread_ends(&mut self, thread: &UserThread) {
-        if self.all || (self.told_threads.remove(&thread.serial) && self.process(thread.process) == Fits::Yes)
-        {
-            self.analysis.user_thread_ends(thread);
-        }
+        let condition = |condition: &TimeCondition| {
+            let name = process.and_then(|process| self.named.get(&process));
+            let process_name = name.map(|(name, _)| name.as_str());
+            let call = Timed::call_of(doing).map(|call| names.get(call));
+            condition.holds(&Timed { process, process_name, lwp, thread, doing, call })
+        };
+        self.filter.has_cpu(cpu) && self.condition.as_ref().is_none_or(condition)
     }
 }

@@ -94,7 +94,8 @@ Examples:
   tracewing list my-trace --where 'prev_comm == \"make\" && $cpu == 1'
   tracewing list my-trace --pretty                 as their authors meant them
   tracewing list my-trace --details                every class, packet and field
-  tracewing list my-trace --super -e user_thread:switch
+  tracewing list my-trace --super --task 'work/*' -e '*switch'
+  tracewing list my-trace --from shop:served#3 --process shop --kernel
   tracewing list my-trace --format json | jq .event
 
 TIME is one of
@@ -102,6 +103,11 @@ TIME is one of
   '2026-11-21 04:25:40.5', 2026-11-21T04:25:40Z  date and time
   04:25:40.934685633                             on the day the trace begins
   1795235140.934685633                           seconds since the clock's origin
+  shop:served#3, shop:*#3                        the third event with such a name
+
+--task, --tid, --pid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
+task belongs to it, too. All that lies before is read then, to know who runs where (docs/filters.md). Several options all \
+have to fit; of several values of one option, one.
 
 CONDITION compares what is in an event; events of a class that lacks a field of it are not printed.
   == != < <= > >=          numbers; == and != texts, too
@@ -111,7 +117,10 @@ CONDITION compares what is in an event; events of a class that lacks a field of 
   state == \"running\"       an enumeration, by label or number
   point.x, sizes[0]        a part of a structure, an element of an array
   len(sizes)               number of elements, bytes of a text, 1 if an optional field has a value
-  $cpu, $tid, $pid         contexts: whatever the trace has besides the event's own fields
+  $cpu, $tid, $pid         contexts: whatever the trace has besides the event's own fields, or who was running
+  $comm, $process          the thread's name, its process' name
+  $task, $task_name        the user thread's number (0: none), its name
+  $mode, $call, $state     user, syscall or interrupt; which system call; running, blocked, unknown, ...
   $event, $level           the event's name, its level as LTTng numbers it (the smaller, the more severe)
 
 JSON has the keys ns, cycles, trace, stream_class, stream, event, packet_context, common_context, \

@@ -1,7 +1,9 @@
 //! Which part of a recording is wanted: a time range, and in it events, threads, processes and CPUs.
 
 use crate::listing;
+use crate::merge::{Merge, Message};
 use crate::open::Recording;
+use crate::select::Selection;
 use crate::super_trace::{Carried, Seen};
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
@@ -102,11 +104,17 @@ impl Filter {
     /// # Errors
     /// [`Error::Usage`] where its ends make no sense; the recording's begin has to be read for them, and cannot be.
     pub fn range(&self, recording: &Recording) -> Result<TimeRange, Error> {
-        let begin = match (self.from, self.to) {
+        let begin = match (&self.from, &self.to) {
             (None, None) => 0,
             _ => listing::begin(recording)?,
         };
-        TimeRange::between(self.from, self.to, begin, self.zone)
+        let timed = |point: &Option<TimePoint>| match point {
+            Some(TimePoint::Occurrence { event, number }) => {
+                occurrence(recording, event, *number).map(|ns| Some(TimePoint::Absolute(ns)))
+            }
+            other => Ok(other.clone()),
+        };
+        TimeRange::between(timed(&self.from)?.as_ref(), timed(&self.to)?.as_ref(), begin, self.zone)
     }
 
     /// Whether it asks for certain user threads, LWPs or processes.
@@ -151,4 +159,24 @@ impl Filter {
                 next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name)),
             )
     }
+}
+
+/// When an event occurs for the `number`th time.
+fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<i64, Error> {
+    let filter = Filter { events: vec![event.to_string()], ..Filter::default() };
+    let mut selection = Selection::new(&filter, recording)?;
+    let mut merge = Merge::new(recording, TimeRange::ALL);
+    let mut seen = 0;
+    while let Some(message) = merge.advance()? {
+        if let Message::Event(event) = message
+            && let Some(stamp) = event.stamp()
+            && selection.wants(&event)
+        {
+            seen += 1;
+            if seen == number {
+                return Ok(stamp.ns);
+            }
+        }
+    }
+    Err(Error::Usage(format!("`{event}#{number}` is no time: {seen} such events are in the recording")))
 }

@@ -2,11 +2,12 @@
 
 use crate::Error;
 use crate::zone::{Civil, Zone};
+use tracewing_rules::Glob;
 
 const NS_PER_S: i64 = 1_000_000_000;
 
 /// One end of a range, as a user gives it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TimePoint {
     /// Nanoseconds since the clock's origin, which is the Unix epoch for most traces.
     Absolute(i64),
@@ -14,6 +15,13 @@ pub enum TimePoint {
     TimeOfDay(i64),
     /// Nanoseconds after the trace's begin.
     FromBegin(i64),
+    /// When an event of such a name occurs.
+    Occurrence {
+        /// The name.
+        event: Glob,
+        /// For which time since the trace's begin, from 1 on.
+        number: u64,
+    },
 }
 
 impl TimePoint {
@@ -26,6 +34,7 @@ impl TimePoint {
     /// | date | `2026-11-21` (its midnight) |
     /// | time on the day of the begin | `04:25`, `04:25:40.934685633` |
     /// | seconds since the origin | `1795235140.934685633`, `-3.5` |
+    /// | third event of a name, or of names that match | `shop:served#3`, `shop:*#3` |
     ///
     /// # Errors
     /// [`Error::Usage`] where the text has none of these forms.
@@ -33,17 +42,19 @@ impl TimePoint {
         let trimmed = text.trim();
         parse(trimmed, zone).ok_or_else(|| {
             Error::Usage(format!(
-                "`{text}` is not a time; give +1.5s, 2026-11-21 04:25:40.5, 04:25:40 or seconds since the epoch"
+                "`{text}` is not a time; give +1.5s, 2026-11-21 04:25:40.5, 04:25:40, seconds since the epoch, or \
+                 EVENT#3"
             ))
         })
     }
 
-    /// Nanoseconds since the clock's origin, in a trace that begins at `begin`.
+    /// Nanoseconds since the clock's origin, in a trace that begins at `begin`. An occurrence has been replaced by its time.
     ///
     /// # Errors
     /// [`Error::Usage`] where 64 bits cannot hold them.
-    pub fn resolve(self, begin: i64, zone: Zone) -> Result<i64, Error> {
-        let point = match self {
+    pub fn resolve(&self, begin: i64, zone: Zone) -> Result<i64, Error> {
+        let point = match *self {
+            TimePoint::Occurrence { .. } => None,
             TimePoint::Absolute(ns) => Some(ns),
             TimePoint::FromBegin(ns) => begin.checked_add(ns),
             TimePoint::TimeOfDay(ns) => zone
@@ -64,6 +75,10 @@ impl TimePoint {
 }
 
 fn parse(text: &str, zone: Zone) -> Option<TimePoint> {
+    if let Some((event, number)) = text.rsplit_once('#') {
+        let number = parse_digits(number, 1, 18).filter(|number| *number > 0 && !event.is_empty())?;
+        return Some(TimePoint::Occurrence { event: Glob::new(event), number: number.unsigned_abs() });
+    }
     if let Some(duration) = text.strip_prefix('+') {
         return parse_duration(duration).map(TimePoint::FromBegin);
     }
@@ -184,12 +199,12 @@ impl TimeRange {
     /// # Errors
     /// [`Error::Usage`] where a point cannot be represented or the range ends before it begins.
     pub fn between(
-        from: Option<TimePoint>,
-        to: Option<TimePoint>,
+        from: Option<&TimePoint>,
+        to: Option<&TimePoint>,
         trace_begin: i64,
         zone: Zone,
     ) -> Result<Self, Error> {
-        let resolve = |point: Option<TimePoint>, open: i64| match point {
+        let resolve = |point: Option<&TimePoint>, open: i64| match point {
             Some(point) => point.resolve(trace_begin, zone),
             None => Ok(open),
         };
@@ -225,6 +240,7 @@ mod tests {
             ("04:25:40.000000001", TimePoint::TimeOfDay(15_940 * NS_PER_S + 1)),
             ("1795235140.934685633", TimePoint::Absolute(1_795_235_140_934_685_633)),
             ("-3.5", TimePoint::Absolute(-3_500_000_000)),
+            ("shop:*#12", TimePoint::Occurrence { event: Glob::new("shop:*"), number: 12 }),
         ];
         for (text, expected) in cases {
             assert_eq!(TimePoint::parse(text, Zone::Utc).unwrap(), expected, "{text}");
@@ -251,6 +267,10 @@ mod tests {
             "99999999999999999999",
             "1.0000000001",
             "noon",
+            "#3",
+            "shop:served#0",
+            "shop:served#+1",
+            "shop:served#",
             "é",
             "2026-11-2é",
         ] {
@@ -262,9 +282,10 @@ mod tests {
     fn ranges_are_resolved_from_the_begin() {
         let begin = 1_795_235_140 * NS_PER_S + 7;
         let point = |text| Some(TimePoint::parse(text, Zone::Utc).unwrap());
-        let range = TimeRange::between(point("+1s"), point("04:25:42"), begin, Zone::Utc).unwrap();
+        let range =
+            TimeRange::between(point("+1s").as_ref(), point("04:25:42").as_ref(), begin, Zone::Utc).unwrap();
         assert_eq!(range, TimeRange { begin: begin + NS_PER_S, end: 1_795_235_142 * NS_PER_S });
-        assert!(TimeRange::between(point("+2s"), point("+1s"), begin, Zone::Utc).is_err());
-        assert!(TimeRange::between(point("+9000000000"), None, i64::MAX - 5, Zone::Utc).is_err());
+        assert!(TimeRange::between(point("+2s").as_ref(), point("+1s").as_ref(), begin, Zone::Utc).is_err());
+        assert!(TimeRange::between(point("+9000000000").as_ref(), None, i64::MAX - 5, Zone::Utc).is_err());
     }
 }

@@ -12,10 +12,12 @@
 //!
 //! A column has no value where no event tells it; no comparison holds then.
 
+use super::activity::Name;
 use super::fold::{Doing, Mode};
+use super::lwp::Lwp;
 use super::place::Carried;
 use super::seen::Seen;
-use tracewing_rules::{Type, Value};
+use tracewing_rules::{Condition, Found, Predicate, Problem, Schema, Scope, Type, Value, Variable};
 
 /// A derived column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -83,15 +85,8 @@ impl Column {
             Column::Process => text(seen.state.process_name(place.process?)?),
             Column::Tid => Some(integer(place.tid?)),
             Column::Comm => text(&seen.lwp()?.name),
-            Column::Task => match place.thread {
-                Carried::Unknown => None,
-                Carried::None => Some(integer(0)),
-                Carried::Thread { id, .. } => Some(Value::Integer(id.into())),
-            },
-            Column::TaskName => match place.thread {
-                Carried::Thread { name, .. } => text(name),
-                Carried::Unknown | Carried::None => None,
-            },
+            Column::Task => task(place.thread),
+            Column::TaskName => task_name(place.thread),
             Column::Cpu => Some(Value::Integer(place.cpu?.into())),
             Column::Mode => mode(place.mode),
             Column::Call => match place.mode {
@@ -100,6 +95,105 @@ impl Column {
             },
             Column::State => Some(state(seen.lwp()?.doing())),
         }
+    }
+
+    fn of_time<'a>(self, timed: &Timed<'a>) -> Option<Value<'a>> {
+        let (cpu, ran) = match timed.doing {
+            Doing::Running { cpu, mode } => (Some(cpu), mode),
+            _ => (None, Mode::Unknown),
+        };
+        match self {
+            Column::Pid => Some(integer(timed.process?)),
+            Column::Process => text(timed.process_name?),
+            Column::Tid => Some(integer(timed.lwp?.tid)),
+            Column::Comm => text(&timed.lwp?.name),
+            Column::Task => task(timed.thread),
+            Column::TaskName => task_name(timed.thread),
+            Column::Cpu => Some(Value::Integer(cpu?.into())),
+            Column::Mode => mode(ran),
+            Column::Call => text(timed.call?),
+            Column::State => Some(state(timed.doing)),
+        }
+    }
+}
+
+/// A time in which an LWP or a user thread did one thing.
+#[derive(Debug, Clone, Copy)]
+pub struct Timed<'a> {
+    /// The process.
+    pub process: Option<i32>,
+    /// Its name.
+    pub process_name: Option<&'a str>,
+    /// The LWP; none for a user thread that no LWP runs.
+    pub lwp: Option<&'a Lwp>,
+    /// The user thread.
+    pub thread: Carried<'a>,
+    /// What it did.
+    pub doing: Doing,
+    /// What the call is called in which it was, or what it waited for.
+    pub call: Option<&'a str>,
+}
+
+impl Timed<'_> {
+    /// The name of the call for [`Timed::call`].
+    pub fn call_of(doing: Doing) -> Option<Name> {
+        match doing {
+            Doing::Running { mode: Mode::SystemCall(call), .. } => Some(call),
+            Doing::Blocked { on } => on,
+            _ => None,
+        }
+    }
+}
+
+/// A predicate on times.
+#[derive(Debug)]
+pub struct TimeCondition(Condition<Column>);
+
+impl TimeCondition {
+    /// Fits a predicate to times; `None` where it asks for anything else than derived columns.
+    pub fn new(predicate: &Predicate) -> Option<Self> {
+        predicate.resolve("time", &Times).ok().map(Self)
+    }
+
+    /// Whether it holds for a time.
+    pub fn holds(&self, timed: &Timed<'_>) -> bool {
+        self.0.holds(&mut |column| column.of_time(timed))
+    }
+}
+
+/// Describes times to a predicate.
+struct Times;
+
+impl Schema for Times {
+    type Place = Column;
+
+    fn find(&self, variable: &Variable) -> Result<Found<Column>, Problem> {
+        match Column::named(&variable.name) {
+            Some(column)
+                if variable.scope == Scope::Context && variable.index.is_none() && !variable.length =>
+            {
+                Ok(Found::Value(column, column.kind()))
+            }
+            _ => {
+                let names = Column::names().map(|name| format!("${name}")).collect();
+                Err(Problem::Missing(variable.clone(), names))
+            }
+        }
+    }
+}
+
+fn task<'a>(thread: Carried<'_>) -> Option<Value<'a>> {
+    match thread {
+        Carried::Unknown => None,
+        Carried::None => Some(integer(0)),
+        Carried::Thread { id, .. } => Some(Value::Integer(id.into())),
+    }
+}
+
+fn task_name(thread: Carried<'_>) -> Option<Value<'_>> {
+    match thread {
+        Carried::Thread { name, .. } => text(name),
+        Carried::Unknown | Carried::None => None,
     }
 }
 

@@ -137,7 +137,7 @@ impl Lwp {
     }
 
     /// What it does while it runs, interrupts apart.
-    pub(super) fn mode(&self) -> Mode {
+    pub fn mode(&self) -> Mode {
         self.mode
     }
 
