@@ -3,6 +3,7 @@
 //! | module | does |
 //! |---|---|
 //! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
+//! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
 //! | [`Times`] | time by what it was spent on |
 //!
@@ -14,13 +15,16 @@ mod filtered;
 mod names;
 mod run;
 mod sched;
+mod serials;
 mod subjects;
+mod tasks;
 mod threads;
 mod times;
 
 pub use names::Names;
 pub use run::{Analysis, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
+pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Blocked, Times};
 pub use tracewing_trace::super_trace::Seen;

@@ -23,6 +23,7 @@ mod sites;
 mod snapshot;
 mod stats;
 mod table;
+mod tasks;
 mod threads;
 
 use clap::{CommandFactory, Parser, Subcommand};
@@ -69,6 +70,8 @@ enum Command {
     Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
+    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
+    Tasks(tasks::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
     /// List the places where a program can be traced, from its file or out of a process, and which are on
@@ -100,6 +103,7 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(&args),
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
+        Command::Tasks(args) => tasks::run(&args),
         Command::Sched(args) => sched::run(&args),
         Command::Sites(args) => sites::run(&args),
         Command::Completions { shell } => {

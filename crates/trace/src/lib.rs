@@ -105,7 +105,7 @@ pub use stats::{ClassCount, Count, ProcessCount, Statistics, StreamCount};
 pub use stream_events::StreamEvents;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;
-pub use time_range::{TimePoint, TimeRange};
+pub use time_range::{TimePoint, TimeRange, parse_duration};
 pub use tracewing_rules::{Glob, Predicate, PredicateError};
 pub use unfinished::Unfinished;
 pub use zone::{Civil, Zone};

@@ -112,8 +112,9 @@ fn absolute(seconds: i64, ns: i64) -> Option<TimePoint> {
     seconds.checked_mul(NS_PER_S)?.checked_add(ns).map(TimePoint::Absolute)
 }
 
-/// `1.5s`, `200ms`, …: nanoseconds.
-fn parse_duration(text: &str) -> Option<i64> {
+/// How many nanoseconds a user means by `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds); `None` where it is no
+/// such text.
+pub fn parse_duration(text: &str) -> Option<i64> {
     let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
     let unit = match text[digits..].trim_start() {
         "" | "s" => NS_PER_S,

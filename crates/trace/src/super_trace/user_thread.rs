@@ -49,6 +49,8 @@ pub struct UserThread {
     pub lwp_migrations: u64,
     /// How often it was next run on another CPU than before.
     pub cpu_migrations: u64,
+    /// What it has begun to wait for in the poll that goes on, or the last one: what it blocks on, where it says so.
+    pub waits_for: Option<Name>,
     pub(super) state: State,
     /// Up to when time is accounted for; while it runs, when it began to.
     since: i64,
@@ -56,8 +58,6 @@ pub struct UserThread {
     confirmed: i64,
     /// It was made ready while it was running.
     woken: bool,
-    /// What it began to wait for while it was running.
-    pub(super) waits_for: Option<Name>,
     last_lwp: Option<i32>,
     last_cpu: Option<u32>,
 }

@@ -1,0 +1,349 @@
+//! The tasks of async runtimes, and other user threads: their polls, what polls cost, how long they waited to be polled, and
+//! what is wrong with them.
+
+use crate::run::Analysis;
+use crate::serials::Serials;
+use std::collections::HashMap;
+use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
+
+/// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
+const ROWS: usize = 1 << 18;
+
+/// A poll that ends so soon has done nothing that would have taken time, in nanoseconds.
+const AT_ONCE: u64 = 10_000;
+
+/// From when on a poll is remarkable, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Thresholds {
+    /// It ran so long without giving way to other tasks.
+    pub long_ns: u64,
+    /// Its worker slept so long in it, and could run no other task.
+    pub blocking_ns: u64,
+}
+
+impl Default for Thresholds {
+    fn default() -> Self {
+        Thresholds { long_ns: 10_000_000, blocking_ns: 1_000_000 }
+    }
+}
+
+/// One task, or several of one name. Times are in nanoseconds; `busy_ns`, `scheduled_ns`, `idle_ns`, `nested_ns` and
+/// `unknown_ns` add up to its life within the recording.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Task {
+    /// Its process, where the events say.
+    pub process: Option<i32>,
+    /// Its number, unique in its process; `None` for several of one name.
+    pub task: Option<u64>,
+    /// How many tasks these are.
+    pub tasks: u64,
+    /// Its last known name.
+    pub name: String,
+    /// How often it was polled.
+    pub polls: u64,
+    /// How long it was being polled.
+    pub busy_ns: u64,
+    /// How long it was ready, and no worker polled it.
+    pub scheduled_ns: u64,
+    /// How long it waited for something else.
+    pub idle_ns: u64,
+    /// How long its poll ran another task within itself.
+    pub nested_ns: u64,
+    /// How long nobody knows what it did, as before the first event that tells.
+    pub unknown_ns: u64,
+    /// The longest poll.
+    pub longest_ns: u64,
+    /// When that began, on the recording's clock.
+    pub longest_begin: Option<i64>,
+    /// Of `busy_ns`: its worker ran on a CPU.
+    pub running_ns: u64,
+    /// Of `busy_ns`: its worker was ready, and something else had the CPU.
+    pub preempted_ns: u64,
+    /// Of `busy_ns`: in system calls, running or asleep.
+    pub system_ns: u64,
+    /// Of `busy_ns`: its worker slept, in system calls or for memory.
+    pub slept_ns: u64,
+    /// The longest time that its worker slept at once.
+    pub longest_sleep_ns: u64,
+    /// The system call in which it did; `None` where no event tells.
+    pub slept_on: Option<Name>,
+    /// Pages that were not there when polls touched them.
+    pub page_faults: u64,
+    /// Polls of which it is known how long it had been ready before.
+    pub delays: u64,
+    /// How long that was in all.
+    pub delay_ns: u64,
+    /// The longest.
+    pub max_delay_ns: u64,
+    /// When that ended and it was polled, on the recording's clock.
+    pub max_delay_end: Option<i64>,
+    /// Polls that ran for [`Thresholds::long_ns`] or longer.
+    pub long_polls: u64,
+    /// How long these ran.
+    pub long_ns: u64,
+    /// Polls in which its worker slept for [`Thresholds::blocking_ns`] or longer.
+    pub blocking_polls: u64,
+    /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which it recorded no
+    /// event but of a wait, began no system call, and woke and created nobody.
+    pub vain_polls: u64,
+}
+
+impl Task {
+    /// How long it was ready before it was polled, on average, in nanoseconds.
+    pub fn mean_delay_ns(&self) -> u64 {
+        self.delay_ns.checked_div(self.delays).unwrap_or(0)
+    }
+
+    fn add(&mut self, other: &Task) {
+        self.tasks += other.tasks;
+        self.polls += other.polls;
+        self.busy_ns += other.busy_ns;
+        self.scheduled_ns += other.scheduled_ns;
+        self.idle_ns += other.idle_ns;
+        self.nested_ns += other.nested_ns;
+        self.unknown_ns += other.unknown_ns;
+        if other.longest_ns > self.longest_ns {
+            (self.longest_ns, self.longest_begin) = (other.longest_ns, other.longest_begin);
+        }
+        self.running_ns += other.running_ns;
+        self.preempted_ns += other.preempted_ns;
+        self.system_ns += other.system_ns;
+        if other.longest_sleep_ns > self.longest_sleep_ns {
+            (self.longest_sleep_ns, self.slept_on) = (other.longest_sleep_ns, other.slept_on);
+        }
+        self.slept_ns += other.slept_ns;
+        self.page_faults += other.page_faults;
+        self.delays += other.delays;
+        self.delay_ns += other.delay_ns;
+        if other.max_delay_ns > self.max_delay_ns {
+            (self.max_delay_ns, self.max_delay_end) = (other.max_delay_ns, other.max_delay_end);
+        }
+        self.long_polls += other.long_polls;
+        self.long_ns += other.long_ns;
+        self.blocking_polls += other.blocking_polls;
+        self.vain_polls += other.vain_polls;
+    }
+}
+
+/// The analysis.
+#[derive(Debug)]
+pub struct Tasks {
+    thresholds: Thresholds,
+    /// Whether tasks of one name make one row.
+    by_name: bool,
+    tasks: Serials<Live>,
+    /// By the serial numbers of LWPs: what it did for the task that it runs, and has not been told to be that task's.
+    workers: Serials<Spent>,
+    rows: Vec<Task>,
+    sums: HashMap<(Option<i32>, String), Task>,
+}
+
+/// A task that has not ended.
+#[derive(Debug, Default)]
+struct Live {
+    row: Task,
+    poll: Option<Poll>,
+    /// How long it has been ready, if it is known since when.
+    ready_ns: Option<u64>,
+    /// Its poll runs another one within itself.
+    nested: bool,
+}
+
+/// A poll that goes on.
+#[derive(Debug, Default)]
+struct Poll {
+    begin: i64,
+    spent: Spent,
+    /// Counters of its LWP when it began.
+    system_calls: u64,
+    page_faults: u64,
+    user_events: u64,
+}
+
+/// What an LWP did for a task.
+#[derive(Debug, Default, Clone)]
+struct Spent {
+    all_ns: u64,
+    running_ns: u64,
+    preempted_ns: u64,
+    system_ns: u64,
+    slept_ns: u64,
+    longest_sleep: Option<(u64, Option<Name>)>,
+}
+
+impl Spent {
+    #[inline]
+    fn take(&mut self, doing: Doing, ns: u64) {
+        self.all_ns += ns;
+        match doing {
+            Doing::Running { mode, .. } => {
+                self.running_ns += ns;
+                if let Mode::SystemCall(_) = mode {
+                    self.system_ns += ns;
+                }
+            }
+            Doing::Runnable { .. } => self.preempted_ns += ns,
+            Doing::Blocked { on } => {
+                self.slept_ns += ns;
+                self.system_ns += if on.is_some() { ns } else { 0 };
+                if self.longest_sleep.is_none_or(|(longest, _)| ns > longest) {
+                    self.longest_sleep = Some((ns, on));
+                }
+            }
+            Doing::Unknown | Doing::Nested => {}
+        }
+    }
+
+    fn add(&mut self, other: &Spent) {
+        self.all_ns += other.all_ns;
+        self.running_ns += other.running_ns;
+        self.preempted_ns += other.preempted_ns;
+        self.system_ns += other.system_ns;
+        self.slept_ns += other.slept_ns;
+        if other.longest_sleep.map(|(ns, _)| ns) > self.longest_sleep.map(|(ns, _)| ns) {
+            self.longest_sleep = other.longest_sleep;
+        }
+    }
+}
+
+impl Tasks {
+    /// An analysis that has seen nothing yet; `by_name` makes one row of all tasks of a name in a process.
+    pub fn new(thresholds: Thresholds, by_name: bool) -> Self {
+        Tasks {
+            thresholds,
+            by_name,
+            tasks: Serials::default(),
+            workers: Serials::default(),
+            rows: Vec::new(),
+            sums: HashMap::new(),
+        }
+    }
+
+    /// All tasks, the busiest first, when all has been read.
+    pub fn finish(self) -> Vec<Task> {
+        let mut rows = self.rows;
+        rows.extend(self.sums.into_values());
+        rows.sort_by(|a, b| {
+            let order = b.busy_ns.cmp(&a.busy_ns).then(a.process.cmp(&b.process));
+            order.then(a.task.cmp(&b.task)).then_with(|| a.name.cmp(&b.name))
+        });
+        rows
+    }
+}
+
+impl Live {
+    fn ends_poll(&mut self, thread: &UserThread, poll: &Poll, lwp: &Lwp, cause: SwitchCause, of: Thresholds) {
+        let Poll { begin, spent, system_calls, page_faults, user_events } = poll;
+        let row = &mut self.row;
+        if spent.all_ns > row.longest_ns || row.longest_begin.is_none() {
+            (row.longest_ns, row.longest_begin) = (spent.all_ns, Some(*begin));
+        }
+        row.page_faults += lwp.page_faults.saturating_sub(*page_faults);
+        if spent.running_ns >= of.long_ns {
+            row.long_polls += 1;
+            row.long_ns += spent.running_ns;
+        }
+        row.blocking_polls += u64::from(spent.slept_ns >= of.blocking_ns);
+        // The switch away from it is one, and so is what it began to wait for.
+        let told = 1 + u64::from(thread.waits_for.is_some());
+        let silent =
+            lwp.user_events.saturating_sub(*user_events) <= told && lwp.system_calls == *system_calls;
+        let at_once = spent.all_ns < AT_ONCE && cause == SwitchCause::Blocked;
+        row.vain_polls += u64::from(at_once && silent && thread.polls > 1);
+    }
+}
+
+impl Analysis for Tasks {}
+
+impl Fold for Tasks {
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        if lwp.runs_user_thread() {
+            self.workers.at(lwp.serial).take(doing, to.saturating_sub(from).unsigned_abs());
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        let spent = std::mem::take(self.workers.at(lwp.serial));
+        let Some(thread) = thread else { return };
+        let live = self.tasks.at(thread.serial);
+        let row = &mut live.row;
+        row.busy_ns += spent.all_ns;
+        row.running_ns += spent.running_ns;
+        row.preempted_ns += spent.preempted_ns;
+        row.system_ns += spent.system_ns;
+        row.slept_ns += spent.slept_ns;
+        if let Some((ns, on)) = spent.longest_sleep
+            && ns > row.longest_sleep_ns
+        {
+            (row.longest_sleep_ns, row.slept_on) = (ns, on);
+        }
+        live.poll.iter_mut().for_each(|poll| poll.spent.add(&spent));
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        let live = self.tasks.at(thread.serial);
+        match doing {
+            Doing::Runnable { .. } => {
+                live.row.scheduled_ns += ns;
+                live.ready_ns = Some(live.ready_ns.unwrap_or(0) + ns);
+            }
+            Doing::Blocked { .. } => live.row.idle_ns += ns,
+            Doing::Nested => live.row.nested_ns += ns,
+            Doing::Unknown | Doing::Running { .. } => {
+                live.row.unknown_ns += ns;
+                live.ready_ns = live.ready_ns.filter(|_| ns == 0);
+            }
+        }
+    }
+
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
+        let live = self.tasks.at(thread.serial);
+        if std::mem::take(&mut live.nested) && live.poll.is_some() {
+            return;
+        }
+        live.poll = Some(Poll {
+            begin: at,
+            spent: Spent::default(),
+            system_calls: lwp.system_calls,
+            page_faults: lwp.page_faults,
+            user_events: lwp.user_events,
+        });
+        if let Some(delay) = live.ready_ns.take() {
+            let row = &mut live.row;
+            row.delays += 1;
+            row.delay_ns += delay;
+            if delay > row.max_delay_ns || row.max_delay_end.is_none() {
+                (row.max_delay_ns, row.max_delay_end) = (delay, Some(at));
+            }
+        }
+    }
+
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, _: i64) {
+        let live = self.tasks.at(thread.serial);
+        if cause == SwitchCause::Nested {
+            live.nested = true;
+        } else if let Some(poll) = live.poll.take() {
+            live.ends_poll(thread, &poll, lwp, cause, self.thresholds);
+        }
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        let mut row = self.tasks.take(thread.serial).row;
+        row.process = thread.process;
+        row.tasks = 1;
+        row.polls = thread.polls;
+        if !self.by_name && self.rows.len() < ROWS {
+            row.task = Some(thread.id);
+            row.name.clone_from(&thread.name);
+            return self.rows.push(row);
+        }
+        let sum = self.sums.entry((thread.process, thread.name.clone())).or_insert_with(|| Task {
+            process: thread.process,
+            name: thread.name.clone(),
+            ..Task::default()
+        });
+        sum.add(&row);
+    }
+}

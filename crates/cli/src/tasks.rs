@@ -1,0 +1,211 @@
+//! `tracewing tasks`: what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with
+//! it.
+
+use crate::format::TableFormat;
+use crate::input::{Input, conclude};
+use crate::output::shown;
+use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use anyhow::Result;
+use std::io::{self, Write};
+use std::process::ExitCode;
+use tracewing_analysis::{Names, Task, Tasks, Thresholds};
+
+/// So many warnings are printed.
+const WARNINGS: usize = 20;
+
+/// Polls in vain are no matter before there are so many.
+const FEW: u64 = 10;
+
+/// What `tracewing tasks` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing tasks my-trace
+  tracewing tasks my-trace --sort max-delay -n 10
+  tracewing tasks my-trace --by-name --long-poll 1ms
+  tracewing tasks my-trace --task 'worker*' --format csv > tasks.csv
+
+A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). busy is time in polls, scheduled time in \
+which it was ready and no worker polled it, idle time in which it waited for something else. longest is the longest poll, at is \
+when that began. Parts of busy: preempted, the kernel had taken the CPU from its worker; system, in system calls, running or \
+asleep; slept, its worker slept, in system calls or for memory. faults counts page faults. delay is how long it was ready \
+before a poll, on average, max-delay at most. What needs events of the kernel is 0 without them.
+
+Warnings, and the columns that count what they are about:
+  blocking  polls in which the worker slept for --blocking-poll or longer: it could run no other task meanwhile
+  long      polls that ran for --long-poll or longer without an await that gave way to others
+  vain      wakes in vain: polls, but not the first, that ended pending within 10 us and in which the task recorded no event, \
+began no system call, and woke and created nobody. Told where at least half of its polls, and ten, are such.")]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// One line for all tasks of a name
+    #[arg(long)]
+    by_name: bool,
+
+    /// From when on a poll is called long
+    #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
+    long_poll: u64,
+
+    /// From when on a poll in which its worker sleeps is called blocking
+    #[arg(long, value_name = "TIME", default_value = "1ms", value_parser = time)]
+    blocking_poll: u64,
+
+    #[command(flatten)]
+    order: Order,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: TableFormat,
+}
+
+const COLUMNS: [Column; 27] = [
+    figure("process", "process"),
+    figure("task", "task"),
+    hidden("tasks"),
+    text("name", "name"),
+    figure("polls", "polls"),
+    figure("busy", "busy_ns"),
+    figure("scheduled", "scheduled_ns"),
+    figure("idle", "idle_ns"),
+    hidden("nested_ns"),
+    figure("unknown", "unknown_ns"),
+    figure("longest", "longest_poll_ns"),
+    text("at", "longest_poll_begin"),
+    hidden("running_ns"),
+    figure("preempted", "preempted_ns"),
+    figure("system", "system_ns"),
+    figure("slept", "slept_ns"),
+    hidden("longest_sleep_ns"),
+    hidden("longest_sleep_on"),
+    figure("faults", "page_faults"),
+    figure("delay", "mean_delay_ns"),
+    figure("max-delay", "max_delay_ns"),
+    hidden("max_delay_end"),
+    hidden("delays"),
+    hidden("long_polls_ran_ns"),
+    figure("long", "long_polls"),
+    figure("blocking", "blocking_polls"),
+    figure("vain", "vain_polls"),
+];
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let thresholds = Thresholds { long_ns: args.long_poll, blocking_ns: args.blocking_poll };
+    let mut tasks = Tasks::new(thresholds, args.by_name);
+    let ran = args.input.analyse(&mut tasks)?;
+    let tasks = tasks.finish();
+    let zone = args.input.zone();
+    let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
+    let mut table = Table::new(COLUMNS);
+    for task in &tasks {
+        table.push(vec![
+            task.process.into(),
+            task.task.map_or(Cell::None, Cell::Count),
+            Cell::Count(task.tasks),
+            task.name.as_str().into(),
+            Cell::Count(task.polls),
+            Cell::Ns(task.busy_ns),
+            Cell::Ns(task.scheduled_ns),
+            Cell::Ns(task.idle_ns),
+            Cell::Ns(task.nested_ns),
+            Cell::Ns(task.unknown_ns),
+            Cell::Ns(task.longest_ns),
+            time(task.longest_begin),
+            Cell::Ns(task.running_ns),
+            Cell::Ns(task.preempted_ns),
+            Cell::Ns(task.system_ns),
+            Cell::Ns(task.slept_ns),
+            Cell::Ns(task.longest_sleep_ns),
+            task.slept_on.map_or(Cell::None, |name| ran.names.get(name).into()),
+            Cell::Count(task.page_faults),
+            Cell::Ns(task.mean_delay_ns()),
+            Cell::Ns(task.max_delay_ns),
+            time(task.max_delay_end),
+            Cell::Count(task.delays),
+            Cell::Ns(task.long_ns),
+            Cell::Count(task.long_polls),
+            Cell::Count(task.blocking_polls),
+            Cell::Count(task.vain_polls),
+        ]);
+    }
+    table.arrange(&args.order)?;
+    let mut out = anstream::stdout().lock();
+    let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
+    table.write(&mut out, args.format, ("tasks", &members), |out| {
+        let count: u64 = tasks.iter().map(|task| task.tasks).sum();
+        let busy = milliseconds(tasks.iter().map(|task| task.busy_ns).sum());
+        let duration = milliseconds(ran.duration_ns());
+        writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
+        if tasks.is_empty() {
+            writeln!(out, "The recording has no user_thread events, so nothing is known of tasks.")?;
+        }
+        warn(out, &tasks, &ran.names)
+    })?;
+    out.flush()?;
+    Ok(conclude(ran))
+}
+
+/// Says what is wrong with tasks.
+fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
+    let mut warnings = Vec::new();
+    for task in tasks {
+        if task.blocking_polls > 0 {
+            let on = task.slept_on.map(|on| format!(" in {}", names.get(on))).unwrap_or_default();
+            let (slept, longest) = (milliseconds(task.slept_ns), milliseconds(task.longest_sleep_ns));
+            warnings.push((
+                task,
+                format!(
+                    "blocks its worker: {} of {} {} slept, {slept} ms in all, {longest} ms at once{on}",
+                    task.blocking_polls,
+                    task.polls,
+                    plural(task.polls, "poll")
+                ),
+            ));
+        }
+        if task.long_polls > 0 {
+            let (ran, polls) = (milliseconds(task.long_ns), task.long_polls);
+            warnings.push((
+                task,
+                format!(
+                    "does not yield: {polls} of {} {} ran long, {ran} ms in all",
+                    task.polls,
+                    plural(task.polls, "poll")
+                ),
+            ));
+        }
+        if task.vain_polls >= FEW && task.vain_polls * 2 >= task.polls {
+            warnings.push((
+                task,
+                format!("is woken in vain: {} of {} polls had nothing to do", task.vain_polls, task.polls),
+            ));
+        }
+    }
+    let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
+    for (task, warning) in warnings.iter().take(WARNINGS) {
+        let whose = match (task.task, task.name.is_empty()) {
+            (Some(number), true) => format!("task {number}"),
+            (Some(number), false) => format!("task {number} ({})", shown(&task.name)),
+            (None, _) => format!("tasks `{}`", shown(&task.name)),
+        };
+        let process = task.process.map(|process| format!(" of process {process}")).unwrap_or_default();
+        writeln!(out, "{style}warning{style:#}: {whose}{process} {warning}")?;
+    }
+    if warnings.len() > WARNINGS {
+        writeln!(
+            out,
+            "and {} more warnings; --sort long, blocking or vain shows whose",
+            warnings.len() - WARNINGS
+        )?;
+    }
+    Ok(())
+}
+
+fn plural(count: u64, word: &str) -> String {
+    if count == 1 { word.to_owned() } else { format!("{word}s") }
+}
+
+fn time(text: &str) -> Result<u64, String> {
+    let ns = tracewing_trace::parse_duration(text).and_then(|ns| u64::try_from(ns).ok());
+    ns.ok_or_else(|| "give a time as in 10ms, 500us or 1.5s".to_owned())
+}
