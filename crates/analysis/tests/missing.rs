@@ -1,0 +1,337 @@
+//! What missing events cost: never a result, only knowledge. A small machine runs at random; of what it records, some is
+//! left out.
+
+use proptest::prelude::*;
+use std::collections::BTreeMap;
+use tracewing_analysis::{Ran, Task, Tasks, Threads, ThreadsTable, Thresholds, Times};
+use tracewing_trace::super_trace::{
+    Activity, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread,
+    UserThreadKind,
+};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+const DEAD: i64 = 0x20;
+const FUTEX: Name = Name(0);
+const TIMER: Name = Name(1);
+const PROCESS: i32 = 10;
+const CPUS: usize = 2;
+const TASKS: usize = 4;
+
+type Event = (i64, u32, i32, Kind<'static>);
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Running,
+    Runnable,
+    Blocked,
+}
+
+/// A machine with threads that run tasks.
+struct Machine {
+    random: u64,
+    now: i64,
+    events: Vec<Event>,
+    /// Who has each CPU, 0 for nobody.
+    cpus: [i32; CPUS],
+    threads: BTreeMap<i32, (State, bool, Option<usize>)>,
+    /// Ready, blocked or with a thread.
+    tasks: [State; TASKS],
+    next_tid: i32,
+}
+
+impl Machine {
+    fn new(seed: u64) -> Self {
+        let threads = (PROCESS..PROCESS + 5).map(|tid| (tid, (State::Blocked, false, None))).collect();
+        Machine {
+            random: seed | 1,
+            now: 0,
+            events: Vec::new(),
+            cpus: [0; CPUS],
+            threads,
+            tasks: [State::Blocked; TASKS],
+            next_tid: PROCESS + 5,
+        }
+    }
+
+    /// Below `end`, by xorshift.
+    fn below(&mut self, end: usize) -> usize {
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        (self.random >> 11) as usize % end
+    }
+
+    fn tell(&mut self, cpu: usize, kind: Kind<'static>) {
+        self.now += 1 + self.below(20) as i64;
+        self.events.push((self.now, cpu as u32, self.cpus[cpu], kind));
+    }
+
+    fn any(&mut self, state: State) -> Option<i32> {
+        let fitting: Vec<i32> =
+            self.threads.iter().filter(|(_, thread)| thread.0 == state).map(|(tid, _)| *tid).collect();
+        (!fitting.is_empty()).then(|| fitting[self.below(fitting.len())])
+    }
+
+    fn switch(&mut self, cpu: usize, prev_state: i64) {
+        let (prev, next) = (self.cpus[cpu], self.any(State::Runnable).unwrap_or(0));
+        self.tell(cpu, Kind::Switch { prev, prev_name: b"a", prev_state, next, next_name: b"b" });
+        self.cpus[cpu] = next;
+        if let Some(thread) = self.threads.get_mut(&next) {
+            thread.0 = State::Running;
+        }
+        match prev_state {
+            DEAD => drop(self.threads.remove(&prev)),
+            state => {
+                if let Some(thread) = self.threads.get_mut(&prev) {
+                    thread.0 = if state == GOES_ON { State::Runnable } else { State::Blocked };
+                }
+            }
+        }
+    }
+
+    fn wake(&mut self, cpu: usize) {
+        if let Some(tid) = self.any(State::Blocked) {
+            self.tell(cpu, Kind::Waking { tid, name: b"b" });
+            self.tell(cpu, Kind::Wakeup { tid, name: b"b" });
+            self.threads.insert(tid, (State::Runnable, self.threads[&tid].1, self.threads[&tid].2));
+        }
+    }
+
+    fn user(&mut self, cpu: usize, kind: UserThreadKind<'static>) {
+        self.tell(cpu, Kind::UserThread(kind));
+    }
+
+    /// The thread of a CPU, which is in its program, does something with tasks.
+    fn schedule(&mut self, cpu: usize, carried: Option<usize>) {
+        let tid = self.cpus[cpu];
+        let chosen = self.below(TASKS);
+        let number = |task: usize| task as u64 + 1;
+        match (carried, self.tasks[chosen]) {
+            (Some(task), _) if self.below(3) > 0 => {
+                let blocked = self.below(2) == 0;
+                let cause = if blocked { SwitchCause::Blocked } else { SwitchCause::Yielded };
+                self.user(cpu, UserThreadKind::Switch { prev: number(task), next: 0, cause });
+                self.tasks[task] = if blocked { State::Blocked } else { State::Runnable };
+                self.threads.insert(tid, (State::Running, false, None));
+            }
+            (None, State::Runnable) => {
+                let cause = SwitchCause::Unknown;
+                self.user(cpu, UserThreadKind::Switch { prev: 0, next: number(chosen), cause });
+                self.tasks[chosen] = State::Running;
+                self.threads.insert(tid, (State::Running, false, Some(chosen)));
+            }
+            (_, State::Blocked) => {
+                self.user(cpu, UserThreadKind::Wake { thread: number(chosen) });
+                self.tasks[chosen] = State::Runnable;
+            }
+            _ => {}
+        }
+    }
+
+    fn step(&mut self) {
+        let cpu = self.below(CPUS);
+        let tid = self.cpus[cpu];
+        let Some((_, in_call, carried)) = self.threads.get(&tid).copied() else {
+            self.wake(cpu);
+            return self.switch(cpu, 0);
+        };
+        match self.below(12) {
+            0 => self.switch(cpu, GOES_ON),
+            1 | 2 => {
+                if !in_call {
+                    self.tell(cpu, Kind::SystemCall { call: FUTEX });
+                    self.threads.insert(tid, (State::Running, true, carried));
+                }
+                self.switch(cpu, SLEEPS);
+            }
+            3 | 4 => self.wake(cpu),
+            5 => {
+                self.tell(cpu, Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER });
+                self.wake(cpu);
+                self.tell(cpu, Kind::InterruptExit(Interrupt::Vector));
+            }
+            6 if carried.is_none() && self.threads.len() > 3 => {
+                self.tell(cpu, Kind::Exit);
+                self.switch(cpu, DEAD);
+            }
+            7 if self.threads.len() < 8 => {
+                let child = self.next_tid;
+                self.next_tid += 1;
+                self.tell(cpu, Kind::NewTask { child, same_process: true });
+                self.tell(cpu, Kind::Wakeup { tid: child, name: b"b" });
+                self.threads.insert(child, (State::Runnable, false, None));
+            }
+            _ if in_call => {
+                self.tell(cpu, Kind::SystemCallEnd { call: FUTEX });
+                self.threads.insert(tid, (State::Running, false, carried));
+            }
+            _ => self.schedule(cpu, carried),
+        }
+    }
+
+    fn run(seed: u64, steps: usize) -> Vec<Event> {
+        let mut machine = Machine::new(seed);
+        machine.tell(0, Kind::Introduction { process: PROCESS, name: b"a" });
+        (0..steps).for_each(|_| machine.step());
+        machine.events
+    }
+}
+
+/// Notes what each LWP did, by its number, and checks that there are no gaps. No number is given again.
+#[derive(Default)]
+struct Spans(BTreeMap<i32, Vec<(i64, i64, Doing)>>);
+
+impl Fold for Spans {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let spans = self.0.entry(lwp.tid).or_default();
+        assert!(from <= to && spans.last().is_none_or(|last| last.1 == from), "{} has a gap", lwp.tid);
+        spans.push((from, to, doing));
+    }
+}
+
+/// How long each user thread was told of.
+#[derive(Default)]
+struct Lives {
+    pending: BTreeMap<usize, i64>,
+    lives: BTreeMap<u64, i64>,
+}
+
+impl Fold for Lives {
+    fn lwp(&mut self, lwp: &Lwp, _: Doing, from: i64, to: i64) {
+        if lwp.runs_user_thread() {
+            *self.pending.entry(lwp.serial).or_default() += to - from;
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        let ran = self.pending.remove(&lwp.serial).unwrap_or(0);
+        thread.into_iter().for_each(|thread| *self.lives.entry(thread.id).or_default() += ran);
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, _: Doing, from: i64, to: i64) {
+        *self.lives.entry(thread.id).or_default() += to - from;
+    }
+}
+
+/// Events of one CPU's kernel, or of programs, that are lost: from when to when.
+type Loss = Option<(Scope, i64, i64)>;
+
+fn is_lost((time, cpu, _, kind): &Event, loss: Loss) -> bool {
+    let user = matches!(kind, Kind::User | Kind::UserThread(_) | Kind::Introduction { .. });
+    loss.is_some_and(|(scope, from, to)| {
+        let concerned = match scope {
+            Scope::User => user,
+            Scope::Kernel(of) => !user && of.is_none_or(|of| of == *cpu),
+        };
+        concerned && (from..=to).contains(time)
+    })
+}
+
+fn fold<F: Fold + Default>(events: &[Event], mut loss: Loss) -> F {
+    feed(events, &mut loss, F::default()).0
+}
+
+fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
+    let mut state = SuperTrace::new();
+    for (time, cpu, tid, kind) in events {
+        if let Some((scope, from, to)) = loss.take_if(|(_, from, _)| *from <= *time) {
+            state.lost(scope, from, to, &mut fold);
+        }
+        let process = (*tid != 0).then_some(PROCESS);
+        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process, kind: *kind };
+        state.event(&event, &mut fold);
+    }
+    let mut ran = Ran::default();
+    (ran.begin_ns, ran.end_ns) =
+        (events.first().map_or(0, |event| event.0), events.last().map_or(0, |event| event.0));
+    state.finish(&mut fold);
+    (fold, ran)
+}
+
+fn threads(events: &[Event]) -> ThreadsTable {
+    let (threads, ran) = feed(events, &mut None, Threads::new());
+    threads.finish(&ran)
+}
+
+fn tasks(events: &[Event]) -> Vec<Task> {
+    feed(events, &mut None, Tasks::new(Thresholds::default(), false)).0.finish()
+}
+
+/// Running where, ready, blocked; what it runs is left aside.
+fn coarse(doing: Doing) -> Option<(State, Option<u32>)> {
+    match doing {
+        Doing::Running { cpu, .. } => Some((State::Running, Some(cpu))),
+        Doing::Runnable { .. } => Some((State::Runnable, None)),
+        Doing::Blocked { .. } => Some((State::Blocked, None)),
+        Doing::Unknown | Doing::Nested => None,
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn whatever_is_missing_the_states_of_each_add_up_to_its_life(seed: u64, dropped in 0..60_usize) {
+        let mut random = Machine::new(seed.rotate_left(7));
+        let mut events = Machine::run(seed, 400);
+        events.retain(|_| random.below(100) >= dropped);
+        prop_assume!(!events.is_empty());
+
+        let table = threads(&events);
+        let spans: Spans = fold(&events, None);
+        for thread in &table.threads {
+            let times = &thread.times;
+            let sum = times.running_ns + times.waiting_ns + times.blocked_ns + times.unknown_ns;
+            let spans = &spans.0[&thread.tid];
+            let life = spans[spans.len() - 1].1 - spans[0].0;
+            prop_assert_eq!(sum, life as u64, "{:?}", thread);
+        }
+        let lives: Lives = fold(&events, None);
+        // One that seems to have ended, with its thread, and is seen again has two accounts.
+        let mut sums: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
+        for thread in &table.user_threads {
+            let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = thread.times;
+            sums.entry(thread.thread).or_default()[0] +=
+                running_ns + waiting_ns + blocked_ns + nested_ns + unknown_ns;
+        }
+        for task in tasks(&events) {
+            sums.entry(task.task.expect("a number")).or_default()[1] +=
+                task.busy_ns + task.scheduled_ns + task.idle_ns + task.nested_ns + task.unknown_ns;
+        }
+        let lives: BTreeMap<u64, [u64; 2]> =
+            lives.lives.iter().map(|(task, life)| (*task, [*life as u64; 2])).collect();
+        prop_assert_eq!(sums, lives);
+
+        // Everybody of whom something is left is told of.
+        for (_, _, tid, _) in &events {
+            let told = *tid == 0 || table.strangers > 0 || table.threads.iter().any(|thread| thread.tid == *tid);
+            prop_assert!(told, "nothing is told of {}", tid);
+        }
+    }
+
+    #[test]
+    fn a_loss_that_is_told_makes_nothing_wrong(seed: u64, from in 0..4000_i64, long in 1..1000_i64, of in 0..4_u32) {
+        let events = Machine::run(seed, 400);
+        let scope = match of {
+            3 => Scope::User,
+            2 => Scope::Kernel(None),
+            cpu => Scope::Kernel(Some(cpu)),
+        };
+        let loss = Some((scope, from, from + long));
+        let left: Vec<Event> = events.iter().filter(|event| !is_lost(event, loss)).copied().collect();
+        prop_assume!(!left.is_empty() && left[0] == events[0]);
+        let (whole, lossy): (Spans, Spans) = (fold(&events, None), fold(&left, loss));
+        for (tid, spans) in &lossy.0 {
+            for (begin, end, doing) in spans {
+                let Some(is) = coarse(*doing) else { continue };
+                for (from, to, doing) in &whole.0[tid] {
+                    let overlaps = from.max(begin) < to.min(end);
+                    if let (true, Some(was)) = (overlaps, coarse(*doing)) {
+                        prop_assert_eq!(is, was, "{} from {} to {}", tid, from.max(begin), to.min(end));
+                    }
+                }
+            }
+        }
+    }
+}

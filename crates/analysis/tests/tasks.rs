@@ -1,0 +1,185 @@
+//! The task analysis on hand-made events whose answer is known.
+
+use tracewing_analysis::{Task, Tasks, Thresholds};
+use tracewing_trace::super_trace::{Activity, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+const READ: Name = Name(0);
+const MUTEX: Name = Name(1);
+const MS: i64 = 1_000_000;
+
+/// When, in whatever unit, by which thread; all on one CPU.
+type Event = (i64, i32, Kind<'static>);
+
+fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
+    let mut state = SuperTrace::new();
+    let mut tasks = Tasks::new(Thresholds::default(), by_name);
+    for (time, tid, kind) in events {
+        let process = (*tid != 0).then_some(10);
+        let event = Activity { time: time * unit, cpu: Some(0), tid: Some(*tid), process, kind: *kind };
+        state.event(&event, &mut tasks);
+    }
+    state.finish(&mut tasks);
+    tasks.finish()
+}
+
+fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"a", prev_state, next, next_name: b"b" }
+}
+
+fn runs(thread: u64) -> Kind<'static> {
+    Kind::UserThread(User::Switch { prev: 0, next: thread, cause: SwitchCause::Unknown })
+}
+
+fn stops(thread: u64, cause: SwitchCause) -> Kind<'static> {
+    Kind::UserThread(User::Switch { prev: thread, next: 0, cause })
+}
+
+fn create(thread: u64) -> Kind<'static> {
+    Kind::UserThread(User::Create { thread, name: b"work" })
+}
+
+fn wake(thread: u64) -> Kind<'static> {
+    Kind::UserThread(User::Wake { thread })
+}
+
+/// A poll that sleeps in a system call and is preempted, then waits for a mutex; another one that runs long.
+fn story() -> Vec<Event> {
+    vec![
+        (0, 0, switch(0, 0, 10)),
+        (1, 10, create(1)),
+        (3, 10, runs(1)),
+        (5, 10, Kind::SystemCall { call: READ }),
+        (6, 10, switch(10, SLEEPS, 0)),
+        (9, 0, Kind::Waking { tid: 10, name: b"b" }),
+        (10, 0, switch(0, 0, 10)),
+        (11, 10, Kind::SystemCallEnd { call: READ }),
+        (12, 10, switch(10, GOES_ON, 11)),
+        (14, 11, switch(11, SLEEPS, 10)),
+        (15, 10, Kind::PageFault { user: true }),
+        (16, 10, Kind::UserThread(User::Wait { kind: MUTEX })),
+        (17, 10, stops(1, SwitchCause::Blocked)),
+        (20, 10, wake(1)),
+        (24, 10, runs(1)),
+        (36, 10, stops(1, SwitchCause::Ended)),
+    ]
+}
+
+#[test]
+fn a_poll_is_what_its_worker_did() {
+    let tasks = fold(&story(), MS, false);
+    let expected = Task {
+        process: Some(10),
+        task: Some(1),
+        tasks: 1,
+        name: "work".to_owned(),
+        polls: 2,
+        busy_ns: 26,
+        scheduled_ns: 2 + 4,
+        idle_ns: 3,
+        longest_ns: 14,
+        longest_begin: Some(3 * MS),
+        running_ns: 3 + 2 + 3 + 12,
+        preempted_ns: 1 + 2,
+        system_ns: 1 + 3 + 1,
+        slept_ns: 3,
+        longest_sleep_ns: 3,
+        slept_on: Some(READ),
+        page_faults: 1,
+        delays: 2,
+        delay_ns: 6,
+        max_delay_ns: 4,
+        max_delay_end: Some(24 * MS),
+        long_polls: 1,
+        long_ns: 12,
+        blocking_polls: 1,
+        ..Task::default()
+    };
+    let ns = |ms: u64| ms * MS as u64;
+    let expected = Task {
+        busy_ns: ns(expected.busy_ns),
+        scheduled_ns: ns(expected.scheduled_ns),
+        idle_ns: ns(expected.idle_ns),
+        longest_ns: ns(expected.longest_ns),
+        running_ns: ns(expected.running_ns),
+        preempted_ns: ns(expected.preempted_ns),
+        system_ns: ns(expected.system_ns),
+        slept_ns: ns(expected.slept_ns),
+        longest_sleep_ns: ns(expected.longest_sleep_ns),
+        delay_ns: ns(expected.delay_ns),
+        max_delay_ns: ns(expected.max_delay_ns),
+        long_ns: ns(expected.long_ns),
+        ..expected
+    };
+    assert_eq!(tasks, [expected]);
+}
+
+#[test]
+fn polls_are_known_without_the_kernel() {
+    let is_of_program = |event: &&Event| matches!(event.2, Kind::UserThread(_));
+    let events: Vec<Event> = story().iter().filter(is_of_program).copied().collect();
+    let tasks = fold(&events, MS, false);
+    let [task] = &tasks[..] else { panic!("{tasks:?}") };
+    let ms = |ns: u64| ns / MS as u64;
+    assert_eq!((task.polls, ms(task.busy_ns), ms(task.scheduled_ns), ms(task.idle_ns)), (2, 26, 6, 3));
+    assert_eq!((task.running_ns, task.preempted_ns, task.blocking_polls, task.long_polls), (0, 0, 0, 0));
+}
+
+#[test]
+fn a_wake_for_nothing_is_in_vain() {
+    let wait = Kind::UserThread(User::Wait { kind: MUTEX });
+    let poll = |at: i64, within: &[Kind<'static>], cause| {
+        let mut events = vec![(at, 10, wake(1)), (at + 1, 10, runs(1))];
+        events.extend(within.iter().zip(at + 2..).map(|(kind, at)| (at, 10, *kind)));
+        events.push((at + 8, 10, stops(1, cause)));
+        events
+    };
+    let vain = |within: &[Kind<'static>], cause, unit| {
+        let mut events = vec![(0, 10, create(1))];
+        events.extend(poll(10, &[], SwitchCause::Blocked)); // the first one
+        events.extend(poll(20, within, cause));
+        fold(&events, unit, false)[0].vain_polls
+    };
+    assert_eq!(vain(&[], SwitchCause::Blocked, 1000), 1);
+    assert_eq!(vain(&[wait], SwitchCause::Blocked, 1000), 1);
+    assert_eq!(vain(&[], SwitchCause::Yielded, 1000), 0);
+    assert_eq!(vain(&[], SwitchCause::Blocked, 10_000), 0, "it ran for long");
+    assert_eq!(vain(&[Kind::User], SwitchCause::Blocked, 1000), 0);
+    assert_eq!(vain(&[wake(2)], SwitchCause::Blocked, 1000), 0);
+    assert_eq!(vain(&[wait, Kind::UserThread(User::Acquired)], SwitchCause::Blocked, 1000), 0);
+    let call = [Kind::SystemCall { call: READ }, Kind::SystemCallEnd { call: READ }];
+    assert_eq!(vain(&call, SwitchCause::Blocked, 1000), 0);
+}
+
+#[test]
+fn a_poll_goes_on_where_one_within_it_ends() {
+    let within = |prev, next, cause| Kind::UserThread(User::Switch { prev, next, cause });
+    let events = [
+        (0, 10, runs(1)),
+        (5, 10, within(1, 2, SwitchCause::Nested)),
+        (25, 10, within(2, 1, SwitchCause::Blocked)),
+        (30, 10, stops(1, SwitchCause::Blocked)),
+    ];
+    let tasks = fold(&events, 1, false);
+    let told: Vec<_> = tasks
+        .iter()
+        .map(|task| {
+            (task.task, task.polls, task.busy_ns, task.nested_ns, task.longest_ns, task.longest_begin)
+        })
+        .collect();
+    assert_eq!(told, [(Some(2), 1, 20, 0, 20, Some(5)), (Some(1), 1, 10, 20, 10, Some(0))]);
+}
+
+#[test]
+fn tasks_of_one_name_make_one_row() {
+    let mut events = vec![(0, 10, create(1)), (0, 10, create(2))];
+    for (at, thread) in [(10, 1), (20, 2), (40, 1)] {
+        events.push((at, 10, runs(thread)));
+        events.push((at + thread as i64, 10, stops(thread, SwitchCause::Yielded)));
+    }
+    let tasks = fold(&events, 1, true);
+    let [sum] = &tasks[..] else { panic!("{tasks:?}") };
+    assert_eq!((sum.task, sum.tasks, sum.name.as_str(), sum.polls, sum.busy_ns), (None, 2, "work", 3, 4));
+    assert_eq!((sum.longest_ns, sum.longest_begin, sum.max_delay_ns, sum.delays), (2, Some(20), 29, 3));
+}
