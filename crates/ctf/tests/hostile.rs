@@ -42,7 +42,7 @@ fn index_files() {
     run("index", bytes::index);
 }
 
-/// A long name that two to the 16 fields share: two gigabytes, if each of them had its own copy.
+/// A long name that two to the 15 fields share: a gigabyte, if each of them had its own copy.
 #[test]
 fn what_field_classes_share_does_not_multiply_in_memory() {
     let name = "n".repeat(30_000);
@@ -50,11 +50,11 @@ fn what_field_classes_share_does_not_multiply_in_memory() {
         "/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = le; }};
         typealias struct {{ integer {{ size = 8; }} {name}; }} := t0;"
     );
-    for level in 1..17 {
+    for level in 1..16 {
         let below = level - 1;
         metadata += &format!("typealias struct {{ t{below} a; t{below} b; }} := t{level};\n");
     }
-    metadata += "event { name = e; fields := struct { t16 x; }; };";
+    metadata += "event { name = e; fields := struct { t15 x; }; };";
     let class = tracewing_ctf::metadata::parse(metadata.as_bytes()).unwrap();
     let error = tracewing_ctf::decode::Decoder::new(class.into()).unwrap_err().to_string();
     assert!(error.contains("names and ranges of field classes take more than"), "{}", &error[..200]);

@@ -468,3 +468,32 @@ fn packets_of_metadata_are_joined() {
     }
     assert_eq!(metadata::parse(&packed).unwrap(), metadata::parse(&text).unwrap());
 }
+
+#[test]
+fn ranges_are_of_the_integers_that_there_can_be() {
+    let integer = |kind: &str, range: &str| {
+        format!(
+            r#"{{"type": "fixed-length-{kind}-integer", "length": 8, "byte-order": "little-endian",
+                "mappings": {{"x": [{range}]}}}}"#
+        )
+    };
+    let map = |range: &str| {
+        format!(
+            r#"{{"type": "fixed-length-bit-map", "length": 8, "byte-order": "little-endian", "flags": {{"x": [{range}]}}}}"#
+        )
+    };
+    let variable = r#"{"type": "variable-length-unsigned-integer", "mappings": {"x": [[-1, 1]]}}"#;
+    for (class, is_good) in [
+        (integer("unsigned", "[0, 18446744073709551615]"), true),
+        (integer("unsigned", "[-1, 1]"), false),
+        (integer("signed", "[-9223372036854775808, 9223372036854775807]"), true),
+        (integer("signed", "[1, 9223372036854775808]"), false),
+        (variable.to_owned(), false),
+        (map("[0, 7]"), true),
+        (map("[7, 8]"), false),
+        (map("[-1, 0]"), false),
+    ] {
+        let parsed = metadata::parse(&with_payload(&member("a", &class)));
+        assert_eq!(parsed.is_ok(), is_good, "{class}: {parsed:?}");
+    }
+}

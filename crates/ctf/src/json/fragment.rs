@@ -3,26 +3,14 @@
 use std::sync::Arc;
 
 use super::parse::Parser;
+use super::roles::{each_role, keep_roles, roles_of};
 use super::value::{Object, Value};
 use crate::Error;
 use crate::log_level;
 use crate::model::{
     Attribute, Attributes, ClockClass, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, FieldClass,
-    Role, Roles, Scope, StructureClass,
+    Role, Scope, StructureClass,
 };
-
-/// Roles that fields of a scope may have.
-const PACKET_HEADER_ROLES: [Role; 4] =
-    [Role::PacketMagicNumber, Role::MetadataStreamUuid, Role::DataStreamClassId, Role::DataStreamId];
-const PACKET_CONTEXT_ROLES: [Role; 6] = [
-    Role::PacketTotalLength,
-    Role::PacketContentLength,
-    Role::DefaultClockTimestamp,
-    Role::PacketEndDefaultClockTimestamp,
-    Role::DiscardedEventRecordCounterSnapshot,
-    Role::PacketSequenceNumber,
-];
-const EVENT_HEADER_ROLES: [Role; 2] = [Role::DefaultClockTimestamp, Role::EventRecordClassId];
 
 impl Parser {
     /// Takes in one fragment; the first one is to be the preamble.
@@ -215,14 +203,7 @@ impl Parser {
     ) -> Result<Option<StructureClass>, Error> {
         let Some(value) = fragment.get(name) else { return Ok(None) };
         let mut class = self.field_class(value)?;
-        let allowed = match scope {
-            Scope::PacketHeader => &PACKET_HEADER_ROLES[..],
-            Scope::PacketContext => &PACKET_CONTEXT_ROLES,
-            Scope::EventHeader => &EVENT_HEADER_ROLES,
-            Scope::CommonContext | Scope::SpecificContext | Scope::Payload => &[],
-        };
-        let allowed = allowed.iter().fold(Roles::NONE, |roles, role| roles.with(*role));
-        keep_roles(&mut class, allowed);
+        keep_roles(&mut class, roles_of(scope));
         let FieldClass::Structure(class) = class else {
             return Err(value.error("expected a structure field class"));
         };
@@ -247,75 +228,6 @@ impl Parser {
             })?;
         }
         Ok(Some(class))
-    }
-}
-
-/// Takes away all roles but these.
-fn keep_roles(class: &mut FieldClass, allowed: Roles) {
-    if !has_other_roles(class, allowed) {
-        return;
-    }
-    let kept = |roles: Roles| {
-        roles.iter().filter(|role| allowed.has(*role)).fold(Roles::NONE, |kept, role| kept.with(role))
-    };
-    match class {
-        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => class.roles = kept(class.roles),
-        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
-            let class = Arc::make_mut(class);
-            class.integer.roles = kept(class.integer.roles);
-        }
-        FieldClass::StaticBlob(class) => {
-            let class = Arc::make_mut(class);
-            class.roles = kept(class.roles);
-        }
-        FieldClass::Structure(class) => {
-            let members = &mut Arc::make_mut(class).members;
-            members.iter_mut().for_each(|member| keep_roles(&mut member.class, allowed));
-        }
-        FieldClass::StaticArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
-        FieldClass::DynamicArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
-        FieldClass::Optional(class) => keep_roles(&mut Arc::make_mut(class).class, allowed),
-        FieldClass::Variant(class) => {
-            let options = &mut Arc::make_mut(class).options;
-            options.iter_mut().for_each(|option| keep_roles(&mut option.class, allowed));
-        }
-        _ => {}
-    }
-}
-
-/// Whether a role other than these is somewhere in a field class; shared classes are copied only then.
-fn has_other_roles(class: &FieldClass, allowed: Roles) -> bool {
-    let found = each_role(class, true, &mut |role, _, _| if allowed.has(role) { Ok(()) } else { Err(()) });
-    found.is_err()
-}
-
-/// Shows every role in a field class, with the size of what has it (bits of integers, bytes of BLOBs) and whether that is
-/// `direct`: the class itself.
-fn each_role<E>(
-    class: &FieldClass,
-    direct: bool,
-    see: &mut impl FnMut(Role, u64, bool) -> Result<(), E>,
-) -> Result<(), E> {
-    match class {
-        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => {
-            class.roles.iter().try_for_each(|role| see(role, class.size.into(), direct))
-        }
-        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
-            class.integer.roles.iter().try_for_each(|role| see(role, class.integer.size.into(), direct))
-        }
-        FieldClass::StaticBlob(class) => {
-            class.roles.iter().try_for_each(|role| see(role, class.length, direct))
-        }
-        FieldClass::Structure(class) => {
-            class.members.iter().try_for_each(|member| each_role(&member.class, false, see))
-        }
-        FieldClass::StaticArray(class) => each_role(&class.element, false, see),
-        FieldClass::DynamicArray(class) => each_role(&class.element, false, see),
-        FieldClass::Optional(class) => each_role(&class.class, false, see),
-        FieldClass::Variant(class) => {
-            class.options.iter().try_for_each(|option| each_role(&option.class, false, see))
-        }
-        _ => Ok(()),
     }
 }
 

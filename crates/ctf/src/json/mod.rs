@@ -5,8 +5,14 @@ mod field;
 #[cfg(feature = "read")]
 mod fragment;
 #[cfg(feature = "read")]
+mod number;
+#[cfg(feature = "read")]
 mod parse;
 mod print;
+#[cfg(feature = "read")]
+mod refer;
+#[cfg(feature = "read")]
+mod roles;
 mod text;
 #[cfg(feature = "read")]
 mod value;

@@ -99,11 +99,14 @@ pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
 
 /// The language of plain text, by how it begins.
 fn language(bytes: &[u8]) -> Result<Language, Error> {
-    const SIGNATURE: &[u8] = b"/* CTF 1.8";
     if bytes.first() == Some(&(json::RECORD_SEPARATOR as u8)) {
         return Ok(Language::Json);
     }
-    if bytes.starts_with(SIGNATURE) && !bytes.get(SIGNATURE.len()).is_some_and(u8::is_ascii_digit) {
+    // Blanks may be missing or more, as for babeltrace2.
+    let version = ["/*", "CTF", "1.8"].into_iter().try_fold(bytes, |rest, part| {
+        rest.trim_ascii_start().strip_prefix(part.as_bytes()).filter(|_| !bytes[0].is_ascii_whitespace())
+    });
+    if version.is_some_and(|rest| !rest.first().is_some_and(u8::is_ascii_digit)) {
         return Ok(Language::Tsdl);
     }
     let text = String::from_utf8_lossy(&bytes[..bytes.len().min(200)]);
@@ -149,9 +152,13 @@ mod tests {
 
     #[test]
     fn plain_text_needs_its_signature() {
-        assert_eq!(text(b"/* CTF 1.8 */").unwrap().0, Language::Tsdl);
+        for bytes in [&b"/* CTF 1.8 */"[..], b"/*CTF 1.8*/", b"/*  CTF1.8 */", b"/* CTF 1.8"] {
+            assert_eq!(text(bytes).unwrap().0, Language::Tsdl, "{bytes:?}");
+        }
         assert_eq!(text(b"\x1e{}").unwrap().0, Language::Json);
-        for bytes in [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b"", b"\0\0\0", b"{}"] {
+        for bytes in
+            [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b" /* CTF 1.8 */", b"", b"/*", b"\0\0\0", b"{}"]
+        {
             assert!(text(bytes).unwrap_err().to_string().contains("neither CTF 1.8 nor"), "{bytes:?}");
         }
     }

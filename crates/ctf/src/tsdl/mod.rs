@@ -3,7 +3,15 @@
 //! [`print`](fn@print) and `parse` are each other's inverse for every class that TSDL can express.
 
 #[cfg(feature = "read")]
+mod blocks;
+#[cfg(feature = "read")]
+mod check;
+#[cfg(feature = "read")]
 mod clocks;
+#[cfg(feature = "read")]
+mod compounds;
+#[cfg(feature = "read")]
+mod leaves;
 #[cfg(feature = "read")]
 mod lex;
 #[cfg(feature = "read")]
@@ -11,6 +19,8 @@ mod parse;
 mod print;
 #[cfg(feature = "read")]
 mod types;
+#[cfg(feature = "read")]
+mod values;
 
 #[cfg(feature = "read")]
 pub use parse::parse;

@@ -1,0 +1,150 @@
+//! Parses structures and variants, and what is found by their names (specification 1.8.3, section 4.2).
+
+use std::sync::Arc;
+
+use super::lex::Token;
+use super::parse::Parser;
+use super::types::{Sized, plain_name};
+use super::values::Attribute;
+use crate::Error;
+use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
+use crate::model::{FieldClass, FieldLocation, Member, Origin, StructureClass, VariantClass, VariantOption};
+
+impl Parser<'_> {
+    /// `struct NAME? { … }? align(N)?`
+    pub(super) fn structure(&mut self) -> Result<Sized, Error> {
+        let place = self.at;
+        self.at += 1;
+        let name = self.tag_name()?;
+        if !self.at_sign("{") {
+            let mut found = self.declared("struct", name, place)?;
+            let min_align = self.least_alignment()?;
+            if let (FieldClass::Structure(class), true) = (&mut found.class, min_align > 0) {
+                let class = Arc::make_mut(class);
+                class.min_align = class.min_align.max(min_align);
+            }
+            return Ok(found);
+        }
+        let (members, nodes, depth) = self.members(place, plain_name)?;
+        let min_align = self.least_alignment()?;
+        let class = StructureClass { min_align, members, ..StructureClass::default() }.into();
+        self.finish("struct", name, Sized { class, nodes, depth, place })
+    }
+
+    /// `align(N)`, or nothing, which gives 0.
+    fn least_alignment(&mut self) -> Result<u32, Error> {
+        if !self.eat_word("align") {
+            return Ok(0);
+        }
+        self.expect("(")?;
+        let place = self.at;
+        let value = self.value()?;
+        let align = self.alignment(&Attribute { name: "align".to_owned(), value, place })?;
+        self.expect(")")?;
+        Ok(align)
+    }
+
+    /// `variant NAME? <TAG>? { … }?`
+    pub(super) fn variant(&mut self) -> Result<Sized, Error> {
+        let place = self.at;
+        self.at += 1;
+        let name = self.tag_name()?;
+        let mut tag = FieldLocation::new(Origin::Search, Vec::new());
+        if self.eat("<") {
+            tag = self.location()?;
+            self.expect(">")?;
+        }
+        if !self.at_sign("{") {
+            let mut found = self.declared("variant", name, place)?;
+            if let (FieldClass::Variant(class), false) = (&mut found.class, tag.path.is_empty()) {
+                Arc::make_mut(class).tag = tag;
+            }
+            return Ok(found);
+        }
+        // An option is found by its label, underscore and all.
+        let (options, nodes, depth) = self.members(place, |name| name)?;
+        let options = options.into_iter().map(|Member { name, class, place, .. }| VariantOption {
+            place,
+            ..VariantOption::new(name, class)
+        });
+        let class = VariantClass { options: options.collect(), ..VariantClass::new(tag) }.into();
+        self.finish("variant", name, Sized { class, nodes, depth, place })
+    }
+
+    /// The optional name behind `struct`, `variant` or `enum`.
+    pub(super) fn tag_name(&mut self) -> Result<Option<String>, Error> {
+        match self.peek() {
+            Token::Word(word) if word != "align" => {
+                let word = word.clone();
+                self.at += 1;
+                Ok(Some(word))
+            }
+            _ => Ok(None),
+        }
+    }
+
+    /// A structure, variant or enumeration that was declared before.
+    pub(super) fn declared(
+        &mut self,
+        kind: &str,
+        name: Option<String>,
+        place: usize,
+    ) -> Result<Sized, Error> {
+        let Some(name) = name else { return Err(self.unexpected("a name or `{`")) };
+        match self.scopes.find(&format!("{kind} {name}")) {
+            Some(found) => Ok(Sized { place, ..found.clone() }),
+            None => Err(self.error(place, format!("there is no `{kind} {name}`"))),
+        }
+    }
+
+    pub(super) fn finish(&mut self, kind: &str, name: Option<String>, class: Sized) -> Result<Sized, Error> {
+        if let Some(name) = name {
+            self.add_type(format!("{kind} {name}"), class.clone(), class.place)?;
+        }
+        Ok(class)
+    }
+
+    /// Members between braces, and how many field classes they and their parent are, and how deep.
+    fn members(&mut self, place: usize, plain: fn(&str) -> &str) -> Result<(Vec<Member>, u64, u32), Error> {
+        self.scopes.open_within(DEEPEST).map_err(|message| self.error(place, message))?;
+        self.expect("{")?;
+        let mut members: Vec<Member> = Vec::new();
+        let mut names: std::collections::HashSet<String> = std::collections::HashSet::new();
+        let (mut nodes, mut depth) = (1_u64, 0);
+        while !self.eat("}") {
+            if matches!(self.peek_word(), Some("typedef" | "typealias")) {
+                self.declaration()?;
+                continue;
+            }
+            let may_stand_alone = matches!(self.peek_word(), Some("struct" | "variant" | "enum"));
+            let class = self.class_specifier()?;
+            if may_stand_alone && self.eat(";") {
+                // A named structure, variant or enumeration without a member of it.
+                continue;
+            }
+            loop {
+                let declarator = self.declarator()?;
+                let class = self.apply(class.clone(), declarator.dimensions)?;
+                if let FieldClass::Variant(variant) = &class.class
+                    && variant.tag.path.is_empty()
+                {
+                    return Err(self.error(class.place, "this variant has no tag; expected `<TAG>`"));
+                }
+                let name = plain(&declarator.name).to_owned();
+                if !names.insert(name.clone()) {
+                    return Err(self.error(declarator.place, format!("a second member called `{name}`")));
+                }
+                nodes = nodes.saturating_add(class.nodes);
+                depth = depth.max(class.depth);
+                let place = self.place(declarator.place);
+                members.push(Member { place, ..Member::new(name, class.class) });
+                if !self.eat(",") {
+                    break;
+                }
+            }
+            self.expect(";")?;
+        }
+        self.scopes.close();
+        Ok((members, nodes, depth + 1))
+    }
+}

@@ -1,0 +1,221 @@
+//! Parses field classes that contain no others: integers, enumerations, floating point numbers, strings (specification 1.8.3,
+//! section 4.1).
+
+use std::collections::{HashMap, HashSet};
+
+use super::lex::Token;
+use super::parse::Parser;
+use super::types::Sized;
+use super::values::{Attribute, Value};
+use crate::Error;
+use crate::model::{
+    DisplayBase, Encoding, EnumerationClass, EnumerationMapping, FieldClass, FloatClass, IntegerClass,
+    StringClass,
+};
+
+impl Parser<'_> {
+    /// The attributes between braces.
+    fn attributes(&mut self) -> Result<Vec<Attribute>, Error> {
+        self.expect("{")?;
+        let mut attributes: Vec<Attribute> = Vec::new();
+        let mut names = HashSet::new();
+        while !self.eat("}") {
+            let start = self.at;
+            let name = self.name_path("an attribute or `}`")?.join(".");
+            if !names.insert(name.clone()) {
+                return Err(self.error(start, format!("`{name}` is given twice")));
+            }
+            self.expect("=")?;
+            let place = self.at;
+            let value = self.value()?;
+            self.expect(";")?;
+            attributes.push(Attribute { name, value, place });
+        }
+        Ok(attributes)
+    }
+
+    pub(super) fn integer(&mut self) -> Result<FieldClass, Error> {
+        let place = self.at - 1;
+        let (mut size, mut align) = (None, None);
+        let mut class = IntegerClass::unsigned(8);
+        class.byte_order = self.native.unwrap_or(class.byte_order);
+        for attribute in self.attributes()? {
+            match attribute.name.as_str() {
+                "size" => match self.unsigned(&attribute)? {
+                    bits @ 1..=64 => size = Some(bits as u32),
+                    bits => {
+                        return Err(
+                            self.error(attribute.place, format!("{bits} bits; an integer has 1 to 64"))
+                        );
+                    }
+                },
+                "align" => align = Some(self.alignment(&attribute)?),
+                "signed" => class.signed = self.boolean(&attribute)?,
+                "byte_order" => class.byte_order = self.byte_order(&attribute)?.unwrap_or(class.byte_order),
+                "base" => class.base = self.base(&attribute)?,
+                "encoding" => class.encoding = self.encoding(&attribute)?,
+                "map" => {
+                    if let Value::Path(path) = &attribute.value
+                        && let [first, clock, rest @ ..] = path.as_slice()
+                        && first == "clock"
+                        // As babeltrace2 does: the clock's only property need not be named.
+                        && matches!(rest.first().map(String::as_str), None | Some("value"))
+                        && rest.len() < 2
+                    {
+                        self.clock_uses.push((clock.clone(), attribute.place));
+                        class.mapped_clock = Some(clock.as_str().into());
+                    } else {
+                        return Err(self.error(attribute.place, "expected `clock.NAME.value`"));
+                    }
+                }
+                _ => {}
+            }
+        }
+        class.size = size.ok_or_else(|| self.error(place, "this integer has no `size`"))?;
+        class.align = align.unwrap_or(if class.size.is_multiple_of(8) { 8 } else { 1 });
+        Ok(class.into())
+    }
+
+    pub(super) fn float(&mut self) -> Result<FieldClass, Error> {
+        let place = self.at - 1;
+        let (mut exponent, mut mantissa) = (0, 0);
+        let mut class = FloatClass::new(0);
+        class.byte_order = self.native.unwrap_or(class.byte_order);
+        for attribute in self.attributes()? {
+            match attribute.name.as_str() {
+                "exp_dig" => exponent = self.unsigned(&attribute)?,
+                "mant_dig" => mantissa = self.unsigned(&attribute)?,
+                "align" => class.align = self.alignment(&attribute)?,
+                "byte_order" => class.byte_order = self.byte_order(&attribute)?.unwrap_or(class.byte_order),
+                _ => {}
+            }
+        }
+        class.size = match (exponent, mantissa) {
+            (8, 24) => 32,
+            (11, 53) => 64,
+            _ => {
+                let message = format!(
+                    "exp_dig = {exponent} and mant_dig = {mantissa}; expected 8 and 24 (32 bits) or 11 and 53 (64 bits)"
+                );
+                return Err(self.error(place, message));
+            }
+        };
+        Ok(class.into())
+    }
+
+    pub(super) fn string(&mut self) -> Result<FieldClass, Error> {
+        let mut encoding = Encoding::Utf8;
+        if self.at_sign("{") {
+            for attribute in self.attributes()? {
+                if attribute.name == "encoding" {
+                    encoding = self.encoding(&attribute)?;
+                }
+            }
+        }
+        Ok(FieldClass::String(StringClass::new(encoding)))
+    }
+
+    pub(super) fn alignment(&self, attribute: &Attribute) -> Result<u32, Error> {
+        match u32::try_from(self.unsigned(attribute)?) {
+            Ok(bits) if bits.is_power_of_two() => Ok(bits),
+            _ => Err(self.error(attribute.place, "an alignment is a power of two, in bits")),
+        }
+    }
+
+    fn base(&self, attribute: &Attribute) -> Result<DisplayBase, Error> {
+        let word = match &attribute.value {
+            Value::Number(number) => number.to_string(),
+            _ => self.text_of(attribute)?,
+        };
+        match word.as_str() {
+            "2" | "b" | "bin" | "binary" => Ok(DisplayBase::Binary),
+            "8" | "o" | "oct" | "octal" => Ok(DisplayBase::Octal),
+            "10" | "d" | "dec" | "decimal" | "i" | "u" => Ok(DisplayBase::Decimal),
+            "16" | "x" | "X" | "p" | "hex" | "hexadecimal" => Ok(DisplayBase::Hexadecimal),
+            _ => Err(self.error(attribute.place, format!("base {word}; expected 2, 8, 10 or 16"))),
+        }
+    }
+
+    fn encoding(&self, attribute: &Attribute) -> Result<Encoding, Error> {
+        match self.text_of(attribute)?.as_str() {
+            "none" => Ok(Encoding::None),
+            "UTF8" | "utf8" | "UTF-8" | "utf-8" => Ok(Encoding::Utf8),
+            "ASCII" | "ascii" => Ok(Encoding::Ascii),
+            other => {
+                Err(self.error(attribute.place, format!("encoding `{other}`; expected none, UTF8 or ASCII")))
+            }
+        }
+    }
+
+    /// `enum NAME? (: CONTAINER)? { … }?`
+    pub(super) fn enumeration(&mut self) -> Result<Sized, Error> {
+        let place = self.at;
+        self.at += 1;
+        let name = self.tag_name()?;
+        let container = match self.eat(":") {
+            true if matches!(self.peek_word(), Some("struct" | "variant" | "enum")) => {
+                return Err(self.unexpected("an integer"));
+            }
+            true => Some(self.class_specifier()?),
+            false => None,
+        };
+        if container.is_none() && !self.at_sign("{") {
+            return self.declared("enum", name, place);
+        }
+        let container = match container {
+            Some(container) => container,
+            None => match self.scopes.find("int") {
+                Some(found) => found.clone(),
+                None => {
+                    return Err(self.error(place, "this enumeration has no container, and there is no `int`"));
+                }
+            },
+        };
+        let FieldClass::Integer(integer) = container.class else {
+            return Err(self.error(container.place, "an enumeration's container is an integer"));
+        };
+        let mut class = EnumerationClass::new(integer);
+        let mut labels: HashMap<String, usize> = HashMap::new();
+        self.expect("{")?;
+        let mut next = 0;
+        while !self.eat("}") {
+            let label = match self.peek() {
+                Token::Text(label) | Token::Word(label) => label.clone(),
+                _ => return Err(self.unexpected("a label or `}`")),
+            };
+            self.at += 1;
+            let place = self.at;
+            let mut last = next;
+            if self.eat("=") {
+                next = self.number()?;
+                last = if self.eat("...") { self.number()? } else { next };
+            }
+            let (least, most) = match class.integer.signed {
+                true => (-(1_i128 << (class.integer.size - 1)), (1_i128 << (class.integer.size - 1)) - 1),
+                false => (0, (1_i128 << class.integer.size) - 1),
+            };
+            if next > last {
+                return Err(self.error(place, format!("the range {next} ... {last} is empty")));
+            }
+            if next < least || last > most {
+                let range = if next == last { next.to_string() } else { format!("{next} ... {last}") };
+                let message = format!("{range} does not fit the container, which holds {least} to {most}");
+                return Err(self.error(place, message));
+            }
+            let at = *labels.entry(label).or_insert_with_key(|label| {
+                class.mappings.push(EnumerationMapping { label: label.clone(), ranges: Vec::new() });
+                class.mappings.len() - 1
+            });
+            class.mappings[at].ranges.push((next, last));
+            next = last + 1;
+            if !self.eat(",") {
+                self.expect("}")?;
+                break;
+            }
+        }
+        if class.mappings.is_empty() {
+            return Err(self.error(place, "this enumeration has no labels"));
+        }
+        self.finish("enum", name, Sized { class: class.into(), nodes: 1, depth: 1, place })
+    }
+}

@@ -1,0 +1,198 @@
+//! Tokens one after the other, and the values of attributes.
+
+use super::lex::{self, Token};
+use super::parse::Parser;
+use crate::Error;
+use crate::model::{ByteOrder, Place, Uuid};
+
+/// The right side of an attribute.
+#[derive(Debug)]
+pub(super) enum Value {
+    Text(String),
+    /// A name, or names joined by dots.
+    Path(Vec<String>),
+    Number(i128),
+}
+
+/// An attribute of a block: the left side's names, the value, and the token where the value begins.
+pub(super) struct Attribute {
+    pub(super) name: String,
+    pub(super) value: Value,
+    pub(super) place: usize,
+}
+
+impl Parser<'_> {
+    pub(super) fn peek(&self) -> &Token {
+        &self.tokens[self.at].0
+    }
+
+    pub(super) fn peek_word(&self) -> Option<&str> {
+        match self.peek() {
+            Token::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    pub(super) fn at_sign(&self, sign: &str) -> bool {
+        matches!(self.peek(), Token::Sign(found) if *found == sign)
+    }
+
+    pub(super) fn eat(&mut self, sign: &str) -> bool {
+        let found = self.at_sign(sign);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn eat_word(&mut self, word: &str) -> bool {
+        let found = self.peek_word() == Some(word);
+        self.at += usize::from(found);
+        found
+    }
+
+    pub(super) fn expect(&mut self, sign: &str) -> Result<(), Error> {
+        if self.eat(sign) { Ok(()) } else { Err(self.unexpected(&format!("`{sign}`"))) }
+    }
+
+    pub(super) fn word(&mut self, what: &str) -> Result<String, Error> {
+        match self.peek() {
+            Token::Word(word) => {
+                let word = word.clone();
+                self.at += 1;
+                Ok(word)
+            }
+            _ => Err(self.unexpected(what)),
+        }
+    }
+
+    /// Names joined by dots (or arrows).
+    pub(super) fn name_path(&mut self, what: &str) -> Result<Vec<String>, Error> {
+        let mut path = vec![self.word(what)?];
+        while self.eat(".") || self.eat("->") {
+            path.push(self.word("a name")?);
+        }
+        Ok(path)
+    }
+
+    pub(super) fn value(&mut self) -> Result<Value, Error> {
+        match self.peek().clone() {
+            Token::Text(mut text) => {
+                self.at += 1;
+                while let Token::Text(more) = self.peek() {
+                    text.push_str(more);
+                    self.at += 1;
+                }
+                Ok(Value::Text(text))
+            }
+            Token::Word(_) => Ok(Value::Path(self.name_path("a value")?)),
+            _ => Ok(Value::Number(self.number()?)),
+        }
+    }
+
+    /// An integer literal with its sign.
+    pub(super) fn number(&mut self) -> Result<i128, Error> {
+        let mut negative = false;
+        while matches!(self.peek(), Token::Sign("-" | "+")) {
+            negative ^= matches!(self.peek(), Token::Sign("-"));
+            self.at += 1;
+        }
+        let Token::Number(number) = *self.peek() else { return Err(self.unexpected("a value")) };
+        self.at += 1;
+        Ok(if negative { -i128::from(number) } else { i128::from(number) })
+    }
+
+    pub(super) fn unsigned(&self, attribute: &Attribute) -> Result<u64, Error> {
+        match attribute.value {
+            Value::Number(number) => u64::try_from(number).ok(),
+            _ => None,
+        }
+        .ok_or_else(|| self.error(attribute.place, format!("`{}` is an unsigned integer", attribute.name)))
+    }
+
+    pub(super) fn signed(&self, attribute: &Attribute) -> Result<i64, Error> {
+        match attribute.value {
+            Value::Number(number) => i64::try_from(number).ok(),
+            _ => None,
+        }
+        .ok_or_else(|| {
+            self.error(attribute.place, format!("`{}` is a signed integer of 64 bits", attribute.name))
+        })
+    }
+
+    pub(super) fn boolean(&self, attribute: &Attribute) -> Result<bool, Error> {
+        match &attribute.value {
+            Value::Number(number) => Some(*number != 0),
+            Value::Text(word) => truth(word),
+            Value::Path(path) => path.first().filter(|_| path.len() == 1).and_then(|word| truth(word)),
+        }
+        .ok_or_else(|| self.error(attribute.place, format!("`{}` is `true` or `false`", attribute.name)))
+    }
+
+    pub(super) fn text_of(&self, attribute: &Attribute) -> Result<String, Error> {
+        match &attribute.value {
+            Value::Text(text) => Ok(text.clone()),
+            Value::Path(path) => Ok(path.join(".")),
+            Value::Number(_) => Err(self.error(attribute.place, format!("`{}` is a string", attribute.name))),
+        }
+    }
+
+    pub(super) fn uuid(&self, attribute: &Attribute) -> Result<Uuid, Error> {
+        let text = self.text_of(attribute)?;
+        uuid_from_text(&text).ok_or_else(|| {
+            self.error(attribute.place, "expected a UUID, as \"2a6422d0-6cee-11e0-8c08-cb07d7b3a564\"")
+        })
+    }
+
+    /// The byte order that an attribute names; `None` for `native`.
+    pub(super) fn byte_order(&self, attribute: &Attribute) -> Result<Option<ByteOrder>, Error> {
+        match self.text_of(attribute)?.as_str() {
+            "le" => Ok(Some(ByteOrder::Little)),
+            "be" | "network" => Ok(Some(ByteOrder::Big)),
+            "native" => Ok(None),
+            _ => Err(self.error(attribute.place, "expected `le`, `be`, `network` or `native`")),
+        }
+    }
+
+    #[cold]
+    pub(super) fn unexpected(&self, wanted: &str) -> Error {
+        self.error(self.at, format!("expected {wanted}, found {}", self.peek()))
+    }
+
+    /// Where a token stands.
+    pub(super) fn place(&self, token: usize) -> Place {
+        self.tokens.get(token).map_or_else(Place::default, |(_, at)| Place::new(*at))
+    }
+
+    /// An error at a token.
+    #[cold]
+    pub(super) fn error(&self, token: usize, message: impl Into<String>) -> Error {
+        let at = self.tokens.get(token).map_or(self.text.len(), |(_, at)| *at);
+        lex::error_at(self.text, at, message)
+    }
+}
+
+fn truth(word: &str) -> Option<bool> {
+    match word {
+        "true" | "TRUE" => Some(true),
+        "false" | "FALSE" => Some(false),
+        _ => None,
+    }
+}
+
+/// The UUID that a text of 36 characters names.
+fn uuid_from_text(text: &str) -> Option<Uuid> {
+    let mut uuid = [0; 16];
+    let well_formed = text.len() == 36
+        && text.bytes().enumerate().all(|(i, byte)| match i {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        });
+    if !well_formed {
+        return None;
+    }
+    let digits: Vec<u8> =
+        text.bytes().filter_map(|byte| (byte as char).to_digit(16)).map(|d| d as u8).collect();
+    for (byte, pair) in uuid.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = pair[0] << 4 | pair[1];
+    }
+    Some(uuid)
+}
