@@ -84,6 +84,17 @@ pub struct Variable {
     pub length: bool,
 }
 
+impl std::str::FromStr for Variable {
+    type Err = PredicateError;
+
+    fn from_str(text: &str) -> Result<Self, PredicateError> {
+        match Predicate::parse(text)?.root {
+            Node::True(Operand { value: Leaf::Variable(variable), mask: None }) => Ok(variable),
+            _ => Err(PredicateError::new(text, Fault::new(0, "expected a field, or $ and a name"))),
+        }
+    }
+}
+
 impl fmt::Display for Variable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let sigil = if self.scope == Scope::Context { "$" } else { "" };

@@ -67,7 +67,57 @@ impl EventCondition {
     pub(crate) fn holds(&self, event: &Event<'_>, seen: Option<&Seen<'_>>, values: &mut Values) -> bool {
         values.read(event, &self.paths);
         let values = &*values;
-        self.condition.holds(&mut |place| match *place {
+        self.condition.holds(&mut |place| place.value(event, seen, values))
+    }
+}
+
+/// The value of a variable in the events of one class.
+#[derive(Debug)]
+pub(crate) struct EventValue {
+    found: Found<Place>,
+    paths: Vec<Path>,
+}
+
+impl EventValue {
+    /// Finds a variable in an event class, which is given by its indices.
+    ///
+    /// # Errors
+    /// Why the class does not have it.
+    pub(crate) fn new(
+        variable: &Variable,
+        trace: &Trace,
+        stream: usize,
+        event: usize,
+    ) -> Result<Self, Problem> {
+        let class = ClassSchema { trace, stream, event, paths: RefCell::default() };
+        let found = class.find(variable)?;
+        Ok(Self { found, paths: class.paths.into_inner() })
+    }
+
+    /// What `then` makes of the value of an event of the class, if that has one. `values` is memory that is used again and
+    /// again.
+    pub(crate) fn read<T>(
+        &self,
+        seen: &Seen<'_>,
+        values: &mut Values,
+        then: impl FnOnce(Value<'_>) -> T,
+    ) -> Option<T> {
+        let event = seen.event.decoded();
+        values.read(&event, &self.paths);
+        let value = match &self.found {
+            Found::Value(place, _) => place.value(&event, Some(seen), values)?,
+            Found::Known(Literal::Integer(number)) => Value::Integer(*number),
+            Found::Known(Literal::Real(number)) => Value::Real(*number),
+            Found::Known(Literal::Text(text)) => Value::Text(text.as_bytes()),
+        };
+        Some(then(value))
+    }
+}
+
+impl Place {
+    /// An event's value there, of whose inner ones `values` are.
+    fn value<'v>(self, event: &Event<'v>, seen: Option<&Seen<'v>>, values: &'v Values) -> Option<Value<'v>> {
+        match self {
             Place::Member(member) => event.member(member).map(value),
             Place::Inner(path) => values.get(path),
             Place::Derived(column) => column.of(seen?),
@@ -79,7 +129,7 @@ impl EventCondition {
                 }
                 _ => None,
             },
-        })
+        }
     }
 }
 

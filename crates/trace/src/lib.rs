@@ -32,6 +32,7 @@
 //! | `follow`, `tail` | the same of a recording that is being made |
 //! | `filter`, `select`, `chooser`, `marks`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
+//! | `key` | what events are matched by |
 //! | [`super_trace`] | who ran where: CPUs, LWPs, user threads, at each event |
 //! | `convert`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
 //! | `stats` | counts, rates, bytes and losses, by as many threads as there are CPUs |
@@ -58,6 +59,7 @@ mod follow;
 mod index_cache;
 mod index_source;
 mod json;
+mod key;
 mod listing;
 mod marks;
 mod merge;
@@ -95,6 +97,7 @@ pub use error::Error;
 pub use filter::{Filter, Level, ThreadPattern};
 pub use find::{Found, find};
 pub use json::{JsonPrinter, text as json_text};
+pub use key::Keys;
 pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
@@ -106,7 +109,7 @@ pub use stream_events::StreamEvents;
 pub use style::{ClockStyle, FieldStyle, NameStyle, Style};
 pub use text::TextPrinter;
 pub use time_range::{TimePoint, TimeRange, parse_duration};
-pub use tracewing_rules::{Glob, Predicate, PredicateError};
+pub use tracewing_rules::{Glob, Predicate, PredicateError, Variable};
 pub use unfinished::Unfinished;
 pub use zone::{Civil, Zone};
 
