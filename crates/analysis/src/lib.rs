@@ -6,12 +6,16 @@
 //! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
 //! | [`Times`] | time by what it was spent on |
+//! | [`Latency`] | how long it takes from one event to another |
+//! | [`CriticalPaths`] | who had to come to an end so that somebody could |
 //!
 //! | [`run()`] | reads a recording for one of them |
 //!
 //! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says so.
 
+mod critical_path;
 mod filtered;
+mod latency;
 mod names;
 mod run;
 mod sched;
@@ -20,7 +24,13 @@ mod subjects;
 mod tasks;
 mod threads;
 mod times;
+mod who;
 
+pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, What, Why};
+pub use latency::{
+    Bar, Distribution, Episode, Episodes, EventPattern, Latency, LatencyTable, Moment, Nesting, Period,
+    Question,
+};
 pub use names::Names;
 pub use run::{Analysis, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
@@ -28,3 +38,4 @@ pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Blocked, Times};
 pub use tracewing_trace::super_trace::Seen;
+pub use who::Who;

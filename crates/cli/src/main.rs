@@ -5,11 +5,13 @@
 
 mod control;
 mod convert;
+mod critical_path;
 mod export;
 mod extract;
 mod format;
 mod info;
 mod input;
+mod latency;
 mod list;
 mod output;
 mod progress;
@@ -74,6 +76,10 @@ enum Command {
     Tasks(tasks::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
+    /// Say how long it takes from one event to another, and what happened in the worst cases
+    Latency(latency::Args),
+    /// Say who had to come to an end so that a task or a thread could
+    CriticalPath(critical_path::Args),
     /// List the places where a program can be traced, from its file or out of a process, and which are on
     Sites(sites::Args),
     /// Print a completion script for a shell
@@ -105,6 +111,8 @@ fn main() -> ExitCode {
         Command::Threads(args) => threads::run(&args),
         Command::Tasks(args) => tasks::run(&args),
         Command::Sched(args) => sched::run(&args),
+        Command::Latency(args) => latency::run(&args),
+        Command::CriticalPath(args) => critical_path::run(&args),
         Command::Sites(args) => sites::run(&args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.

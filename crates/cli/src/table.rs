@@ -54,6 +54,8 @@ pub enum Cell {
     Ns(u64),
     /// A time in nanoseconds since the Unix epoch, shown as the time of day in a zone.
     Time(i64, Zone),
+    /// A period in nanoseconds that may be short: it is shown with the unit that suits it.
+    Period(u64),
     /// A figure that is shown with one decimal.
     Rate(f64),
     /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
@@ -85,6 +87,7 @@ impl Cell {
                 let date = zone.format(*ns);
                 date.rsplit_once(' ').map_or(date.clone(), |(_, time)| time.to_owned()).into()
             }
+            Cell::Period(ns) => period(*ns).into(),
             Cell::Rate(rate) => format!("{rate:.1}").into(),
             Cell::Parts(parts) => {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
@@ -97,7 +100,7 @@ impl Cell {
         match self {
             Cell::None => Ok(()),
             Cell::Text(text) => write_quoted(out, text),
-            Cell::Count(count) | Cell::Ns(count) => write!(out, "{count}"),
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => write!(out, "{count}"),
             Cell::Number(number) | Cell::Time(number, _) => write!(out, "{number}"),
             Cell::Rate(rate) => write!(out, "{rate}"),
             Cell::Parts(parts) => {
@@ -119,7 +122,7 @@ impl Cell {
     fn size(&self) -> f64 {
         match self {
             Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
-            Cell::Count(count) | Cell::Ns(count) => *count as f64,
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => *count as f64,
             Cell::Number(number) | Cell::Time(number, _) => *number as f64,
             Cell::Rate(rate) => *rate,
             Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
@@ -132,7 +135,7 @@ impl Serialize for Cell {
         match self {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
-            Cell::Count(count) | Cell::Ns(count) => serializer.serialize_u64(*count),
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => serializer.serialize_u64(*count),
             Cell::Number(number) | Cell::Time(number, _) => serializer.serialize_i64(*number),
             Cell::Rate(rate) => serializer.serialize_f64(*rate),
             Cell::Parts(parts) => {
@@ -360,6 +363,24 @@ pub fn milliseconds(ns: u64) -> String {
     format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
 }
 
+/// Nanoseconds as a figure of three digits or more with its unit.
+pub fn period(ns: u64) -> String {
+    let unit = |divisor: u64, unit: &str| {
+        let digits = match ns / divisor {
+            ..10 => 2,
+            10..100 => 1,
+            100.. => 0,
+        };
+        format!("{:.digits$} {unit}", ns as f64 / divisor as f64)
+    };
+    match ns {
+        ..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => unit(1_000, "µs"),
+        1_000_000..1_000_000_000 => unit(1_000_000, "ms"),
+        1_000_000_000.. => unit(1_000_000_000, "s"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -411,6 +432,22 @@ mod tests {
             "count": 2,
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn a_period_has_the_unit_that_suits_it() {
+        let cases = [
+            (0, "0 ns"),
+            (999, "999 ns"),
+            (1_234, "1.23 µs"),
+            (38_140_000, "38.1 ms"),
+            (123_456_000, "123 ms"),
+        ];
+        for (ns, shown) in
+            cases.into_iter().chain([(2_000_000_000, "2.00 s"), (86_400_000_000_000, "86400 s")])
+        {
+            assert_eq!(period(ns), shown);
+        }
     }
 
     #[test]

@@ -1,0 +1,238 @@
+//! What certain LWPs and user threads did during certain times. These are known only when the recording has been read, so it is
+//! read again: memory is that of the times asked for, however long they are.
+
+use super::{Episode, LatencyTable};
+use crate::names::Names;
+use crate::run::Analysis;
+use crate::times::Clock;
+use crate::who::Who;
+use tracewing_trace::super_trace::{Doing, Fold, Lwp, UserThread, Waker};
+
+/// The analysis. Serial numbers are those of a pass over the same recording from the same time on.
+#[derive(Debug, Default)]
+pub struct Episodes {
+    asked: Vec<Asked>,
+}
+
+/// A time, and who is asked about.
+#[derive(Debug)]
+struct Asked {
+    from: i64,
+    to: i64,
+    lwp: Option<Account>,
+    user_thread: Option<Account>,
+    /// What LWPs did in it for user threads that are not told yet, by serial number.
+    pending: Vec<(usize, Clock)>,
+}
+
+#[derive(Debug, Default)]
+struct Account {
+    serial: usize,
+    who: Option<Who>,
+    clock: Clock,
+    wakeups: u64,
+    woken: Option<(i64, Waker)>,
+}
+
+impl Account {
+    fn new(serial: usize) -> Self {
+        Self { serial, ..Self::default() }
+    }
+
+    fn woken(&mut self, by: &Waker, at: i64) {
+        self.wakeups += 1;
+        self.woken = Some((at, *by));
+    }
+
+    fn finish(self, names: &Names) -> Option<Episode> {
+        let (woken_ns, woken_by) = self.woken.map(|(at, by)| (at, Who::woke(&by, names))).unzip();
+        Some(Episode {
+            who: self.who?,
+            times: self.clock.times(names),
+            wakeups: self.wakeups,
+            woken_by,
+            woken_ns,
+        })
+    }
+}
+
+impl Episodes {
+    /// Asks about a time, an LWP and a user thread.
+    pub(super) fn add(&mut self, from: i64, to: i64, lwp: Option<usize>, user_thread: Option<usize>) {
+        let (lwp, user_thread) = (lwp.map(Account::new), user_thread.map(Account::new));
+        self.asked.push(Asked { from, to, lwp, user_thread, pending: Vec::new() });
+    }
+
+    /// Up to when the recording must be read, in nanoseconds on its clock; `None` where nothing is asked.
+    pub fn until(&self) -> Option<i64> {
+        self.asked.iter().map(|asked| asked.to).max()
+    }
+
+    /// Puts the answers into the table that they were asked for.
+    pub fn finish(self, table: &mut LatencyTable, names: &Names) {
+        for (asked, period) in self.asked.into_iter().zip(&mut table.worst) {
+            period.lwp = asked.lwp.and_then(|account| account.finish(names));
+            period.user_thread = asked.user_thread.and_then(|account| account.finish(names));
+        }
+    }
+
+    /// The times that a stretch has a part in, and how long that is.
+    fn within(&mut self, from: i64, to: i64) -> impl Iterator<Item = (&mut Asked, u64)> {
+        self.asked.iter_mut().filter_map(move |asked| {
+            let ns = to.min(asked.to).checked_sub(from.max(asked.from))?;
+            u64::try_from(ns).ok().filter(|ns| *ns > 0).map(|ns| (asked, ns))
+        })
+    }
+
+    /// The times that a moment is in.
+    fn at(&mut self, at: i64) -> impl Iterator<Item = &mut Asked> {
+        self.asked.iter_mut().filter(move |asked| asked.from <= at && at <= asked.to)
+    }
+}
+
+impl Analysis for Episodes {}
+
+impl Fold for Episodes {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let carries = lwp.runs_user_thread();
+        for (asked, ns) in self.within(from, to) {
+            if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
+                account.who.get_or_insert_with(|| Who::lwp(lwp));
+                account.clock.add(doing, ns);
+            }
+            if carries && asked.user_thread.is_some() {
+                match asked.pending.iter_mut().find(|(serial, _)| *serial == lwp.serial) {
+                    Some((_, clock)) => clock.add(doing, ns),
+                    None => {
+                        let mut clock = Clock::default();
+                        clock.add(doing, ns);
+                        asked.pending.push((lwp.serial, clock));
+                    }
+                }
+            }
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        for asked in &mut self.asked {
+            let pending = asked.pending.iter().position(|(serial, _)| *serial == lwp.serial);
+            let Some(mut done) = pending.map(|place| asked.pending.swap_remove(place).1) else { continue };
+            if let (Some(account), Some(thread)) = (&mut asked.user_thread, thread)
+                && account.serial == thread.serial
+            {
+                account.who.get_or_insert_with(|| Who::user_thread(thread));
+                account.clock.take(&mut done);
+            }
+        }
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        for (asked, ns) in self.within(from, to) {
+            if let Some(account) =
+                asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
+            {
+                account.who.get_or_insert_with(|| Who::user_thread(thread));
+                account.clock.add(doing, ns);
+            }
+        }
+    }
+
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+        for asked in self.at(at) {
+            if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
+                account.woken(by, at);
+            }
+        }
+    }
+
+    fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {
+        for asked in self.at(at) {
+            if let Some(account) =
+                asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
+            {
+                account.woken(by, at);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Period;
+    use super::*;
+    use crate::times::Times;
+    use tracewing_trace::super_trace::{Activity, Kind, Name, SuperTrace, SwitchCause, UserThreadKind};
+
+    const READ: Name = Name(0);
+
+    /// Two LWPs, of which 7 runs a task; told from 20 to 95.
+    fn told(lwp: usize, user_thread: Option<usize>) -> Period {
+        let switch = |prev, prev_state, next| Kind::Switch {
+            prev,
+            prev_name: b"lwp",
+            prev_state,
+            next,
+            next_name: b"lwp",
+        };
+        let turns = |prev, next, cause| Kind::UserThread(UserThreadKind::Switch { prev, next, cause });
+        let events = [
+            (0, 0, 0, switch(0, 0, 7)),
+            (0, 1, 0, switch(0, 0, 9)),
+            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: 1, name: b"task" })),
+            (10, 0, 7, turns(0, 1, SwitchCause::Unknown)),
+            (30, 0, 7, turns(1, 0, SwitchCause::Blocked)),
+            (40, 0, 7, Kind::SystemCall { call: READ }),
+            (45, 0, 7, switch(7, 1, 0)),
+            (60, 1, 9, Kind::Waking { tid: 7, name: b"lwp" }),
+            (70, 0, 0, switch(0, 0, 7)),
+            (75, 0, 7, Kind::SystemCallEnd { call: READ }),
+            (80, 0, 7, Kind::UserThread(UserThreadKind::Wake { thread: 1 })),
+            (90, 0, 7, turns(0, 1, SwitchCause::Unknown)),
+            (100, 0, 7, Kind::User),
+        ];
+        let mut episodes = Episodes::default();
+        episodes.add(20, 95, Some(lwp), user_thread);
+        assert_eq!(episodes.until(), Some(95));
+        let mut state = SuperTrace::new();
+        for (time, cpu, tid, kind) in events {
+            let event = Activity { time, cpu: Some(cpu), tid: Some(tid), process: Some(7), kind };
+            state.event(&event, &mut episodes);
+        }
+        state.finish(&mut episodes);
+        let mut names = Names::default();
+        names.learn(READ, "read");
+        let mut table = LatencyTable { worst: vec![Period::default()], ..LatencyTable::default() };
+        episodes.finish(&mut table, &names);
+        table.worst.remove(0)
+    }
+
+    /// User, system, waiting, blocked, all.
+    fn times(times: &Times) -> [u64; 5] {
+        let all = times.running_ns + times.waiting_ns + times.blocked_ns + times.nested_ns + times.unknown_ns;
+        [times.user_ns, times.system_ns, times.waiting_ns, times.blocked_ns, all]
+    }
+
+    #[test]
+    fn all_of_the_time_is_told_of_an_lwp_and_of_its_user_thread() {
+        let period = told(0, Some(0));
+        let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
+        assert_eq!(times(&lwp.times), [20 + 20, 5 + 5, 10, 15, 75]);
+        assert_eq!(times(&task.times), [10 + 5, 0, 10, 50, 75]);
+        assert_eq!((lwp.who.to_string(), lwp.wakeups), ("thread 7 (lwp)".to_owned(), 1));
+        assert_eq!((task.who.to_string(), task.wakeups), ("task 1 (task)".to_owned(), 1));
+        assert_eq!(
+            (lwp.woken_ns, lwp.woken_by.unwrap().to_string()),
+            (Some(60), "thread 9 (lwp)".to_owned())
+        );
+        assert_eq!(task.woken_ns, Some(80));
+        assert_eq!(task.woken_by.unwrap().to_string(), "thread 7 (lwp)");
+        assert_eq!(lwp.times.blocked_on[0].on.as_deref(), Some("read"));
+    }
+
+    #[test]
+    fn nobody_else_is_told_of() {
+        let period = told(1, Some(5));
+        assert_eq!(times(&period.lwp.unwrap().times)[4], 75);
+        assert_eq!(period.user_thread, None);
+    }
+}

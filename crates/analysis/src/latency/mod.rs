@@ -1,0 +1,318 @@
+//! How long it takes from one event to another: from the kernel's message to its treatment by the program, from a request to
+//! its answer (reactivity, as in Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, Figure 3).
+//!
+//! | file | does |
+//! |---|---|
+//! | `pairs` | which begin an end belongs to |
+//! | `durations` | how the durations are distributed |
+//! | `episodes` | what the threads of the longest periods did meanwhile: a second pass |
+
+mod durations;
+mod episodes;
+mod pairs;
+
+pub use durations::{Bar, Distribution};
+pub use episodes::Episodes;
+pub use pairs::{Moment, Nesting};
+
+use crate::run::Analysis;
+use crate::times::Times;
+use crate::who::Who;
+use durations::Durations;
+use pairs::Pairs;
+use serde::Serialize;
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use tracewing_trace::super_trace::{Carried, Fold, Place, Scope, Seen};
+use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
+
+/// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct EventPattern {
+    name: String,
+    condition: Option<Predicate>,
+}
+
+impl std::str::FromStr for EventPattern {
+    type Err = tracewing_trace::PredicateError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        // No name has a space in it.
+        let (name, condition) = match text.trim().split_once(" where ") {
+            Some((name, condition)) => (name, Some(Predicate::parse(condition)?)),
+            None => (text, None),
+        };
+        Ok(Self { name: name.trim().to_owned(), condition })
+    }
+}
+
+impl EventPattern {
+    /// The pattern for names.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+}
+
+/// What is asked for.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// Where a period begins.
+    pub begin: EventPattern,
+    /// Where it ends.
+    pub end: EventPattern,
+    /// What must be equal: a variable of the begin and one of the end.
+    pub by: Vec<(Variable, Variable)>,
+    /// Which begin an end belongs to where there are several.
+    pub nesting: Nesting,
+    /// How many of the longest periods are told.
+    pub worst: usize,
+}
+
+/// The answer.
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+pub struct LatencyTable {
+    /// How long the periods are.
+    #[serde(flatten)]
+    pub distribution: Distribution,
+    /// Begins without an end.
+    pub unmatched_begins: u64,
+    /// Ends without a begin.
+    pub unmatched_ends: u64,
+    /// Begins and ends that lack a value to match them by.
+    pub without_key: u64,
+    /// Unmatched begins that were forgotten for want of memory before an end could come.
+    pub forgotten: u64,
+    /// Periods during which events were lost: a begin or an end of them may be among those.
+    pub across_losses: u64,
+    /// The longest ones, longest first.
+    pub worst: Vec<Period>,
+}
+
+/// From one event to another.
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+pub struct Period {
+    /// How long.
+    pub ns: u64,
+    /// Its begin.
+    pub begin: Moment,
+    /// Its end.
+    pub end: Moment,
+    /// What they have in common: variables of the begin, and their values.
+    pub key: Vec<(String, String)>,
+    /// The end's LWP, and what it did meanwhile.
+    pub lwp: Option<Episode>,
+    /// The end's user thread, likewise.
+    pub user_thread: Option<Episode>,
+}
+
+/// What an LWP or a user thread did during a period.
+#[derive(Debug, Default, Clone, PartialEq, Serialize)]
+pub struct Episode {
+    /// Who.
+    pub who: Who,
+    /// What for how long: together the whole period.
+    pub times: Times,
+    /// How often it was woken.
+    pub wakeups: u64,
+    /// By whom the last time.
+    pub woken_by: Option<Who>,
+    /// When that was, in nanoseconds on the recording's clock.
+    pub woken_ns: Option<i64>,
+}
+
+/// The begins, or the ends.
+#[derive(Debug)]
+struct Side {
+    glob: Glob,
+    selection: Selection,
+    keys: Keys,
+}
+
+impl Side {
+    fn new<'v>(
+        pattern: &EventPattern,
+        by: impl Iterator<Item = &'v Variable>,
+        recording: &Recording,
+    ) -> Result<Self, Error> {
+        let EventPattern { name, condition } = pattern;
+        if !recording.unmatched(std::slice::from_ref(name)).is_empty() {
+            return Err(Error::Usage(format!("no event is called `{name}`")));
+        }
+        let filter = Filter { events: vec![name.clone()], predicate: condition.clone(), ..Filter::default() };
+        let glob = Glob::new(name.as_str());
+        let keys = Keys::new(by.cloned().collect());
+        if let Some(variable) = keys.missing(recording, |name| glob.matches(name)).first() {
+            return Err(Error::Usage(format!("no event called `{name}` has `{variable}` to match it by")));
+        }
+        Ok(Side { selection: Selection::new(&filter, recording)?, glob, keys })
+    }
+
+    /// Reads the key of an event of this side; `None` if it is none.
+    fn key(&mut self, seen: &Seen<'_>, key: &mut Vec<u8>) -> Option<bool> {
+        if !self.selection.wants_seen(seen) {
+            return None;
+        }
+        key.clear();
+        Some(self.keys.read(seen, key))
+    }
+}
+
+/// Which sides a class of events is on, as far as its name goes.
+#[derive(Debug, Clone, Copy)]
+struct Sides {
+    begin: bool,
+    end: bool,
+}
+
+/// The analysis.
+#[derive(Debug)]
+pub struct Latency {
+    begin: Side,
+    end: Side,
+    /// By stream and event class.
+    sides: Vec<Vec<Option<Sides>>>,
+    pairs: Pairs,
+    durations: Durations,
+    longest: BinaryHeap<Reverse<Candidate>>,
+    worst: usize,
+    without_key: u64,
+    across_losses: u64,
+    /// Until then, something was lost.
+    lost_until: i64,
+    key: Vec<u8>,
+}
+
+/// A period that may be one of the longest. Ordered by length; of equal ones, the first is the longer one.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Candidate {
+    ns: u64,
+    begins: Reverse<i64>,
+    end: Moment,
+    begin: Moment,
+    key: Vec<u8>,
+    /// Serial numbers of the end's.
+    lwp: Option<usize>,
+    user_thread: Option<usize>,
+}
+
+impl Latency {
+    /// An analysis of a recording.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the recording has no such events, or they have nothing to match them by.
+    pub fn new(question: &Question, recording: &Recording) -> Result<Self, Error> {
+        let by = &question.by;
+        Ok(Self {
+            begin: Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?,
+            end: Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?,
+            sides: Vec::new(),
+            pairs: Pairs::new(question.nesting),
+            durations: Durations::default(),
+            longest: BinaryHeap::new(),
+            worst: question.worst,
+            without_key: 0,
+            across_losses: 0,
+            lost_until: i64::MIN,
+            key: Vec::new(),
+        })
+    }
+
+    /// The answer; what threads did in the longest periods is not in it yet, but in what the second value finds.
+    pub fn finish(mut self) -> (LatencyTable, Episodes) {
+        self.pairs.finish();
+        let mut longest = self.longest.into_vec();
+        longest.sort();
+        let mut episodes = Episodes::default();
+        let mut worst = Vec::new();
+        for Reverse(Candidate { ns, begin, end, key, lwp, user_thread, .. }) in longest {
+            episodes.add(begin.ns, end.ns, lwp, user_thread);
+            let key = self.begin.keys.shown(&key);
+            worst.push(Period { ns, begin, end, key, lwp: None, user_thread: None });
+        }
+        let table = LatencyTable {
+            distribution: self.durations.finish(),
+            unmatched_begins: self.pairs.unmatched_begins,
+            unmatched_ends: self.pairs.unmatched_ends,
+            without_key: self.without_key,
+            forgotten: self.pairs.forgotten,
+            across_losses: self.across_losses,
+            worst,
+        };
+        (table, episodes)
+    }
+
+    fn sides(&mut self, event: &EventRef<'_>) -> Sides {
+        let (stream, class) = (event.stream_index(), event.decoded().class_index());
+        if let Some(Some(sides)) = self.sides.get(stream).and_then(|known| known.get(class)) {
+            return *sides;
+        }
+        let decoded = event.decoded();
+        let name = decoded.class().name.as_deref().unwrap_or_default();
+        let sides = Sides { begin: self.begin.glob.matches(name), end: self.end.glob.matches(name) };
+        if self.sides.len() <= stream {
+            self.sides.resize_with(stream + 1, Vec::new);
+        }
+        let known = &mut self.sides[stream];
+        if known.len() <= class {
+            known.resize(class + 1, None);
+        }
+        known[class] = Some(sides);
+        sides
+    }
+
+    fn ends(&mut self, end: Moment, place: &Place<'_>) {
+        let Some(begin) = self.pairs.end(&self.key) else { return };
+        let ns = end.ns.saturating_sub(begin.ns).max(0).unsigned_abs();
+        self.durations.add(ns);
+        self.across_losses += u64::from(begin.ns <= self.lost_until);
+        let is_longer = match self.longest.peek() {
+            Some(Reverse(shortest)) if self.longest.len() >= self.worst => ns > shortest.ns,
+            _ => self.worst > 0,
+        };
+        if !is_longer {
+            return;
+        }
+        if self.longest.len() >= self.worst {
+            self.longest.pop();
+        }
+        let (lwp, user_thread) = (place.lwp, place.thread_serial);
+        let (begins, key) = (Reverse(begin.ns), self.key.clone());
+        self.longest.push(Reverse(Candidate { ns, begins, begin, end, key, lwp, user_thread }));
+    }
+}
+
+impl Fold for Latency {}
+
+impl Analysis for Latency {
+    fn event(&mut self, seen: &Seen<'_>) {
+        let sides = self.sides(seen.event);
+        let Some(stamp) = seen.event.stamp().filter(|_| sides.begin || sides.end) else { return };
+        let Place { cpu, process, tid, thread, .. } = seen.place;
+        let user_thread = match thread {
+            Carried::Thread { id, .. } => Some(id),
+            Carried::None | Carried::Unknown => None,
+        };
+        let at = Moment { ns: stamp.ns, cpu, process, tid, user_thread };
+        // An event that is both ends one period and begins the next.
+        if sides.end
+            && let Some(has_key) = self.end.key(seen, &mut self.key)
+        {
+            match has_key {
+                true => self.ends(at, &seen.place),
+                false => self.without_key += 1,
+            }
+        }
+        if sides.begin
+            && let Some(has_key) = self.begin.key(seen, &mut self.key)
+        {
+            match has_key {
+                true => self.pairs.begin(&self.key, at),
+                false => self.without_key += 1,
+            }
+        }
+    }
+
+    fn lost(&mut self, _: Scope, _: i64, to: i64) {
+        self.lost_until = self.lost_until.max(to);
+    }
+}

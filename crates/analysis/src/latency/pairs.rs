@@ -1,0 +1,185 @@
+//! Which begin an end belongs to.
+
+use std::collections::{HashMap, VecDeque};
+
+/// So many bytes are given to begins that wait for their ends; when they are used up, the older half is forgotten.
+const ROOM: usize = 256 << 20;
+
+/// Which one an end belongs to where several begins with the same key wait for theirs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Nesting {
+    /// The latest one; those before it wait for ends of their own, as function calls do.
+    #[default]
+    Stack,
+    /// The earliest one, as messages that are treated in the order in which they came.
+    Queue,
+    /// The latest one; those before it get no end.
+    Latest,
+    /// The earliest one; those after it get no end.
+    First,
+}
+
+/// Where and when an event was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, serde::Serialize)]
+pub struct Moment {
+    /// When, in nanoseconds on the recording's clock.
+    pub ns: i64,
+    /// Its CPU, where the events say; so it is with the others.
+    pub cpu: Option<u32>,
+    /// Its process: the number of that one's first thread.
+    pub process: Option<i32>,
+    /// Its LWP.
+    pub tid: Option<i32>,
+    /// Its user thread's number in its process.
+    pub user_thread: Option<u64>,
+}
+
+/// Begins that wait for their ends, by key.
+#[derive(Debug)]
+pub(crate) struct Pairs {
+    nesting: Nesting,
+    open: HashMap<Box<[u8]>, VecDeque<Moment>>,
+    /// Bytes that are used, roughly.
+    used: usize,
+    room: usize,
+    /// Begins that will have no end.
+    pub(crate) unmatched_begins: u64,
+    /// Ends that have no begin.
+    pub(crate) unmatched_ends: u64,
+    /// Begins that were forgotten for want of room; they are unmatched, too.
+    pub(crate) forgotten: u64,
+}
+
+/// What a key and its first begin take, besides the key's bytes: pointers, lengths, room that is not used.
+const ENTRY: usize = 4 * size_of::<Moment>() + 96;
+
+impl Pairs {
+    pub(crate) fn new(nesting: Nesting) -> Self {
+        Self::with_room(nesting, ROOM)
+    }
+
+    fn with_room(nesting: Nesting, room: usize) -> Self {
+        Pairs {
+            nesting,
+            open: HashMap::new(),
+            used: 0,
+            room,
+            unmatched_begins: 0,
+            unmatched_ends: 0,
+            forgotten: 0,
+        }
+    }
+
+    /// Takes a begin.
+    pub(crate) fn begin(&mut self, key: &[u8], begin: Moment) {
+        let Some(waiting) = self.open.get_mut(key) else {
+            self.used += ENTRY + key.len();
+            self.open.insert(key.into(), [begin].into());
+            return self.make_room();
+        };
+        match self.nesting {
+            Nesting::Stack | Nesting::Queue => {
+                waiting.push_back(begin);
+                self.used += size_of::<Moment>();
+                self.make_room();
+            }
+            Nesting::Latest => {
+                self.unmatched_begins += 1;
+                waiting.clear();
+                waiting.push_back(begin);
+            }
+            Nesting::First => self.unmatched_begins += 1,
+        }
+    }
+
+    /// Takes an end, and gives the begin that it belongs to.
+    pub(crate) fn end(&mut self, key: &[u8]) -> Option<Moment> {
+        let Some(waiting) = self.open.get_mut(key) else {
+            self.unmatched_ends += 1;
+            return None;
+        };
+        let begin = match self.nesting {
+            Nesting::Stack | Nesting::Latest => waiting.pop_back(),
+            Nesting::Queue | Nesting::First => waiting.pop_front(),
+        };
+        if waiting.is_empty() {
+            self.open.remove(key);
+            self.used -= ENTRY + key.len();
+        } else {
+            self.used -= size_of::<Moment>();
+        }
+        begin
+    }
+
+    /// What still waits has no end.
+    pub(crate) fn finish(&mut self) {
+        self.unmatched_begins += self.open.drain().map(|(_, waiting)| waiting.len() as u64).sum::<u64>();
+    }
+
+    /// Forgets the older half of all begins where there is no room for them.
+    fn make_room(&mut self) {
+        if self.used <= self.room {
+            return;
+        }
+        let mut times: Vec<i64> = self.open.values().flatten().map(|begin| begin.ns).collect();
+        let middle = times.len() / 2;
+        let (_, &mut median, _) = times.select_nth_unstable(middle);
+        let before = times.len();
+        self.used = 0;
+        let mut after = 0;
+        self.open.retain(|key, waiting| {
+            waiting.retain(|begin| begin.ns > median);
+            waiting.shrink_to_fit();
+            after += waiting.len();
+            let used = ENTRY + key.len() + waiting.len().saturating_sub(1) * size_of::<Moment>();
+            self.used += if waiting.is_empty() { 0 } else { used };
+            !waiting.is_empty()
+        });
+        self.forgotten += (before - after) as u64;
+        self.unmatched_begins += (before - after) as u64;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(ns: i64) -> Moment {
+        Moment { ns, ..Moment::default() }
+    }
+
+    /// Begins at 1, 2, 3; then ends. Gives the begins, and how many begins and ends are unmatched.
+    fn play(nesting: Nesting, ends: usize) -> (Vec<i64>, u64, u64) {
+        let mut pairs = Pairs::new(nesting);
+        (1..=3).for_each(|ns| pairs.begin(b"key", at(ns)));
+        let begins = (0..ends).filter_map(|_| pairs.end(b"key")).map(|begin| begin.ns).collect();
+        pairs.finish();
+        (begins, pairs.unmatched_begins, pairs.unmatched_ends)
+    }
+
+    #[test]
+    fn the_nesting_says_which_begin_an_end_has() {
+        assert_eq!(play(Nesting::Stack, 2), (vec![3, 2], 1, 0));
+        assert_eq!(play(Nesting::Queue, 2), (vec![1, 2], 1, 0));
+        assert_eq!(play(Nesting::Latest, 2), (vec![3], 2, 1));
+        assert_eq!(play(Nesting::First, 2), (vec![1], 2, 1));
+        assert_eq!(play(Nesting::Stack, 4), (vec![3, 2, 1], 0, 1));
+    }
+
+    #[test]
+    fn begins_without_end_take_no_more_than_their_room() {
+        for (nesting, keys) in [(Nesting::Stack, 1), (Nesting::Queue, 7), (Nesting::Stack, 100_000)] {
+            let mut pairs = Pairs::with_room(nesting, 100_000);
+            for ns in 0..100_000_u32 {
+                pairs.begin(&(ns % keys).to_le_bytes(), at(ns.into()));
+                assert!(pairs.used <= pairs.room);
+            }
+            let last = 99_999_u32;
+            let begin = pairs.end(&(last % keys).to_le_bytes()).expect("the latest is remembered");
+            assert!(nesting == Nesting::Queue || begin.ns == i64::from(last));
+            pairs.finish();
+            assert!(pairs.forgotten > 90_000);
+            assert_eq!(pairs.unmatched_begins, 99_999);
+        }
+    }
+}

@@ -1,0 +1,77 @@
+//! Somebody whom an analysis names: an LWP, a user thread, an interrupt.
+
+use crate::names::Names;
+use serde::Serialize;
+use std::fmt;
+use tracewing_trace::super_trace::{Lwp, UserThread, Waker};
+
+/// Somebody. What is `None` or empty does not apply, or no event tells.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct Who {
+    /// The process: its first thread's number.
+    pub process: Option<i32>,
+    /// The LWP.
+    pub tid: Option<i32>,
+    /// Its name.
+    pub name: String,
+    /// The user thread's number, unique in its process.
+    pub user_thread: Option<u64>,
+    /// Its name.
+    pub user_thread_name: String,
+    /// The interrupt's name, if it is one; empty if that is not known.
+    pub interrupt: Option<String>,
+}
+
+impl Who {
+    /// An LWP.
+    pub(crate) fn lwp(lwp: &Lwp) -> Self {
+        Self { process: lwp.process, tid: Some(lwp.tid), name: lwp.name.clone(), ..Self::default() }
+    }
+
+    /// A user thread.
+    pub(crate) fn user_thread(thread: &UserThread) -> Self {
+        Self {
+            process: thread.process,
+            user_thread: Some(thread.id),
+            user_thread_name: thread.name.clone(),
+            ..Self::default()
+        }
+    }
+
+    /// An interrupt; without a name if that is not known.
+    pub(crate) fn interrupt(name: &str) -> Self {
+        Self { interrupt: Some(name.to_owned()), ..Self::default() }
+    }
+
+    /// Who woke somebody.
+    pub(crate) fn woke(waker: &Waker, names: &Names) -> Self {
+        match (waker.interrupt, waker.tid) {
+            (Some(name), _) => Self::interrupt(names.get(name)),
+            // The idle thread wakes nobody, so it was an interrupt that was not recorded.
+            (None, Some(0)) => Self::interrupt(""),
+            (None, tid) => Self {
+                process: waker.process,
+                tid,
+                name: waker.name.as_str().to_owned(),
+                user_thread: waker.user_thread,
+                ..Self::default()
+            },
+        }
+    }
+}
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (kind, number, name) = match (&self.interrupt, self.user_thread, self.tid) {
+            (Some(name), ..) if name.is_empty() => return f.write_str("interrupt"),
+            (Some(name), ..) => return write!(f, "interrupt {name}"),
+            (None, Some(thread), _) => ("task", thread, &self.user_thread_name),
+            (None, None, Some(tid)) => ("thread", tid.unsigned_abs().into(), &self.name),
+            (None, None, None) => return f.write_str("nobody known"),
+        };
+        match name.as_str() {
+            "" => write!(f, "{kind} {number}"),
+            name => write!(f, "{kind} {number} ({name})"),
+        }
+    }
+}

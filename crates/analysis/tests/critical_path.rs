@@ -1,0 +1,304 @@
+//! Critical paths on hand-made events whose answer is known, and on any events: their steps are the whole time.
+
+use proptest::prelude::*;
+use tracewing_analysis::{CriticalPath, CriticalPaths, Names, NoPath, Target};
+use tracewing_trace::ThreadPattern;
+use tracewing_trace::super_trace::{
+    Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
+};
+
+const SLEEPS: i64 = 1;
+const GOES_ON: i64 = 0x100;
+const READ: Name = Name(0);
+const TIMER: Name = Name(1);
+const MUTEX: Name = Name(2);
+
+type Event = (i64, u32, i32, Kind<'static>);
+
+/// A machine that is recorded: the state, and the analysis.
+#[derive(Default)]
+struct Machine {
+    state: SuperTrace,
+    paths: CriticalPaths,
+}
+
+impl Machine {
+    fn of(events: &[Event]) -> Self {
+        let mut machine = Machine::default();
+        events.iter().for_each(|event| machine.event(event));
+        machine
+    }
+
+    fn event(&mut self, (time, cpu, tid, kind): &Event) {
+        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: Some(1), kind: *kind };
+        self.state.event(&event, &mut self.paths);
+    }
+
+    fn path(mut self, target: &Target, from: i64, to: i64) -> Result<CriticalPath, NoPath> {
+        self.state.finish(&mut self.paths);
+        self.paths.path(target, Some(from), Some(to), &names())
+    }
+}
+
+fn names() -> Names {
+    let mut names = Names::default();
+    for (name, text) in [(READ, "read"), (TIMER, "local_timer"), (MUTEX, "mutex")] {
+        names.learn(name, text);
+    }
+    names
+}
+
+fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
+    (time, cpu, prev, Kind::Switch { prev, prev_name: b"lwp", prev_state, next, next_name: b"lwp" })
+}
+
+fn waking(time: i64, cpu: u32, by: i32, tid: i32) -> Event {
+    (time, cpu, by, Kind::Waking { tid, name: b"lwp" })
+}
+
+fn call(time: i64, cpu: u32, tid: i32) -> Event {
+    (time, cpu, tid, Kind::SystemCall { call: READ })
+}
+
+fn task(time: i64, cpu: u32, tid: i32, kind: UserThreadKind<'static>) -> Event {
+    (time, cpu, tid, Kind::UserThread(kind))
+}
+
+fn turns(time: i64, cpu: u32, tid: i32, prev: u64, next: u64, cause: SwitchCause) -> Event {
+    task(time, cpu, tid, UserThreadKind::Switch { prev, next, cause })
+}
+
+/// A path's steps as lines: from, to, who, what, why, whom.
+fn steps(path: &CriticalPath) -> Vec<String> {
+    let step = |step: &tracewing_analysis::Step| {
+        let whom = step.whom.as_ref().map(|whom| format!(" {whom}")).unwrap_or_default();
+        format!("{}-{} {}: {}, {}{whom}", step.from_ns, step.to_ns, step.who, step.what, step.why)
+    };
+    path.steps.iter().map(step).collect()
+}
+
+#[track_caller]
+fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
+    let mut time = from;
+    for step in &path.steps {
+        assert!(step.from_ns == time && step.to_ns > time, "a gap or a step back: {path:#?}");
+        time = step.to_ns;
+    }
+    assert_eq!(time, to);
+    for sums in [path.by_who(), path.by_what()] {
+        assert_eq!(sums.iter().map(|(_, ns)| ns).sum::<u64>(), from.abs_diff(to));
+    }
+}
+
+#[test]
+fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
+    let events = [
+        switch(0, 0, 0, 0, 7),
+        switch(0, 1, 0, 0, 9),
+        (50, 0, 7, Kind::User),
+        (60, 1, 9, Kind::User),
+        call(90, 0, 7),
+        switch(100, 0, 7, SLEEPS, 5),
+        waking(150, 1, 9, 7),
+        (152, 0, 5, Kind::User),
+        switch(160, 0, 5, GOES_ON, 7),
+        switch(200, 0, 7, SLEEPS, 0),
+    ];
+    let path = Machine::of(&events).path(&Target::Lwp(7), 0, 200).unwrap();
+    assert_eq!(
+        steps(&path),
+        [
+            "0-50 thread 7 (lwp): running, itself",
+            "50-90 thread 7 (lwp): user, itself",
+            "90-100 thread 7 (lwp): system call read, itself",
+            "100-150 thread 9 (lwp): user, wakes thread 7 (lwp)",
+            "150-152 thread 5 (lwp): running, has the CPU for thread 7 (lwp)",
+            "152-160 thread 5 (lwp): user, has the CPU for thread 7 (lwp)",
+            "160-200 thread 7 (lwp): system call read, itself",
+        ]
+    );
+    assert_covers(&path, 0, 200);
+}
+
+#[test]
+fn a_chain_of_wakes_is_followed_only_as_far_as_the_first_one_waited() {
+    let events = [
+        switch(0, 0, 0, 0, 1),
+        switch(0, 1, 0, 0, 2),
+        switch(0, 2, 0, 0, 3),
+        switch(10, 1, 2, SLEEPS, 0), // 2 waits for 3
+        switch(20, 0, 1, SLEEPS, 0), // 1 waits for 2
+        waking(50, 2, 3, 2),
+        switch(50, 1, 0, 0, 2),
+        waking(70, 1, 2, 1),
+        switch(70, 0, 0, 0, 1),
+        switch(80, 0, 1, SLEEPS, 0),
+    ];
+    let path = Machine::of(&events).path(&Target::Lwp(1), 0, 80).unwrap();
+    assert_eq!(
+        steps(&path),
+        [
+            "0-20 thread 1 (lwp): running, itself",
+            "20-50 thread 3 (lwp): running, wakes thread 2 (lwp)",
+            "50-70 thread 2 (lwp): running, wakes thread 1 (lwp)",
+            "70-80 thread 1 (lwp): running, itself",
+        ]
+    );
+    // What ends behind the time asked for has no waker in it.
+    let path = Machine::of(&events).path(&Target::Lwp(1), 5, 40).unwrap();
+    let expected = ["5-20 thread 1 (lwp): running, itself", "20-40 thread 1 (lwp): blocked, itself"];
+    assert_eq!(steps(&path), expected);
+}
+
+#[test]
+fn an_interrupt_ends_a_way() {
+    let timer = Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER };
+    let events = [
+        switch(0, 0, 0, 0, 7),
+        call(5, 0, 7),
+        switch(10, 0, 7, SLEEPS, 9),
+        (20, 0, 9, timer),
+        waking(25, 0, 9, 7),
+        (30, 0, 9, Kind::InterruptExit(Interrupt::Vector)),
+        switch(40, 0, 9, GOES_ON, 7),
+        (50, 0, 7, timer),
+        (55, 0, 7, Kind::InterruptExit(Interrupt::Vector)),
+        switch(60, 0, 7, SLEEPS, 0),
+    ];
+    let path = Machine::of(&events).path(&Target::Lwp(7), 0, 60).unwrap();
+    assert_eq!(
+        steps(&path),
+        [
+            "0-5 thread 7 (lwp): running, itself",
+            "5-10 thread 7 (lwp): system call read, itself",
+            "10-25 interrupt local_timer: blocked on read, wakes thread 7 (lwp)",
+            "25-30 interrupt: interrupt, has the CPU for thread 7 (lwp)",
+            "30-40 thread 9 (lwp): running, has the CPU for thread 7 (lwp)",
+            "40-50 thread 7 (lwp): system call read, itself",
+            "50-55 interrupt: interrupt, interrupts thread 7 (lwp)",
+            "55-60 thread 7 (lwp): system call read, itself",
+        ]
+    );
+}
+
+#[test]
+fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
+    use SwitchCause::{Blocked, Ended, Unknown, Yielded};
+    let create = |time, thread, name| task(time, 0, 7, UserThreadKind::Create { thread, name });
+    let events = [
+        switch(0, 0, 0, 0, 7),
+        (0, 0, 7, Kind::User),
+        create(5, 1, &b"work"[..]),
+        turns(5, 0, 7, 0, 1, Unknown),
+        create(10, 2, b"daemon"), // by work
+        turns(20, 0, 7, 1, 0, Yielded),
+        turns(20, 0, 7, 0, 2, Unknown),
+        task(28, 0, 7, UserThreadKind::Wait { kind: MUTEX }),
+        turns(30, 0, 7, 2, 0, Blocked),
+        turns(35, 0, 7, 0, 1, Unknown),
+        task(50, 0, 7, UserThreadKind::Wake { thread: 2 }),
+        turns(60, 0, 7, 1, 0, Yielded),
+        turns(60, 0, 7, 0, 2, Unknown),
+        turns(80, 0, 7, 2, 0, Ended),
+        switch(90, 0, 7, SLEEPS, 0),
+    ];
+    let daemon = Target::UserThread(ThreadPattern::new("d*"));
+    let path = Machine::of(&events).path(&daemon, 0, 80).unwrap();
+    assert_eq!(path.target.to_string(), "task 2 (daemon)");
+    assert_eq!(
+        steps(&path),
+        [
+            "0-5 thread 7 (lwp): user, creates task 1 (work)",
+            "5-10 task 1 (work): user, creates task 2 (daemon)",
+            "10-20 task 1 (work): user, has the thread for task 2 (daemon)",
+            "20-30 task 2 (daemon): user, itself",
+            "30-35 thread 7 (lwp): user, has the thread for task 1 (work)",
+            "35-50 task 1 (work): user, wakes task 2 (daemon)",
+            "50-60 task 1 (work): user, has the thread for task 2 (daemon)",
+            "60-80 task 2 (daemon): user, itself",
+        ]
+    );
+    assert_eq!(path.by_who()[0], ("task 1 (work)".to_owned(), 40));
+    assert_covers(&path, 0, 80);
+}
+
+#[test]
+fn who_is_meant_must_be_clear() {
+    let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, name: b"work" });
+    let events = [switch(0, 0, 0, 0, 7), create(1), create(2), (9, 0, 7, Kind::User)];
+    let path = |target| Machine::of(&events).path(&target, 0, 9).unwrap_err();
+    assert_eq!(path(Target::Lwp(8)), NoPath::Missing("thread 8".to_owned()));
+    let error = path(Target::UserThread(ThreadPattern::new("work")));
+    assert_eq!(error.to_string(), "the task is ambiguous: 1/1 work, 1/2 work");
+    assert!(Machine::of(&events).path(&Target::UserThread(ThreadPattern::new("1/2")), 0, 9).is_ok());
+    assert_eq!(Machine::of(&events).path(&Target::Lwp(7), 9, 9).unwrap_err(), NoPath::Empty);
+}
+
+/// Any event, most of them in contradiction to each other.
+fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
+    let tid = || 0..4_i32;
+    let thread = || 0..4_u64;
+    let cause = prop_oneof![
+        Just(SwitchCause::Unknown),
+        Just(SwitchCause::Ended),
+        Just(SwitchCause::Blocked),
+        Just(SwitchCause::Yielded),
+        Just(SwitchCause::Nested),
+    ];
+    let state = prop_oneof![Just(SLEEPS), Just(GOES_ON), Just(0x20)];
+    let user = prop_oneof![
+        thread().prop_map(|thread| UserThreadKind::Create { thread, name: b"task" }),
+        thread().prop_map(|thread| UserThreadKind::Wake { thread }),
+        thread().prop_map(|thread| UserThreadKind::Exit { thread }),
+        (thread(), thread(), cause).prop_map(|(prev, next, cause)| UserThreadKind::Switch {
+            prev,
+            next,
+            cause
+        }),
+    ];
+    let kind = prop_oneof![
+        4 => (tid(), state, tid()).prop_map(|(prev, prev_state, next)| Kind::Switch {
+            prev,
+            prev_name: b"lwp",
+            prev_state,
+            next,
+            next_name: b"lwp",
+        }),
+        2 => tid().prop_map(|tid| Kind::Waking { tid, name: b"lwp" }),
+        1 => tid().prop_map(|tid| Kind::Wakeup { tid, name: b"lwp" }),
+        1 => tid().prop_map(|child| Kind::Fork { child, name: b"lwp" }),
+        1 => Just(Kind::SystemCall { call: READ }),
+        1 => Just(Kind::InterruptEntry { kind: Interrupt::Vector, name: TIMER }),
+        1 => Just(Kind::InterruptExit(Interrupt::Vector)),
+        4 => user.prop_map(Kind::UserThread),
+    ];
+    (0..3_i64, 0..2_u32, tid(), kind)
+}
+
+proptest! {
+    #[test]
+    fn the_steps_of_any_path_are_the_whole_time(
+        events in prop::collection::vec(any_event(), 1..80),
+        loss in prop::option::of((0..80_i64, 0..20_i64)),
+        (from, length) in (-5..100_i64, 1..100_i64),
+    ) {
+        let mut machine = Machine::default();
+        let mut now = 0;
+        for (step, cpu, tid, kind) in &events {
+            now += step;
+            machine.event(&(now, *cpu, *tid, *kind));
+            if let Some((at, for_ns)) = loss.filter(|(at, _)| *at == now) {
+                machine.state.lost(Scope::Kernel(None), at, at + for_ns, &mut machine.paths);
+                machine.state.lost(Scope::User, at, at + for_ns, &mut machine.paths);
+            }
+        }
+        machine.state.finish(&mut machine.paths);
+        let lwps = (1..4).map(Target::Lwp);
+        let tasks = (0..4).map(|id| Target::UserThread(ThreadPattern::new(&format!("1/{id}"))));
+        for target in lwps.chain(tasks) {
+            if let Ok(path) = machine.paths.path(&target, Some(from), Some(from + length), &names()) {
+                assert_covers(&path, from, from + length);
+            }
+        }
+    }
+}

@@ -1,0 +1,394 @@
+//! `tracewing latency`: how long it takes from one event to another, as tables, JSON or CSV.
+
+use crate::format::TableFormat;
+use crate::input::{Input, conclude};
+use crate::output::shown;
+use crate::progress::Watch;
+use crate::table::{Cell, Table, figure, hidden, period, text};
+use anyhow::{Result, bail};
+use std::io::{Result as IoResult, Write};
+use std::process::ExitCode;
+use tracewing_analysis::{
+    self as analysis, Bar, Distribution, Episode, EventPattern, Latency, LatencyTable, Moment, Nesting,
+    Period, Question,
+};
+use tracewing_trace::{Filter, TimePoint, Variable};
+
+const NS_PER_S: u64 = 1_000_000_000;
+
+/// What `tracewing latency` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing latency my-trace --begin sent_msg --end received_msg --by message
+      two events with the same value of the field `message`
+  tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' --nested queue
+      from when the kernel had a message to its treatment by the program
+  tracewing latency my-trace --begin sched_waking --end sched_switch --by tid=next_tid -n 5
+      from a thread's waking to when it has a CPU; what it did in the five worst cases
+  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --by '$tid' --show histogram
+      system calls, each on its own thread
+  tracewing latency my-trace --begin job:start --end job:end --by '$task' --format csv --show worst -n 1000000
+      every period as a line
+
+A PATTERN is a shell pattern for names of events, and behind ` where ` a condition as for --where, on that event's fields. \
+--by says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
+the begin calls it A and the end B. Without --by, any begin fits any end. An event that fits both patterns ends a period and \
+begins the next.
+
+Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. Of the worst periods it is told what the end's \
+thread and task did in them, for which the recording is read a second time. Begins without an end and ends without a begin \
+are counted.")]
+pub struct Args {
+    #[command(flatten)]
+    input: Input,
+
+    /// Events with which a period begins
+    #[arg(long, value_name = "PATTERN")]
+    begin: EventPattern,
+
+    /// Events with which it ends
+    #[arg(long, value_name = "PATTERN")]
+    end: EventPattern,
+
+    /// Begin and end have the same value of this; several with commas
+    #[arg(long, value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
+    by: Vec<(Variable, Variable)>,
+
+    /// To which begin an end belongs if there are several
+    #[arg(long, value_enum, default_value_t)]
+    nested: Nested,
+
+    /// How many of the longest periods to tell
+    #[arg(short = 'n', long = "worst", value_name = "N", default_value_t = 3)]
+    worst: usize,
+
+    /// What to print; several with commas [default: all; as CSV, figures]
+    #[arg(long, value_enum, value_name = "WHAT", value_delimiter = ',')]
+    show: Vec<Show>,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: TableFormat,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum Nested {
+    /// The latest; those before it wait for ends of their own
+    #[default]
+    Stack,
+    /// The earliest; those after it wait for ends of their own
+    Queue,
+    /// The latest; those before it have no end
+    Latest,
+    /// The earliest; those after it have no end
+    First,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Show {
+    /// Count, mean, quantiles
+    Figures,
+    /// How many took how long
+    Histogram,
+    /// The longest ones
+    Worst,
+}
+
+/// `A`, or `A=B`.
+fn pair(text: &str) -> Result<(Variable, Variable), String> {
+    let variable = |text: &str| text.trim().parse::<Variable>().map_err(|error| error.to_string());
+    let (begin, end) = text.split_once('=').unwrap_or((text, text));
+    Ok((variable(begin)?, variable(end)?))
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let show = match (&args.show[..], args.format) {
+        ([_, _, ..], TableFormat::Csv) => {
+            bail!("CSV is one table: give --show one of figures, histogram, worst")
+        }
+        ([], TableFormat::Csv) => vec![Show::Figures],
+        ([], _) => vec![Show::Figures, Show::Histogram, Show::Worst],
+        (show, _) => show.to_vec(),
+    };
+    let question = Question {
+        begin: args.begin.clone(),
+        end: args.end.clone(),
+        by: args.by.clone(),
+        nesting: match args.nested {
+            Nested::Stack => Nesting::Stack,
+            Nested::Queue => Nesting::Queue,
+            Nested::Latest => Nesting::Latest,
+            Nested::First => Nesting::First,
+        },
+        worst: if show.contains(&Show::Worst) { args.worst } else { 0 },
+    };
+    let (recording, filter) = args.input.open()?;
+    let watch = Watch::new()?;
+    let mut latency = Latency::new(&question, &recording)?;
+    let mut ran = analysis::run(&recording, &filter, &mut latency, &mut |progress| watch.show(progress))?;
+    let (mut table, mut episodes) = latency.finish();
+    if let Some(until) = episodes.until().filter(|_| !ran.stopped) {
+        let (from, to) = (filter.from, Some(TimePoint::Absolute(until)));
+        let filter = Filter { from, to, zone: filter.zone, ..Filter::default() };
+        let again = analysis::run(&recording, &filter, &mut episodes, &mut |progress| watch.show(progress))?;
+        if !again.stopped {
+            episodes.finish(&mut table, &again.names);
+        }
+        ran.failure = ran.failure.or(again.failure);
+    }
+    drop(watch);
+    let mut out = anstream::stdout().lock();
+    match args.format {
+        TableFormat::Table => print(&mut out, &table, &show, &args.input)?,
+        TableFormat::Json => {
+            serde_json::to_writer(&mut out, &table).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        TableFormat::Csv => match show[..] {
+            [Show::Histogram, ..] => histogram(&table.distribution).csv(&mut out)?,
+            [Show::Worst, ..] => worst(&table).csv(&mut out)?,
+            _ => figures(&table).csv(&mut out)?,
+        },
+    }
+    out.flush()?;
+    Ok(conclude(ran))
+}
+
+fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], input: &Input) -> IoResult<()> {
+    for (place, part) in show.iter().enumerate() {
+        if place > 0 {
+            writeln!(out)?;
+        }
+        match part {
+            Show::Figures => figures(table).print(out)?,
+            Show::Histogram => draw(out, &table.distribution)?,
+            Show::Worst => print_worst(out, table, input)?,
+        }
+    }
+    let LatencyTable { distribution, unmatched_begins, unmatched_ends, .. } = table;
+    writeln!(
+        out,
+        "\n{} periods; {unmatched_begins} begins without an end, {unmatched_ends} ends without a begin",
+        distribution.count
+    )?;
+    let remarks = [
+        (table.without_key, "begins or ends have nothing to match them by"),
+        (table.across_losses, "periods have losses of events in them, and may be wrong"),
+        (table.forgotten, "begins were forgotten for want of memory"),
+    ];
+    for (count, remark) in remarks.into_iter().filter(|(count, _)| *count > 0) {
+        writeln!(out, "{count} {remark}")?;
+    }
+    if distribution.quantile_error > 0.0 {
+        writeln!(out, "The quantiles are within {} %.", distribution.quantile_error * 100.0)?;
+    }
+    Ok(())
+}
+
+fn figures(table: &LatencyTable) -> Table {
+    let mut figures = Table::new([
+        figure("count", "count"),
+        figure("min", "min_ns"),
+        figure("mean", "mean_ns"),
+        figure("deviation", "deviation_ns"),
+        figure("p50", "p50_ns"),
+        figure("p90", "p90_ns"),
+        figure("p99", "p99_ns"),
+        figure("p99.9", "p999_ns"),
+        figure("max", "max_ns"),
+        hidden("unmatched_begins"),
+        hidden("unmatched_ends"),
+        hidden("without_key"),
+        hidden("across_losses"),
+        hidden("forgotten"),
+    ]);
+    let Distribution {
+        count, min_ns, mean_ns, deviation_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, ..
+    } = table.distribution;
+    let times = [
+        min_ns,
+        mean_ns.round() as u64,
+        deviation_ns.round() as u64,
+        p50_ns,
+        p90_ns,
+        p99_ns,
+        p999_ns,
+        max_ns,
+    ];
+    let LatencyTable { unmatched_begins, unmatched_ends, without_key, across_losses, forgotten, .. } = *table;
+    let counts = [unmatched_begins, unmatched_ends, without_key, across_losses, forgotten];
+    let row = [Cell::Count(count)].into_iter().chain(times.map(Cell::Period)).chain(counts.map(Cell::Count));
+    figures.push(row.collect());
+    figures
+}
+
+fn histogram(distribution: &Distribution) -> Table {
+    let mut table = Table::new([figure("from", "from_ns"), figure("to", "to_ns"), figure("count", "count")]);
+    for Bar { from_ns, to_ns, count } in &distribution.histogram {
+        let to = to_ns.map_or(Cell::None, Cell::Period);
+        table.push(vec![Cell::Period(*from_ns), to, Cell::Count(*count)]);
+    }
+    table
+}
+
+/// Draws the histogram: time grows by about 2 from line to line, a bar's length is the count.
+fn draw(out: &mut impl Write, distribution: &Distribution) -> IoResult<()> {
+    const WIDTH: u64 = 50;
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let most = distribution.histogram.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
+    let mut table = Table::new([figure("from", "from_ns"), figure("count", "count"), text("", "bar")]);
+    for Bar { from_ns, count, .. } in &distribution.histogram {
+        let eighths = (u128::from(*count) * u128::from(WIDTH * 8)).div_ceil(u128::from(most)) as usize;
+        let bar = format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]);
+        table.push(vec![Cell::Period(*from_ns), Cell::Count(*count), Cell::Text(bar)]);
+    }
+    table.print(out)
+}
+
+/// A line per period, for programs.
+fn worst(table: &LatencyTable) -> Table {
+    let mut columns = vec![figure("ns", "ns")];
+    let names = ["begin_ns", "begin_cpu", "begin_pid", "begin_tid", "begin_task"];
+    columns.extend(names.map(hidden));
+    columns.extend(["end_ns", "end_cpu", "end_pid", "end_tid", "end_task", "key"].map(hidden));
+    for whose in THREAD_COLUMNS.into_iter().chain(TASK_COLUMNS) {
+        columns.push(hidden(whose));
+    }
+    let mut rows = Table::new(columns);
+    for period in &table.worst {
+        let mut row = vec![Cell::Period(period.ns)];
+        for at in [&period.begin, &period.end] {
+            row.push(Cell::Number(at.ns));
+            row.push(at.cpu.map_or(Cell::None, |cpu| Cell::Count(cpu.into())));
+            row.extend([at.process.into(), at.tid.into()]);
+            row.push(at.user_thread.map_or(Cell::None, Cell::Count));
+        }
+        row.push(Cell::Text(key(period)));
+        for episode in [&period.lwp, &period.user_thread] {
+            row.extend(breakdown(episode.as_ref()));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+const THREAD_COLUMNS: [&str; 9] = [
+    "thread",
+    "thread_running_ns",
+    "thread_waiting_ns",
+    "thread_blocked_ns",
+    "thread_unknown_ns",
+    "thread_interrupted_ns",
+    "thread_blocked_on",
+    "thread_wakeups",
+    "thread_woken_by",
+];
+
+const TASK_COLUMNS: [&str; 9] = [
+    "task",
+    "task_running_ns",
+    "task_waiting_ns",
+    "task_blocked_ns",
+    "task_unknown_ns",
+    "task_interrupted_ns",
+    "task_blocked_on",
+    "task_wakeups",
+    "task_woken_by",
+];
+
+fn breakdown(episode: Option<&Episode>) -> [Cell; 9] {
+    let Some(Episode { who, times, wakeups, woken_by, .. }) = episode else {
+        return [const { Cell::None }; 9];
+    };
+    let parts = times.blocked_on.iter().map(|blocked| (blocked.on.clone(), blocked.ns));
+    [
+        Cell::Text(who.to_string()),
+        Cell::Ns(times.running_ns),
+        Cell::Ns(times.waiting_ns),
+        Cell::Ns(times.blocked_ns),
+        Cell::Ns(times.unknown_ns),
+        Cell::Ns(times.interrupted_ns),
+        Cell::Parts(parts.collect()),
+        Cell::Count(*wakeups),
+        woken_by.as_ref().map_or(Cell::None, |by| Cell::Text(by.to_string())),
+    ]
+}
+
+/// What begin and end have in common.
+fn key(period: &Period) -> String {
+    let parts: Vec<_> = period.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    parts.join(" ")
+}
+
+/// The longest periods, and what their threads did.
+fn print_worst(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoResult<()> {
+    let traces: Vec<_> = input.traces().iter().map(|trace| trace.display().to_string()).collect();
+    for (place, worst) in table.worst.iter().enumerate() {
+        let key = if worst.key.is_empty() { String::new() } else { format!("  {}", key(worst)) };
+        writeln!(out, "{}. {}{}", place + 1, period(worst.ns), shown(&key))?;
+        for (what, at) in [("from", &worst.begin), ("to", &worst.end)] {
+            let parts = [
+                at.cpu.map(|cpu| format!("CPU {cpu}")),
+                at.process.map(|process| format!("process {process}")),
+                at.tid.map(|tid| format!("thread {tid}")),
+                at.user_thread.map(|thread| format!("task {thread}")),
+            ];
+            let parts: Vec<_> = parts.into_iter().flatten().collect();
+            writeln!(out, "   {what:<5}{}  {}", input.zone().format(at.ns), parts.join(", "))?;
+        }
+        for episode in [&worst.user_thread, &worst.lwp].into_iter().flatten() {
+            print_episode(out, episode, worst.end.ns)?;
+        }
+        let whose = match (&worst.end, &worst.user_thread) {
+            (Moment { process: Some(process), user_thread: Some(thread), .. }, Some(_)) => {
+                format!("--task {process}/{thread}")
+            }
+            (Moment { tid: Some(tid), .. }, _) if worst.lwp.is_some() => format!("--tid {tid}"),
+            _ => continue,
+        };
+        // As the options read it.
+        let seconds = |ns: i64| {
+            let sign = if ns < 0 { "-" } else { "" };
+            format!("{sign}{}.{:09}", ns.unsigned_abs() / NS_PER_S, ns.unsigned_abs() % NS_PER_S)
+        };
+        writeln!(
+            out,
+            "   tracewing critical-path {} {whose} --from {} --to {}",
+            shown(&traces.join(" ")),
+            seconds(worst.begin.ns),
+            seconds(worst.end.ns)
+        )?;
+    }
+    Ok(())
+}
+
+/// What one did in a period, in one line; and who woke it, in another.
+fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<()> {
+    let Episode { who, times, wakeups, woken_by, woken_ns } = episode;
+    let on: Vec<_> = times
+        .blocked_on
+        .iter()
+        .map(|blocked| format!("{} {}", blocked.on.as_deref().unwrap_or("?"), period(blocked.ns)))
+        .collect();
+    let on = if on.is_empty() { String::new() } else { format!(" ({})", on.join(", ")) };
+    let parts = [
+        (times.user_ns, "user", ""),
+        (times.system_ns, "system calls", ""),
+        (times.interrupted_ns, "interrupted", ""),
+        (times.running_ns - times.user_ns - times.system_ns - times.interrupted_ns, "running", ""),
+        (times.waiting_ns, "ready", ""),
+        (times.blocked_ns, "blocked", on.as_str()),
+        (times.nested_ns, "others within it", ""),
+        (times.unknown_ns, "unknown", ""),
+    ];
+    let parts = parts.iter().filter(|(ns, ..)| *ns > 0);
+    let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(*ns))).collect();
+    writeln!(out, "   {}: {}", shown(&who.to_string()), shown(&parts.join(", ")))?;
+    if let (Some(by), Some(at)) = (woken_by, woken_ns) {
+        let times = if *wakeups == 1 { "once".to_owned() } else { format!("{wakeups} times, last") };
+        let before = period(end.abs_diff(*at));
+        writeln!(out, "     woken {times} by {}, {before} before the end", shown(&by.to_string()))?;
+    }
+    Ok(())
+}

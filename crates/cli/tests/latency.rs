@@ -1,0 +1,177 @@
+//! `tracewing latency` and `tracewing critical-path` on recordings of `examples/reactivity`, in which a task treats messages
+//! later than they come.
+
+mod recorded;
+
+use recorded::{build, is_root};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::process::{Command, Output};
+use std::sync::OnceLock;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+const MESSAGES: usize = 5;
+
+/// A recording of the example on one worker; with the kernel's events where they can be had.
+fn recording() -> &'static tempfile::TempDir {
+    static FOLDER: OnceLock<tempfile::TempDir> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let program = build(&["-p", "reactivity"]).join("reactivity");
+        let folder = tempfile::tempdir().unwrap();
+        let mut record = Command::new(TRACEWING);
+        record.arg("record").arg("-o").arg(folder.path().join("t")).args(if is_root() {
+            &[][..]
+        } else {
+            &["--no-kernel"]
+        });
+        let messages = MESSAGES.to_string();
+        record.arg("--").arg(program).args(["--workers", "1", "--tasks", "4", "--messages", &messages]);
+        let output = record.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    })
+}
+
+fn has_kernel() -> bool {
+    recording().path().join("t/kernel").exists()
+}
+
+fn tracewing(arguments: &[&str]) -> Output {
+    let (command, options) = arguments.split_first().unwrap();
+    let mut tracewing = Command::new(TRACEWING);
+    tracewing.arg(command).arg(recording().path().join("t")).args(options).output().unwrap()
+}
+
+fn printed(arguments: &[&str]) -> String {
+    let output = tracewing(arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn json(arguments: &[&str]) -> Value {
+    serde_json::from_str(&printed(&[arguments, &["--format", "json"]].concat())).unwrap()
+}
+
+/// How late each message was treated, by what `tracewing list` prints.
+fn late() -> BTreeMap<u64, u64> {
+    let (mut sent, mut late) = (BTreeMap::new(), BTreeMap::new());
+    for line in printed(&["list", "-e", "reactivity:*", "--format", "json"]).lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let (ns, message) = (event["ns"].as_u64().unwrap(), event["payload"]["message"].as_u64().unwrap());
+        match event["event"].as_str().unwrap() {
+            "reactivity:sent_msg" => drop(sent.insert(message, ns)),
+            _ => drop(late.insert(message, ns - sent[&message])),
+        }
+    }
+    assert_eq!(late.len(), MESSAGES);
+    late
+}
+
+const SENT: [&str; 4] = ["--begin", "reactivity:sent_msg", "--end", "reactivity:received_msg"];
+
+#[test]
+fn figures_are_those_of_the_events() {
+    let late = late();
+    let mut sorted: Vec<u64> = late.values().copied().collect();
+    sorted.sort_unstable();
+    // Messages are treated in their order, so a queue finds the same without asking for their numbers.
+    let by_message = json(&[&["latency"], &SENT[..], &["--by", "message", "-n", "2"]].concat());
+    let in_order = json(&[&["latency"], &SENT[..], &["--nested", "queue", "-n", "2"]].concat());
+    for table in [&by_message, &in_order] {
+        let figure = |name: &str| table[name].as_u64().unwrap();
+        assert_eq!((figure("count"), figure("unmatched_begins"), figure("unmatched_ends")), (5, 0, 0));
+        let figures = ["min_ns", "p50_ns", "p90_ns", "max_ns"].map(figure);
+        assert_eq!(figures, [sorted[0], sorted[2], sorted[4], sorted[4]]);
+        let mean = sorted.iter().sum::<u64>() as f64 / 5.0;
+        assert!((table["mean_ns"].as_f64().unwrap() - mean).abs() < 1.0);
+        let bars = table["histogram"].as_array().unwrap().iter();
+        assert_eq!(bars.map(|bar| bar["count"].as_u64().unwrap()).sum::<u64>(), 5);
+        let worst = table["worst"].as_array().unwrap();
+        let longest: Vec<u64> = worst.iter().map(|period| period["ns"].as_u64().unwrap()).collect();
+        assert_eq!(longest, [sorted[4], sorted[3]]);
+    }
+    let message: u64 = by_message["worst"][0]["key"][0][1].as_str().unwrap().parse().unwrap();
+    assert_eq!(late[&message], sorted[4]);
+
+    let csv = printed(&[&["latency"], &SENT[..], &["--by", "message", "--format", "csv"]].concat());
+    assert!(csv.starts_with("count,min_ns,mean_ns,"), "{csv}");
+    assert!(csv.lines().nth(1).unwrap().starts_with(&format!("5,{},", sorted[0])), "{csv}");
+    let one = json(&[
+        "latency",
+        "--begin",
+        "reactivity:sent_msg where message == 2",
+        "--end",
+        "*:received_msg",
+        "--by",
+        "message",
+    ]);
+    assert_eq!((&one["count"], &one["unmatched_ends"]), (&Value::from(1), &Value::from(4)));
+}
+
+#[test]
+fn what_makes_no_sense_is_told() {
+    for (options, told) in [
+        (&["--begin", "nothing", "--end", "*"][..], "no event is called `nothing`"),
+        (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--by", "size"], "has `size`"),
+        (&["--begin", "*:sent_msg where x >", "--end", "*"], "expected a field or a value"),
+        (&["--begin", "*:sent_msg where x > 1", "--end", "*"], "no event has what the condition asks for"),
+        (&["--begin", "*:sent_msg", "--end", "*", "--by", "a=b=c"], "write `==` to compare"),
+    ] {
+        let output = tracewing(&[&["latency"], options].concat());
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
+    }
+    for (options, told) in
+        [(&["--tid", "1"][..], "thread 1 was not met"), (&["--task", "work/*"], "ambiguous"), (&[], "--task")]
+    {
+        let output = tracewing(&[&["critical-path"], options].concat());
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
+    }
+}
+
+/// The sum of the parts of a task's, or a thread's, time.
+fn sum(episode: &Value) -> u64 {
+    let times = &episode["times"];
+    let parts = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+    parts.iter().map(|part| times[*part].as_u64().unwrap()).sum()
+}
+
+#[test]
+fn the_worst_period_is_taken_apart_and_its_path_leads_over_other_tasks() {
+    if !has_kernel() {
+        return eprintln!("skipped: no kernel events were recorded");
+    }
+    // The kernel has the message when its softirq for received packets runs.
+    let begin = "irq_softirq_entry where vec == 3";
+    let question =
+        ["latency", "--begin", begin, "--end", "reactivity:received_msg", "--nested", "queue", "-n", "1"];
+    let table = json(&question);
+    assert!(table["count"].as_u64().unwrap() >= 1, "{table}");
+    let worst = &table["worst"][0];
+    let ns = worst["ns"].as_u64().unwrap();
+    assert_eq!(worst["user_thread"]["who"]["user_thread_name"], "daemon");
+    assert_eq!((sum(&worst["user_thread"]), sum(&worst["lwp"])), (ns, ns), "{worst}");
+    assert!(printed(&question).contains("(daemon): "));
+
+    let seconds = |at: &Value| {
+        let ns = at["ns"].as_i64().unwrap();
+        format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000)
+    };
+    let (from, to) = (seconds(&worst["begin"]), seconds(&worst["end"]));
+    let path = json(&["critical-path", "--task", "daemon", "--from", &from, "--to", &to]);
+    let steps = path["steps"].as_array().unwrap();
+    assert_eq!(steps.iter().map(|step| step["ns"].as_u64().unwrap()).sum::<u64>(), ns);
+    for sums in [&path["by_who"], &path["by_what"]] {
+        let sums = sums.as_array().unwrap().iter();
+        assert_eq!(sums.map(|sum| sum["ns"].as_u64().unwrap()).sum::<u64>(), ns);
+    }
+    let times = |step: &Value| [&step["from_ns"], &step["to_ns"]].map(|ns| ns.as_i64().unwrap());
+    assert!(steps.windows(2).all(|pair| times(&pair[0])[1] == times(&pair[1])[0]));
+    // It came while another task had the only worker, or waited for that.
+    let others =
+        steps.iter().filter(|step| step["task_name"].as_str().is_some_and(|name| name.starts_with("work/")));
+    let others: Vec<_> = others.collect();
+    assert!(others.iter().all(|step| step["why"] == "has the thread for"), "{others:?}");
+    assert!(!others.is_empty(), "{path}");
+}
