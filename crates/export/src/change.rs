@@ -31,13 +31,13 @@ pub(crate) enum Change<'s> {
     },
 }
 
-/// Ranks among changes at one time: what happens in a state comes behind the state's begin.
+/// Ranks among changes at one time: what is woken comes behind its wake, and an event behind the begin of its state.
 const NO_STATE: u8 = 0;
-const STATE: u8 = 1;
-const WOKEN: u8 = 2;
-const LESS: u8 = 3;
-const MORE: u8 = 4;
-const WAKE: u8 = 5;
+const WAKE: u8 = 1;
+const STATE: u8 = 2;
+const WOKEN: u8 = 3;
+const LESS: u8 = 4;
+const MORE: u8 = 5;
 const EVENT: u8 = 6;
 
 impl<'s> Change<'s> {

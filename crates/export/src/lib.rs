@@ -34,6 +34,8 @@ mod paje;
 mod perfetto;
 mod protobuf;
 mod sort;
+#[cfg(test)]
+mod tests;
 mod timeline;
 mod undecided;
 

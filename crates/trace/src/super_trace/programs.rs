@@ -140,18 +140,20 @@ impl Programs {
     }
 
     /// The process of an LWP becomes known.
-    pub fn adopt(&mut self, tid: i32, process: i32, lwps: &mut Lwps, fold: &mut impl Fold) {
+    pub fn adopt(&mut self, tid: i32, process: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(orphans) = self.programs.remove(&-tid) else { return };
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         if let Carries::Thread(key) = &mut lwp.carries {
             key.owner = process;
         }
-        let program = self.programs.entry(process).or_default();
         for (id, mut orphan) in orphans {
-            orphan.process = Some(process);
-            if let Some(double) = program.insert(id, orphan) {
-                fold.user_thread_ends(&double);
+            // One that the process has by that number is the same one: it cannot run elsewhere.
+            if let Some(mut double) = self.remove(Key { owner: process, id }) {
+                self.interrupt(&double, lwps, now, fold);
+                double.finish(now, fold);
             }
+            orphan.process = Some(process);
+            self.programs.entry(process).or_default().insert(id, orphan);
         }
     }
 

@@ -81,7 +81,7 @@ impl SuperTrace {
         }
         if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
             self.seen(tid, cpu, now, &event.kind, fold);
-            self.belongs(tid, event.process, fold);
+            self.belongs(tid, event.process, now, fold);
         }
         match (event.kind, event.cpu) {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
@@ -189,11 +189,11 @@ impl SuperTrace {
                 if !lwp.has_name() {
                     lwp.rename(name);
                 }
-                self.programs.adopt(tid, *process, &mut self.lwps, fold);
+                self.programs.adopt(tid, *process, now, &mut self.lwps, fold);
                 // That there is such a process says to which one its first thread belongs.
                 if let Some(first) = self.lwps.get_mut(process) {
                     first.process = Some(*process);
-                    self.programs.adopt(*process, *process, &mut self.lwps, fold);
+                    self.programs.adopt(*process, *process, now, &mut self.lwps, fold);
                 }
                 return;
             }
@@ -249,11 +249,11 @@ impl SuperTrace {
     }
 
     /// What the event itself says about the process of the thread that recorded it.
-    fn belongs(&mut self, tid: i32, process: Option<i32>, fold: &mut impl Fold) {
+    fn belongs(&mut self, tid: i32, process: Option<i32>, now: i64, fold: &mut impl Fold) {
         if let (Some(process), Some(lwp)) = (process, self.lwps.get_mut(&tid))
             && lwp.process.replace(process) != Some(process)
         {
-            self.programs.adopt(tid, process, &mut self.lwps, fold);
+            self.programs.adopt(tid, process, now, &mut self.lwps, fold);
         }
     }
 

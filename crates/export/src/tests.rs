@@ -1,0 +1,275 @@
+//! The whole way from what the super-trace tells to text, on hand-made and on random events.
+
+use crate::encoder;
+use crate::paje::Paje;
+use crate::timeline::Timeline;
+use std::cell::Cell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::rc::Rc;
+use tracewing_analysis::{Analysis, Ran, Threads, Times};
+use tracewing_trace::super_trace::{
+    Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
+};
+
+const READ: Name = Name(0);
+const MUTEX: Name = Name(1);
+const TIMER: Name = Name(2);
+
+/// An event, or a loss up to a later time.
+#[derive(Debug, Clone, Copy)]
+enum Step {
+    Event(i64, u32, i32, Kind<'static>),
+    Lost(Scope, i64, i64),
+}
+
+/// Tells all of it to an analysis, and what is known then.
+fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
+    let mut state = SuperTrace::new();
+    let mut ran = Ran::default();
+    for (name, text) in [(READ, "read"), (MUTEX, "mutex"), (TIMER, "timer")] {
+        ran.names.learn(name, text);
+    }
+    let mut begin = None;
+    for step in story {
+        match *step {
+            Step::Event(time, cpu, tid, kind) => {
+                begin.get_or_insert(time);
+                ran.end_ns = ran.end_ns.max(time);
+                let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
+                state.event(&activity, analysis);
+            }
+            Step::Lost(scope, from, to) => {
+                analysis.lost(scope, from, to);
+                state.lost(scope, from, to, analysis);
+            }
+        }
+    }
+    (ran.begin_ns, ran.partial) = (begin.unwrap_or_default(), state.is_partial());
+    state.finish(analysis);
+    ran
+}
+
+/// The file.
+fn paje(story: &[Step]) -> String {
+    let folder = std::env::temp_dir();
+    let mut timeline = Timeline::new(Box::<Paje>::default(), &folder, Rc::new(Cell::new(false)));
+    let ran = tell(story, &mut timeline);
+    let (mut encoder, model, sorted) = timeline.finish(&ran).expect("a temporary file");
+    let mut out = Vec::new();
+    let bytes = encoder::write(&mut *encoder, &model, sorted, &mut out, &mut |_| ControlFlow::Continue(()));
+    assert_eq!(bytes.expect("memory"), out.len() as u64);
+    String::from_utf8(out).expect("text")
+}
+
+fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"out", prev_state, next, next_name: b"in" }
+}
+
+fn runs(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
+    Kind::UserThread(UserThreadKind::Switch { prev, next, cause })
+}
+
+#[test]
+fn a_story_of_two_threads_and_a_task() {
+    use Step::Event;
+    let story = [
+        Event(1000, 0, 10, Kind::Introduction { process: 10, name: b"a \"b\"" }),
+        Event(1100, 0, 10, Kind::SystemCall { call: READ }),
+        Event(1200, 0, 10, switch(10, 1, 0)),
+        Event(1300, 0, 0, Kind::InterruptEntry { kind: Interrupt::Handler, name: TIMER }),
+        Event(1310, 0, 0, Kind::Waking { tid: 10, name: b"a" }),
+        Event(1320, 0, 0, Kind::InterruptExit(Interrupt::Handler)),
+        Event(1400, 0, 0, switch(0, 0, 10)),
+        Event(1500, 0, 10, Kind::SystemCallEnd { call: READ }),
+        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: 7, name: b"t" })),
+        Event(1700, 0, 10, runs(0, 7, SwitchCause::Unknown)),
+        Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),
+        Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: 7 })),
+    ];
+    // n5 is waiting, n1 user, n6 blocked: the numbers are those of `state`.
+    let expected = "\
+6 0.000000000 m M 0 \"Machine\"
+6 0.000000000 P3 P m \"in 10\"
+6 0.000000000 L0 L P3 \"in 10\"
+8 0.000000000 SL L0 n0 
+6 0.000000100 C1 C m \"CPU 0\"
+8 0.000000100 SL L0 n10 
+8 0.000000100 SC C1 n9 
+9 0.000000200 SC C1 
+8 0.000000200 SL L0 n12 
+12 0.000000310 LCL m C1 w 1
+8 0.000000310 SL L0 n5 
+10 0.000000310 W m 1
+8 0.000000400 SC C1 n9 
+8 0.000000400 SL L0 n10 
+13 0.000000400 LCL m L0 w 1
+10 0.000000400 W m 0
+8 0.000000500 SL L0 n1 
+6 0.000000600 T2 T P3 \"t 10/7\"
+12 0.000000600 LLT m L0 w 2
+8 0.000000600 ST T2 n5 
+8 0.000000700 ST T2 n1 
+13 0.000000700 LLT m T2 w 2
+8 0.000000900 ST T2 n6 
+9 0.000001000 SL L0 
+9 0.000001000 SC C1 
+9 0.000001000 ST T2 
+7 0.000001000 L L0 
+7 0.000001000 C C1 
+7 0.000001000 T T2 
+7 0.000001000 P P3 
+7 0.000001000 M m
+";
+    let file = paje(&story);
+    assert_eq!(file[file.find("\n6 ").expect("a container") + 1..], *expected);
+}
+
+#[test]
+fn random_events_have_the_times_of_threads() {
+    for seed in 1..=60 {
+        let story = random(seed);
+        let mut threads = Threads::new();
+        let ran = tell(&story, &mut threads);
+        let table = threads.finish(&ran);
+        let lwps = table.threads.iter().map(|lwp| (lwp.tid.to_string(), sums(&lwp.times)));
+        let tasks = table.user_threads.iter().map(|task| {
+            let process = task.process.map_or("?".to_owned(), |process| process.to_string());
+            (format!("{process}/{}", task.thread), sums(&task.times))
+        });
+        let mut wanted: Vec<_> = lwps.chain(tasks).filter(|(_, times)| *times != [0; 5]).collect();
+        wanted.sort();
+        let found = read(&paje(&story));
+        let (extra, missing) = (without(&found, &wanted), without(&wanted, &found));
+        assert!(extra.is_empty() && missing.is_empty(), "seed {seed}: {extra:?} in place of {missing:?}");
+        assert_eq!(found.len(), wanted.len(), "seed {seed}");
+    }
+}
+
+/// What is in `all` and not in `some`.
+fn without<'a, T: PartialEq>(all: &'a [T], some: &[T]) -> Vec<&'a T> {
+    all.iter().filter(|one| !some.contains(one)).collect()
+}
+
+/// Running, waiting, blocked, nested, unknown.
+fn sums(times: &Times) -> [u64; 5] {
+    let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = times;
+    [*running_ns, *waiting_ns, *blocked_ns, *nested_ns, *unknown_ns]
+}
+
+/// Events that make little sense together, with losses.
+fn random(seed: u32) -> Vec<Step> {
+    let mut state = seed;
+    let mut below = |limit: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 8) % limit
+    };
+    let mut now = 1_000;
+    let mut story = Vec::new();
+    for _ in 0..400 {
+        now += i64::from(below(30));
+        let (cpu, tid) = (below(2), below(5) as i32);
+        let (other, task, next) = (1 + below(5) as i32, 1 + u64::from(below(4)), u64::from(below(4)));
+        let kind = match below(20) {
+            0..4 => switch(tid, [0, 1, 2, 0x100, 0x20][below(5) as usize], other),
+            4 => switch(tid, 1, 0),
+            5 => Kind::Waking { tid: other, name: b"w" },
+            6 => Kind::Wakeup { tid: other, name: b"w" },
+            7 => Kind::SystemCall { call: READ },
+            8 => Kind::SystemCallEnd { call: READ },
+            9 => Kind::InterruptEntry { kind: Interrupt::Handler, name: TIMER },
+            10 => Kind::InterruptExit(Interrupt::Handler),
+            11 => Kind::Introduction { process: 1 + tid / 3, name: b"i" },
+            12 => Kind::Fork { child: other, name: b"f" },
+            13 => Kind::UserThread(UserThreadKind::Create { thread: task, name: b"t" }),
+            14 | 15 => {
+                let cause =
+                    [SwitchCause::Blocked, SwitchCause::Yielded, SwitchCause::Nested, SwitchCause::Ended];
+                runs(task, next, cause[below(4) as usize])
+            }
+            16 => Kind::UserThread(UserThreadKind::Wake { thread: task }),
+            17 => Kind::UserThread(UserThreadKind::Wait { kind: MUTEX }),
+            18 => Kind::User,
+            _ => {
+                let until = now + i64::from(below(50));
+                let scope = [Scope::User, Scope::Kernel(Some(cpu)), Scope::Kernel(None)][below(3) as usize];
+                if below(4) == 0 {
+                    story.push(Step::Lost(scope, now, until));
+                }
+                continue;
+            }
+        };
+        story.push(Step::Event(now, cpu, tid, kind));
+    }
+    story
+}
+
+/// Reads a file: what threads and tasks did, by the last word of their labels. Checks what a reader relies on.
+fn read(text: &str) -> Vec<(String, [u64; 5])> {
+    let (mut alive, mut last) = (BTreeMap::new(), 0);
+    let (mut links, mut names) = (BTreeSet::new(), BTreeMap::new());
+    let mut done = Vec::new();
+    for line in text.lines().filter(|line| line.starts_with("5 n")) {
+        let (words, quoted): (Vec<_>, Vec<_>) = (line.split(' ').collect(), line.split('"').collect());
+        names.insert(words[1], quoted[1]);
+    }
+    for line in text.lines().skip_while(|line| !line.starts_with("6 ")) {
+        let words: Vec<&str> = line.split(' ').collect();
+        let at: u64 = words[1].replace('.', "").parse().expect("a time");
+        assert!(at >= last, "{line}");
+        last = at;
+        match words[0] {
+            "6" => {
+                let parent = words[4];
+                assert!(parent == "0" || alive.contains_key(parent), "{line}");
+                let label = line.trim_end_matches('"').rsplit([' ', '"']).next().unwrap_or_default();
+                let new: Line = (label.to_owned(), None, [0; 5]);
+                assert!(alive.insert(words[2], new).is_none(), "{line}");
+            }
+            "7" => {
+                let (label, state, times) = alive.remove(words[3]).expect("it is alive");
+                assert_eq!(state, None, "{line}");
+                if matches!(words[2], "L" | "T") && times != [0; 5] {
+                    done.push((label, times));
+                }
+            }
+            "8" | "9" => {
+                let (_, state, times) = alive.get_mut(words[3]).expect("it is alive");
+                let next = names.get(words[4]).map(|name| (at, *name));
+                assert_eq!(next.is_some(), words[0] == "8", "{line}");
+                let is_cpu = words[2] == "SC";
+                if let Some((since, name)) = std::mem::replace(state, next).filter(|_| !is_cpu) {
+                    assert!(at > since, "{line}");
+                    times[column(name)] += at - since;
+                }
+            }
+            "12" => {
+                assert!(alive.contains_key(words[4]) && links.insert((words[2], words[6])), "{line}");
+            }
+            "13" => {
+                assert!(alive.contains_key(words[4]) && links.remove(&(words[2], words[6])), "{line}");
+            }
+            "10" => {}
+            other => panic!("{other}"),
+        }
+    }
+    assert!(alive.is_empty() && links.is_empty());
+    done.sort();
+    done
+}
+
+/// A line's label, what it does since when, and what it has done.
+type Line<'t> = (String, Option<(u64, &'t str)>, [u64; 5]);
+
+/// Which of [`sums`] a state belongs to.
+fn column(state: &str) -> usize {
+    match state {
+        "user" | "interrupt" | "running" => 0,
+        "preempted" | "waiting" => 1,
+        "nested" => 3,
+        "unknown" => 4,
+        _ if state.starts_with("system call ") => 0,
+        _ if state.starts_with("blocked") => 2,
+        other => panic!("{other}"),
+    }
+}
