@@ -94,7 +94,7 @@ impl Instruction {
 pub struct Record {
     /// Distance from this record to the site's instruction; 0 on processors where the site is a load of `on`.
     distance: i64,
-    describe: fn() -> &'static Site,
+    describe: extern "C" fn() -> &'static Site,
     /// 1 where the site has been switched on, else 0. Processors without an instruction to patch test this word; on
     /// x86-64 it repeats what was asked for, and the instruction decides.
     on: AtomicU32,
@@ -145,7 +145,7 @@ pub struct Site {
     pub class: &'static schema::Class<'static>,
     /// To whom the site belongs: of an [`Event`](Kind::Event) site, the crate `tracewing`'s `EventClass`; of a
     /// `Callback` site, its trigger.
-    pub owner: fn() -> *const (),
+    pub owner: extern "C" fn() -> *const (),
     /// Source file of the site.
     pub file: &'static str,
     /// Line in it.
@@ -155,6 +155,13 @@ pub struct Site {
 }
 
 const _: () = assert!(size_of::<Site>() == 40 && align_of::<Site>() == 8);
+
+impl Site {
+    /// The owner of a site that belongs to nobody: null.
+    pub extern "C" fn nobody() -> *const () {
+        core::ptr::null()
+    }
+}
 
 /// What happens at a site that is on.
 #[repr(u32)]

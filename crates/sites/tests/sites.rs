@@ -43,7 +43,7 @@ impl Place for Full {
             line: 70_000,
             fields: FIELDS,
         },
-        owner: std::ptr::null,
+        owner: Site::nobody,
         file: file!(),
         line: 17,
         kind: Kind::Callback,
@@ -54,7 +54,7 @@ struct Bare<T>(T);
 impl<T> Place for Bare<T> {
     const SITE: &'static Site = &Site {
         class: &Class { level: Level::Trace, ..Class::named("sites:bare") },
-        owner: std::ptr::null,
+        owner: Site::nobody,
         file: file!(),
         line: 18,
         kind: Kind::Event,

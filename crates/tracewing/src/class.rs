@@ -27,10 +27,13 @@ pub struct EventClass {
     filters: [AtomicU16; RECORDINGS],
     /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
     wanted: AtomicU32,
-    describe: fn(&'static EventClass) -> &'static schema::Class<'static>,
+    describe: Describe,
 }
 
 const _: () = assert!(size_of::<EventClass>() == 64 && align_of::<EventClass>() == 64);
+
+/// Gives the description of a class.
+type Describe = extern "C" fn(&'static EventClass) -> &'static schema::Class<'static>;
 
 /// The bits of recordings in `wanted`.
 const ALL: u32 = FILTERED - 1;
@@ -40,7 +43,7 @@ pub(crate) const FILTERED: u32 = 1 << RECORDINGS;
 impl EventClass {
     /// A class that is off.
     #[doc(hidden)]
-    pub const fn new(describe: fn(&'static EventClass) -> &'static schema::Class<'static>) -> Self {
+    pub const fn new(describe: Describe) -> Self {
         Self {
             wants: [const { Want::none() }; RECORDINGS],
             filters: [const { AtomicU16::new(0) }; RECORDINGS],

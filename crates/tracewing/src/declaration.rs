@@ -82,7 +82,7 @@ const fn describe_field(declaration: FieldDeclaration, of_type: FieldType) -> sc
 
 /// The description of the class with this declaration and these field types, which are `N`.
 #[doc(hidden)]
-pub fn describe<D: Declaration, F: FieldList<D>, const N: usize>(
+pub extern "C" fn describe<D: Declaration, F: FieldList<D>, const N: usize>(
     _of: &'static EventClass,
 ) -> &'static schema::Class<'static> {
     Description::<D, F, N>::CLASS

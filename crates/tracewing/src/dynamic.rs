@@ -27,7 +27,7 @@ struct Dynamic {
     description: Class<'static>,
 }
 
-fn describe(class: &'static EventClass) -> &'static Class<'static> {
+extern "C" fn describe(class: &'static EventClass) -> &'static Class<'static> {
     // SAFETY: only `register` makes classes with this function, each the first part of a `Dynamic` that is never freed.
     let dynamic = unsafe { &*core::ptr::from_ref(class).cast::<Dynamic>() };
     &dynamic.description

@@ -115,14 +115,17 @@ impl<L, E> EventSite<L, E> {
     }
 }
 
+extern "C" fn owner<E: Event>() -> *const () {
+    ptr::from_ref(E::class()).cast()
+}
+
+extern "C" fn ad_hoc_owner<D: Declaration, F: FieldList<D>, const N: usize>() -> *const () {
+    ptr::from_ref(class::ad_hoc::<D, F, N>()).cast()
+}
+
 impl<L: Location, E: Event> Place for EventSite<L, E> {
-    const SITE: &'static Site = &Site {
-        class: E::DESCRIPTION,
-        owner: || core::ptr::from_ref(E::class()).cast(),
-        file: L::FILE,
-        line: L::LINE,
-        kind: Kind::Event,
-    };
+    const SITE: &'static Site =
+        &Site { class: E::DESCRIPTION, owner: owner::<E>, file: L::FILE, line: L::LINE, kind: Kind::Event };
 }
 
 impl<L: Location, E: Event> EventSite<L, E> {
@@ -154,7 +157,7 @@ impl<D, F, const N: usize> AdHocSite<D, F, N> {
 impl<D: Declaration, F: FieldList<D>, const N: usize> Place for AdHocSite<D, F, N> {
     const SITE: &'static Site = &Site {
         class: Description::<D, F, N>::CLASS,
-        owner: || core::ptr::from_ref(class::ad_hoc::<D, F, N>()).cast(),
+        owner: ad_hoc_owner::<D, F, N>,
         file: D::FILE,
         line: D::LINE,
         kind: Kind::Event,

@@ -109,6 +109,9 @@ impl core::error::Error for AttachError {}
 #[macro_export]
 macro_rules! fire {
     ($trigger:path, $argument:expr $(,)?) => {{
+        extern "C" fn owner() -> *const () {
+            (&raw const $trigger).cast()
+        }
         struct Here;
         impl $crate::Place for Here {
             const SITE: &'static $crate::Site = &$crate::Site {
@@ -122,7 +125,7 @@ macro_rules! fire {
                     line: ::core::line!(),
                     fields: &[],
                 },
-                owner: || (&raw const $trigger).cast(),
+                owner,
                 file: ::core::file!(),
                 line: ::core::line!(),
                 kind: $crate::Kind::Callback,

@@ -19,7 +19,7 @@
 //!             name: "shop:sold", level: Level::Info, major: 0, description: "", print: "",
 //!             file: file!(), line: line!(), fields: &[],
 //!         },
-//!         owner: || std::ptr::null(),
+//!         owner: Site::nobody,
 //!         file: file!(),
 //!         line: line!(),
 //!         kind: Kind::Event,

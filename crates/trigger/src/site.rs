@@ -88,7 +88,7 @@ macro_rules! record {
 }
 
 /// What the record of a place points to.
-fn describe<P: Place>() -> &'static Site {
+extern "C" fn describe<P: Place>() -> &'static Site {
     P::SITE
 }
 

@@ -12,7 +12,7 @@ struct Numbered<const N: u32>;
 impl<const N: u32> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
         class: &Class::named("policies:site"),
-        owner: std::ptr::null,
+        owner: Site::nobody,
         file: file!(),
         line: N,
         kind: Kind::Event,

@@ -20,7 +20,7 @@ struct Numbered<const N: usize>;
 impl<const N: usize> Place for Numbered<N> {
     const SITE: &'static Site = &Site {
         class: &Class::named("hammer:site"),
-        owner: std::ptr::null,
+        owner: Site::nobody,
         file: file!(),
         line: N as u32,
         kind: Kind::Event,

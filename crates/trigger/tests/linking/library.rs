@@ -21,7 +21,7 @@ macro_rules! site {
                     line: line!(),
                     fields: &[],
                 },
-                owner: std::ptr::null,
+                owner: $crate::tracewing_trigger::Site::nobody,
                 file: file!(),
                 line: line!(),
                 kind: $crate::tracewing_trigger::Kind::Event,

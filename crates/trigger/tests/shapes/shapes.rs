@@ -11,7 +11,7 @@ struct Here;
 impl Place for Here {
     const SITE: &'static Site = &Site {
         class: &Class { line: line!(), ..Class::named("shapes:site") },
-        owner: std::ptr::null,
+        owner: Site::nobody,
         file: file!(),
         line: line!(),
         kind: Kind::Event,
