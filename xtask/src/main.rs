@@ -1,10 +1,11 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
-//! `bench` and `tidy`.
+//! `capi`, `bench` and `tidy`.
 //!
 //! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
 //! `packages.rs`.
 
 mod bench;
+mod capi;
 mod conformance;
 mod demo;
 mod fuzz;
@@ -37,6 +38,7 @@ use std::process::ExitCode;
         cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
+        cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
         cargo xtask bench trigger            the price of a site that nobody wants, beside none\n  \
         cargo xtask bench read               reading traces, beside babeltrace2"
@@ -64,6 +66,8 @@ enum Chore {
     Tidy,
     /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
     Conformance(conformance::Options),
+    /// Build the library for C and C++ and install it
+    Capi(capi::Options),
     /// Compare with other tracers on this machine
     #[command(subcommand)]
     Bench(bench::Comparison),
@@ -79,6 +83,7 @@ fn main() -> ExitCode {
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy => tidy::run(),
         Chore::Conformance(options) => conformance::run(&options),
+        Chore::Capi(options) => capi::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),
     };
     match outcome {

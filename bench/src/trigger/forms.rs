@@ -31,7 +31,7 @@ macro_rules! place {
         impl Place for $place {
             const SITE: &'static Site = &Site {
                 class: &Class { line: line!(), ..Class::named($name) },
-                owner: std::ptr::null,
+                owner: Site::nobody,
                 file: file!(),
                 line: line!(),
                 kind: Kind::Callback,

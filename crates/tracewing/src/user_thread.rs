@@ -50,6 +50,11 @@ pub use origin::Origin;
 pub struct UserThread(NonZeroU64);
 
 impl UserThread {
+    /// The one with this number, which [`get`](Self::get) has given; `None` for 0.
+    pub fn from_number(number: u64) -> Option<Self> {
+        NonZeroU64::new(number).map(Self)
+    }
+
     /// The number that stands in the trace.
     pub fn get(self) -> NonZeroU64 {
         self.0
@@ -163,7 +168,7 @@ pub fn wants_switch() -> bool {
 /// The user thread that the calling thread of the kernel runs, as [`switch`] was told.
 #[inline]
 pub fn current() -> Option<UserThread> {
-    NonZeroU64::new(thread::with(|mark| mark.user_thread.load(Relaxed))).map(UserThread)
+    UserThread::from_number(thread::with(|mark| mark.user_thread.load(Relaxed)))
 }
 
 /// The user thread can go on. Told by whoever causes it, before the user thread can run.

@@ -87,6 +87,9 @@ pub use cold::{cold, cold_call, cold_call_at};
 #[doc(hidden)]
 pub use lock::{Guard, Lock};
 pub use object::{Object, Objects, objects, on_load};
+#[cfg(feature = "sites")]
+#[doc(hidden)]
+pub use object::{register, unregister};
 #[cfg(not(all(feature = "sites", target_arch = "x86_64")))]
 pub use ordinary::{cold, cold_call, cold_call_at};
 pub use pin::pin;

@@ -86,7 +86,7 @@ pub fn on_load(hook: fn(&Object)) {
 
 /// Called as an object is loaded.
 #[cfg(feature = "sites")]
-pub(crate) extern "C" fn register(object: &'static Object) {
+pub extern "C" fn register(object: &'static Object) {
     let guard = LIST.lock();
     object.next.store(FIRST.load(Ordering::Relaxed), Ordering::Relaxed);
     FIRST.store(ptr::from_ref(object).cast_mut(), Ordering::Relaxed);
@@ -102,7 +102,7 @@ pub(crate) extern "C" fn register(object: &'static Object) {
 
 /// Called as an object is unloaded, and as the program exits.
 #[cfg(feature = "sites")]
-pub(crate) extern "C" fn unregister(object: &Object) {
+pub extern "C" fn unregister(object: &Object) {
     let _guard = LIST.lock();
     let mut link = &FIRST;
     loop {

@@ -1,0 +1,7 @@
+#include "kinds.h"
+
+int main(void) {
+    emit_all();
+    printf("evaluated %d\n", evaluated);
+    return 0;
+}
