@@ -71,7 +71,9 @@ impl SuperTrace {
     /// A process' name: its first thread's, where any event tells it.
     pub fn process_name(&self, process: i32) -> Option<&str> {
         let first = self.lwps.get(&process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
-        first.or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.1).ok())
+        first
+            .or_else(|| self.headless.get(&process).map(String::as_str))
+            .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.1).ok())
     }
 
     /// Where the event belongs that comes next: a switch to what it switches from, at both levels.

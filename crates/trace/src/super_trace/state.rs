@@ -21,6 +21,8 @@ pub struct SuperTrace {
     pub(super) programs: Programs,
     /// Process and name of threads that were dumped and not met so far.
     pub(super) dumped: Map<i32, (i32, Vec<u8>)>,
+    /// Names of processes whose first thread has ended before others.
+    pub(super) headless: Map<i32, String>,
     pub(super) cpus: Map<u32, Cpu>,
     begin: Option<i64>,
     now: i64,
@@ -44,6 +46,7 @@ impl SuperTrace {
             serials: 0,
             programs: Programs::new(),
             dumped: Map::default(),
+            headless: Map::default(),
             cpus: Map::default(),
             begin: None,
             now: i64::MIN,
@@ -389,6 +392,7 @@ impl SuperTrace {
     /// A thread that was created now, so that no earlier dump can mean it.
     fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
         self.dumped.remove(&tid);
+        self.headless.remove(&tid);
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
@@ -402,6 +406,9 @@ impl SuperTrace {
         lwp.tell(now, fold);
         self.programs.detach(&mut lwp, fold);
         fold.lwp_ends(&lwp);
+        if lwp.process == Some(tid) && self.lwps.values().any(|other| other.process == Some(tid)) {
+            self.headless.insert(tid, std::mem::take(&mut lwp.name));
+        }
         let process = lwp.process.unwrap_or(-tid);
         if self.programs.has(process) && self.lwps.values().all(|other| other.process != Some(process)) {
             self.programs.ends(process, now, &mut self.lwps, fold);

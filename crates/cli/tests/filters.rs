@@ -1,0 +1,282 @@
+//! Filters, end to end: a program whose tasks share two workers is recorded, and each filter gives the events that a plain
+//! reading of `tracewing list --super` gives, with every command, and in what `tracewing extract` writes. As root with the
+//! events of the kernel, else without.
+
+mod recorded;
+
+use recorded::{build, is_root};
+use serde_json::Value;
+use std::collections::{BTreeSet, HashMap};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+
+/// A recording that all tests read.
+fn recording() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(|| {
+        let program = build(&["-p", "reactivity"]).join("reactivity");
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("filters");
+        // From an earlier run, if there was one.
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir(&folder).expect("a folder");
+        let mut record = Command::new(TRACEWING);
+        record.args(["record", "-o"]).arg(folder.join("trace"));
+        if !is_root() {
+            record.arg("--no-kernel");
+        }
+        record.arg("--").arg(program).args(["--tasks", "4", "--quantum", "4", "--messages", "3"]);
+        let output = record.stdout(Stdio::null()).output().expect("tracewing starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        folder
+    })
+}
+
+#[track_caller]
+fn run(arguments: &[&str]) -> String {
+    let output = Command::new(TRACEWING).current_dir(recording()).args(arguments).output();
+    let output = output.expect("tracewing starts");
+    assert!(output.status.success(), "{arguments:?}: {}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).expect("text")
+}
+
+fn has_kernel() -> bool {
+    recording().join("trace/kernel").exists()
+}
+
+/// Lines of `list --super`, in their order.
+fn super_trace(filter: &[&str]) -> Vec<Value> {
+    let text = run(&[&["list", "trace", "--super", "--format", "json"], filter].concat());
+    text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+}
+
+/// Whom an event belongs to, and whom a switch leads to: (process, LWP, task).
+type Place = (Option<i64>, Option<i64>, Option<u64>);
+
+/// All events with their places, by the switches alone.
+fn places() -> Vec<(Value, Place, Place)> {
+    let mut carried: HashMap<i64, u64> = HashMap::new();
+    let mut processes: HashMap<i64, i64> = HashMap::new();
+    let mut found = Vec::new();
+    for event in super_trace(&[]) {
+        let (process, tid, task) = (event["pid"].as_i64(), event["tid"].as_i64(), event["thr"].as_u64());
+        let mut next = (None, None, None);
+        if let (Some(process), Some(tid)) = (process, tid) {
+            processes.insert(tid, process);
+        }
+        match (event["name"].as_str().expect("a name"), tid) {
+            ("user_thread:switch", Some(tid)) => {
+                let to = event["params"]["next"].as_u64().expect("a number");
+                carried.insert(tid, to);
+                next = (process, None, Some(to));
+            }
+            ("sched_switch", _) => {
+                let to = event["params"]["next_tid"].as_i64().expect("a number");
+                next = (processes.get(&to).copied(), Some(to), carried.get(&to).copied());
+            }
+            // What a process begins belongs to it, if it says so (CLONE_THREAD).
+            ("task_newtask", Some(_)) => {
+                let process = process.unwrap_or_default();
+                let number = |field: &str| event["params"][field].as_i64();
+                let child = number("tid").or_else(|| number("pid")).expect("a number");
+                let is_thread = number("clone_flags").expect("a number") & 0x1_0000 != 0;
+                processes.insert(child, if is_thread { process } else { child });
+            }
+            _ => {}
+        }
+        found.push((event, (process, tid, task), next));
+    }
+    found
+}
+
+/// Two tasks' numbers and the process, as the program tells them.
+fn tasks() -> (i64, u64, u64) {
+    let created = super_trace(&["-e", "user_thread:create"]);
+    let task = |name: &str| {
+        let event = created.iter().find(|event| event["params"]["name"] == name).expect("it is created");
+        (event["pid"].as_i64().expect("a process"), event["params"]["thread"].as_u64().expect("a number"))
+    };
+    let (work, daemon) = (task("work/1"), task("daemon"));
+    (work.0, work.1, daemon.1)
+}
+
+#[test]
+fn events_belong_to_whom_they_happen_in_and_to_whom_they_switch() {
+    let (process, work, _) = tasks();
+    let all = places();
+    let tid = all.iter().find(|(.., next)| next.2 == Some(work)).and_then(|(_, here, _)| here.1);
+    let tid = tid.expect("a worker runs the task");
+    let same = |filter: &[&str], fits: &dyn Fn(&Value, Place) -> bool| {
+        let chosen = all.iter().filter(|(event, here, next)| fits(event, *here) || fits(event, *next));
+        let chosen: Vec<&Value> = chosen.map(|(event, ..)| event).collect();
+        assert!(!chosen.is_empty(), "{filter:?} chooses nothing");
+        assert_eq!(super_trace(filter).iter().collect::<Vec<_>>(), chosen, "{filter:?}");
+    };
+    let of_task = |_: &Value, place: Place| place.2 == Some(work);
+    same(&["--task", "work/1"], &of_task);
+    same(&["--thread", &work.to_string()], &of_task);
+    same(&["--task", &format!("{process}/{work}")], &of_task);
+    same(&["--tid", &tid.to_string()], &|_, place| place.1 == Some(tid));
+    same(&["--pid", &process.to_string()], &|_, place| place.0 == Some(process));
+    same(&["--process", "react*"], &|_, place| place.0 == Some(process));
+    same(&["--process", &process.to_string(), "--cpu", "0"], &|event, place| {
+        place.0 == Some(process) && event["cpu"] == 0
+    });
+    same(&["--user"], &|event, _| event["type"] == "USER");
+    same(&["--cpu", "0"], &|event, _| event["cpu"] == 0);
+    assert!(super_trace(&["--task", &format!("{}/{work}", process + 1)]).is_empty());
+    assert_eq!(super_trace(&["--cpu", "0-1000000"]).len(), all.len());
+    if has_kernel() {
+        same(&["--kernel"], &|event, _| event["type"] == "KERN");
+    }
+}
+
+#[test]
+fn conditions_ask_for_derived_columns() {
+    let (process, work, _) = tasks();
+    let same = |condition: &str, fits: &dyn Fn(&Value) -> bool| {
+        let mut all = super_trace(&[]);
+        all.retain(|event| fits(event));
+        assert_eq!(super_trace(&["--where", condition]), all, "{condition}");
+        all.len()
+    };
+    assert!(same("$task_name == 'work/1'", &|event| event["thr_name"] == "work/1") > 0);
+    assert!(
+        same(&format!("$task == {work} && $mode == 'user'"), &|event| {
+            event["thr"] == work && event["mode"] == "user"
+        }) > 0
+    );
+    assert!(
+        same(&format!("$pid == {process} && $task == 0"), &|event| event["pid"] == process
+            && event["thr"] == 0)
+            > 0
+    );
+    if has_kernel() {
+        assert!(
+            same("$call =~ 'cl*'", &|event| event["call"]
+                .as_str()
+                .is_some_and(|call| call.starts_with("cl")))
+                > 0
+        );
+        assert!(same("$mode == 'interrupt'", &|event| event["mode"] == "interrupt") > 0);
+    }
+}
+
+#[test]
+fn every_command_chooses_the_same_and_an_extract_holds_it() {
+    let (process, work, _) = tasks();
+    let (process, work) = (process.to_string(), work.to_string());
+    let filters: &[&[&str]] = &[
+        &["--task", &work],
+        &["--task", "work/*", "--exclude", "user_thread:wake"],
+        &["--pid", &process, "--cpu", "0"],
+        &["--process", "reactivity", "--user", "--from", "+20ms", "--to", "+120ms"],
+        &["--where", "$task_name == 'daemon'", "--from", "reactivity:received_msg#1"],
+        &["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"],
+        &["-e", "user_thread:switch", "--where", "next != 0 && $cpu == 0"],
+    ];
+    for (number, filter) in filters.iter().enumerate() {
+        let part = format!("part-{number}");
+        run(&[&["extract", "trace", "-o", &part], *filter].concat());
+        let options = &["--clock-cycles", "--fields", "trace:hostname,trace:domain"];
+        let list = |trace: &str, filter: &[&str]| run(&[&["list", trace], &options[..], filter].concat());
+        let listed = list("trace", filter);
+        let count = listed.lines().count();
+        assert!(count > 0, "{filter:?}");
+        assert!(list(&part, &[]) == listed, "{filter:?}");
+        let statistics: Value =
+            serde_json::from_str(&run(&[&["stats", "trace", "--format", "json"], *filter].concat()))
+                .expect("JSON");
+        assert_eq!(statistics["total"]["events"], count, "{filter:?}");
+        let json = format!("{part}.json");
+        run(&[&["convert", "trace", "--format", "json", "-o", &json], *filter].concat());
+        let converted = std::fs::read_to_string(recording().join(json)).expect("it was written");
+        assert!(converted == run(&[&["list", "trace", "--format", "json"], *filter].concat()), "{filter:?}");
+        if let Ok(peer) = Command::new("babeltrace2").args(options).arg(recording().join(&part)).output() {
+            assert!(peer.stdout == listed.into_bytes(), "babeltrace2 reads {part} otherwise");
+        }
+    }
+}
+
+#[test]
+fn the_nth_occurrence_bounds_a_time_range() {
+    let range = ["--from", "reactivity:received_msg#2", "--to", "reactivity:*_msg#6", "-e", "reactivity:*"];
+    let names = |filter: &[&str]| -> Vec<Value> {
+        super_trace(filter).into_iter().map(|event| event["name"].clone()).collect()
+    };
+    let all = names(&["-e", "reactivity:*"]);
+    let received: Vec<usize> =
+        (0..all.len()).filter(|index| all[*index] == "reactivity:received_msg").collect();
+    assert_eq!(received.len(), 3, "{all:?}");
+    assert_eq!(names(&range), all[received[1]..=5]);
+    let mut never = Command::new(TRACEWING);
+    never.current_dir(recording()).args(["list", "trace", "--from", "reactivity:*#99"]);
+    let output = never.output().expect("tracewing starts");
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(said.contains("`reactivity:*#99` is no time: 6 such events are in the recording"), "{said}");
+    assert!(!output.status.success());
+}
+
+/// Rows of `threads --format json`.
+fn threads(by: &str, filter: &[&str]) -> Vec<Value> {
+    let text = run(&[&["threads", "trace", "--format", "json", "--by", by], filter].concat());
+    let table: Value = serde_json::from_str(&text).expect("JSON");
+    let key = if by == "task" { "user_threads" } else { "threads" };
+    table[key].as_array().expect("a list").clone()
+}
+
+fn sum(rows: &[Value], columns: &[&str]) -> u64 {
+    rows.iter().flat_map(|row| columns.iter().map(|column| row[column].as_u64().expect("ns"))).sum()
+}
+
+#[test]
+fn analyses_are_told_of_whom_is_wanted_only() {
+    let (process, work, _) = tasks();
+    let all = threads("task", &[]);
+    let row = all.iter().find(|row| row["task"] == work).expect("the task has a row");
+    assert_eq!(threads("task", &["--task", "work/1"]), [row.clone()]);
+    let where_task = format!("$task == {work}");
+    let on_lwps = threads("task", &["--where", &where_task]);
+    assert_eq!(on_lwps, [row.clone()]);
+    if !has_kernel() {
+        return;
+    }
+    // What the workers did for the task is what it did while they ran it.
+    let for_task = threads("thread", &["--task", "work/1"]);
+    assert!(!for_task.is_empty());
+    assert_eq!(sum(&for_task, &["running_ns"]), row["running_ns"].as_u64().expect("ns"));
+    let process = process.to_string();
+    let cpus: BTreeSet<u64> = super_trace(&[]).iter().filter_map(|event| event["cpu"].as_u64()).collect();
+    let running =
+        |filter: &[&str]| sum(&threads("thread", &[&["--pid", &process], filter].concat()), &["running_ns"]);
+    let parts: u64 = cpus.iter().map(|cpu| running(&["--cpu", &cpu.to_string()])).sum();
+    assert_eq!(parts, running(&[]));
+}
+
+#[test]
+fn times_are_clipped_to_the_range() {
+    const ALL: [&str; 5] = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
+    let range = ["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"];
+    let received = super_trace(&["-e", "reactivity:received_msg"]);
+    let time = |index: usize| received[index]["ns"].as_u64().expect("a time");
+    let length = time(2) - time(0);
+    for by in ["task", "thread"] {
+        let (inside, whole) = (threads(by, &range), threads(by, &[]));
+        assert!(!inside.is_empty());
+        for row in &inside {
+            assert!(sum(std::slice::from_ref(row), &ALL) <= length, "{row}");
+            if by == "task" {
+                let same = whole.iter().find(|other| other["task"] == row["task"]).expect("it has a row");
+                assert!(row["polls"].as_u64() <= same["polls"].as_u64(), "{row}");
+            }
+        }
+        if by == "task" {
+            // The tasks live all the time, and are run before and behind it.
+            assert_eq!(inside.len(), 5);
+            assert_eq!(sum(&inside, &ALL), 5 * length);
+            assert!(sum(&inside, &["polls"]) < sum(&whole, &["polls"]));
+        }
+    }
+}
