@@ -243,16 +243,21 @@ fn roles_need_what_they_speak_of() {
     assert!(error(&header(r#""metadata-stream-uuid""#, 15)).contains("16 bytes, not 15"));
     assert!(error(&header(r#""metadata-stream-uuid""#, 16)).contains("needs a UUID in the preamble"));
     let stamp = U8.replace('}', r#", "roles": ["default-clock-timestamp"]}"#);
-    let context = format!(
-        r#"{{"type": "data-stream-class", "packet-context-field-class": {{"type": "structure", "member-classes": [{}]}}}}"#,
-        member("t", &stamp)
-    );
-    assert!(error(&context).contains("needs a default clock class"));
-    // In a payload the role means nothing.
-    let class = metadata::parse(&with_payload(&member("t", &stamp))).unwrap();
-    let payload = class.data_stream_classes[0].event_record_classes[0].payload.as_ref().unwrap();
-    let FieldClass::Integer(class) = &payload.members[0].class else { panic!("{payload:?}") };
-    assert!(class.roles.is_empty() && !class.roles.has(Role::DefaultClockTimestamp));
+    let error_of_context = |class: &str| {
+        error(&format!(
+            r#"{{"type": "data-stream-class", "packet-context-field-class": {{"type": "structure", "member-classes": [{}]}}}}"#,
+            member("t", class)
+        ))
+    };
+    assert!(error_of_context(&stamp).contains("needs a default clock class"));
+    // Each scope has its own roles.
+    let error = metadata::parse(&with_payload(&member("t", &stamp))).unwrap_err().to_string();
+    assert!(error.contains("`default-clock-timestamp` is not for fields of this scope"), "{error}");
+    let id = U8.replace('}', r#", "roles": ["event-record-class-id"]}"#);
+    let error = error_of_context(&id);
+    assert!(error.contains("`event-record-class-id` is not for fields of this scope"), "{error}");
+    let uuid = U8.replace('}', r#", "roles": ["metadata-stream-uuid"]}"#);
+    assert!(error_of_context(&uuid).contains("expected \"packet-magic-number\""));
 }
 
 #[test]
@@ -495,5 +500,32 @@ fn ranges_are_of_the_integers_that_there_can_be() {
     ] {
         let parsed = metadata::parse(&with_payload(&member("a", &class)));
         assert_eq!(parsed.is_ok(), is_good, "{class}: {parsed:?}");
+    }
+}
+
+#[test]
+fn a_path_leads_to_a_field_whatever_is_there() {
+    let length = |name: &str| format!(r#"{{"type": "structure", "member-classes": [{}]}}"#, member(name, U8));
+    let variant = |names: [&str; 2]| {
+        let options = names.map(length);
+        format!(
+            r#"{{"type": "variant", "selector-field-location": {{"path": ["which"]}}, "options": [
+                {{"selector-field-ranges": [[0, 0]], "field-class": {}}},
+                {{"selector-field-ranges": [[1, 1]], "field-class": {}}}]}}"#,
+            options[0], options[1]
+        )
+    };
+    let optional = format!(
+        r#"{{"type": "optional", "selector-field-location": {{"path": ["which"]}}, "selector-field-ranges": [[1, 1]],
+            "field-class": {}}}"#,
+        length("n")
+    );
+    let blob = r#"{"type": "dynamic-length-blob", "length-field-location": {"path": ["middle", "n"]}}"#;
+    for (middle, is_good) in
+        [(length("n"), true), (variant(["n", "n"]), true), (variant(["n", "m"]), false), (optional, false)]
+    {
+        let members = [member("which", U8), member("middle", &middle), member("bytes", blob)].join(",");
+        let read = read(&with_payload(&members), &[1, 1, b'x'], |_| ());
+        assert_eq!(read.is_ok(), is_good, "{middle}: {read:?}");
     }
 }

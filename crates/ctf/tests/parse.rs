@@ -165,7 +165,7 @@ fn errors_say_where_and_what() {
         ("stream { packet.context := struct { string timestamp_end; }; };", "is to be an unsigned integer"),
         (
             "stream { event.header := struct { integer { size = 8; signed = true; } id; }; };",
-            "`id` is to be unsigned",
+            "`id` is to be an unsigned integer",
         ),
         (
             "clock { name = c; }; event { fields := struct { integer { size = 8; map = clock.c.v; } a; }; };",

@@ -128,12 +128,15 @@ fn is_uuid(element: &FieldClass, length: u64, places: &Places<'_>) -> bool {
         && is_byte
 }
 
-/// Clocks are mapped by roles, which only headers and the packet context have.
+/// Clocks are mapped by roles, which only the packet context and the event record header have.
 fn integer(mut class: IntegerClass, places: &Places<'_>) -> IntegerClass {
     class.mapped_clock = None;
     class.encoding = Encoding::None;
     if places.scope > Scope::EventHeader {
         class.roles = Roles::NONE;
+    } else if places.scope == Scope::PacketHeader {
+        let others = class.roles.iter().filter(|role| *role != Role::DefaultClockTimestamp);
+        class.roles = others.fold(Roles::NONE, Roles::with);
     }
     class
 }

@@ -1,7 +1,7 @@
 //! Finds the fields that a length, a tag or a selector refers to (specification 1.8.3, section 7.3.2; CTF2-SPEC-2.0,
 //! section 6.4.2).
 //!
-//! In CTF 2 a path does not name the options of variants on its way, so that it may lead to one field in each of them.
+//! In CTF 2 a path does not name the options of variants on its way, so that it leads to one field in each of them.
 
 use super::compile::Compiler;
 use super::program::{Kind, Node};
@@ -89,41 +89,55 @@ fn along(compiler: &Compiler, scope: Scope, mut stack: &[Frame<'_>], mut path: &
     }
 }
 
-/// The nodes that `path` names below `node`. A path goes through arrays without naming them; in CTF 1.8 it means the last
-/// element, in CTF 2 it may only go through an array that is being decoded.
+/// The nodes that `path` names below `node`.
 fn descend(compiler: &Compiler, scope: Scope, node: usize, path: &[String]) -> Vec<usize> {
     let Some(program) = &compiler.programs[scope as usize] else { return Vec::new() };
-    let nodes = program.nodes.as_slice();
-    let mut at = vec![node];
-    for name in path {
-        let named = |node: &usize| nodes[*node].name.as_deref() == Some(name.as_str());
-        at = at
-            .into_iter()
-            .flat_map(|node| inside(nodes, node, compiler.named_options))
-            .flat_map(|node| match &nodes[node].kind {
-                Kind::Structure { first, count, .. } => *first as usize..(first + count) as usize,
-                Kind::Variant(variant) => variant.first as usize..(variant.first + variant.count) as usize,
-                _ => 0..0,
-            })
-            .filter(named)
-            .collect();
-    }
     match compiler.named_options {
-        true => at,
-        false => at.into_iter().flat_map(|node| inside(nodes, node, false)).collect(),
+        true => with_options(&program.nodes, node, path),
+        false => without_options(&program.nodes, node, path).unwrap_or_default(),
     }
 }
 
-/// What a path means by `node`: what is in arrays and optionals, and, where their options are not named, in variants.
-fn inside(nodes: &[Node], node: usize, named_options: bool) -> Vec<usize> {
-    match &nodes[node].kind {
-        Kind::Array { .. } if !named_options => Vec::new(),
-        Kind::Array { element, .. } => inside(nodes, *element as usize, named_options),
-        Kind::Optional(optional) => inside(nodes, optional.field as usize, named_options),
-        Kind::Variant(variant) if !named_options => {
-            let options = variant.first as usize..(variant.first + variant.count) as usize;
-            options.flat_map(|option| inside(nodes, option, named_options)).collect()
+/// In CTF 1.8 a path names the options of variants, and goes through arrays without naming them: it means the last element.
+fn with_options(nodes: &[Node], mut node: usize, path: &[String]) -> Vec<usize> {
+    for name in path {
+        while let Kind::Array { element, .. } = &nodes[node].kind {
+            node = *element as usize;
         }
-        _ => vec![node],
+        let found =
+            children(&nodes[node].kind).find(|child| nodes[*child].name.as_deref() == Some(name.as_str()));
+        match found {
+            Some(child) => node = child,
+            None => return Vec::new(),
+        }
     }
+    vec![node]
+}
+
+/// In CTF 2 a path has to lead to a field in each option of a variant on its way, and leads into no array or optional but those
+/// that are being decoded; `None` where it does not.
+fn without_options(nodes: &[Node], node: usize, path: &[String]) -> Option<Vec<usize>> {
+    match (&nodes[node].kind, path.split_first()) {
+        (Kind::Array { .. } | Kind::Optional(_), _) => None,
+        (kind @ Kind::Variant(_), _) => {
+            let options = children(kind).map(|option| without_options(nodes, option, path));
+            options.collect::<Option<Vec<_>>>().map(|found| found.concat())
+        }
+        (kind @ Kind::Structure { .. }, Some((name, tail))) => {
+            let member = children(kind).find(|child| nodes[*child].name.as_deref() == Some(name.as_str()))?;
+            without_options(nodes, member, tail)
+        }
+        (_, None) => Some(vec![node]),
+        (_, Some(_)) => None,
+    }
+}
+
+/// The members of a structure, the options of a variant.
+fn children(kind: &Kind) -> std::ops::Range<usize> {
+    let (first, count) = match kind {
+        Kind::Structure { first, count, .. } => (*first, *count),
+        Kind::Variant(variant) => (variant.first, variant.count),
+        _ => (0, 0),
+    };
+    first as usize..(first + count) as usize
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::parse::Parser;
-use super::roles::{each_role, keep_roles, roles_of};
+use super::roles::{each_role, roles_of};
 use super::value::{Object, Value};
 use crate::Error;
 use crate::log_level;
@@ -192,8 +192,7 @@ impl Parser {
         Ok(())
     }
 
-    /// The root field class of a scope; `clock` if its data stream class has a default clock. Roles of other scopes mean
-    /// nothing in it.
+    /// The root field class of a scope; `clock` if its data stream class has a default clock.
     fn scope(
         &mut self,
         fragment: &mut Object<'_>,
@@ -202,15 +201,14 @@ impl Parser {
         clock: bool,
     ) -> Result<Option<StructureClass>, Error> {
         let Some(value) = fragment.get(name) else { return Ok(None) };
-        let mut class = self.field_class(value)?;
-        keep_roles(&mut class, roles_of(scope));
-        let FieldClass::Structure(class) = class else {
+        let FieldClass::Structure(class) = self.field_class(value)? else {
             return Err(value.error("expected a structure field class"));
         };
         let class = Arc::unwrap_or_clone(class);
         for (index, member) in class.members.iter().enumerate() {
             each_role(&member.class, true, &mut |role, size, direct| {
                 let problem = match role {
+                    _ if !roles_of(scope).has(role) => "is not for fields of this scope".to_owned(),
                     Role::DefaultClockTimestamp | Role::PacketEndDefaultClockTimestamp if !clock => {
                         "needs a default clock class, which this data stream class has not".to_owned()
                     }

@@ -96,7 +96,9 @@ fn integer(
         };
     }
     if !class.signed {
-        class.roles = roles(object, &Role::ALL)?;
+        let others = |role: &Role| *role != Role::MetadataStreamUuid;
+        let allowed: Vec<_> = Role::ALL.into_iter().filter(others).collect();
+        class.roles = roles(object, &allowed)?;
     }
     let mut mappings = Vec::new();
     if let Some(value) = object.get("mappings") {

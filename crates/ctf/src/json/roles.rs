@@ -1,7 +1,5 @@
 //! Roles of the fields of a scope: which ones it may have, and where they are.
 
-use std::sync::Arc;
-
 use crate::model::{FieldClass, Role, Roles, Scope};
 
 const PACKET_HEADER_ROLES: [Role; 4] =
@@ -25,45 +23,6 @@ pub(super) fn roles_of(scope: Scope) -> Roles {
         Scope::CommonContext | Scope::SpecificContext | Scope::Payload => &[],
     };
     roles.iter().fold(Roles::NONE, |roles, role| roles.with(*role))
-}
-
-/// Takes away all roles but these.
-pub(super) fn keep_roles(class: &mut FieldClass, allowed: Roles) {
-    if !has_other_roles(class, allowed) {
-        return;
-    }
-    let kept = |roles: Roles| {
-        roles.iter().filter(|role| allowed.has(*role)).fold(Roles::NONE, |kept, role| kept.with(role))
-    };
-    match class {
-        FieldClass::Integer(class) | FieldClass::VariableInteger(class) => class.roles = kept(class.roles),
-        FieldClass::Enumeration(class) | FieldClass::VariableEnumeration(class) => {
-            let class = Arc::make_mut(class);
-            class.integer.roles = kept(class.integer.roles);
-        }
-        FieldClass::StaticBlob(class) => {
-            let class = Arc::make_mut(class);
-            class.roles = kept(class.roles);
-        }
-        FieldClass::Structure(class) => {
-            let members = &mut Arc::make_mut(class).members;
-            members.iter_mut().for_each(|member| keep_roles(&mut member.class, allowed));
-        }
-        FieldClass::StaticArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
-        FieldClass::DynamicArray(class) => keep_roles(&mut Arc::make_mut(class).element, allowed),
-        FieldClass::Optional(class) => keep_roles(&mut Arc::make_mut(class).class, allowed),
-        FieldClass::Variant(class) => {
-            let options = &mut Arc::make_mut(class).options;
-            options.iter_mut().for_each(|option| keep_roles(&mut option.class, allowed));
-        }
-        _ => {}
-    }
-}
-
-/// Whether a role other than these is somewhere in a field class; shared classes are copied only then.
-fn has_other_roles(class: &FieldClass, allowed: Roles) -> bool {
-    let found = each_role(class, true, &mut |role, _, _| if allowed.has(role) { Ok(()) } else { Err(()) });
-    found.is_err()
 }
 
 /// Shows every role in a field class, with the size of what has it (bits of integers, bytes of BLOBs) and whether that is

@@ -37,7 +37,7 @@ fn wanted(scope: Scope, member: &Member) -> Option<&'static str> {
             (!good).then_some("an unsigned integer of 32 bits")
         }
         (Scope::PacketHeader, "uuid") => {
-            (!is_uuid(&member.class)).then_some("an array of 16 integers of 8 bits")
+            (!is_uuid(&member.class)).then_some("an array of 16 unsigned integers of 8 bits")
         }
         (Scope::PacketHeader, "stream_id" | "stream_instance_id")
         | (
@@ -45,13 +45,13 @@ fn wanted(scope: Scope, member: &Member) -> Option<&'static str> {
             "packet_size" | "content_size" | "timestamp_begin" | "timestamp_end" | "events_discarded"
             | "packet_seq_num",
         ) => (!is_unsigned).then_some("an unsigned integer"),
-        // In a variant or a structure it is looked for inside.
-        (Scope::EventHeader, "id") => integer.is_some_and(|class| class.signed).then_some("unsigned"),
+        (Scope::EventHeader, "id") => (!is_unsigned).then_some("an unsigned integer"),
         _ => None,
     }
 }
 
 fn is_uuid(class: &FieldClass) -> bool {
     let FieldClass::StaticArray(array) = class else { return false };
-    array.length == 16 && matches!(&array.element, FieldClass::Integer(class) if class.size == 8)
+    let FieldClass::Integer(class) = &array.element else { return false };
+    array.length == 16 && (class.size, class.align, class.signed) == (8, 8, false)
 }
