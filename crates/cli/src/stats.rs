@@ -5,6 +5,7 @@ use crate::input::Input;
 use crate::output::print_error;
 use crate::table::{Cell, Table, figure, text};
 use anyhow::Result;
+use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_trace::{Count, Statistics};
@@ -37,7 +38,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match args.format {
         TableFormat::Table => print(&mut out, &statistics)?,
         TableFormat::Json => {
-            serde_json::to_writer(&mut out, &statistics).map_err(std::io::Error::from)?;
+            let mut all = serde_json::to_value(&statistics)?;
+            add_rates(&mut all, statistics.duration_ns);
+            serde_json::to_writer(&mut out, &all).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
         TableFormat::Csv => csv(&mut out, &statistics)?,
@@ -46,6 +49,21 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let failed = !statistics.errors.is_empty();
     statistics.errors.into_iter().for_each(|error| print_error(&error.into()));
     Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+/// Gives each count of events, however deep, its rate.
+fn add_rates(value: &mut Value, duration_ns: u64) {
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(|value| add_rates(value, duration_ns)),
+        Value::Object(members) => {
+            members.values_mut().for_each(|value| add_rates(value, duration_ns));
+            if let Some(events) = members.get("events").and_then(Value::as_u64) {
+                let rate = Count { events, bytes: 0 }.per_second(duration_ns);
+                members.insert("per_second".to_owned(), rate.into());
+            }
+        }
+        _ => {}
+    }
 }
 
 fn print(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {

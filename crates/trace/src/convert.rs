@@ -2,7 +2,7 @@
 //!
 //! Packets stay what they are, with fewer events where some are left out: their stamps, sequence numbers and counters of
 //! discarded events are carried over, so that losses are told as before. Each data stream becomes one file, also
-//! where it was several.
+//! where it was several, with LTTng's index of it.
 //!
 //! The folder is written beside its place, hidden and without metadata, and gets its name when it is complete.
 
@@ -13,7 +13,7 @@ use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
-use crate::{Error, Filter, description};
+use crate::{Error, Filter, description, index_source};
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -181,6 +181,7 @@ impl Run<'_> {
                 path = folder.join(name);
             }
             self.stream(at, stream, &classes, &path)?;
+            index_source::write_beside(path, classes.clone())?;
             self.converted.streams += 1;
         }
         let text = match version {

@@ -7,14 +7,17 @@
 //! There is no index where seeking would be wrong: without a clock, or where packets do not set the clock by a whole begin
 //! stamp, so that their events' stamps hang on all that came before.
 
+use crate::Error;
 use crate::index_cache::{self, Subject};
 use crate::packet::PacketFile;
 use crate::packet_index::PacketIndex;
 use crate::positions::Positions;
 use std::collections::HashMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
+use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::index::{self, Entry};
 
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
@@ -93,18 +96,44 @@ fn load(file: &mut PacketFile) -> PacketIndex {
     let count = known.len();
     let all = extend(file, known);
     if all.len() - count >= LEAST_KEPT {
-        let mut bytes = index::encode_header().to_vec();
-        all.iter().for_each(|entry| bytes.extend_from_slice(&index::encode_entry(entry)));
-        subject.store(&meta, &bytes);
+        subject.store(&meta, &encode(&all));
     }
     make(file, &all).unwrap_or_default()
 }
 
-/// LTTng's index of a stream file of `size` bytes.
-fn beside(stream: &Path, size: u64) -> Option<Vec<u8>> {
+/// Writes LTTng's index of a stream file beside it, where packets have begin and end stamps.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write_beside(stream: PathBuf, decoder: Arc<Decoder>) -> Result<(), Error> {
+    let Some(path) = path_beside(&stream) else { return Ok(()) };
+    let mut file = PacketFile::new(stream, decoder);
+    let entries = extend(&mut file, Vec::new());
+    let is_whole = file.metadata().is_some_and(|meta| covered(&entries) == meta.len());
+    if !is_whole || entries.is_empty() || entries.iter().any(|entry| entry.end < entry.begin) {
+        return Ok(());
+    }
+    let folder = path.parent().unwrap_or(Path::new(""));
+    fs::create_dir_all(folder).map_err(Error::io(folder))?;
+    fs::write(&path, encode(&entries)).map_err(Error::io(&path))
+}
+
+fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = index::encode_header().to_vec();
+    entries.iter().for_each(|entry| bytes.extend_from_slice(&index::encode_entry(entry)));
+    bytes
+}
+
+/// Where LTTng's index of a stream file lies.
+fn path_beside(stream: &Path) -> Option<PathBuf> {
     let mut name = stream.file_name()?.to_owned();
     name.push(".idx");
-    let path = stream.parent()?.join("index").join(name);
+    Some(stream.parent()?.join("index").join(name))
+}
+
+/// LTTng's index of a stream file of `size` bytes.
+fn beside(stream: &Path, size: u64) -> Option<Vec<u8>> {
+    let path = path_beside(stream)?;
     // A packet has at least the bytes of its entry: magic, stream id, sizes and stamps are in both.
     let most = size.min(index_cache::MOST_BYTES);
     let meta = fs::metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= most)?;

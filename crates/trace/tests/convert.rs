@@ -7,6 +7,7 @@ use serde_json::Value;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use tracewing_ctf::index;
 use tracewing_ctf::model::Version;
 use tracewing_trace::babeltrace2::{assert_same_as_babeltrace2, is_available};
 use tracewing_trace::{
@@ -284,4 +285,28 @@ fn columns_follow_from_the_metadata() {
         "ns,cycles,trace,stream_class,stream,event,packet_context.cpu_id,common_context.tid,payload.n\n";
     assert_eq!(csv("none", "n == 9999"), header);
     assert_eq!(csv("one", "n == 7"), format!("{header}1795235140131457789,8001000,,0,0,test:tick,0,7,7\n"));
+}
+
+#[test]
+fn an_index_lies_beside_each_stream_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let (trace, out) = (folder.path().join("trace"), folder.path().join("out"));
+    let stream: Vec<Vec<u8>> = (0..3)
+        .map(|seq| {
+            Packet { seq, ..Packet::new(1, 7, seq * 100, seq * 100 + 90) }.bytes(&[tick(seq * 100 + 5, 1)])
+        })
+        .collect();
+    write_trace(&trace, &class(Some(1), 1_000_000_000), &[("s0", stream.concat())]);
+    convert(&trace, &out, Version::V2, &Filter::default()).unwrap();
+    let bytes = std::fs::read(out.join("index/s0.idx")).unwrap();
+    let entries: Vec<_> = index::decode(&bytes).unwrap().collect();
+    let stamps: Vec<_> = entries.iter().map(|entry| (entry.begin, entry.end, entry.seq)).collect();
+    assert_eq!(stamps, [(0, 90, Some(0)), (100, 190, Some(1)), (200, 290, Some(2))]);
+    let end = entries.last().map(|entry| entry.offset + entry.packet_bits / 8);
+    assert_eq!(end, Some(std::fs::metadata(out.join("s0")).unwrap().len()));
+    assert!(
+        entries
+            .iter()
+            .all(|entry| entry.content_bits <= entry.packet_bits && entry.stream_instance_id == Some(7))
+    );
 }
