@@ -2,6 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | [`Locks`] | who waited for which lock, how long locks were held, by whom, and from where in the program |
 //! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
 //! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
@@ -16,6 +17,7 @@
 mod critical_path;
 mod filtered;
 mod latency;
+mod locks;
 mod names;
 mod run;
 mod sched;
@@ -31,6 +33,7 @@ pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Latency, LatencyTable, Moment, Nesting, Period,
     Question,
 };
+pub use locks::{Account, Bins, Frame, Group, Histogram, Kinds, Locks, LocksTable, Row, Subject, Sum};
 pub use names::Names;
 pub use run::{Analysis, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};

@@ -13,6 +13,7 @@ mod info;
 mod input;
 mod latency;
 mod list;
+mod locks;
 mod output;
 mod progress;
 mod record;
@@ -74,6 +75,8 @@ enum Command {
     Threads(threads::Args),
     /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
     Tasks(tasks::Args),
+    /// Who waited for which lock, who had it, and how long locks were held
+    Locks(locks::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
     /// Say how long it takes from one event to another, and what happened in the worst cases
@@ -110,6 +113,7 @@ fn main() -> ExitCode {
         Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
         Command::Tasks(args) => tasks::run(&args),
+        Command::Locks(args) => locks::run(&args),
         Command::Sched(args) => sched::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::CriticalPath(args) => critical_path::run(&args),

@@ -11,6 +11,7 @@ use std::process::Command;
 use std::slice::Iter;
 
 use recorded::{Event, Recording, build, ended, is_root, record, recorder};
+use serde_json::Value;
 
 /// Events about call chains, which come between the others.
 const CHAINS: [&str; 3] = ["lock:image", "lock:call_chain", "lock:called_from"];
@@ -375,4 +376,100 @@ fn programs_with_locks_of_their_own_are_told() {
     let shadowed = events.iter().find(|event| event.name == "lock:shadowed").expect("is told");
     assert_eq!(shadowed.payload["function"], "pthread_mutex_lock");
     assert_eq!(shadowed.payload["path"].as_str().map(Path::new), Some(&*program));
+}
+
+/// What `tracewing locks` says of a recording.
+fn table(recording: &Recording, options: &[&str]) -> Value {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = command
+        .arg("locks")
+        .arg(recording.trace())
+        .args(["--format", "json"])
+        .args(options)
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// What the table is to say of a lock.
+#[derive(Debug, Default, PartialEq)]
+struct Counts {
+    acquired: u64,
+    refused: u64,
+    waited: u64,
+}
+
+#[test]
+fn the_table_counts_what_the_program_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "truth", &["-g"]) else { return };
+    let recording = record_locks(&["--clock", "mono"], &program);
+    let calls = calls(&recording.stdout);
+    let mut expected: BTreeMap<u64, Counts> = BTreeMap::new();
+    let mut waits: BTreeMap<u64, u64> = BTreeMap::new();
+    for call in calls.values().flatten() {
+        if ["unlock", "signal", "broadcast", "post"].contains(&&*call.operation) {
+            continue;
+        }
+        let counts = expected.entry(call.lock).or_default();
+        let is_acquired = call.result == 0 || call.result == EOWNERDEAD || call.operation == "barrier";
+        let is_acquired = is_acquired || call.operation == "condition";
+        match is_acquired && call.operation != "cancelled" {
+            true => counts.acquired += 1,
+            false => counts.refused += 1,
+        }
+        let waits_always = ["condition", "barrier", "cancelled"].contains(&&*call.operation);
+        let waited = waits_always || (call.waited == Some(true) && !call.operation.starts_with("try"));
+        counts.waited += u64::from(waited);
+        if waited && call.operation != "cancelled" {
+            *waits.entry(call.lock).or_default() += call.after - call.before;
+        }
+    }
+    let found = table(&recording, &[]);
+    let mut counted: BTreeMap<u64, Counts> = BTreeMap::new();
+    let mut waited: BTreeMap<u64, u64> = BTreeMap::new();
+    for row in found["locks"].as_array().unwrap() {
+        let number = |field: &str| row[field].as_u64().unwrap();
+        let lock = u64::from_str_radix(row["lock"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap();
+        // A forked child's lock of the same address is a line of its own.
+        let counts = counted.entry(lock).or_default();
+        counts.acquired += number("acquired");
+        counts.refused += number("refused");
+        counts.waited += number("waited");
+        *waited.entry(lock).or_default() += number("wait_ns");
+    }
+    // Who spins may have to wait, or not; who is cancelled waits for a time that nobody knows, and is left out.
+    let spins: Vec<u64> =
+        calls.values().flatten().filter(|call| call.waited.is_none()).map(|call| call.lock).collect();
+    let cancelled = calls.values().flatten().find(|call| call.operation == "cancelled").unwrap().lock;
+    let is_certain = |lock: &u64| !spins.contains(lock) && *lock != cancelled;
+    expected.retain(|lock, _| is_certain(lock));
+    counted.retain(|lock, _| is_certain(lock));
+    assert_eq!(counted, expected);
+    for (lock, ns) in waits.iter().filter(|(lock, _)| is_certain(lock)) {
+        assert!(waited[lock] <= *ns, "{lock:#x}: {} of {ns}", waited[lock]);
+    }
+    // Three deep, as often as the program says; otherwise once deep, and recursive ones.
+    let histogram = table(&recording, &["--histogram"]);
+    let depths: Vec<(u64, u64)> = histogram["histogram"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|bin| bin["what"] == "depth")
+        .map(|bin| (bin["from"].as_u64().unwrap(), bin["count"].as_u64().unwrap()))
+        .collect();
+    let [(0, _), (1, one), (2, two)] = depths[..] else { panic!("{depths:?}") };
+    assert!((500..510).contains(&one) && two == 500, "{depths:?}");
+    let chains = table(&recording, &["--by", "chain", "--sort", "waited"]);
+    let first = chains["locks"][0]["at"].as_str().unwrap();
+    assert!(first.starts_with("mutexes+") || first.starts_with("main+"), "{chains}");
+    for (by, column) in [("thread", "tid"), ("caller", "at")] {
+        let rows = table(&recording, &["--by", by]);
+        let sum = |table: &Value| -> u64 {
+            table["locks"].as_array().unwrap().iter().map(|row| row["acquired"].as_u64().unwrap()).sum()
+        };
+        assert!(!rows["locks"][0][column].is_null());
+        assert_eq!(sum(&rows), sum(&found));
+    }
 }

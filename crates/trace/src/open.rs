@@ -251,7 +251,8 @@ impl Trace {
         &self.folders
     }
 
-    pub(crate) fn decoder(&self) -> &Decoder {
+    /// What reads its packets, and finds the fields of its classes.
+    pub fn decoder(&self) -> &Decoder {
         &self.decoder
     }
 

@@ -1,0 +1,228 @@
+//! What is counted of acquisitions: waits, critical sections, and how both are distributed.
+
+use std::collections::{BTreeMap, HashMap};
+
+/// What acquisitions are of, by the name that events have for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Mutex,
+    Read,
+    Write,
+    Semaphore,
+    Spin,
+    Condition,
+    Barrier,
+    KernelSpin,
+    KernelMutex,
+    KernelRead,
+    KernelWrite,
+    KernelOther,
+}
+
+/// All of them, in the order of their bits in [`Kinds`].
+const KINDS: [(Kind, &str); 12] = [
+    (Kind::Mutex, "mutex"),
+    (Kind::Read, "read"),
+    (Kind::Write, "write"),
+    (Kind::Semaphore, "semaphore"),
+    (Kind::Spin, "spin"),
+    (Kind::Condition, "condition"),
+    (Kind::Barrier, "barrier"),
+    (Kind::KernelSpin, "kernel spin"),
+    (Kind::KernelMutex, "kernel mutex"),
+    (Kind::KernelRead, "kernel read"),
+    (Kind::KernelWrite, "kernel write"),
+    (Kind::KernelOther, "kernel"),
+];
+
+impl Kind {
+    /// The kind with this number in events of provider `lock`.
+    pub(super) fn of_number(number: u64) -> Option<Self> {
+        Some(match number {
+            0 => Self::Mutex,
+            1 => Self::Read,
+            2 => Self::Write,
+            3 => Self::Semaphore,
+            16 => Self::Spin,
+            _ => return None,
+        })
+    }
+
+    /// The kind of a lock of the kernel's, by the flags of `contention_begin` (`include/trace/events/lock.h`).
+    pub(super) fn of_kernel_flags(flags: u64) -> Self {
+        const SPIN: u64 = 1;
+        const READ: u64 = 2;
+        const WRITE: u64 = 4;
+        const MUTEX: u64 = 32;
+        match flags {
+            _ if flags & READ != 0 => Self::KernelRead,
+            _ if flags & WRITE != 0 => Self::KernelWrite,
+            _ if flags & MUTEX != 0 => Self::KernelMutex,
+            _ if flags & SPIN != 0 => Self::KernelSpin,
+            _ => Self::KernelOther,
+        }
+    }
+}
+
+/// Kinds of locks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Kinds(u16);
+
+impl Kinds {
+    pub(super) fn add(&mut self, kind: Kind) {
+        self.0 |= 1 << kind as u8;
+    }
+
+    /// Their names.
+    pub fn names(self) -> Vec<&'static str> {
+        KINDS.iter().filter(|(kind, _)| self.0 & (1 << *kind as u8) != 0).map(|(_, name)| *name).collect()
+    }
+}
+
+/// Times, in nanoseconds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Sum {
+    /// How many.
+    pub count: u64,
+    /// All of them together.
+    pub total_ns: u64,
+    /// The shortest.
+    pub min_ns: u64,
+    /// The longest.
+    pub max_ns: u64,
+}
+
+impl Sum {
+    pub(super) fn add(&mut self, ns: u64) {
+        self.min_ns = if self.count == 0 { ns } else { self.min_ns.min(ns) };
+        self.max_ns = self.max_ns.max(ns);
+        self.count += 1;
+        self.total_ns = self.total_ns.saturating_add(ns);
+    }
+
+    /// The average, if there is any.
+    pub fn mean_ns(&self) -> Option<u64> {
+        self.total_ns.checked_div(self.count)
+    }
+}
+
+/// What is counted of some acquisitions.
+#[derive(Debug, Clone, Default)]
+pub struct Account {
+    /// What was acquired.
+    pub kinds: Kinds,
+    /// How often.
+    pub acquired: u64,
+    /// How often it could not be had: a try, or the time was up.
+    pub refused: u64,
+    /// Waits, also those in vain.
+    pub waits: Sum,
+    /// Critical sections.
+    pub holds: Sum,
+    /// By who had the lock, how long was waited for it; 0: nobody knows.
+    pub(super) owners: HashMap<i32, u64>,
+}
+
+impl Account {
+    /// Who had the lock for the greatest part of the waiting, and for how much of it, ns.
+    pub fn owner(&self) -> Option<(i32, u64)> {
+        let known = self.owners.iter().filter(|(owner, _)| **owner != 0);
+        known.map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))
+    }
+}
+
+/// The bins of a histogram of lengths.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Bins {
+    /// Each twice as wide as the one before; the first has 0.1 µs.
+    #[default]
+    Log,
+    /// Of 0.1 µs, as in Feather-Trace's paper (3.2), up to 1 ms.
+    Linear,
+}
+
+/// The first bin's width, ns.
+const WIDTH: u64 = 100;
+/// Linear bins; what is longer is in the last.
+const LINEAR: u64 = 10_000;
+
+impl Bins {
+    fn number(self, ns: u64) -> u64 {
+        match self {
+            Self::Log => (ns / WIDTH).checked_ilog2().map_or(0, |log| u64::from(log) + 1),
+            Self::Linear => (ns / WIDTH).min(LINEAR),
+        }
+    }
+
+    /// Where a bin begins, ns.
+    fn begin(self, number: u64) -> u64 {
+        match self {
+            Self::Log => number.checked_sub(1).map_or(0, |log| WIDTH << log),
+            Self::Linear => number * WIDTH,
+        }
+    }
+}
+
+/// How often something was how long, or how much.
+#[derive(Debug, Clone, Default)]
+pub struct Histogram {
+    bins: Bins,
+    lengths: BTreeMap<u64, u64>,
+    depths: BTreeMap<u64, u64>,
+}
+
+impl Histogram {
+    pub(super) fn new(bins: Bins) -> Self {
+        Self { bins, ..Self::default() }
+    }
+
+    pub(super) fn held(&mut self, ns: u64) {
+        *self.lengths.entry(self.bins.number(ns)).or_default() += 1;
+    }
+
+    pub(super) fn nested(&mut self, depth: usize) {
+        *self.depths.entry(depth as u64).or_default() += 1;
+    }
+
+    /// Critical sections by their length: from how many ns, up to how many (none for the last bin of linear ones), how many.
+    pub fn lengths(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> + '_ {
+        self.lengths.iter().map(|(number, count)| {
+            let is_last = self.bins == Bins::Linear && *number == LINEAR;
+            (self.bins.begin(*number), (!is_last).then(|| self.bins.begin(number + 1)), *count)
+        })
+    }
+
+    /// Acquisitions by how many other locks the thread had.
+    pub fn depths(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        self.depths.iter().map(|(depth, count)| (*depth, *count))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_lie_in_their_bins() {
+        for bins in [Bins::Log, Bins::Linear] {
+            for ns in [0, 99, 100, 199, 200, 399, 400, 12_345, 999_999] {
+                let number = bins.number(ns);
+                assert!((bins.begin(number)..bins.begin(number + 1)).contains(&ns), "{bins:?} {ns}");
+            }
+            assert!(bins.begin(bins.number(u64::MAX)) <= u64::MAX);
+        }
+        let mut histogram = Histogram::new(Bins::Linear);
+        histogram.held(u64::MAX);
+        assert_eq!(histogram.lengths().collect::<Vec<_>>(), [(1_000_000, None, 1)]);
+    }
+
+    #[test]
+    fn sums_know_their_ends() {
+        let mut sum = Sum::default();
+        assert_eq!(sum.mean_ns(), None);
+        [5, 3, 10].into_iter().for_each(|ns| sum.add(ns));
+        assert_eq!(sum, Sum { count: 3, total_ns: 18, min_ns: 3, max_ns: 10 });
+        assert_eq!(sum.mean_ns(), Some(6));
+    }
+}

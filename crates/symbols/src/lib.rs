@@ -1,0 +1,147 @@
+//! Names the functions at addresses of executables and libraries, from their symbol tables.
+//!
+//! The files are those that lie at their paths now. A path may come from anywhere: what is no ordinary file, or no ELF
+//! object, has no names.
+
+use std::collections::HashMap;
+use std::fs::{self, File};
+use std::path::Path;
+
+use object::read::ReadCache;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+/// Bytes of a symbol's name that are kept.
+const LONGEST: usize = 4096;
+
+/// A function, and how far into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// As a person would write it.
+    pub name: &'a str,
+    /// Bytes behind its beginning.
+    pub offset: u64,
+}
+
+/// Files whose symbols were read.
+#[derive(Debug, Default)]
+pub struct Symbols {
+    files: HashMap<String, Vec<Function>>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Function {
+    begin: u64,
+    /// 0 where the table does not say.
+    size: u64,
+    name: String,
+}
+
+impl Symbols {
+    /// Nothing has been read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The function of the file at `path` that has the code at `address`, by the file's own counting (as its program headers
+    /// have it).
+    pub fn at(&mut self, path: &str, address: u64) -> Option<Symbol<'_>> {
+        if !self.files.contains_key(path) {
+            self.files.insert(path.to_owned(), functions(Path::new(path)).unwrap_or_default());
+        }
+        find(&self.files[path], address)
+    }
+}
+
+/// Of functions in the order of their addresses, the one with this address.
+fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
+    let behind = functions.partition_point(|function| function.begin <= address);
+    let function = functions[..behind].last()?;
+    let offset = address - function.begin;
+    (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
+}
+
+fn functions(path: &Path) -> Option<Vec<Function>> {
+    if !fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let data = ReadCache::new(File::open(path).ok()?);
+    let file = object::File::parse(&data).ok()?;
+    let mut functions: Vec<Function> = file
+        .symbols()
+        .chain(file.dynamic_symbols())
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| {
+            let name = symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= LONGEST)?;
+            Some(Function { begin: symbol.address(), size: symbol.size(), name: demangled(name) })
+        })
+        .collect();
+    // Of several at an address, the largest with the shortest name is the last.
+    functions.sort_by(|a, b| {
+        (a.begin, a.size, b.name.len(), &b.name).cmp(&(b.begin, b.size, a.name.len(), &a.name))
+    });
+    functions.dedup_by(|later, earlier| {
+        let same = later.begin == earlier.begin;
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+    Some(functions)
+}
+
+/// A name as it was in the source: of Rust, of C++, or as it is.
+fn demangled(name: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(name) {
+        return format!("{name:#}");
+    }
+    let cpp = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok());
+    cpp.flatten().unwrap_or_else(|| name.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn function(begin: u64, size: u64, name: &str) -> Function {
+        Function { begin, size, name: name.to_owned() }
+    }
+
+    #[test]
+    fn addresses_belong_to_the_function_around_them() {
+        let functions = [function(16, 8, "a"), function(32, 0, "b"), function(64, 4, "c")];
+        let name = |address| find(&functions, address).map(|symbol| (symbol.name, symbol.offset));
+        assert_eq!(name(15), None);
+        assert_eq!(name(16), Some(("a", 0)));
+        assert_eq!(name(23), Some(("a", 7)));
+        assert_eq!(name(24), None);
+        assert_eq!(name(60), Some(("b", 28)));
+        assert_eq!(name(67), Some(("c", 3)));
+        assert_eq!(name(68), None);
+    }
+
+    #[test]
+    fn names_are_as_people_write_them() {
+        assert_eq!(demangled("_ZN3foo3barEv"), "foo::bar()");
+        assert_eq!(
+            demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
+        assert_eq!(demangled("_Znonsense"), "_Znonsense");
+        assert_eq!(demangled("main"), "main");
+    }
+
+    #[test]
+    fn this_program_knows_its_functions() {
+        let own = std::env::current_exe().unwrap();
+        let functions = functions(&own).unwrap();
+        assert!(functions.is_sorted_by_key(|function| function.begin));
+        assert!(functions.iter().any(|function| function.name.ends_with("names_are_as_people_write_them")));
+        let mut symbols = Symbols::new();
+        let main = functions.iter().find(|function| function.name == "main").unwrap();
+        let found = symbols.at(own.to_str().unwrap(), main.begin + 1);
+        assert_eq!(found, Some(Symbol { name: "main", offset: 1 }));
+        for other in ["/dev/zero", "/nowhere", "/etc/passwd", "/"] {
+            assert_eq!(symbols.at(other, 1), None);
+        }
+    }
+}
