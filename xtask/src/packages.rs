@@ -29,7 +29,8 @@ const GDB: Package = Package { name: "gdb", reason: "steps through the event pat
 const CLANG: Package = Package { name: "clang", reason: "compiles the header for C and C++ in the tests" };
 const CMAKE: Package = Package { name: "cmake", reason: "builds the C example in the tests" };
 const MAKE: Package = Package { name: "make", reason: "builds the C example in the tests" };
-const PKG_CONFIG: Package = Package { name: "pkg-config", reason: "finds the installed C library in the tests" };
+const PKG_CONFIG: Package =
+    Package { name: "pkg-config", reason: "finds the installed C library in the tests" };
 const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
 const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
 const PROTOC: Package =
@@ -38,8 +39,22 @@ const PROTOC: Package =
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
-pub const FOR_TESTS: &[Package] =
-    &[GCC, LIBC_DEV, BABELTRACE, PYTHON_BT2, LTTNG_TOOLS, LTTNG_UST, GDB, PROCPS, SPIN, GXX, CLANG, CMAKE, MAKE, PKG_CONFIG];
+pub const FOR_TESTS: &[Package] = &[
+    GCC,
+    LIBC_DEV,
+    BABELTRACE,
+    PYTHON_BT2,
+    LTTNG_TOOLS,
+    LTTNG_UST,
+    GDB,
+    PROCPS,
+    SPIN,
+    GXX,
+    CLANG,
+    CMAKE,
+    MAKE,
+    PKG_CONFIG,
+];
 
 /// What `cargo xtask capi` needs.
 pub const FOR_CAPI: &[Package] = &[GCC, LIBC_DEV];

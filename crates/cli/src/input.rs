@@ -1,6 +1,6 @@
 //! What every command that analyses recordings is given: where they are, and which part of them is meant.
 
-use crate::output::{print_error, raise_file_limit, warn_of_unmatched};
+use crate::output::{print_error, print_warning, raise_file_limit, warn_of_unmatched};
 use crate::progress::Watch;
 use anyhow::Result;
 use std::ops::RangeInclusive;
@@ -9,6 +9,9 @@ use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
 use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
+
+/// The exit code of a command that Ctrl-C has ended, as shells have it.
+const STOPPED: u8 = 130;
 
 /// Recordings, and options that choose from them.
 #[derive(Debug, clap::Args)]
@@ -115,6 +118,10 @@ impl Input {
 /// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
 pub fn conclude(ran: Ran) -> ExitCode {
     match ran.failure {
+        None if ran.stopped => {
+            print_warning("stopped before the end; this is what was read until then");
+            ExitCode::from(STOPPED)
+        }
         None => ExitCode::SUCCESS,
         Some(error) => {
             print_error(&error.into());

@@ -138,7 +138,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let duration = milliseconds(ran.duration_ns());
         writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
         if tasks.is_empty() {
-            writeln!(out, "The recording has no user_thread events, so nothing is known of tasks.")?;
+            writeln!(out, "No user_thread events were chosen, so nothing is known of tasks.")?;
         }
         warn(out, &tasks, &ran.names)
     })?;

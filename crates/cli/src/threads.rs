@@ -182,10 +182,10 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By) -> std::io::
         milliseconds(table.duration_ns)
     )?;
     if table.threads.iter().all(|thread| thread.switches == 0) {
-        writeln!(out, "The recording has no sched_switch events, so nothing is known of the threads' time.")?;
+        writeln!(out, "No sched_switch events were chosen, so nothing is known of the threads' time.")?;
     }
     if by == By::Task && table.user_threads.is_empty() {
-        writeln!(out, "The recording has no user_thread events, so nothing is known of tasks.")?;
+        writeln!(out, "No user_thread events were chosen, so nothing is known of tasks.")?;
     }
     if table.strangers > 0 {
         writeln!(
