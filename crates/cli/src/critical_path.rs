@@ -143,16 +143,21 @@ fn table(path: &CriticalPath) -> Table {
     table
 }
 
-/// Whose the time was, and what was done in it.
+/// Whose the time was, and what was done in it; most of it.
 fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> {
+    const MOST: usize = 20;
     let whole = path.to_ns.abs_diff(path.from_ns);
     for (title, sums) in [("who", path.by_who()), ("what", path.by_what())] {
         let mut table = Table::new([figure("ms", "ns"), figure("%", "percent"), text(title, title)]);
-        for (name, ns) in sums {
+        let more = sums.len().saturating_sub(MOST);
+        for (name, ns) in sums.into_iter().take(MOST) {
             table.push(vec![Cell::Ns(ns), Cell::Rate(ns as f64 * 100.0 / whole as f64), Cell::Text(name)]);
         }
         writeln!(out)?;
         table.print(out)?;
+        if more > 0 {
+            writeln!(out, "and {more} more; --format json has them")?;
+        }
     }
     writeln!(out, "\n{} ms of {}", milliseconds(whole), shown(&path.target.to_string()))
 }

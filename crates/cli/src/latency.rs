@@ -37,7 +37,8 @@ the begin calls it A and the end B. Without --by, any begin fits any end. An eve
 begins the next.
 
 Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. Of the worst periods it is told what the end's \
-thread and task did in them, for which the recording is read a second time. Begins without an end and ends without a begin \
+thread and task did in them, for which the recording is read a second time; of a switch it is the thread that leaves the CPU, or with --by …=next_tid the one \
+that gets it. Begins without an end and ends without a begin \
 are counted.")]
 pub struct Args {
     #[command(flatten)]

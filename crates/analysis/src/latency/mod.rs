@@ -23,7 +23,7 @@ use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tracewing_trace::super_trace::{Carried, Fold, Place, Scope, Seen};
+use tracewing_trace::super_trace::{Fold, Scope, Seen};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
@@ -99,7 +99,8 @@ pub struct Period {
     pub end: Moment,
     /// What they have in common: variables of the begin, and their values.
     pub key: Vec<(String, String)>,
-    /// The end's LWP, and what it did meanwhile.
+    /// The end's LWP, and what it did meanwhile. Of a switch that is the one that leaves the CPU, or, if periods are matched by
+    /// the one that gets it (`next_tid`), that one.
     pub lwp: Option<Episode>,
     /// The end's user thread, likewise.
     pub user_thread: Option<Episode>,
@@ -171,6 +172,8 @@ pub struct Latency {
     end: Side,
     /// By stream and event class.
     sides: Vec<Vec<Option<Sides>>>,
+    /// A switch that ends a period is whose it leads to.
+    ends_at_next: bool,
     pairs: Pairs,
     durations: Durations,
     longest: BinaryHeap<Reverse<Candidate>>,
@@ -206,6 +209,7 @@ impl Latency {
             begin: Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?,
             end: Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?,
             sides: Vec::new(),
+            ends_at_next: by.iter().any(|(_, end)| end.name.starts_with("next")),
             pairs: Pairs::new(question.nesting),
             durations: Durations::default(),
             longest: BinaryHeap::new(),
@@ -260,13 +264,13 @@ impl Latency {
         sides
     }
 
-    fn ends(&mut self, end: Moment, place: &Place<'_>) {
+    fn ends(&mut self, seen: &Seen<'_>, ns: i64) {
         let Some(begin) = self.pairs.end(&self.key) else { return };
-        let ns = end.ns.saturating_sub(begin.ns).max(0).unsigned_abs();
-        self.durations.add(ns);
+        let length = ns.saturating_sub(begin.ns).max(0).unsigned_abs();
+        self.durations.add(length);
         self.across_losses += u64::from(begin.ns <= self.lost_until);
         let is_longer = match self.longest.peek() {
-            Some(Reverse(shortest)) if self.longest.len() >= self.worst => ns > shortest.ns,
+            Some(Reverse(shortest)) if self.longest.len() >= self.worst => length > shortest.ns,
             _ => self.worst > 0,
         };
         if !is_longer {
@@ -275,9 +279,19 @@ impl Latency {
         if self.longest.len() >= self.worst {
             self.longest.pop();
         }
-        let (lwp, user_thread) = (place.lwp, place.thread_serial);
+        let (mut end, mut lwp) = (Moment::of(&seen.place, ns), seen.place.lwp);
+        let mut user_thread = seen.place.thread_serial;
+        if self.ends_at_next {
+            let (next_lwp, next_thread) = (seen.next_lwp(), seen.next_thread());
+            if let Some(next) = next_lwp {
+                (end.process, end.tid, lwp) = (next.process, Some(next.tid), Some(next.serial));
+            }
+            if next_lwp.is_some() || next_thread.is_some() {
+                (end.user_thread, user_thread) = next_thread.map(|next| (next.id, next.serial)).unzip();
+            }
+        }
         let (begins, key) = (Reverse(begin.ns), self.key.clone());
-        self.longest.push(Reverse(Candidate { ns, begins, begin, end, key, lwp, user_thread }));
+        self.longest.push(Reverse(Candidate { ns: length, begins, begin, end, key, lwp, user_thread }));
     }
 }
 
@@ -287,18 +301,12 @@ impl Analysis for Latency {
     fn event(&mut self, seen: &Seen<'_>) {
         let sides = self.sides(seen.event);
         let Some(stamp) = seen.event.stamp().filter(|_| sides.begin || sides.end) else { return };
-        let Place { cpu, process, tid, thread, .. } = seen.place;
-        let user_thread = match thread {
-            Carried::Thread { id, .. } => Some(id),
-            Carried::None | Carried::Unknown => None,
-        };
-        let at = Moment { ns: stamp.ns, cpu, process, tid, user_thread };
         // An event that is both ends one period and begins the next.
         if sides.end
             && let Some(has_key) = self.end.key(seen, &mut self.key)
         {
             match has_key {
-                true => self.ends(at, &seen.place),
+                true => self.ends(seen, stamp.ns),
                 false => self.without_key += 1,
             }
         }
@@ -306,7 +314,7 @@ impl Analysis for Latency {
             && let Some(has_key) = self.begin.key(seen, &mut self.key)
         {
             match has_key {
-                true => self.pairs.begin(&self.key, at),
+                true => self.pairs.begin(&self.key, Moment::of(&seen.place, stamp.ns)),
                 false => self.without_key += 1,
             }
         }

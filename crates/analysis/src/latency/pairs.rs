@@ -1,6 +1,7 @@
 //! Which begin an end belongs to.
 
 use std::collections::{HashMap, VecDeque};
+use tracewing_trace::super_trace::{Carried, Place};
 
 /// So many bytes are given to begins that wait for their ends; when they are used up, the older half is forgotten.
 const ROOM: usize = 256 << 20;
@@ -32,6 +33,18 @@ pub struct Moment {
     pub tid: Option<i32>,
     /// Its user thread's number in its process.
     pub user_thread: Option<u64>,
+}
+
+impl Moment {
+    /// An event at a place.
+    pub(crate) fn of(place: &Place<'_>, ns: i64) -> Self {
+        let Place { cpu, process, tid, thread, .. } = *place;
+        let user_thread = match thread {
+            Carried::Thread { id, .. } => Some(id),
+            Carried::None | Carried::Unknown => None,
+        };
+        Self { ns, cpu, process, tid, user_thread }
+    }
 }
 
 /// Begins that wait for their ends, by key.
