@@ -28,7 +28,7 @@ device that was waited for. Each step says who did what, and why that is on the 
 
 Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
 parts of others one of the whole machine (--system-wide). There is room for about 4 million things that happen in the time, \
-which take 500 MB.")]
+which take 500 MB; the path itself comes on top.")]
 pub struct Args {
     /// Folders: traces, or folders with traces below them
     #[arg(required = true, value_name = "TRACE")]
@@ -89,18 +89,34 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut rows = table(&path);
     rows.arrange(&args.order)?;
     let mut out = anstream::stdout().lock();
-    let parts =
-        |sums: Vec<(String, u64)>| Cell::Parts(sums.into_iter().map(|(name, ns)| (Some(name), ns)).collect());
-    let members = [
-        ("target", path.target.to_string().as_str().into()),
-        ("from_ns", Cell::Number(path.from_ns)),
-        ("to_ns", Cell::Number(path.to_ns)),
-        ("by_who", parts(path.by_who())),
-        ("by_what", parts(path.by_what())),
-    ];
-    rows.write(&mut out, args.format, ("steps", &members), |out| print_sums(out, &path))?;
+    match args.format {
+        TableFormat::Json => {
+            json(&mut out, &path, &rows).map_err(std::io::Error::from)?;
+            writeln!(out)?;
+        }
+        TableFormat::Csv => rows.csv(&mut out)?,
+        TableFormat::Table => {
+            rows.print(&mut out)?;
+            print_sums(&mut out, &path)?;
+        }
+    }
     out.flush()?;
     Ok(conclude(ran))
+}
+
+fn json(out: &mut impl Write, path: &CriticalPath, rows: &Table) -> serde_json::Result<()> {
+    let sums = |of: &str, sums: Vec<(String, u64)>| {
+        sums.into_iter().map(|(name, ns)| serde_json::json!({ of: name, "ns": ns })).collect::<Vec<_>>()
+    };
+    let whole = serde_json::json!({
+        "target": path.target.to_string(),
+        "from_ns": path.from_ns,
+        "to_ns": path.to_ns,
+        "steps": rows,
+        "by_who": sums("who", path.by_who()),
+        "by_what": sums("what", path.by_what()),
+    });
+    serde_json::to_writer(out, &whole)
 }
 
 fn table(path: &CriticalPath) -> Table {

@@ -108,6 +108,64 @@ fn figures_are_those_of_the_events() {
     assert_eq!((&one["count"], &one["unmatched_ends"]), (&Value::from(1), &Value::from(4)));
 }
 
+/// Periods of events that `tracewing list` prints: each end has the latest begin with an equal key. Sorted lengths.
+fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u64> {
+    let (mut open, mut periods) = (BTreeMap::<String, Vec<u64>>::new(), Vec::new());
+    for line in printed(&["list", "-e", begin, "-e", end, "--format", "json"]).lines() {
+        let event: Value = serde_json::from_str(line).unwrap();
+        let (ns, name) = (event["ns"].as_u64().unwrap(), event["event"].as_str().unwrap());
+        let [begin_key, end_key] = key(&event).map(|key| key.to_string());
+        if name.starts_with(end.trim_end_matches('*')) {
+            periods.extend(open.get_mut(&end_key).and_then(Vec::pop).map(|begin| ns - begin));
+        }
+        if name.starts_with(begin.trim_end_matches('*')) {
+            open.entry(begin_key).or_default().push(ns);
+        }
+    }
+    periods.sort_unstable();
+    periods
+}
+
+#[test]
+fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
+    let received = "reactivity:received_msg";
+    let of = |begin: &str, end: &str, by: &str| {
+        json(&["latency", "--begin", begin, "--end", end, "--by", by, "-n", "1"])
+    };
+    // Only one task receives messages, so that it is the same one adds nothing; the event is end and begin.
+    let table = of(received, received, "$task");
+    let expected = periods(received, received, |_| [Value::Null, Value::Null]);
+    assert_eq!((table["count"].as_u64(), table["max_ns"].as_u64()), (Some(4), expected.last().copied()));
+    let key = &table["worst"][0]["key"][0];
+    assert!(key[0] == "$task" && key[1].as_str().is_some_and(|key| key.split_once('/').is_some()), "{key}");
+    if !has_kernel() {
+        return eprintln!("skipped: no kernel events were recorded");
+    }
+    let check = |table: &Value, expected: &[u64]| {
+        let figures = ["count", "min_ns", "p50_ns", "max_ns"].map(|name| table[name].as_u64().unwrap());
+        let middle = expected[expected.len().div_ceil(2) - 1];
+        assert_eq!(figures, [expected.len() as u64, expected[0], middle, expected[expected.len() - 1]]);
+    };
+    let by_thread = |event: &Value| [0; 2].map(|_| event["common_context"]["tid"].clone());
+    check(
+        &of("syscall_entry_*", "syscall_exit_*", "$tid"),
+        &periods("syscall_entry_*", "syscall_exit_*", by_thread),
+    );
+    for (begin, end) in [("tid", "next_tid"), ("comm", "next_comm")] {
+        let by_field = |event: &Value| [begin, end].map(|field| event["payload"][field].clone());
+        let expected = periods("sched_waking", "sched_switch", by_field);
+        let table = of("sched_waking", "sched_switch", &format!("{begin}={end}"));
+        check(&table, &expected);
+        // It is told of the thread that gets the CPU.
+        let worst = &table["worst"][0];
+        assert_eq!(worst["lwp"]["who"]["tid"], worst["end"]["tid"]);
+        if begin == "tid" {
+            assert_eq!(sum(&worst["lwp"]), worst["ns"].as_u64().unwrap());
+            assert_eq!(worst["key"][0][1], worst["end"]["tid"].to_string());
+        }
+    }
+}
+
 #[test]
 fn what_makes_no_sense_is_told() {
     for (options, told) in [

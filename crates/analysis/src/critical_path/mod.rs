@@ -18,9 +18,9 @@ pub use lines::CriticalPaths;
 use crate::names::Names;
 use crate::who::Who;
 use lines::{Line, ROOM};
-use serde::Serialize;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use tracewing_trace::ThreadPattern;
 use walk::{Actor, Walk};
 
@@ -34,10 +34,10 @@ pub enum Target {
 }
 
 /// A path in the order of time. Its steps follow each other without gaps.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CriticalPath {
     /// Whose it is.
-    pub target: Who,
+    pub target: Arc<Who>,
     /// Where it begins, in nanoseconds on the recording's clock.
     pub from_ns: i64,
     /// Where it ends.
@@ -47,7 +47,7 @@ pub struct CriticalPath {
 }
 
 /// A part of a path: one did one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// When it begins, in nanoseconds on the recording's clock.
     pub from_ns: i64,
@@ -56,17 +56,17 @@ pub struct Step {
     /// The CPU, where one was used.
     pub cpu: Option<u32>,
     /// Who.
-    pub who: Who,
+    pub who: Arc<Who>,
     /// What.
     pub what: What,
     /// What the path has to do with that.
     pub why: Why,
     /// The one of `why` that had to wait.
-    pub whom: Option<Who>,
+    pub whom: Option<Arc<Who>>,
 }
 
 /// What somebody did.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
     /// Ran its program's code.
     User,
@@ -99,15 +99,8 @@ impl fmt::Display for What {
     }
 }
 
-impl Serialize for What {
-    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
 /// What a path has to do with a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[serde(rename_all = "snake_case")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Why {
     /// It is the path of this one.
     Itself,
@@ -210,8 +203,9 @@ impl CriticalPaths {
         if from_ns >= to_ns {
             return Err(NoPath::Empty);
         }
-        let walk = Walk::new(self, names);
-        Ok(CriticalPath { target: walk.who(actor), from_ns, to_ns, steps: walk.back(actor, from_ns, to_ns) })
+        let mut walk = Walk::new(self, names);
+        let target = walk.who(actor);
+        Ok(CriticalPath { target, from_ns, to_ns, steps: walk.back(actor, from_ns, to_ns) })
     }
 
     /// Who is meant, and from when to when it is known.

@@ -5,13 +5,14 @@ use super::{CriticalPaths, Step, What, Why};
 use crate::names::Names;
 use crate::who::Who;
 use std::collections::HashMap;
+use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
 /// So often the path goes from one to another without time passing; more is a circle, which only false stamps make.
 const CIRCLE: usize = 64;
 
 /// Somebody whom the path can follow, by serial number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Actor {
     /// With the user thread for which it acts.
     Lwp(usize, Option<usize>),
@@ -31,6 +32,8 @@ pub(super) struct Walk<'l> {
     lines: &'l CriticalPaths,
     cpus: HashMap<u32, Vec<Slot>>,
     names: &'l Names,
+    /// Those that were met.
+    known: HashMap<Actor, Arc<Who>>,
     /// Where the walk has arrived.
     time: i64,
     /// How often it has gone on to somebody else there.
@@ -43,7 +46,8 @@ pub(super) struct Walk<'l> {
 
 impl<'l> Walk<'l> {
     pub fn new(lines: &'l CriticalPaths, names: &'l Names) -> Self {
-        Walk { lines, cpus: lines.cpus(), names, time: 0, turns: 0, frames: Vec::new(), steps: Vec::new() }
+        let (known, frames, steps) = (HashMap::new(), Vec::new(), Vec::new());
+        Walk { lines, cpus: lines.cpus(), names, known, time: 0, turns: 0, frames, steps }
     }
 
     /// The path of `actor` between two times.
@@ -80,7 +84,7 @@ impl<'l> Walk<'l> {
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt } => {
                 let at = (frame.until, stretch.from, Some(cpu));
-                self.step(at, Who::interrupt(""), What::Interrupt, Why::Interrupts, Some(frame.actor));
+                self.step(at, Who::interrupt("").into(), What::Interrupt, Why::Interrupts, Some(frame.actor));
             }
             Doing::Running { cpu, mode } => self.own(frame, stretch.from, Some(cpu), self.what(mode)),
             Doing::Runnable { .. } => {
@@ -156,7 +160,7 @@ impl<'l> Walk<'l> {
             Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread)), what),
             Some(By::Interrupt(name)) => {
                 let who = Who::interrupt(name.map_or("", |name| self.names.get(name)));
-                self.step((frame.until, since, None), who, what, Why::Wakes, Some(frame.actor));
+                self.step((frame.until, since, None), who.into(), what, Why::Wakes, Some(frame.actor));
             }
             Some(By::Unknown) | None => self.own(frame, since, None, what),
         }
@@ -191,29 +195,37 @@ impl<'l> Walk<'l> {
             slots.partition_point(|slot| slot.from < self.time).checked_sub(1).map(|place| slots[place]);
         let (from, who, what) = match slot {
             Some(Slot { from, to, lwp, place }) if to >= self.time => {
-                let stretch = self.lines.lwps[&lwp].stretches[place];
-                match stretch.doing.doing {
+                let LwpDoing { doing, user_thread } = self.lines.lwps[&lwp].stretches[place].doing;
+                match doing {
                     Doing::Running { mode: Mode::Interrupt, .. } => {
-                        (from, Who::interrupt(""), What::Interrupt)
+                        (from, Who::interrupt("").into(), What::Interrupt)
                     }
                     Doing::Running { mode, .. } => {
-                        (from, self.label(lwp, stretch.doing.user_thread), self.what(mode))
+                        (from, self.who(Actor::Lwp(lwp, user_thread)), self.what(mode))
                     }
-                    _ => (from, Who::default(), What::Unknown),
+                    _ => (from, Arc::default(), What::Unknown),
                 }
             }
-            slot => (slot.map_or(i64::MIN, |slot| slot.to), Who::default(), What::Unknown),
+            slot => (slot.map_or(i64::MIN, |slot| slot.to), Arc::default(), What::Unknown),
         };
         self.step((since, from, Some(cpu)), who, what, Why::HasCpu, Some(whom));
     }
 
     /// The time since `from` is the followed one's own.
     fn own(&mut self, frame: Frame, from: i64, cpu: Option<u32>, what: What) {
-        self.step((frame.until, from, cpu), self.who(frame.actor), what, frame.why, frame.whom);
+        let who = self.who(frame.actor);
+        self.step((frame.until, from, cpu), who, what, frame.why, frame.whom);
     }
 
     /// Adds a step `at` a CPU from the second time, but not from before the first, to now, and goes there.
-    fn step(&mut self, at: (i64, i64, Option<u32>), who: Who, what: What, why: Why, whom: Option<Actor>) {
+    fn step(
+        &mut self,
+        at: (i64, i64, Option<u32>),
+        who: Arc<Who>,
+        what: What,
+        why: Why,
+        whom: Option<Actor>,
+    ) {
         let (until, from, cpu) = at;
         let (from_ns, whom) = (from.max(until), whom.map(|actor| self.who(actor)));
         let step = Step { from_ns, to_ns: self.time, cpu, who, what, why, whom };
@@ -233,35 +245,25 @@ impl<'l> Walk<'l> {
         }
     }
 
-    pub fn who(&self, actor: Actor) -> Who {
-        match actor {
-            Actor::Lwp(lwp, user_thread) => self.label(lwp, user_thread),
-            Actor::UserThread(thread) => self.user_thread(thread, Who::default()),
-        }
+    pub fn who(&mut self, actor: Actor) -> Arc<Who> {
+        let lines = self.lines;
+        self.known.entry(actor).or_insert_with(|| named(lines, actor).into()).clone()
     }
+}
 
-    /// An LWP, and the user thread for which it did something.
-    fn label(&self, lwp: usize, user_thread: Option<usize>) -> Who {
-        let lwp = self.lines.lwps.get(&lwp).map(|line| Who {
-            process: line.process,
-            tid: i32::try_from(line.number).ok(),
-            name: line.name.clone(),
-            ..Who::default()
-        });
-        let lwp = lwp.unwrap_or_default();
-        match user_thread {
-            Some(thread) => self.user_thread(thread, lwp),
-            None => lwp,
-        }
-    }
-
-    fn user_thread(&self, thread: usize, on: Who) -> Who {
-        let Some(line) = self.lines.user_threads.get(&thread) else { return on };
-        Who {
-            process: line.process.or(on.process),
-            user_thread: Some(line.number),
-            user_thread_name: line.name.clone(),
-            ..on
-        }
+fn named(lines: &CriticalPaths, actor: Actor) -> Who {
+    let (lwp, thread) = match actor {
+        Actor::Lwp(lwp, thread) => (lines.lwps.get(&lwp), thread),
+        Actor::UserThread(thread) => (None, Some(thread)),
+    };
+    let thread = thread.and_then(|thread| lines.user_threads.get(&thread));
+    let name = |name: Option<&String>| name.cloned().unwrap_or_default();
+    Who {
+        process: thread.and_then(|thread| thread.process).or(lwp.and_then(|lwp| lwp.process)),
+        tid: lwp.and_then(|lwp| i32::try_from(lwp.number).ok()),
+        name: name(lwp.map(|lwp| &lwp.name)),
+        user_thread: thread.map(|thread| thread.number),
+        user_thread_name: name(thread.map(|thread| &thread.name)),
+        interrupt: None,
     }
 }

@@ -111,7 +111,7 @@ pub struct Period {
 pub struct Episode {
     /// Who.
     pub who: Who,
-    /// What for how long: together the whole period.
+    /// What for how long: together the whole period, or as much of it as is known of this one.
     pub times: Times,
     /// How often it was woken.
     pub wakeups: u64,
