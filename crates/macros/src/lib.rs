@@ -1,4 +1,4 @@
-//! The derive macros of tracewing. They read a type's shape and attributes and write down a declaration; everything
+//! The derive macros of tracewing, and an attribute. They read an item's shape and attributes and write down a declaration; everything
 //! that happens with it, at compile time or later, is ordinary code of the crate `tracewing`, which also documents
 //! the macros for their users and re-exports them.
 
@@ -7,6 +7,7 @@ mod enumeration;
 mod event;
 mod name;
 mod print;
+mod traced;
 
 use proc_macro::TokenStream;
 use syn::{DeriveInput, parse_macro_input};
@@ -100,4 +101,26 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 pub fn derive_event_field(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
     enumeration::expand(&input).unwrap_or_else(syn::Error::into_compile_error).into()
+}
+
+/// Has a function tell when it begins and when it ends, by two sites of its own.
+///
+/// ```
+/// #[tracewing::traced]
+/// fn gcd(a: u64, b: u64) -> u64 {
+///     if b == 0 { a } else { gcd(b, a % b) }
+/// }
+///
+/// assert_eq!(gcd(12, 18), 6);
+/// ```
+///
+/// The events have no fields; their names hold the function's path: `function:entry:my_crate::math::gcd`, `function:exit:…`. What a
+/// panic leaves has ended, too. The time between is that of the body, whose variables are dropped in it; arguments are dropped
+/// behind it. A function that the compiler has put into another one is told as well.
+///
+/// On an `impl` block it is for all of its functions, called `Type::function`. An `async fn` or `const fn` is left out there, and is
+/// an error where the attribute stands on it.
+#[proc_macro_attribute]
+pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
+    traced::expand(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()
 }

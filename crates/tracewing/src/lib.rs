@@ -63,6 +63,7 @@ mod declaration;
 pub mod dynamic;
 mod event;
 mod field;
+mod function;
 mod macros;
 mod path;
 mod payload;
@@ -82,6 +83,6 @@ pub use session::{Session, SessionBuilder, SessionError, SessionSummary};
 pub use snapshot::{SnapshotError, snapshot, snapshot_on_panic};
 pub use span::{Instrumented, Span, SpanId};
 pub use tracewing_abi::schema::Level;
-pub use tracewing_macros::{Event, EventField};
+pub use tracewing_macros::{Event, EventField, traced};
 #[cfg(feature = "session")]
 pub use tracewing_rules as rules;

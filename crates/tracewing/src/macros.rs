@@ -1,4 +1,4 @@
-//! `emit!`, `event!` and `span!`, and what the expansions of all macros of this crate need to reach. The macros only arrange
+//! `emit!`, `event!`, `span!` and what is behind `#[traced]`, and what the expansions of all macros of this crate need to reach. The macros only arrange
 //! tokens; what happens is in [`event`](crate::event).
 
 /// Emits an event, if some recording wants events of its class.
@@ -194,6 +194,29 @@ macro_rules! __span {
     }};
 }
 
+/// What `#[traced]` puts at the begin of a function, which is called this behind its module's path.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __function {
+    ($name:literal) => {{
+        struct __TracewingFunction;
+        impl $crate::__private::FunctionDeclaration for __TracewingFunction {
+            const NAMES: [&'static str; 2] = [
+                ::core::concat!("function:entry:", ::core::module_path!(), $name),
+                ::core::concat!("function:exit:", ::core::module_path!(), $name),
+            ];
+            const FILE: &'static str = ::core::file!();
+            const LINE: u32 = ::core::line!();
+            fn classes() -> &'static [$crate::__private::EventClass; 2] {
+                static CLASSES: [$crate::__private::EventClass; 2] =
+                    $crate::__private::function_classes::<__TracewingFunction>();
+                &CLASSES
+            }
+        }
+        $crate::__private::Function::<__TracewingFunction>::begins()
+    }};
+}
+
 /// What the macros' expansions use. No part of the interface: it changes without notice.
 pub mod private {
     pub use crate::agent::{classes, pretend};
@@ -203,6 +226,7 @@ pub mod private {
     };
     pub use crate::event::{AdHocSite, EventSite, Location};
     pub use crate::field::{Field, FieldType, field_type};
+    pub use crate::function::{Function, FunctionDeclaration, function_classes};
     pub use crate::payload::{Fields, Layout, Sink, Writer, fixed, gather, layout, to_bytes};
     pub use crate::span::{Opening, SpanDeclaration};
     pub use tracewing_abi::schema::{Base, Class, Level, Scalar};
