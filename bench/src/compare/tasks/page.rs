@@ -1,0 +1,76 @@
+//! Writes the page: tables in Markdown.
+
+use super::report::rate;
+use super::{Events, PEERS, Results, tree};
+use crate::compare::bounds::Bound;
+use anyhow::{Context, Result};
+use std::fmt::Write as _;
+use std::path::Path;
+
+/// The page's name.
+const PAGE: &str = "performance-tasks.md";
+
+pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
+    let mut text = String::new();
+    writeln!(
+        text,
+        "# What telling of tasks costs\n\n\
+        Written by `cargo xtask bench tasks --page`. The program is Sumtime of *An Efficient Multi-level Trace Toolkit for \
+        Multi-threaded Applications* (Danjean, Wacrenier, Namyst, 2005, section 3.3): a binary tree of {} tasks, which do nothing but spawn, \
+        join and add, so that nothing hides the price. Times are CPU time of the thread that runs the tasks (with two workers, of \
+        the process), not of tracers' own threads and processes. All sides are measured in turn, round by round; overhead is taken round \
+        by round, too. Figures are medians; in brackets the 95 % interval of the median. Your machine has other figures: run it there.\n\n\
+        | | |\n|---|---|",
+        tree::TASKS
+    )?;
+    for (word, value) in &results.machine {
+        writeln!(text, "| {word} | {value} |")?;
+    }
+    writeln!(text, "\n## What is required\n\n| | required | measured | |\n|---|---|---|---|")?;
+    for Bound { what, limit, measured, holds } in bounds {
+        let verdict = if *holds { "holds" } else { "**fails**" };
+        writeln!(text, "| {what} | {limit} | {measured} | {verdict} |")?;
+    }
+    writeln!(
+        text,
+        "\n## A task\n\n\
+        `scheduling events` are the tasks' own (`user_thread:*`) and the kernel's switches and wake-ups; `all events` are these, every system call \
+        and interrupt, and entry and exit of every function of the program (`#[tracewing::traced]`). tracewing records into a \
+        flight recorder, dial9 into a file, tokio-console's subscriber for a client that never comes. Each peer is compared with \
+        plain tokio in its own build.\n\n\
+        | | ns a task | overhead, % |\n|---|--:|--:|"
+    )?;
+    for side in &results.sides {
+        let overhead = results.overhead(side.key).map_or_else(String::new, |overhead| {
+            let (least, most) = overhead.interval();
+            format!("{:+.1} ({least:+.1} to {most:+.1})", overhead.median())
+        });
+        writeln!(text, "| {} | {:.1} | {overhead} |", side.title, side.cost.median())?;
+    }
+    writeln!(
+        text,
+        "\n| on one thread | events a task | bytes a task | million events/s |\n|---|--:|--:|--:|"
+    )?;
+    for Events { key, events, bytes } in &results.events {
+        let rate = rate(results, key, *events);
+        writeln!(text, "| {key} | {events:.2} | {bytes:.0} | {rate:.1} |")?;
+    }
+    writeln!(
+        text,
+        "\n## Beside the paper\n\n\
+        The paper's Table 2, of Marcel's threads on a machine of its time (two Xeons of 2.8 GHz), and the same degrees here:\n\n\
+        | | the paper | here |\n|---|--:|--:|"
+    )?;
+    for (key, paper) in [("scheduling", 23), ("all", 80)] {
+        let overhead = results.overhead(key).map_or(f64::NAN, |overhead| overhead.median());
+        writeln!(text, "| {key} | +{paper} % | {overhead:+.1} % |")?;
+    }
+    writeln!(text, "\n## Beside other tracers\n\n| overhead, to that of scheduling events | |\n|---|--:|")?;
+    for peer in PEERS {
+        if let Some(ratio) = results.ratio(peer) {
+            writeln!(text, "| {peer}/tracewing | {ratio:.2} |")?;
+        }
+    }
+    let path = folder.join(PAGE);
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
+}

@@ -1,0 +1,27 @@
+//! The worker of `bench tasks`: grows trees of tasks ([`tree`]) on demand, plain or told. It obeys orders on standard input
+//! (`compare/process.rs`): `VARIANT COUNT` grows COUNT trees, and is answered with ns of CPU time.
+//!
+//! | variant | tasks are spawned by | on | CPU time of |
+//! |---|---|---|---|
+//! | `plain`, `told` | tokio, tracewing-tokio | one thread | that thread |
+//! | `plain-two`, `told-two` | the same | two workers | the process |
+//!
+//! Under loom there is none: loom runs only one of the baselines.
+
+#[cfg(not(loom))]
+mod orders;
+#[cfg(not(loom))]
+mod tree;
+
+#[cfg(not(loom))]
+fn main() -> std::process::ExitCode {
+    orders::main()
+}
+
+#[cfg(loom)]
+fn main() {}
+
+#[cfg(not(loom))]
+tree::tree!(plain, tokio::spawn);
+#[cfg(not(loom))]
+tree::tree!(told, tracewing_tokio::spawn, tracewing::traced);
