@@ -6,7 +6,7 @@
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
-//! `bench seek` is in [`seek`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod bounds;
 mod disk;
@@ -25,6 +25,7 @@ mod read;
 mod record;
 mod report;
 mod seek;
+mod tasks;
 mod threads;
 mod trigger;
 mod worker;
@@ -50,6 +51,8 @@ enum What {
     Seek(seek::Options),
     /// Measure reading
     Read(read::Options),
+    /// Measure what telling of tasks costs
+    Tasks(tasks::Options),
     /// Make a trace that `read` reads
     #[command(hide = true)]
     Make(read::trace::Options),
@@ -67,6 +70,7 @@ pub fn main() -> ExitCode {
         What::Trigger(options) => trigger::run(&options),
         What::Seek(options) => seek::run(&options),
         What::Read(options) => read::run(&options),
+        What::Tasks(options) => tasks::run(&options),
         What::Make(options) => read::trace::run(&options),
         What::Reader(options) => read::reader::run(&options),
         What::Worker => worker::run(),

@@ -37,6 +37,29 @@ pub enum Comparison {
         cargo xtask bench read --page     the same, and writes docs/performance-read.md\n  \
         cargo xtask bench read --quick    to see that everything works")]
     Read(Read),
+    /// What telling of tasks costs, beside dial9 and tokio-console
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench tasks           everything: a minute, and some to build the peers once\n  \
+        cargo xtask bench tasks --page    the same, and writes docs/performance-tasks.md\n  \
+        cargo xtask bench tasks --quick   to see that everything works")]
+    Tasks(Tasks),
+}
+
+/// What `bench tasks` accepts.
+#[derive(Args)]
+pub struct Tasks {
+    /// How often each side is measured, in turn (at least 5)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/performance-tasks.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
+    /// Leave dial9 and tokio-console out
+    #[arg(long)]
+    no_peers: bool,
 }
 
 /// What `bench read` accepts.
@@ -119,7 +142,7 @@ pub struct Record {
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
     match comparison {
-        Comparison::Seek(_) => {}
+        Comparison::Seek(_) | Comparison::Tasks(_) => {}
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
@@ -129,6 +152,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Trigger(options) => trigger(options),
         Comparison::Seek(options) => seek(options),
         Comparison::Read(options) => read(options),
+        Comparison::Tasks(options) => tasks(options),
     }
 }
 
@@ -168,6 +192,23 @@ fn read(options: &Read) -> Result<()> {
     run_command(&mut bench)
 }
 
+fn tasks(options: &Tasks) -> Result<()> {
+    let mut bench = bench("tasks", false, &[], options.rounds, options.quick)?;
+    if !options.no_peers {
+        let target = target_folder()?;
+        bench.arg("--peers").arg(build_peers(
+            &crate::root()?,
+            &target,
+            Build::Unstable,
+            &["dial9", "console"],
+        )?);
+    }
+    if options.page {
+        bench.arg("--page").arg(crate::root()?.join("docs"));
+    }
+    run_command(&mut bench)
+}
+
 fn seek(options: &Seek) -> Result<()> {
     let mut bench = bench("seek", false, &[], None, options.quick)?;
     bench.args(["--gib", &options.gib.to_string(), "--streams", &options.streams.to_string()]);
@@ -185,7 +226,7 @@ fn bench(what: &str, lttng: bool, peers: &[&str], rounds: Option<u32>, quick: bo
         bench.arg("--lttng").arg(root.join("bench/peers/lttng"));
     }
     if !peers.is_empty() {
-        bench.arg("--peers").arg(build_peers(&root, &target, peers)?);
+        bench.arg("--peers").arg(build_peers(&root, &target, Build::Stable, peers)?);
     }
     if let Some(rounds) = rounds {
         bench.args(["--rounds", &rounds.to_string()]);
@@ -196,19 +237,33 @@ fn bench(what: &str, lttng: bool, peers: &[&str], rounds: Option<u32>, quick: bo
     Ok(bench)
 }
 
+/// How peers want their dependencies.
+#[derive(Clone, Copy)]
+enum Build {
+    Stable,
+    /// With tokio's unstable interface, which is another build of everything.
+    Unstable,
+}
+
 /// Builds the other Rust tracers' programs, which are no part of the workspace; gives the folder where they are. Whatever
 /// does not build is left out of the comparison, and said.
-fn build_peers(root: &Path, target: &Path, peers: &[&str]) -> Result<PathBuf> {
+fn build_peers(root: &Path, target: &Path, build: Build, peers: &[&str]) -> Result<PathBuf> {
     let manifest = root.join("bench/peers/rust/Cargo.toml").display().to_string();
-    let target = target.join("bench-peers");
+    let (target, settings): (_, &[&str]) = match build {
+        Build::Stable => (target.join("bench-peers"), &[]),
+        Build::Unstable => (
+            target.join("bench-peers/unstable"),
+            &["--config", "build.rustflags=[\"--cfg\", \"tokio_unstable\"]"],
+        ),
+    };
     let folder = target.display().to_string();
     for peer in peers {
         #[rustfmt::skip]
-        let built = cargo(&[
+        let build = [
             "build", "--release", "--locked", "--manifest-path", &manifest, "--target-dir", &folder,
             "--features", peer, "--bin", &format!("peer-{peer}"),
-        ]);
-        if let Err(error) = built {
+        ];
+        if let Err(error) = cargo(&[settings, &build].concat()) {
             println!("bench: {peer} is left out, since it could not be built: {error:#}");
         }
     }

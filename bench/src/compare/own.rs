@@ -13,7 +13,7 @@ use std::process::Command;
 pub const CLASS: &str = "bench:two_u64";
 
 /// How a recording is made.
-#[derive(Clone, Copy, Default)]
+#[derive(Clone, Default)]
 pub struct How {
     /// Events go to the disk, and are lost where it is too slow; else they stay in the buffers, and new ones overwrite old.
     pub to_disk: bool,
@@ -21,6 +21,8 @@ pub struct How {
     pub smp: bool,
     /// The one CPU that the worker may use.
     pub cpu: Option<usize>,
+    /// What is recorded, as arguments; by default all but the kernel's events.
+    pub selection: Option<Vec<&'static str>>,
 }
 
 /// A recording with its worker.
@@ -41,7 +43,8 @@ impl Recording {
     /// Starts one, into a folder that does not exist yet. The recorder may use any CPU.
     pub fn start_program(tracewing: &Path, folder: &Path, how: How, program: &[&OsStr]) -> Result<Self> {
         let mut command = Command::new(tracewing);
-        command.args(["record", "--no-kernel", "--quiet", "--sub-buffer-size", "1M", "--sub-buffers", "4"]);
+        command.args(["record", "--quiet", "--sub-buffer-size", "1M", "--sub-buffers", "4"]);
+        command.args(how.selection.as_deref().unwrap_or(&["--no-kernel"]));
         if !how.to_disk {
             command.args(["--flight-recorder", "--snapshot-on", "exit"]);
         }

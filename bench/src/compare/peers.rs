@@ -64,7 +64,7 @@ impl Peer {
 }
 
 /// The version of a package that the peers were built with.
-fn version(package: &str) -> &'static str {
+pub fn version(package: &str) -> &'static str {
     let lock = include_str!("../../peers/rust/Cargo.lock");
     lock.split("[[package]]")
         .find(|entry| entry.contains(&format!("name = \"{package}\"\n")))
