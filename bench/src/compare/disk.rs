@@ -68,7 +68,7 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Disk> {
 }
 
 fn own_round(setting: &Setting, folder: &Path, side: &mut Side) -> Result<()> {
-    let how = How { to_disk: true, cpu: Some(setting.cpu), smp: false };
+    let how = How { to_disk: true, cpu: Some(setting.cpu), smp: false, ..How::default() };
     let mut recording = Recording::start(&setting.tracewing, folder, how)?;
     let flood = flood(recording.worker(), setting)?;
     let folder = recording.finish()?;

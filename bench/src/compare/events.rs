@@ -133,7 +133,7 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
     let cpu = setting.cpu;
     let session = lttng.map(|lttng| lttng.session(None)).transpose()?;
     let start = |name, smp| {
-        let how = How { to_disk: false, smp, cpu: Some(cpu) };
+        let how = How { to_disk: false, smp, cpu: Some(cpu), ..How::default() };
         Recording::start(&setting.tracewing, &setting.scratch.join(name), how)
     };
     let mut own = start("events", false)?;

@@ -78,9 +78,9 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Latency> {
         empty.round("empty", &mut plain, setting)?;
         plain.finish_well()?;
         let sides = [
-            (&mut flight, How { to_disk: false, smp: false, cpu }),
-            (&mut disk, How { to_disk: true, smp: false, cpu }),
-            (&mut smp, How { to_disk: false, smp: true, cpu }),
+            (&mut flight, How { to_disk: false, smp: false, cpu, ..How::default() }),
+            (&mut disk, How { to_disk: true, smp: false, cpu, ..How::default() }),
+            (&mut smp, How { to_disk: false, smp: true, cpu, ..How::default() }),
         ];
         for (distribution, how) in sides {
             let folder = setting.scratch.join(format!("latency-{}-{round}", distribution.key));
