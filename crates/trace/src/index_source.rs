@@ -49,6 +49,13 @@ impl IndexSlot {
         position.into_iter().for_each(|position| file.begin_at(first as u64, position));
     }
 
+    /// When each packet of `file` begins, in nanoseconds since the clock's origin, and at which byte; nothing where there is no
+    /// index.
+    pub(crate) fn packets(&self, file: &mut PacketFile) -> Vec<(i64, u64)> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.packets.get_or_insert_with(|| load(file)).begins().collect()
+    }
+
     /// The same, but always at the beginning of a packet.
     pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: i64) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);

@@ -29,6 +29,7 @@
 //! | `details` | everything, as babeltrace2's details printer lays it out |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
 //! | `listing` | all of it, as `tracewing list` does it |
+//! | `parallel`, `slices` | the same by as many threads as there are CPUs |
 //! | `follow`, `tail` | the same of a recording that is being made |
 //! | `filter`, `select`, `chooser`, `marks`, `time_range`, `zone` | what of it a user wants to see |
 //! | `condition`, `values` | predicates on what is in an event |
@@ -68,12 +69,14 @@ mod open;
 mod order;
 mod packet;
 mod packet_index;
+mod parallel;
 mod positions;
 mod pretty;
 mod print_form;
 mod quote;
 mod report;
 mod select;
+mod slices;
 mod stamp;
 mod stats;
 mod stream;

@@ -7,6 +7,9 @@ use crate::filter::Filter;
 use crate::json::JsonPrinter;
 use crate::merge::{EventRef, Merge, Message};
 use crate::open::Recording;
+use crate::parallel::{self, Plan};
+use crate::slices::slices;
+use crate::stamp::Stamp;
 use crate::style::Style;
 use crate::super_trace::{Seen, SuperPrinter};
 use crate::text::TextPrinter;
@@ -88,8 +91,7 @@ impl Listing {
             let chooser = Chooser::new(&self.filter, range, recording, false)?;
             printer.skipped = count(recording, chooser, printer.left).saturating_sub(last);
         }
-        let mut merge = Merge::new(recording, printer.chooser.reads());
-        let result = printer.print(&mut merge, sink);
+        let result = printer.print_all(recording, Plan::default(), sink);
         printer.finish(result, sink)
     }
 }
@@ -104,6 +106,8 @@ pub(crate) struct Printer<'l> {
     left: u64,
     skipped: u64,
     warning: Vec<u8>,
+    /// Bytes of lines that are handed on at once.
+    enough: usize,
 }
 
 impl<'l> Printer<'l> {
@@ -111,7 +115,7 @@ impl<'l> Printer<'l> {
         let chooser = Chooser::new(&listing.filter, range, recording, listing.super_trace)?;
         let lines = Lines::new(listing, &chooser, recording);
         let left = listing.count.unwrap_or(u64::MAX);
-        Ok(Printer { listing, chooser, lines, left, skipped: 0, warning: Vec::new() })
+        Ok(Printer { listing, chooser, lines, left, skipped: 0, warning: Vec::new(), enough: BATCH })
     }
 
     /// The same for a recording that was opened anew.
@@ -136,8 +140,46 @@ impl<'l> Printer<'l> {
 
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
-        let Printer { chooser, lines, left, skipped, warning, .. } = self;
-        while *left > 0 {
+        self.print_some(merge, u64::MAX, sink)
+    }
+
+    /// Prints the recording, by several threads if `plan` says so and that is possible.
+    pub(crate) fn print_all(
+        &mut self,
+        recording: &Recording,
+        plan: Plan,
+        sink: &mut impl Sink,
+    ) -> Result<(), Error> {
+        let mut merge = Merge::new(recording, self.range());
+        let has_counts = self.left < u64::MAX || self.skipped > 0;
+        if plan.threads == 1 || has_counts || self.needs_places() || !merge.is_orderly() {
+            return self.print(&mut merge, sink);
+        }
+        // Up to a time at which all streams stand, so that others can go on from there.
+        self.print_some(&mut merge, plan.alone, sink)?;
+        let last = merge.last_ns();
+        merge.go_on_to(last);
+        self.print(&mut merge, sink)?;
+        self.finish(Ok(()), sink)?;
+        let range = self.range();
+        let slices = match last {
+            0.. if last < range.end => slices(recording, range, last + 1, plan.slice),
+            _ => Vec::new(),
+        };
+        if !slices.is_empty() {
+            merge = parallel::print(self, recording, merge, &slices, plan.threads, sink)?;
+            self.lines.text.forget_packets();
+        }
+        merge.go_on_to(range.end);
+        self.print(&mut merge, sink)
+    }
+
+    /// Prints the next so many events and losses of `merge`.
+    fn print_some(&mut self, merge: &mut Merge<'_>, most: u64, sink: &mut impl Sink) -> Result<(), Error> {
+        let Printer { chooser, lines, left, skipped, warning, enough, .. } = self;
+        let mut steps = 0;
+        while *left > 0 && steps < most {
+            steps += 1;
             match merge.advance()? {
                 Some(Message::Event(event)) => {
                     chooser.event(&event, |seen| {
@@ -147,7 +189,7 @@ impl<'l> Printer<'l> {
                             _ => *skipped -= 1,
                         }
                     });
-                    if lines.batch.len() >= BATCH {
+                    if lines.batch.len() >= *enough {
                         sink.events(&lines.batch).map_err(Error::Output)?;
                         lines.batch.clear();
                     }
@@ -164,6 +206,53 @@ impl<'l> Printer<'l> {
             }
         }
         Ok(())
+    }
+
+    /// One that prints slices of the same for it.
+    pub(crate) fn for_slices(&self, recording: &Recording) -> Result<Self, Error> {
+        let mut printer = Printer::new(self.listing, self.range(), recording)?;
+        // Head lines are there already.
+        printer.lines.batch.clear();
+        Ok(printer)
+    }
+
+    /// What is printed, and nothing outside of it.
+    pub(crate) fn range(&self) -> TimeRange {
+        self.chooser.reads()
+    }
+
+    /// Prints up to the first event, of which it gives the line without the stamp, and the stamp.
+    pub(crate) fn first_of_slice(
+        &mut self,
+        merge: &mut Merge<'_>,
+        sink: &mut impl Sink,
+    ) -> (Vec<u8>, Option<Stamp>, Result<(), Error>) {
+        self.lines.text.forget_packets();
+        self.lines.text.stamps().withhold();
+        (self.left, self.enough) = (1, usize::MAX);
+        let result = self.print(merge, sink);
+        (self.left, self.enough) = (u64::MAX, BATCH);
+        let line = std::mem::replace(&mut self.lines.batch, Vec::with_capacity(2 * BATCH));
+        (line, self.lines.text.stamps().withheld(), result)
+    }
+
+    /// A slice's first line with its stamp.
+    pub(crate) fn with_stamp(&mut self, stamp: Option<Stamp>, line: Vec<u8>) -> Vec<u8> {
+        let Some(stamp) = stamp else { return line };
+        let mut whole = Vec::with_capacity(line.len() + 64);
+        self.lines.text.stamps().event(&mut whole, stamp);
+        whole.extend_from_slice(&line);
+        whole
+    }
+
+    /// The last stamp that was printed, if there was one.
+    pub(crate) fn last_stamp(&mut self) -> Option<u64> {
+        self.lines.text.stamps().last()
+    }
+
+    /// Has the next stamp follow the last one of a slice.
+    pub(crate) fn go_on_behind(&mut self, last: Option<u64>) {
+        last.into_iter().for_each(|last| self.lines.text.stamps().go_on_behind(last));
     }
 
     /// Hands the last lines to `sink`, also where printing failed with `result`.

@@ -5,6 +5,7 @@
 use crate::Error;
 use crate::open::{Recording, Stream, Trace};
 use crate::order;
+use crate::slices::Handoff;
 use crate::stamp::Stamp;
 use crate::stream::{Item, Stop, StreamCursor};
 use crate::time_range::TimeRange;
@@ -63,6 +64,7 @@ impl<'m> EventRef<'m> {
     }
 
     /// The event itself.
+    #[inline(always)]
     pub fn decoded(&self) -> Event<'m> {
         self.cursor.event()
     }
@@ -185,6 +187,7 @@ impl<'r> Merge<'r> {
                 self.last_ns = self.last_ns.max(ns);
                 self.lost = None;
             }
+            Some(ns) if self.change_places(ns) => {}
             event => self.choose(event)?,
         }
         Ok(self.current.map(|stream| self.message(stream)))
@@ -199,6 +202,54 @@ impl<'r> Merge<'r> {
     pub(crate) fn pause_at(mut self, until: i64) -> Self {
         self.until = until.min(self.range.end);
         self
+    }
+
+    /// Whether stamps alone, and which streams they are of, decide what comes first.
+    pub(crate) fn is_orderly(&self) -> bool {
+        !self.ambiguous
+    }
+
+    /// Goes on up to `until` after it has ended before.
+    pub(crate) fn go_on_to(&mut self, until: i64) {
+        self.until = until.min(self.range.end);
+        self.alone_until = self.alone_until.min(self.until);
+    }
+
+    /// When the last thing was that came.
+    pub(crate) fn last_ns(&self) -> i64 {
+        self.last_ns
+    }
+
+    /// Merges what lies from `from` on as if what lies before it had just been given: also events that come later in their stream
+    /// than others of that time on, and no loss that began before.
+    pub(crate) fn begun_at(recording: &'r Recording, range: TimeRange, from: i64) -> Self {
+        let cursors = recording.streams().iter().map(|stream| recording.cursor(stream, from)).collect();
+        let mut merge = Merge::of(recording, range, cursors);
+        merge.started = true;
+        for stream in 0..merge.cursors.len() {
+            let is_over = |head: &Head| matches!(head, Head::Lost(Lost { range: Some((begin, _)), .. }) if *begin < from);
+            let key = loop {
+                let key = merge.refill(stream);
+                if key.is_none() || !is_over(&merge.heads[stream]) {
+                    break key;
+                }
+            };
+            merge.heap.extend(key.map(Reverse));
+            merge.cursors[stream].give_from(range.begin);
+        }
+        merge
+    }
+
+    /// Where it stands after it has ended before its range does, or has only begun; `None` where nobody else can go on from
+    /// there: a stream has failed, or equal stamps are settled by all that came before.
+    pub(crate) fn handoff(&self) -> Option<Handoff> {
+        let place = |(cursor, head): (&StreamCursor, &Head)| match head {
+            Head::None | Head::Event => Some(cursor.place(None)),
+            Head::Lost(lost) => Some(cursor.place(Some(*lost))),
+            Head::Failed(_) => None,
+        };
+        let places = self.cursors.iter().zip(&self.heads).map(place).collect::<Option<_>>()?;
+        (!self.ambiguous && self.current.is_none()).then_some(Handoff(places))
     }
 
     /// Where each stream has stopped, after the end.
@@ -220,6 +271,35 @@ impl<'r> Merge<'r> {
         }
     }
 
+    /// Goes on to the stream that comes first if the current one has an event at `ns` next. False, and nothing has changed, where
+    /// what comes first is no event in the range, or equal stamps have to be looked into.
+    #[inline]
+    fn change_places(&mut self, ns: i64) -> bool {
+        let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
+        let (key, Reverse(other)) = (Key { ns, rank: self.ranks[stream], stream }, *next);
+        let first = key.min(other);
+        let are_events = [stream, other.stream].iter().all(|of| matches!(self.heads[*of], Head::Event));
+        if self.ambiguous || !are_events || first.ns > self.until {
+            return false;
+        }
+        if first == other {
+            next.0 = key;
+        }
+        drop(next);
+        self.current = Some(first.stream);
+        self.lost = None;
+        self.last_ns = self.last_ns.max(first.ns);
+        self.stand_alone();
+        true
+    }
+
+    /// Notes up to when the current stream goes on alone.
+    #[inline]
+    fn stand_alone(&mut self) {
+        let next = self.heap.peek().map_or(i64::MAX, |Reverse(key)| key.ns);
+        self.alone_until = if self.ambiguous { i64::MIN } else { next.min(self.until) };
+    }
+
     /// Goes on to the stream whose turn it is; to none at the end. `event` is the time of the event that the current stream
     /// has next, if that is known.
     #[inline(never)]
@@ -233,8 +313,7 @@ impl<'r> Merge<'r> {
                 },
                 _ => None,
             };
-            let next = self.heap.peek().map_or(i64::MAX, |Reverse(key)| key.ns);
-            self.alone_until = if self.ambiguous { i64::MIN } else { next.min(self.until) };
+            self.stand_alone();
             return Ok(());
         }
         self.current = None;
@@ -271,7 +350,7 @@ impl<'r> Merge<'r> {
     /// Hands out the head of `key`'s stream, or its error, or ends where the range does.
     fn give(&mut self, key: Key) -> Result<Option<usize>, Error> {
         if key.ns > self.until {
-            self.heap.clear();
+            self.heap.push(Reverse(key));
             return Ok(None);
         }
         if let Head::Failed(_) = self.heads[key.stream] {

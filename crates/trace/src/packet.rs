@@ -127,6 +127,11 @@ impl PacketFile {
         (self.offset, self.index)
     }
 
+    /// The number of the first packet, from that at hand on, of which events are wanted.
+    pub(crate) fn next_packet(&self) -> u64 {
+        self.index.max(self.first)
+    }
+
     /// Whether the events of the packet at hand are not wanted.
     pub(crate) fn is_passed_over(&self) -> bool {
         self.index < self.first
@@ -325,7 +330,7 @@ impl PacketFile {
     ///
     /// # Panics
     /// Outside of a packet.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event(&self) -> Event<'_> {
         self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
     }

@@ -56,6 +56,11 @@ impl PacketIndex {
         self.packets.partition_point(|packet| packet.reach < time)
     }
 
+    /// When each packet begins, and at which byte.
+    pub(crate) fn begins(&self) -> impl Iterator<Item = (i64, u64)> {
+        self.packets.iter().map(|packet| (packet.begin, packet.offset))
+    }
+
     /// Where a packet begins, in bytes; 0 where there are no packets.
     pub(crate) fn offset(&self, packet: usize) -> u64 {
         self.packets.get(packet).map_or(0, |packet| packet.offset)

@@ -25,6 +25,8 @@ pub(crate) struct StampPrinter {
     delta: bool,
     names: bool,
     last: u64,
+    /// The next stamp, if somebody else prints it: who knows the one before.
+    withheld: Option<Option<Stamp>>,
     distance: u64,
     /// The second whose date and time of day `text` holds.
     second: Option<i64>,
@@ -41,6 +43,7 @@ impl StampPrinter {
             delta: style.delta,
             names: style.names.header,
             last: NONE,
+            withheld: None,
             distance: NONE,
             second: None,
             text: Vec::new(),
@@ -49,6 +52,26 @@ impl StampPrinter {
                 && style.delta
                 && !style.names.header,
         }
+    }
+
+    /// Begins anew, and leaves the first stamp to somebody who knows the one before: it is [`StampPrinter::withheld`].
+    pub(crate) fn withhold(&mut self) {
+        (self.last, self.withheld) = (NONE, Some(None));
+    }
+
+    /// The stamp that has not been printed.
+    pub(crate) fn withheld(&mut self) -> Option<Stamp> {
+        self.withheld.take().flatten()
+    }
+
+    /// The last stamp, in what [`StampPrinter::go_on_behind`] takes.
+    pub(crate) fn last(&self) -> Option<u64> {
+        Some(self.last).filter(|last| *last != NONE)
+    }
+
+    /// Has the next stamp follow this one.
+    pub(crate) fn go_on_behind(&mut self, last: u64) {
+        self.last = last;
     }
 
     /// Appends an event's stamp, and its distance from the previous event.
@@ -83,6 +106,11 @@ impl StampPrinter {
 
     /// The same in every style.
     fn any_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
+        if let Some(withheld @ None) = &mut self.withheld {
+            *withheld = Some(stamp);
+            self.last = if self.clock.cycles { stamp.cycles } else { stamp.ns as u64 };
+            return;
+        }
         out.extend_from_slice(if self.names { b"timestamp = " } else { b"[" });
         let now = if self.clock.cycles {
             number::padded::<20>(out, stamp.cycles);

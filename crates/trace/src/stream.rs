@@ -2,8 +2,10 @@
 //!
 //! Packets are read one at a time, large ones in parts.
 
+mod place;
 mod resume;
 
+pub(crate) use place::Place;
 pub(crate) use resume::Stop;
 
 use crate::Error;
@@ -399,7 +401,7 @@ impl StreamCursor {
     }
 
     /// The event that the last step gave.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn event(&self) -> Event<'_> {
         self.files[self.current.unwrap_or(0)].event()
     }

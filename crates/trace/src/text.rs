@@ -73,6 +73,16 @@ impl TextPrinter {
         TextPrinter { forms: Some(Forms::default()), ..TextPrinter::new(style, recording) }
     }
 
+    /// Has the next events be of packets that are not those before, of whatever number.
+    pub(crate) fn forget_packets(&mut self) {
+        self.packets.iter_mut().for_each(|packet| packet.packet = None);
+    }
+
+    /// What prints stamps.
+    pub(crate) fn stamps(&mut self) -> &mut StampPrinter {
+        &mut self.stamps
+    }
+
     /// Has the first event's stamp follow the last one of `before`.
     pub(crate) fn continuing(self, before: TextPrinter) -> Self {
         TextPrinter { stamps: before.stamps, ..self }

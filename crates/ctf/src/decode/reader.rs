@@ -228,7 +228,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     /// # Panics
     ///
     /// If the last step was not [`Step::Event`] and no event record has been read yet.
-    #[inline]
+    #[inline(always)]
     pub fn event(&self) -> Event<'_> {
         let stream = self.stream.expect("a reader has an event record after Step::Event");
         Event {
@@ -251,7 +251,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     }
 
     /// Where everything lies in the current event record, if that is known.
-    #[inline]
+    #[inline(always)]
     fn laid_out(&self, stream: usize) -> Option<LaidOut<'_>> {
         let programs = self.decoder.streams[stream].events.get(self.event).filter(|_| self.usual)?;
         let bytes = self.packet_bytes().get((self.origin / 8) as usize..)?;
