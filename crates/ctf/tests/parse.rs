@@ -328,6 +328,21 @@ fn hostile_lengths_end_quickly() {
 }
 
 #[test]
+fn more_elements_of_no_size_than_anybody_looks_at_are_refused() {
+    for (length, is_good) in [("1000", true), ("18446744073709551615", false)] {
+        let nested = "struct { struct { } none[1000]; } some[2000]";
+        for members in [format!("struct {{ }} none[{length}]"), nested.to_owned()] {
+            let text = format!("event {{ fields := struct {{ integer {{ size = 8; }} x; {members}; }}; }};");
+            let decoder = Decoder::new(Arc::new(parse(&text).unwrap())).unwrap();
+            let mut reader = StreamReader::new(decoder, vec![1; 1 << 16]);
+            assert_eq!(reader.advance(), Ok(Step::Packet));
+            let step = reader.advance();
+            assert_eq!(step.is_ok(), is_good && members != nested, "{members}: {step:?}");
+        }
+    }
+}
+
+#[test]
 fn packet_errors_say_where_after_what_came_before() {
     let class = parse("event { fields := struct { integer { size = 16; } a; string s; }; };").unwrap();
     let mut reader = StreamReader::new(Decoder::new(Arc::new(class)).unwrap(), *b"\0\x01hi\0\0\x02ho");

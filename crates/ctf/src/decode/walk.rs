@@ -231,6 +231,13 @@ impl<'a> Walk<'a> {
             return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
         }
         let mut at = start;
+        if !S::SHOWS && element.skip == 0 {
+            self.empty = self.empty.saturating_add(u32::try_from(length).unwrap_or(u32::MAX));
+            if self.empty > MOST_EMPTY_ELEMENTS {
+                return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+            }
+            return Ok(start);
+        }
         if !S::SHOWS && element.skip != u64::MAX && length > 0 {
             let stride = element.skip.checked_next_multiple_of(u64::from(element.align));
             let size = stride.and_then(|stride| stride.checked_mul(length - 1)?.checked_add(element.skip));
