@@ -98,6 +98,12 @@ mod tests {
     }
 
     #[test]
+    fn our_own_cases() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../crates/ctf/tests/cases");
+        run(&Options { folder, filter: None }).unwrap();
+    }
+
+    #[test]
     fn another_cause_does_not_fit() {
         let reference = "unsupported oversized (more than 64 bits of data) variable-length integer field";
         assert!(fits("an oversized integer", reference).is_ok());
