@@ -79,7 +79,7 @@ impl<E: Write, W: Write> Sink for (E, W) {
 }
 
 impl Listing {
-    /// Prints `recording` to `sink`.
+    /// Prints `recording` to `sink`; much of it by as many threads as there are CPUs, 16 at most.
     ///
     /// # Errors
     /// A stream is damaged: everything before that has been printed. Times make no sense, or `sink` fails
@@ -140,7 +140,7 @@ impl<'l> Printer<'l> {
 
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
-        self.print_some(merge, u64::MAX, sink)
+        self.print_some(merge, u64::MAX, sink).map(|_| ())
     }
 
     /// Prints the recording, by several threads if `plan` says so and that is possible.
@@ -156,7 +156,9 @@ impl<'l> Printer<'l> {
             return self.print(&mut merge, sink);
         }
         // Up to a time at which all streams stand, so that others can go on from there.
-        self.print_some(&mut merge, plan.alone, sink)?;
+        if !self.print_some(&mut merge, plan.alone, sink)? {
+            return Ok(());
+        }
         let last = merge.last_ns();
         merge.go_on_to(last);
         self.print(&mut merge, sink)?;
@@ -174,8 +176,8 @@ impl<'l> Printer<'l> {
         self.print(&mut merge, sink)
     }
 
-    /// Prints the next so many events and losses of `merge`.
-    fn print_some(&mut self, merge: &mut Merge<'_>, most: u64, sink: &mut impl Sink) -> Result<(), Error> {
+    /// Prints the next so many events and losses of `merge`; false at its end.
+    fn print_some(&mut self, merge: &mut Merge<'_>, most: u64, sink: &mut impl Sink) -> Result<bool, Error> {
         let Printer { chooser, lines, left, skipped, warning, enough, .. } = self;
         let mut steps = 0;
         while *left > 0 && steps < most {
@@ -202,10 +204,10 @@ impl<'l> Printer<'l> {
                     lines.text.lost(warning, &lost, trace, stream);
                     sink.warning(warning).map_err(Error::Output)?;
                 }
-                None => break,
+                None => return Ok(false),
             }
         }
-        Ok(())
+        Ok(true)
     }
 
     /// One that prints slices of the same for it.

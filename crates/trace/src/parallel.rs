@@ -33,7 +33,7 @@ pub(crate) struct Plan {
 impl Default for Plan {
     fn default() -> Self {
         let cpus = thread::available_parallelism().map_or(1, usize::from);
-        Plan { alone: 1 << 16, slice: 4 << 20, threads: cpus.min(MOST_THREADS) }
+        Plan { alone: 1 << 16, slice: 2 << 20, threads: cpus.min(MOST_THREADS) }
     }
 }
 
