@@ -29,11 +29,13 @@ fn told(condition: *mut Object, mutex: *mut Object, caller: u64, wait: impl FnOn
 }
 
 /// # Safety
-/// As for `pthread_cond_wait`. So below, each for the function of its name.
+/// As for `pthread_cond_wait`.
 unsafe extern "C-unwind" fn wait(condition: *mut Object, mutex: *mut Object, caller: u64) -> c_int {
     told(condition, mutex, caller, || pass_on!(COND_WAIT(condition, mutex)))
 }
 
+/// # Safety
+/// As for `pthread_cond_timedwait`.
 unsafe extern "C-unwind" fn timed_wait(
     condition: *mut Object,
     mutex: *mut Object,
@@ -43,6 +45,8 @@ unsafe extern "C-unwind" fn timed_wait(
     told(condition, mutex, caller, || pass_on!(COND_TIMEDWAIT(condition, mutex, until)))
 }
 
+/// # Safety
+/// As for `pthread_cond_clockwait`.
 unsafe extern "C-unwind" fn clock_wait(
     condition: *mut Object,
     mutex: *mut Object,
@@ -53,11 +57,15 @@ unsafe extern "C-unwind" fn clock_wait(
     told(condition, mutex, caller, || pass_on!(COND_CLOCKWAIT(condition, mutex, clock, until)))
 }
 
+/// # Safety
+/// As for `pthread_cond_signal`.
 unsafe extern "C-unwind" fn signal(condition: *mut Object, caller: u64) -> c_int {
     emit!(ConditionSignalled { condition: address(condition), caller, all: false });
     pass_on!(COND_SIGNAL(condition))
 }
 
+/// # Safety
+/// As for `pthread_cond_broadcast`.
 unsafe extern "C-unwind" fn broadcast(condition: *mut Object, caller: u64) -> c_int {
     emit!(ConditionSignalled { condition: address(condition), caller, all: true });
     pass_on!(COND_BROADCAST(condition))

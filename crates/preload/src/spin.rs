@@ -14,17 +14,21 @@ with_caller! {
 }
 
 /// # Safety
-/// As for `pthread_spin_lock`. So below, each for the function of its name.
+/// As for `pthread_spin_lock`.
 unsafe extern "C-unwind" fn lock(lock: *mut Object, caller: u64) -> c_int {
     let (attempt, wait) = (|| pass_on!(SPIN_TRYLOCK(lock)), || pass_on!(SPIN_LOCK(lock)));
     // It does not say who has it.
     Call { lock, caller, kind: Kind::Spin }.take(attempt, wait, || 0)
 }
 
+/// # Safety
+/// As for `pthread_spin_trylock`.
 unsafe extern "C-unwind" fn try_lock(lock: *mut Object, caller: u64) -> c_int {
     Call { lock, caller, kind: Kind::Spin }.attempt(|| pass_on!(SPIN_TRYLOCK(lock)))
 }
 
+/// # Safety
+/// As for `pthread_spin_unlock`.
 #[unsafe(no_mangle)]
 unsafe extern "C-unwind" fn pthread_spin_unlock(lock: *mut Object) -> c_int {
     release(lock, || pass_on!(SPIN_UNLOCK(lock)))

@@ -31,6 +31,8 @@ fn at_change() {
     }
 }
 
+/// # Safety
+/// None: it only stores a number.
 unsafe extern "C" fn in_child() {
     seen::forget_all();
 }
