@@ -16,7 +16,8 @@ use crate::model::{
 
 /// Ids up to here are looked up in a table.
 const MOST_DENSE_IDS: u64 = 1 << 16;
-/// Bytes of names and ranges in all programs together. Many field classes may share a long one; each has a copy here.
+/// Bytes of names and ranges in all programs together, and again of all layouts. Many field classes may share a long one; each has
+/// a copy here.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A compiled trace class; decodes any number of its data streams.
@@ -69,14 +70,18 @@ pub(super) struct EventPrograms {
 }
 
 impl Stream {
-    /// Finds what lies always in the same place. No field may share a byte with one of the other byte order.
-    fn lay_out(&mut self) {
+    /// Finds out which event records need no walk; `budget` is how many bytes that may take. No field may share a byte with one of
+    /// the other byte order.
+    fn lay_out(&mut self, budget: &mut usize) {
         let header = self.event_header.as_ref().filter(|_| !self.header_is_referred_to);
         self.header = header.and_then(Header::new);
         let Some(header) = &self.header else { return };
         for event in &mut self.events {
             let scopes = [&self.common_context, &event.specific_context, &event.payload];
-            event.layout = Layout::new(header, scopes.map(Option::as_ref)).map(Arc::new);
+            let Some(layout) = Layout::new(header, scopes.map(Option::as_ref)) else { continue };
+            let Some(rest) = budget.checked_sub(layout.memory()) else { break };
+            *budget = rest;
+            event.layout = Some(Arc::new(layout));
         }
         self.strides = self.dense_ids.iter().map(|index| Stride::new(*index, &self.events)).collect();
     }
@@ -160,7 +165,8 @@ impl Decoder {
             }
         }
         if !mixed {
-            streams.iter_mut().for_each(Stream::lay_out);
+            let mut budget = MOST_BYTES;
+            streams.iter_mut().for_each(|stream| stream.lay_out(&mut budget));
         }
         let uuid_at = uuid_at(&class);
         let default_id = (!compiler.named_options).then_some(0);

@@ -14,6 +14,8 @@ use super::record::{Element, Field, FixedCompound, Form, MOST_PIECES};
 const MOST_BITS: u64 = 1 << 20;
 /// So are those with more fields, elements included.
 const MOST_FIELDS: usize = 512;
+/// And those whose fields have more bytes of names; an array's elements may share a long one, and each has a copy here.
+const MOST_NAME_BYTES: usize = 1 << 16;
 
 /// A layout under way.
 struct Draft {
@@ -23,6 +25,7 @@ struct Draft {
     align: u64,
     ends: Vec<PieceEnd>,
     fields: Vec<Field>,
+    name_bytes: usize,
     /// The slots of numbers in the scope that may be lengths, and where those are.
     counts: Vec<(u32, (u8, Load))>,
 }
@@ -35,6 +38,7 @@ impl Layout {
             align: header.align().into(),
             ends: Vec::new(),
             fields: Vec::new(),
+            name_bytes: 0,
             counts: Vec::new(),
         };
         let (mut starts, mut ranges) = ([(0, 0); 3], [const { 0..0 }; 3]);
@@ -170,6 +174,10 @@ impl Draft {
     }
 
     fn push(&mut self, name: Option<&str>, load: Load, form: Form) -> Option<()> {
+        self.name_bytes += name.map_or(0, str::len);
+        if self.name_bytes > MOST_NAME_BYTES {
+            return None;
+        }
         self.fields.push(Field { name: name.map(Into::into), piece: self.piece(), load, form });
         (self.fields.len() <= MOST_FIELDS).then_some(())
     }

@@ -84,6 +84,12 @@ impl Layout {
         self.ends.is_empty()
     }
 
+    /// The bytes that it takes.
+    pub(super) fn memory(&self) -> usize {
+        let names = self.fields.iter().map(|field| field.name.as_ref().map_or(0, |name| name.len()));
+        size_of_val(self.fields.as_slice()) + names.sum::<usize>()
+    }
+
     /// As [`Stride::measure`], with no regard to what follows.
     #[inline]
     fn measure(&self, record: &[u8], start: usize, pieces: &mut Pieces) -> Option<u64> {
