@@ -10,7 +10,7 @@ use std::io::{IsTerminal, Write};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_export::{Export, Format};
+use tracewing_export::{Export, Format, Shown};
 use tracewing_trace::Unfinished;
 
 /// What `tracewing export` accepts.
@@ -68,10 +68,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         check_outside(args.input.traces(), out)?;
         let (unfinished, mut file) = Unfinished::file(out)?;
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
-        let (bytes, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
+        let (said, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
         unfinished.finish()?;
-        let size = indicatif::HumanBytes(bytes);
-        writeln!(std::io::stdout(), "{}: {size}", shown(&out.display().to_string()))?;
+        writeln!(std::io::stdout(), "{}: {said}", shown(&out.display().to_string()))?;
         return Ok(status);
     }
     let mut stdout = std::io::stdout().lock();
@@ -82,12 +81,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(export(args, &std::env::temp_dir(), &mut stdout)?.1)
 }
 
-/// Writes it; gives the number of bytes.
-fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(u64, ExitCode)> {
+/// Writes it; says how much it is.
+fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, ExitCode)> {
     let (recording, filter) = args.input.open()?;
     let mut watch = Watch::new()?;
     let export = Export { format: args.format.into(), folder };
     let ready = export.run(&recording, &filter, &mut |progress| watch.show(progress))?;
+    let Shown { cpus, threads, tasks, strangers } = ready.shown();
     watch.again();
     let mut show = |progress| -> ControlFlow<()> { watch.show(progress) };
     let written = ready.write(out, &mut show);
@@ -100,5 +100,14 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(u64, ExitC
             ExitCode::FAILURE
         }
     };
-    Ok((bytes, status))
+    let mut said = format!("{}; ", indicatif::HumanBytes(bytes));
+    let counts = [(cpus, "CPU"), (threads, "thread"), (tasks, "task")];
+    let counts = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
+    said += &counts.join(", ");
+    if strangers > 0 {
+        said += &format!(
+            "; {strangers} other threads were met beside these and are not shown (record with --system-wide)"
+        );
+    }
+    Ok((said, status))
 }

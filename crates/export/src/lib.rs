@@ -39,6 +39,7 @@ mod tests;
 mod timeline;
 mod undecided;
 
+use model::Kind;
 use std::cell::Cell;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -108,7 +109,35 @@ impl Export<'_> {
     }
 }
 
+/// How much there is to see.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// CPUs on which anything was.
+    pub cpus: u64,
+    /// LWPs.
+    pub threads: u64,
+    /// User threads.
+    pub tasks: u64,
+    /// LWPs that the recording does not follow and met only beside those that it does: they are not shown.
+    pub strangers: u64,
+}
+
 impl Ready {
+    /// How much there is to see.
+    pub fn shown(&self) -> Shown {
+        let mut shown = Shown::default();
+        for container in &self.model.containers {
+            match (container.kind, container.shown) {
+                (Kind::Cpu { .. }, true) => shown.cpus += 1,
+                (Kind::Lwp { .. }, true) => shown.threads += 1,
+                (Kind::Task { .. }, true) => shown.tasks += 1,
+                (Kind::Lwp { .. }, false) if container.ended => shown.strangers += 1,
+                _ => {}
+            }
+        }
+        shown
+    }
+
     /// Writes everything; gives its size in bytes and what is known of the recording. `watch` is told how much is written, and
     /// may end it: what comes later is left out then, and `out` is complete all the same.
     ///
