@@ -6,8 +6,10 @@
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
-//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`]. `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`]. `bench trigger` is in
+//! [`trigger`]; its worker is a program of its own (`src/trigger`).
 
+mod analyse;
 mod bounds;
 mod disk;
 mod events;
@@ -53,6 +55,8 @@ enum What {
     Read(read::Options),
     /// Measure what telling of tasks costs
     Tasks(tasks::Options),
+    /// Measure analyses
+    Analyse(analyse::Options),
     /// Make a trace that `read` reads
     #[command(hide = true)]
     Make(read::trace::Options),
@@ -71,6 +75,7 @@ pub fn main() -> ExitCode {
         What::Seek(options) => seek::run(&options),
         What::Read(options) => read::run(&options),
         What::Tasks(options) => tasks::run(&options),
+        What::Analyse(options) => analyse::run(&options),
         What::Make(options) => read::trace::run(&options),
         What::Reader(options) => read::reader::run(&options),
         What::Worker => worker::run(),

@@ -43,6 +43,23 @@ pub enum Comparison {
         cargo xtask bench tasks --page    the same, and writes docs/performance-tasks.md\n  \
         cargo xtask bench tasks --quick   to see that everything works")]
     Tasks(Tasks),
+    /// Analysing a recording: events a second of one CPU, and memory
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench analyse                  a recording of 100 million events, made beside what cargo builds: five minutes\n  \
+        cargo xtask bench analyse --millions 10    a smaller one\n  \
+        cargo xtask bench analyse --quick          to see that everything works")]
+    Analyse(Analyse),
+}
+
+/// What `bench analyse` accepts.
+#[derive(Args)]
+pub struct Analyse {
+    /// Millions of events
+    #[arg(long, default_value_t = 100)]
+    millions: u64,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
 }
 
 /// What `bench tasks` accepts.
@@ -142,7 +159,7 @@ pub struct Record {
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
     match comparison {
-        Comparison::Seek(_) | Comparison::Tasks(_) => {}
+        Comparison::Seek(_) | Comparison::Tasks(_) | Comparison::Analyse(_) => {}
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
@@ -153,6 +170,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Seek(options) => seek(options),
         Comparison::Read(options) => read(options),
         Comparison::Tasks(options) => tasks(options),
+        Comparison::Analyse(options) => analyse(options),
     }
 }
 
@@ -206,6 +224,10 @@ fn tasks(options: &Tasks) -> Result<()> {
     if options.page {
         bench.arg("--page").arg(crate::root()?.join("docs"));
     }
+fn analyse(options: &Analyse) -> Result<()> {
+    let mut bench = bench("analyse", false, &[], None, options.quick)?;
+    bench.args(["--millions", &options.millions.to_string()]);
+    bench.arg("--disk").arg(target_folder()?);
     run_command(&mut bench)
 }
 

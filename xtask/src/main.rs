@@ -41,7 +41,8 @@ use std::process::ExitCode;
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
         cargo xtask bench trigger            the price of a site that nobody wants, beside none\n  \
-        cargo xtask bench read               reading traces, beside babeltrace2"
+        cargo xtask bench read               reading traces, beside babeltrace2\n  \
+        cargo xtask bench analyse            analysing recordings: events a second, memory"
 )]
 struct Arguments {
     #[command(subcommand)]

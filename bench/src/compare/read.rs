@@ -12,7 +12,7 @@
 mod checksum;
 pub mod reader;
 mod report;
-mod side;
+pub mod side;
 pub mod trace;
 
 use crate::compare::figures::Rounds;
