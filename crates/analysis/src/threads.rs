@@ -1,15 +1,18 @@
 //! Where the time of each thread and each user thread went: running, waiting for a CPU, blocked, or unknown.
 //!
-//! A fold over the super-trace in one pass; its memory grows with the number of threads only.
+//! A fold over the super-trace in one pass; its memory grows with the LWPs, and with the user threads that live at a time.
 
 use crate::run::{Analysis, Ran};
+use crate::serials::Serials;
 use crate::times::{Clock, Times};
-use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, UserThread};
 
+/// So many user threads have an account each. What more have ended are summed by their names.
+const ACCOUNTS: usize = 1 << 18;
+
 /// One thread's account.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Thread {
     /// The process it belongs to, where the events say: its first thread's number.
     pub process: Option<i32>,
@@ -18,7 +21,6 @@ pub struct Thread {
     /// Its last known name.
     pub name: String,
     /// Its life within the recording.
-    #[serde(flatten)]
     pub times: Times,
     /// How often it left a CPU.
     pub switches: u64,
@@ -34,20 +36,21 @@ pub struct Thread {
     pub page_faults: u64,
     /// Events of its program that it recorded.
     pub user_events: u64,
+    /// How often it began to run a user thread.
+    pub polls: u64,
 }
 
 /// One user thread's account, such as a task of an async runtime.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct UserThreadAccount {
     /// Its process, where the events say.
     pub process: Option<i32>,
-    /// Its number, unique in its process.
-    pub thread: u64,
+    /// Its number, unique in its process; `None` for several of one name.
+    pub thread: Option<u64>,
     /// Its last known name.
     pub name: String,
     /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no LWP is free
     /// for it, and is blocked while it waits for another user thread.
-    #[serde(flatten)]
     pub times: Times,
     /// How often an LWP began to run it.
     pub polls: u64,
@@ -60,7 +63,7 @@ pub struct UserThreadAccount {
 }
 
 /// One process' account: the sum of its threads'.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Process {
     /// Its first thread's number; `None` for all threads whose process no event tells.
     pub process: Option<i32>,
@@ -69,7 +72,6 @@ pub struct Process {
     /// How many threads it had.
     pub threads: u64,
     /// Of all threads together.
-    #[serde(flatten)]
     pub times: Times,
     /// As in [`Thread`]; so are the others.
     pub switches: u64,
@@ -85,10 +87,12 @@ pub struct Process {
     pub page_faults: u64,
     /// See [`Thread`].
     pub user_events: u64,
+    /// See [`Thread`].
+    pub polls: u64,
 }
 
 /// The result.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct ThreadsTable {
     /// By running time, longest first.
     pub threads: Vec<Thread>,
@@ -119,6 +123,7 @@ impl ThreadsTable {
             sum.system_calls += thread.system_calls;
             sum.page_faults += thread.page_faults;
             sum.user_events += thread.user_events;
+            sum.polls += thread.polls;
         }
         let mut processes: Vec<_> = processes.into_values().collect();
         processes.sort_by_key(|process| std::cmp::Reverse(process.times.running_ns));
@@ -129,10 +134,11 @@ impl ThreadsTable {
 /// The analysis: what is counted, by the serial numbers of LWPs and user threads.
 #[derive(Debug, Default)]
 pub struct Threads {
-    lwps: Vec<LwpClocks>,
-    user_threads: Vec<Clock>,
+    lwps: Serials<LwpClocks>,
+    user_threads: Serials<Clock>,
     ended: Vec<Ended>,
-    ended_user_threads: Vec<(usize, UserThreadAccount)>,
+    ended_user_threads: Vec<(Clock, UserThreadAccount)>,
+    sums: HashMap<(Option<i32>, String), (Clock, UserThreadAccount)>,
 }
 
 impl Threads {
@@ -147,18 +153,13 @@ impl Threads {
         let before = ended.len();
         ended.retain(|ended| ended.followed || !ran.partial);
         let strangers = (before - ended.len()) as u64;
-        let lwps = &self.lwps;
-        let clock =
-            |serial: usize| lwps.get(serial).map_or_else(Times::default, |lwp| lwp.all.times(&ran.names));
-        let mut threads: Vec<Thread> =
-            ended.into_iter().map(|ended| Thread { times: clock(ended.serial), ..ended.thread }).collect();
+        let names = &ran.names;
+        let timed = |ended: Ended| Thread { times: ended.clock.times(names), ..ended.thread };
+        let mut threads: Vec<Thread> = ended.into_iter().map(timed).collect();
         threads.sort_by(|a, b| b.times.running_ns.cmp(&a.times.running_ns).then(a.tid.cmp(&b.tid)));
-        let clocks = &self.user_threads;
-        let clock =
-            |serial: usize| clocks.get(serial).map_or_else(Times::default, |clock| clock.times(&ran.names));
-        let ended = self.ended_user_threads.into_iter();
-        let mut user_threads: Vec<_> =
-            ended.map(|(serial, account)| UserThreadAccount { times: clock(serial), ..account }).collect();
+        let ended = self.ended_user_threads.into_iter().chain(self.sums.into_values());
+        let timed = |(clock, account): (Clock, _)| UserThreadAccount { times: clock.times(names), ..account };
+        let mut user_threads: Vec<_> = ended.map(timed).collect();
         user_threads.sort_by(|a, b| {
             let order = b.times.running_ns.cmp(&a.times.running_ns);
             order.then(a.process.cmp(&b.process)).then(a.thread.cmp(&b.thread))
@@ -177,8 +178,8 @@ struct LwpClocks {
 /// An LWP without its times.
 #[derive(Debug)]
 struct Ended {
-    serial: usize,
     followed: bool,
+    clock: Clock,
     thread: Thread,
 }
 
@@ -194,19 +195,11 @@ impl Analysis for Threads {
     }
 }
 
-/// The place of a serial number, which is the next one or an old one.
-fn at<T: Default>(of: &mut Vec<T>, serial: usize) -> &mut T {
-    if of.len() <= serial {
-        of.resize_with(serial + 1, T::default);
-    }
-    &mut of[serial]
-}
-
 impl Fold for Threads {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         let ns = to.saturating_sub(from).unsigned_abs();
-        let clocks = at(&mut self.lwps, lwp.serial);
+        let clocks = self.lwps.at(lwp.serial);
         clocks.all.add(doing, ns);
         if lwp.runs_user_thread() {
             clocks.for_user_thread.add(doing, ns);
@@ -214,15 +207,15 @@ impl Fold for Threads {
     }
 
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        let done = &mut at(&mut self.lwps, lwp.serial).for_user_thread;
+        let done = &mut self.lwps.at(lwp.serial).for_user_thread;
         match thread {
-            Some(thread) => at(&mut self.user_threads, thread.serial).take(done),
+            Some(thread) => self.user_threads.at(thread.serial).take(done),
             None => done.clear(),
         }
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        at(&mut self.user_threads, thread.serial).add(doing, to.saturating_sub(from).unsigned_abs());
+        self.user_threads.at(thread.serial).add(doing, to.saturating_sub(from).unsigned_abs());
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
@@ -238,14 +231,17 @@ impl Fold for Threads {
             system_calls: lwp.system_calls,
             page_faults: lwp.page_faults,
             user_events: lwp.user_events,
+            polls: lwp.polls,
         };
-        self.ended.push(Ended { serial: lwp.serial, followed: lwp.followed, thread });
+        let clock = self.lwps.take(lwp.serial).all;
+        self.ended.push(Ended { followed: lwp.followed, clock, thread });
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
+        let mut clock = self.user_threads.take(thread.serial);
         let account = UserThreadAccount {
             process: thread.process,
-            thread: thread.id,
+            thread: Some(thread.id),
             name: thread.name.clone(),
             times: Times::default(),
             polls: thread.polls,
@@ -253,6 +249,15 @@ impl Fold for Threads {
             lwp_migrations: thread.lwp_migrations,
             cpu_migrations: thread.cpu_migrations,
         };
-        self.ended_user_threads.push((thread.serial, account));
+        if self.ended_user_threads.len() < ACCOUNTS {
+            return self.ended_user_threads.push((clock, account));
+        }
+        let (time, sum) = self.sums.entry((account.process, account.name.clone())).or_default();
+        time.take(&mut clock);
+        (sum.process, sum.name) = (account.process, account.name);
+        sum.polls += account.polls;
+        sum.wakeups += account.wakeups;
+        sum.lwp_migrations += account.lwp_migrations;
+        sum.cpu_migrations += account.cpu_migrations;
     }
 }

@@ -292,7 +292,7 @@ proptest! {
         let mut sums: BTreeMap<u64, [u64; 2]> = BTreeMap::new();
         for thread in &table.user_threads {
             let Times { running_ns, waiting_ns, blocked_ns, nested_ns, unknown_ns, .. } = thread.times;
-            sums.entry(thread.thread).or_default()[0] +=
+            sums.entry(thread.thread.expect("a number")).or_default()[0] +=
                 running_ns + waiting_ns + blocked_ns + nested_ns + unknown_ns;
         }
         for task in tasks(&events) {

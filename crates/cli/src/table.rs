@@ -176,6 +176,17 @@ impl Table {
         self.rows.push(row);
     }
 
+    /// Leaves out all columns but those of these names.
+    pub fn keep(&mut self, names: &[&str]) {
+        let kept: Vec<bool> = self.columns.iter().map(|column| names.contains(&column.name)).collect();
+        let mut places = kept.iter();
+        self.columns.retain(|_| places.next() == Some(&true));
+        for row in &mut self.rows {
+            let mut places = kept.iter();
+            row.retain(|_| places.next() == Some(&true));
+        }
+    }
+
     /// Brings the rows into the order that was asked for, and leaves out the rest.
     ///
     /// # Errors
@@ -448,6 +459,13 @@ mod tests {
         {
             assert_eq!(period(ns), shown);
         }
+    }
+
+    #[test]
+    fn keeps_columns_by_name() {
+        let mut table = table();
+        table.keep(&["time_ns", "id", "other"]);
+        assert_eq!(written(&table, TableFormat::Csv), "id,time_ns\n-1,1234567\n,22000000\n");
     }
 
     #[test]

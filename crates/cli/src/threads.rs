@@ -14,14 +14,16 @@ use tracewing_analysis::{Blocked, Process, Thread, Threads, ThreadsTable, Times,
 Examples:
   tracewing threads my-trace
   tracewing threads my-trace --by task
+  tracewing threads my-trace --active-time --cpu 1 --from +1s --to +2s
   tracewing threads my-trace --sort waiting -n 10
   tracewing threads my-trace --format csv > threads.csv
 
 Times are in ms (ns in JSON and CSV): on a CPU, waiting for a CPU, blocked, and unknown, which is before the \
 first event that tells and where events are missing. user, system and irq are parts of running: the program's own code, \
 system calls, and what interrupts took; what is left of it no event tells. preempted counts the switches at which the thread \
-could have gone on, moved its changes of CPU, faults its page faults, whose time the kernel does not tell. blocked-on is what \
-it waited for longest, ? where no event tells. Where no event tells a thread's process, - stands for it. It needs a \
+could have gone on, moved its changes of CPU, faults its page faults, whose time the kernel does not tell, polls how often it \
+began to run a task. blocked-on is what it waited for longest, ? where no event tells; JSON and CSV have all causes with \
+their times. Where no event tells a thread's process, - stands for it. It needs a \
 recording of kernel events.
 
 With --by task, a line is a user thread (events user_thread:*). What the thread that ran it did counts as its own; it also \
@@ -33,6 +35,10 @@ pub struct Args {
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
     by: By,
+
+    /// Print active time alone: how long each was running on a CPU, and in what
+    #[arg(long)]
+    active_time: bool,
 
     #[command(flatten)]
     order: Order,
@@ -65,6 +71,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         By::Thread => (of_threads(&table.threads), ("threads", &members[..])),
         By::Process => (of_processes(&table.processes()), ("processes", &members[..])),
     };
+    if args.active_time {
+        rows.keep(&ACTIVE_TIME);
+    }
     rows.arrange(&args.order)?;
     rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by))?;
     out.flush()?;
@@ -99,8 +108,12 @@ fn times(times: &Times) -> [Cell; 9] {
     ]
 }
 
+/// Of the columns, those that tell who was running on a CPU for how long, and in what.
+const ACTIVE_TIME: [&str; 9] =
+    ["process", "task", "tid", "name", "running_ns", "user_ns", "system_ns", "interrupted_ns", "unknown_ns"];
+
 /// What LWPs count.
-const COUNTS: [Column; 7] = [
+const COUNTS: [Column; 8] = [
     figure("switches", "switches"),
     figure("preempted", "preemptions"),
     figure("moved", "migrations"),
@@ -108,6 +121,7 @@ const COUNTS: [Column; 7] = [
     figure("syscalls", "system_calls"),
     figure("faults", "page_faults"),
     figure("events", "user_events"),
+    figure("polls", "polls"),
 ];
 
 fn of_tasks(user_threads: &[UserThreadAccount]) -> Table {
@@ -120,7 +134,11 @@ fn of_tasks(user_threads: &[UserThreadAccount]) -> Table {
     ];
     let mut table = Table::new([&ids[..], &TIMES, &counts].concat());
     for thread in user_threads {
-        let ids = [thread.process.into(), Cell::Count(thread.thread), thread.name.as_str().into()];
+        let ids = [
+            thread.process.into(),
+            thread.thread.map_or(Cell::None, Cell::Count),
+            thread.name.as_str().into(),
+        ];
         let counts = [thread.polls, thread.lwp_migrations, thread.cpu_migrations, thread.wakeups];
         table.push(row(&ids, &thread.times, &counts));
     }
@@ -140,6 +158,7 @@ fn of_threads(threads: &[Thread]) -> Table {
             thread.system_calls,
             thread.page_faults,
             thread.user_events,
+            thread.polls,
         ];
         table.push(row(&ids, &thread.times, &counts));
     }
@@ -160,6 +179,7 @@ fn of_processes(processes: &[Process]) -> Table {
             process.system_calls,
             process.page_faults,
             process.user_events,
+            process.polls,
         ];
         table.push(row(&ids, &process.times, &counts));
     }

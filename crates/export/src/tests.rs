@@ -135,7 +135,7 @@ fn random_events_have_the_times_of_threads() {
         let lwps = table.threads.iter().map(|lwp| (lwp.tid.to_string(), sums(&lwp.times)));
         let tasks = table.user_threads.iter().map(|task| {
             let process = task.process.map_or("?".to_owned(), |process| process.to_string());
-            (format!("{process}/{}", task.thread), sums(&task.times))
+            (format!("{process}/{}", task.thread.expect("a number")), sums(&task.times))
         });
         let mut wanted: Vec<_> = lwps.chain(tasks).filter(|(_, times)| *times != [0; 5]).collect();
         wanted.sort();

@@ -69,6 +69,8 @@ pub struct Lwp {
     pub page_faults: u64,
     /// Events of its program that it recorded.
     pub user_events: u64,
+    /// How often it began to run a user thread.
+    pub polls: u64,
     pub(super) carries: Carries,
     state: State,
     /// Up to when time is accounted for.
@@ -101,6 +103,7 @@ impl Lwp {
             system_calls: 0,
             page_faults: 0,
             user_events: 0,
+            polls: 0,
             carries: Carries::Unknown,
             state: State::Unknown,
             since: begin,
@@ -310,7 +313,7 @@ impl Lwp {
     pub(super) fn restart(&mut self, time: i64) {
         self.tell(time, &mut ());
         (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
-        (self.system_calls, self.page_faults, self.user_events) = (0, 0, 0);
+        (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
     }
 
     /// Tells what it did up to now.

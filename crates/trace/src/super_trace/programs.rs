@@ -245,7 +245,9 @@ impl Programs {
         self.known(key, begin);
         self.leaves_others(key, now, lwps, fold);
         if let (Some(thread), Some(lwp)) = (self.get_mut(key), lwps.get_mut(&tid)) {
+            let polls = thread.polls;
             thread.begins(tid, now, fold);
+            lwp.polls += thread.polls - polls;
             lwp.carries = Carries::Thread(key);
             fold.user_thread_runs(thread, lwp, now);
         }
