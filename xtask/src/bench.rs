@@ -224,6 +224,9 @@ fn tasks(options: &Tasks) -> Result<()> {
     if options.page {
         bench.arg("--page").arg(crate::root()?.join("docs"));
     }
+    run_command(&mut bench)
+}
+
 fn analyse(options: &Analyse) -> Result<()> {
     let mut bench = bench("analyse", false, &[], None, options.quick)?;
     bench.args(["--millions", &options.millions.to_string()]);
