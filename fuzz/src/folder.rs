@@ -6,7 +6,9 @@ use std::io::sink;
 use std::ops::ControlFlow;
 use std::path::Path;
 use tracewing_ctf::model::Version;
-use tracewing_trace::{Conversion, Filter, Format, Listing, Recording, Report, TimePoint, print_details};
+use tracewing_trace::{
+    Conversion, Filter, Format, Listing, Recording, Report, Statistics, TimePoint, print_details,
+};
 
 /// Lists a trace in every way.
 ///
@@ -20,8 +22,14 @@ pub fn trace(input: &[u8], folder: &Path) {
     let _ = print_details(&recording, &mut sink(), false);
     let _ = Report::new(&recording);
     let from = Some(TimePoint::FromBegin(1000));
-    let filter = Filter { from, ..Filter::default() };
-    let _ = Listing { filter, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
+    let place = "$tid > 0 || $state == 'blocked'".parse().ok();
+    for filter in [
+        Filter { from: from.clone(), ..Filter::default() },
+        Filter { from, predicate: place, cpus: vec![0..=1], ..Filter::default() },
+    ] {
+        let _ = Statistics::collect(&recording, &filter);
+        let _ = Listing { filter, ..Listing::default() }.print(&recording, &mut (sink(), sink()));
+    }
 }
 
 /// Converts a trace into both versions, and reads what that gives.

@@ -180,3 +180,21 @@ fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<i64, E
     }
     Err(Error::Usage(format!("`{event}#{number}` is no time: {seen} such events are in the recording")))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn threads_are_chosen_by_number_or_name() {
+        let pattern = ThreadPattern::new;
+        assert_eq!(pattern("12"), ThreadPattern::Number { process: None, thread: 12 });
+        assert_eq!(pattern("4711/12"), ThreadPattern::Number { process: Some(4711), thread: 12 });
+        assert_eq!(pattern("work/12"), ThreadPattern::Name(Glob::new("work/12")));
+        for (text, fits) in [("12", true), ("7/12", true), ("8/12", false), ("w*/1", true), ("w", false)] {
+            assert_eq!(pattern(text).matches(Some(7), 12, "work/1"), fits, "{text}");
+        }
+        assert!(!pattern("7/12").matches(None, 12, ""), "nobody knows its process");
+        assert!(!pattern("*").matches(Some(7), 12, ""), "what has no name has none that matches");
+    }
+}

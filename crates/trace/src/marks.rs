@@ -86,3 +86,17 @@ impl Marks {
         &self.streams[stream]
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::Bits;
+
+    #[test]
+    fn bits_are_kept_in_their_order() {
+        let wanted = |index: usize| index % 3 == 0 || index == 64;
+        let mut bits = Bits::default();
+        (0..200).for_each(|index| bits.push(wanted(index)));
+        assert!((0..200).all(|index| bits.has(index) == wanted(index)));
+        assert!((200..300).all(|index| !bits.has(index)), "nothing behind the end is wanted");
+    }
+}
