@@ -28,6 +28,7 @@
 //! | `pretty`, `print_form` | lines as the events' author meant them |
 //! | `details` | everything, as babeltrace2's details printer lays it out |
 //! | `json`, `csv` | lines of JSON, of comma-separated values |
+//! | `backwards` | stamps that go back, told once |
 //! | `listing` | all of it, as `tracewing list` does it |
 //! | `parallel`, `slices` | the same by as many threads as there are CPUs |
 //! | `follow`, `tail` | the same of a recording that is being made |
@@ -44,6 +45,7 @@
 mod append;
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
+mod backwards;
 mod chooser;
 mod clock;
 mod condition;

@@ -1,6 +1,7 @@
 //! Prints a recording: merge, choose, print, in the order in which `tracewing list` does it.
 
 use crate::Error;
+use crate::backwards::Backwards;
 use crate::chooser::Chooser;
 use crate::csv::CsvPrinter;
 use crate::filter::Filter;
@@ -106,6 +107,7 @@ pub(crate) struct Printer<'l> {
     left: u64,
     skipped: u64,
     warning: Vec<u8>,
+    backwards: Backwards,
     /// Bytes of lines that are handed on at once.
     enough: usize,
 }
@@ -115,7 +117,16 @@ impl<'l> Printer<'l> {
         let chooser = Chooser::new(&listing.filter, range, recording, listing.super_trace)?;
         let lines = Lines::new(listing, &chooser, recording);
         let left = listing.count.unwrap_or(u64::MAX);
-        Ok(Printer { listing, chooser, lines, left, skipped: 0, warning: Vec::new(), enough: BATCH })
+        Ok(Printer {
+            listing,
+            chooser,
+            lines,
+            left,
+            skipped: 0,
+            warning: Vec::new(),
+            backwards: Backwards::default(),
+            enough: BATCH,
+        })
     }
 
     /// The same for a recording that was opened anew.
@@ -125,7 +136,8 @@ impl<'l> Printer<'l> {
     pub(crate) fn reopen(self, recording: &Recording) -> Result<Self, Error> {
         let new = Printer::new(self.listing, TimeRange::ALL, recording)?;
         let text = new.lines.text.continuing(self.lines.text);
-        Ok(Printer { lines: Lines { text, ..new.lines }, left: self.left, ..new })
+        let backwards = self.backwards;
+        Ok(Printer { lines: Lines { text, ..new.lines }, left: self.left, backwards, ..new })
     }
 
     /// Whether it needs the super-trace's state, which has to be followed from the recording's begin.
@@ -140,6 +152,8 @@ impl<'l> Printer<'l> {
 
     /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
     pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        // What was printed before may be of a time that others come to only now.
+        self.backwards.restart();
         self.print_some(merge, u64::MAX, sink).map(|_| ())
     }
 
@@ -178,12 +192,19 @@ impl<'l> Printer<'l> {
 
     /// Prints the next so many events and losses of `merge`; false at its end.
     fn print_some(&mut self, merge: &mut Merge<'_>, most: u64, sink: &mut impl Sink) -> Result<bool, Error> {
-        let Printer { chooser, lines, left, skipped, warning, enough, .. } = self;
+        let Printer { chooser, lines, left, skipped, warning, backwards, enough, .. } = self;
         let mut steps = 0;
         while *left > 0 && steps < most {
             steps += 1;
             match merge.advance()? {
                 Some(Message::Event(event)) => {
+                    if let Some(range) = backwards.notice(&event)
+                        && let Some(source) = event.source()
+                    {
+                        warning.clear();
+                        lines.text.backwards(warning, range, source);
+                        sink.warning(warning).map_err(Error::Output)?;
+                    }
                     chooser.event(&event, |seen| {
                         *left -= 1;
                         match *skipped {
@@ -213,6 +234,7 @@ impl<'l> Printer<'l> {
     /// One that prints slices of the same for it.
     pub(crate) fn for_slices(&self, recording: &Recording) -> Result<Self, Error> {
         let mut printer = Printer::new(self.listing, self.range(), recording)?;
+        printer.backwards = self.backwards.beside();
         // Head lines are there already.
         printer.lines.batch.clear();
         Ok(printer)

@@ -11,6 +11,7 @@ use crate::stream::{Item, Stop, StreamCursor};
 use crate::time_range::TimeRange;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
+use std::path::Path;
 use tracewing_ctf::decode::{Event, Visitor};
 
 pub use crate::stream::{Lost, LostKind};
@@ -67,6 +68,12 @@ impl<'m> EventRef<'m> {
     #[inline(always)]
     pub fn decoded(&self) -> Event<'m> {
         self.cursor.event()
+    }
+
+    /// The file that it stands in, and the offset of its packet there, in bytes.
+    pub(crate) fn source(&self) -> Option<(&'m Path, u64)> {
+        let (reader, path) = self.cursor.reader()?;
+        Some((path, reader.packet().offset))
     }
 
     /// A number that differs from packet to packet of the stream.

@@ -8,6 +8,7 @@ use crate::style::{FieldStyle, Style};
 use crate::text_template::Template;
 use crate::text_value::{Frames, PACKET_BOOKKEEPING, ValuePrinter};
 use crate::{append, number};
+use std::path::Path;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, Scope, TraceClass};
 
 /// Prints events and losses as lines of text.
@@ -194,6 +195,24 @@ impl TextPrinter {
         text.extend_from_slice(name.unwrap_or("<unknown>").as_bytes());
         text.extend_from_slice(if names { b", " } else { b": " });
         text
+    }
+
+    /// Appends a warning of stamps that go back in the packet at a byte of a file, in nanoseconds since the clock's origin.
+    pub(crate) fn backwards(
+        &mut self,
+        out: &mut Vec<u8>,
+        (from, to): (i64, i64),
+        (file, offset): (&Path, u64),
+    ) {
+        out.extend_from_slice(b"WARNING: Stamps go back from [");
+        self.stamps.wall(out, from);
+        out.extend_from_slice(b"] to [");
+        self.stamps.wall(out, to);
+        out.extend_from_slice(b"] in the packet at byte ");
+        number::unsigned(out, offset);
+        out.extend_from_slice(b" of ");
+        out.extend_from_slice(file.as_os_str().as_encoded_bytes());
+        out.extend_from_slice(b": events of this stream are not in order.\n");
     }
 
     /// Appends a loss as the warning that babeltrace2 prints on its standard error.

@@ -120,6 +120,25 @@ fn what_is_no_trace() {
 }
 
 #[test]
+fn stamps_that_go_back_are_told_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Packet::new(1, 0, 1000, 3000).bytes(&[tick(1000, 1), tick(2000, 2)]);
+    let second =
+        Packet { seq: 1, ..Packet::new(1, 0, 500, 1500) }.bytes(&[tick(500, 3), tick(600, 4), tick(590, 5)]);
+    let offset = first.len();
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", [first, second].concat())]);
+    let mut lines = (Vec::new(), Vec::new());
+    let mut listing = Listing::default();
+    listing.style.clock.seconds = true;
+    listing.print(&Recording::open(&[folder.path()]).unwrap(), &mut lines).unwrap();
+    assert_eq!(String::from_utf8(lines.0).unwrap().lines().count(), 5);
+    let warning = String::from_utf8(lines.1).unwrap();
+    let place = format!("in the packet at byte {offset} of {}/s0", folder.path().display());
+    let range = "from [1795235140.123458789] to [1795235140.123457289]";
+    assert!(warning.lines().count() == 1 && warning.contains(range) && warning.contains(&place), "{warning}");
+}
+
+#[test]
 fn a_packet_of_any_size_is_read_in_parts() {
     let folder = tempfile::tempdir().unwrap();
     let mut bytes = stream();
