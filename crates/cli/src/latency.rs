@@ -41,9 +41,6 @@ thread and task did in them, for which the recording is read a second time; of a
 that gets it. Begins without an end and ends without a begin \
 are counted.")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// Events with which a period begins
     #[arg(long, value_name = "PATTERN")]
     begin: EventPattern,
@@ -71,6 +68,10 @@ pub struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    // Last, since its heading goes on for what follows.
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -366,22 +367,25 @@ fn print_worst(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoR
 
 /// What one did in a period, in one line; and who woke it, in another.
 fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<()> {
-    let Episode { who, times, wakeups, woken_by, woken_ns } = episode;
-    let on: Vec<_> = times
-        .blocked_on
-        .iter()
-        .map(|blocked| format!("{} {}", blocked.on.as_deref().unwrap_or("?"), period(blocked.ns)))
-        .collect();
-    let on = if on.is_empty() { String::new() } else { format!(" ({})", on.join(", ")) };
+    let Episode { who, times, system_calls, preempted_ns, wakeups, woken_by, woken_ns } = episode;
+    let listed = |parts: Vec<String>| match &parts[..] {
+        [] => String::new(),
+        parts => format!(" ({})", parts.join(", ")),
+    };
+    let part = |(name, ns): (&str, u64)| format!("{name} {}", period(ns));
+    let calls = system_calls.iter().map(|(call, ns)| part((call, *ns)));
+    let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
+    let preempted = (*preempted_ns > 0).then(|| part((gave_way, *preempted_ns)));
+    let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
     let parts = [
-        (times.user_ns, "user", ""),
-        (times.system_ns, "system calls", ""),
-        (times.interrupted_ns, "interrupted", ""),
-        (times.running_ns - times.user_ns - times.system_ns - times.interrupted_ns, "running", ""),
-        (times.waiting_ns, "ready", ""),
-        (times.blocked_ns, "blocked", on.as_str()),
-        (times.nested_ns, "others within it", ""),
-        (times.unknown_ns, "unknown", ""),
+        (times.user_ns, "user", String::new()),
+        (times.system_ns, "system calls", listed(calls.collect())),
+        (times.interrupted_ns, "interrupted", String::new()),
+        (times.running_ns - times.user_ns - times.system_ns - times.interrupted_ns, "running", String::new()),
+        (times.waiting_ns, "ready", listed(preempted.into_iter().collect())),
+        (times.blocked_ns, "blocked", listed(on.collect())),
+        (times.nested_ns, "others within it", String::new()),
+        (times.unknown_ns, "unknown", String::new()),
     ];
     let parts = parts.iter().filter(|(ns, ..)| *ns > 0);
     let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(*ns))).collect();

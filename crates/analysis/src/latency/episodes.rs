@@ -6,7 +6,7 @@ use crate::names::Names;
 use crate::run::Analysis;
 use crate::times::Clock;
 use crate::who::Who;
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, UserThread, Waker};
+use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
 
 /// The analysis. Serial numbers are those of a pass over the same recording from the same time on.
 #[derive(Debug, Default)]
@@ -22,14 +22,47 @@ struct Asked {
     lwp: Option<Account>,
     user_thread: Option<Account>,
     /// What LWPs did in it for user threads that are not told yet, by serial number.
-    pending: Vec<(usize, Clock)>,
+    pending: Vec<(usize, Sums)>,
+}
+
+/// Time by what it was spent on, in more detail than others want it.
+#[derive(Debug, Default)]
+struct Sums {
+    clock: Clock,
+    /// Few in a period, so a search is short.
+    calls: Vec<(Name, u64)>,
+    preempted: u64,
+}
+
+impl Sums {
+    fn add(&mut self, doing: Doing, ns: u64) {
+        self.clock.add(doing, ns);
+        match doing {
+            Doing::Running { mode: Mode::SystemCall(call), .. } => self.add_call(call, ns),
+            Doing::Runnable { preempted: true } => self.preempted += ns,
+            _ => {}
+        }
+    }
+
+    fn add_call(&mut self, call: Name, ns: u64) {
+        match self.calls.iter_mut().find(|(known, _)| *known == call) {
+            Some((_, sum)) => *sum += ns,
+            None => self.calls.push((call, ns)),
+        }
+    }
+
+    fn take(&mut self, mut other: Sums) {
+        self.clock.take(&mut other.clock);
+        self.preempted += other.preempted;
+        other.calls.into_iter().for_each(|(call, ns)| self.add_call(call, ns));
+    }
 }
 
 #[derive(Debug, Default)]
 struct Account {
     serial: usize,
     who: Option<Who>,
-    clock: Clock,
+    sums: Sums,
     wakeups: u64,
     woken: Option<(i64, Waker)>,
 }
@@ -45,10 +78,14 @@ impl Account {
     }
 
     fn finish(self, names: &Names) -> Option<Episode> {
+        let Sums { clock, mut calls, preempted } = self.sums;
+        calls.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         let (woken_ns, woken_by) = self.woken.map(|(at, by)| (at, Who::woke(&by, names))).unzip();
         Some(Episode {
             who: self.who?,
-            times: self.clock.times(names),
+            times: clock.times(names),
+            system_calls: calls.into_iter().map(|(call, ns)| (names.get(call).to_owned(), ns)).collect(),
+            preempted_ns: preempted,
             wakeups: self.wakeups,
             woken_by,
             woken_ns,
@@ -98,15 +135,15 @@ impl Fold for Episodes {
         for (asked, ns) in self.within(from, to) {
             if let Some(account) = asked.lwp.as_mut().filter(|account| account.serial == lwp.serial) {
                 account.who.get_or_insert_with(|| Who::lwp(lwp));
-                account.clock.add(doing, ns);
+                account.sums.add(doing, ns);
             }
             if carries && asked.user_thread.is_some() {
                 match asked.pending.iter_mut().find(|(serial, _)| *serial == lwp.serial) {
-                    Some((_, clock)) => clock.add(doing, ns),
+                    Some((_, sums)) => sums.add(doing, ns),
                     None => {
-                        let mut clock = Clock::default();
-                        clock.add(doing, ns);
-                        asked.pending.push((lwp.serial, clock));
+                        let mut sums = Sums::default();
+                        sums.add(doing, ns);
+                        asked.pending.push((lwp.serial, sums));
                     }
                 }
             }
@@ -116,12 +153,12 @@ impl Fold for Episodes {
     fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
         for asked in &mut self.asked {
             let pending = asked.pending.iter().position(|(serial, _)| *serial == lwp.serial);
-            let Some(mut done) = pending.map(|place| asked.pending.swap_remove(place).1) else { continue };
+            let Some(done) = pending.map(|place| asked.pending.swap_remove(place).1) else { continue };
             if let (Some(account), Some(thread)) = (&mut asked.user_thread, thread)
                 && account.serial == thread.serial
             {
                 account.who.get_or_insert_with(|| Who::user_thread(thread));
-                account.clock.take(&mut done);
+                account.sums.take(done);
             }
         }
     }
@@ -132,7 +169,7 @@ impl Fold for Episodes {
                 asked.user_thread.as_mut().filter(|account| account.serial == thread.serial)
             {
                 account.who.get_or_insert_with(|| Who::user_thread(thread));
-                account.clock.add(doing, ns);
+                account.sums.add(doing, ns);
             }
         }
     }
@@ -161,7 +198,7 @@ mod tests {
     use super::super::Period;
     use super::*;
     use crate::times::Times;
-    use tracewing_trace::super_trace::{Activity, Kind, Name, SuperTrace, SwitchCause, UserThreadKind};
+    use tracewing_trace::super_trace::{Activity, Kind, SuperTrace, SwitchCause, UserThreadKind};
 
     const READ: Name = Name(0);
 
@@ -227,6 +264,8 @@ mod tests {
         assert_eq!(task.woken_ns, Some(80));
         assert_eq!(task.woken_by.unwrap().to_string(), "thread 7 (lwp)");
         assert_eq!(lwp.times.blocked_on[0].on.as_deref(), Some("read"));
+        assert_eq!((lwp.system_calls, task.system_calls), (vec![("read".to_owned(), 10)], Vec::new()));
+        assert_eq!((lwp.preempted_ns, task.preempted_ns), (0, 0));
     }
 
     #[test]

@@ -113,6 +113,10 @@ pub struct Episode {
     pub who: Who,
     /// What for how long: together the whole period, or as much of it as is known of this one.
     pub times: Times,
+    /// Parts of [`Times::system_ns`]: system calls by their names, longest first, in nanoseconds.
+    pub system_calls: Vec<(String, u64)>,
+    /// Part of [`Times::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been woken.
+    pub preempted_ns: u64,
     /// How often it was woken.
     pub wakeups: u64,
     /// By whom the last time.
