@@ -28,6 +28,7 @@ pub fn packets(input: &[u8]) {
     let (description, stream) = split(input);
     let Ok(class) = metadata::parse(description) else { return };
     let Ok(decoder) = Decoder::new(Arc::new(class)) else { return };
+    first_packet_in_parts(&decoder, stream);
     let mut reader = StreamReader::new(decoder, stream);
     loop {
         match reader.advance() {
@@ -50,6 +51,38 @@ pub fn packets(input: &[u8]) {
         }
     }
     assert_eq!(reader.advance(), Ok(Step::End), "a reader that has ended or failed goes on");
+}
+
+/// The first packet has the same event records whether it is there at once or comes a part at a time.
+fn first_packet_in_parts(decoder: &Arc<Decoder>, stream: &[u8]) {
+    const FIRST: usize = 256;
+    const PART: usize = 100;
+    let mut whole = StreamReader::new(decoder.clone(), stream);
+    let mut parts = StreamReader::new(decoder.clone(), &stream[..0]);
+    parts.replace_part(&stream[..FIRST.min(stream.len())], 0, 0, stream.len() as u64);
+    if whole.advance() != Ok(Step::Packet) || parts.advance() != Ok(Step::Packet) {
+        return;
+    }
+    loop {
+        let mut step = parts.advance();
+        while step.is_err() && parts.wants_more() {
+            let grown = parts.extend(|held| {
+                let before = held.len();
+                *held = &stream[..(before + PART.max(before)).min(stream.len())];
+                held.len() > before
+            });
+            if !grown {
+                break;
+            }
+            step = parts.advance();
+        }
+        let is_event = matches!(whole.advance(), Ok(Step::Event));
+        assert_eq!(matches!(step, Ok(Step::Event)), is_event, "{step:?}");
+        if !is_event {
+            break;
+        }
+        assert_eq!(parts.position(), whole.position());
+    }
 }
 
 /// An index file.
