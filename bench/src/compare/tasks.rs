@@ -21,7 +21,7 @@ use std::process::Command;
 use std::time::Duration;
 
 #[path = "../tasks/tree.rs"]
-#[allow(unused_macros, unused_imports, reason = "only the sizes are of interest here")]
+#[allow(unused_macros, unused_imports, reason = "only the height is of interest here")]
 mod tree;
 
 /// What `bench tasks` accepts.
@@ -44,6 +44,8 @@ pub struct Options {
     peers: Option<PathBuf>,
 }
 
+/// Tasks of a tree, with the one that sums it up.
+const TASKS: u64 = (2 << tree::HEIGHT) - 1;
 /// Trees in a measurement.
 const TREES: u64 = 5;
 /// Trees before the first one, which fill the buffers.
@@ -238,7 +240,7 @@ fn measure(options: &Options, scratch: &Path) -> Result<Vec<Side>> {
     for &(key, title, base, process, variant) in SIDES {
         match processes.get(process) {
             Some(worker) => {
-                worker.measure(variant, FIRST_TREES)?;
+                worker.measure(variant, if options.quick { TREES } else { FIRST_TREES })?;
                 sides.push(Side { key, title, base, process, variant, cost: Rounds::default() });
             }
             None => eprintln!("bench: `{title}` is left out, since its program was not built"),
@@ -247,7 +249,7 @@ fn measure(options: &Options, scratch: &Path) -> Result<Vec<Side>> {
     for _ in 0..if options.quick { 3 } else { options.rounds } {
         for side in &mut sides {
             let worker = processes.get(side.process).context("a process that was there is gone")?;
-            side.cost.0.push(worker.measure(side.variant, TREES)? / tree::TASKS as f64);
+            side.cost.0.push(worker.measure(side.variant, TREES)? / TASKS as f64);
             std::thread::sleep(REST);
         }
     }
@@ -270,6 +272,6 @@ fn count(
     let Contents { all_events, lost, bytes, .. } =
         contents(&options.tracewing, &recording.finish()?, "user_thread:switch")?;
     ensure!(all_events > 0, "nothing was recorded");
-    let tasks = (TREES * tree::TASKS) as f64;
+    let tasks = (TREES * TASKS) as f64;
     Ok(Events { key, events: (all_events + lost) as f64 / tasks, bytes: bytes as f64 / tasks })
 }

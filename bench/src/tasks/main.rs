@@ -24,4 +24,4 @@ fn main() {}
 #[cfg(not(loom))]
 tree::tree!(plain, tokio::spawn);
 #[cfg(not(loom))]
-tree::tree!(told, tracewing_tokio::spawn, tracewing::traced);
+tree::tree!(told, |sum| tracewing_tokio::Builder::new().name("sum").spawn(sum), tracewing::traced);

@@ -3,12 +3,10 @@
 
 /// The height of a tree.
 pub const HEIGHT: u32 = 11;
-/// The tasks of a tree, with the one that sums it up.
-pub const TASKS: u64 = (2 << HEIGHT) - 1;
 
 /// A module that makes trees with `$spawn`, whose functions have the attribute.
 macro_rules! tree {
-    ($name:ident, $spawn:path $(, $attribute:meta)?) => {
+    ($name:ident, $spawn:expr $(, $attribute:meta)?) => {
         mod $name {
             use super::tree::HEIGHT;
             use std::future::Future;
@@ -35,7 +33,7 @@ macro_rules! tree {
 
             $(#[$attribute])?
             fn child(height: u32) -> JoinHandle<u64> {
-                $spawn(sum(height - 1))
+                ($spawn)(sum(height - 1))
             }
 
             $(#[$attribute])?

@@ -1,7 +1,7 @@
 //! Writes the page: tables in Markdown.
 
 use super::report::rate;
-use super::{Events, PEERS, Results, tree};
+use super::{Events, PEERS, Results, TASKS};
 use crate::compare::bounds::Bound;
 use anyhow::{Context, Result};
 use std::fmt::Write as _;
@@ -21,7 +21,7 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
         the process), not of tracers' own threads and processes. All sides are measured in turn, round by round; overhead is taken round \
         by round, too. Figures are medians; in brackets the 95 % interval of the median. Your machine has other figures: run it there.\n\n\
         | | |\n|---|---|",
-        tree::TASKS
+        TASKS
     )?;
     for (word, value) in &results.machine {
         writeln!(text, "| {word} | {value} |")?;
