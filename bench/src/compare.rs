@@ -6,8 +6,8 @@
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
-//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`]. `bench trigger` is in
-//! [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload` in [`preload`].
+//! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod analyse;
 mod bounds;
@@ -22,6 +22,7 @@ mod own;
 mod page;
 mod peers;
 mod plot;
+mod preload;
 mod process;
 mod read;
 mod record;
@@ -53,6 +54,8 @@ enum What {
     Seek(seek::Options),
     /// Measure reading
     Read(read::Options),
+    /// Measure what recording locks adds to them
+    Preload(preload::Options),
     /// Measure what telling of tasks costs
     Tasks(tasks::Options),
     /// Measure analyses
@@ -74,6 +77,7 @@ pub fn main() -> ExitCode {
         What::Trigger(options) => trigger::run(&options),
         What::Seek(options) => seek::run(&options),
         What::Read(options) => read::run(&options),
+        What::Preload(options) => preload::run(&options),
         What::Tasks(options) => tasks::run(&options),
         What::Analyse(options) => analyse::run(&options),
         What::Make(options) => read::trace::run(&options),

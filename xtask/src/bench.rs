@@ -49,6 +49,11 @@ pub enum Comparison {
         cargo xtask bench analyse --millions 10    a smaller one\n  \
         cargo xtask bench analyse --quick          to see that everything works")]
     Analyse(Analyse),
+    /// What recording locks with a pre-loaded library adds to them, beside LTTng-UST's
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench preload            a minute\n  \
+        cargo xtask bench preload --quick    to see that everything works")]
+    Preload(Preload),
 }
 
 /// What `bench analyse` accepts.
@@ -60,6 +65,20 @@ pub struct Analyse {
     /// A short run: its figures mean little
     #[arg(long)]
     quick: bool,
+}
+
+/// What `bench preload` accepts.
+#[derive(Args)]
+pub struct Preload {
+    /// How often each side is measured (at least 5)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Leave LTTng-UST out
+    #[arg(long)]
+    no_lttng: bool,
 }
 
 /// What `bench tasks` accepts.
@@ -164,6 +183,9 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
+    if let Comparison::Preload(_) = comparison {
+        cargo(&["build", "--release", "--package", "tracewing-preload"])?;
+    }
     match comparison {
         Comparison::Record(options) => record(options),
         Comparison::Trigger(options) => trigger(options),
@@ -171,6 +193,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Read(options) => read(options),
         Comparison::Tasks(options) => tasks(options),
         Comparison::Analyse(options) => analyse(options),
+        Comparison::Preload(options) => preload(options),
     }
 }
 
@@ -207,6 +230,12 @@ fn read(options: &Read) -> Result<()> {
     if options.page {
         bench.arg("--page").arg(crate::root()?.join("docs"));
     }
+    run_command(&mut bench)
+}
+
+fn preload(options: &Preload) -> Result<()> {
+    let mut bench = bench("preload", !options.no_lttng, &[], options.rounds, options.quick)?;
+    bench.arg("--program").arg(crate::root()?.join("bench/peers/preload"));
     run_command(&mut bench)
 }
 

@@ -37,8 +37,13 @@ impl Lttng {
         Ok(Self { program, daemon, version: version()? })
     }
 
-    /// A session that records into memory, or to disk into a folder.
+    /// A session that records the events that are compared into memory, or to disk into a folder.
     pub fn session(&self, folder: Option<&Path>) -> Result<Session<'_>> {
+        self.session_of(folder, CLASS)
+    }
+
+    /// The same for the events of these names.
+    pub fn session_of(&self, folder: Option<&Path>, events: &str) -> Result<Session<'_>> {
         let name = format!("tracewing-bench-{}", std::process::id());
         let session = Session { name, lttng: self, folder: folder.map(Path::to_owned) };
         let name = session.name.as_str();
@@ -62,7 +67,7 @@ impl Lttng {
         command(&[
             "add-context", "--userspace", "--session", name, "--channel", "channel", "--type", "vtid",
         ])?;
-        command(&["enable-event", "--userspace", "--session", name, "--channel", "channel", CLASS])?;
+        command(&["enable-event", "--userspace", "--session", name, "--channel", "channel", events])?;
         command(&["start", name])?;
         Ok(session)
     }
@@ -134,17 +139,22 @@ pub fn version() -> Result<String> {
 
 /// Compiles the program from the C files in `sources`.
 pub fn build(sources: &Path, program: &Path) -> Result<()> {
+    compile(&sources.join("peer.c"), program, &["-llttng-ust", "-ldl"])
+}
+
+/// Compiles a C file, with the headers beside it.
+pub fn compile(source: &Path, program: &Path, libraries: &[&str]) -> Result<()> {
     let output = Command::new("gcc")
         .args(["-O2", "-g", "-Wall", "-pthread", "-I"])
-        .arg(sources)
+        .arg(source.parent().unwrap_or(source))
         .arg("-o")
         .arg(program)
-        .arg(sources.join("peer.c"))
-        .args(["-llttng-ust", "-ldl"])
+        .arg(source)
+        .args(libraries)
         .output()
         .context("cannot start gcc")?;
     if !output.status.success() {
-        bail!("gcc cannot build the peer: {}", String::from_utf8_lossy(&output.stderr));
+        bail!("gcc cannot build {}: {}", source.display(), String::from_utf8_lossy(&output.stderr));
     }
     Ok(())
 }
