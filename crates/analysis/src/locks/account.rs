@@ -210,11 +210,13 @@ mod tests {
                 let number = bins.number(ns);
                 assert!((bins.begin(number)..bins.begin(number + 1)).contains(&ns), "{bins:?} {ns}");
             }
-            assert!(bins.begin(bins.number(u64::MAX)) <= u64::MAX);
         }
         let mut histogram = Histogram::new(Bins::Linear);
         histogram.held(u64::MAX);
         assert_eq!(histogram.lengths().collect::<Vec<_>>(), [(1_000_000, None, 1)]);
+        let mut histogram = Histogram::new(Bins::Log);
+        histogram.held(u64::MAX);
+        assert_eq!(histogram.lengths().count(), 1);
     }
 
     #[test]

@@ -45,7 +45,7 @@ struct Held {
 
 /// The last release, which the next event may take back.
 #[derive(Debug, Clone, Copy)]
-enum Release {
+enum GivenBack {
     /// Of this, the last one of its lock; with the length that it had.
     Ended(Held, i64),
     /// Of a lock that the thread has still, recursively.
@@ -63,7 +63,7 @@ pub(super) struct Thread {
     request: Option<Request>,
     chain: Option<u64>,
     held: Vec<Held>,
-    release: Option<Release>,
+    release: Option<GivenBack>,
     /// The condition variable or barrier that it waits for, and what it gave back for that.
     condition: Option<(Request, Option<Held>)>,
     /// A lock of the kernel's.
@@ -75,15 +75,15 @@ impl Thread {
     pub(super) fn event(&mut self, event: &LockEvent, at: i64, tell: &mut impl FnMut(Told)) {
         // A release is certain when the next event does not take it back.
         match (self.release.take(), event) {
-            (Some(Release::Ended(held, _) | Release::Inner(held)), LockEvent::NotReleased { lock })
+            (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
                 if held.acquisition.lock == *lock =>
             {
                 return self.held.push(held);
             }
-            (Some(Release::Unmatched), LockEvent::NotReleased { .. }) => return,
-            (Some(Release::Ended(held, end)), _) => tell(ended(held, end)),
-            (Some(Release::Unmatched), _) => tell(Told::Incomplete),
-            (Some(Release::Inner(_)) | None, _) => {}
+            (Some(GivenBack::Unmatched), LockEvent::NotReleased { .. }) => return,
+            (Some(GivenBack::Ended(held, end)), _) => tell(ended(held, end)),
+            (Some(GivenBack::Unmatched), _) => tell(Told::Incomplete),
+            (Some(GivenBack::Inner(_)) | None, _) => {}
         }
         match *event {
             LockEvent::Requested { lock, caller, kind, owner } => {
@@ -118,12 +118,12 @@ impl Thread {
             LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
             LockEvent::ConditionWait { condition, lock, caller } => {
                 let held = match self.give_back(lock, at) {
-                    Release::Ended(held, end) => {
+                    GivenBack::Ended(held, end) => {
                         tell(ended(held, end));
                         Some(held)
                     }
-                    Release::Inner(held) => Some(held),
-                    Release::Unmatched => None,
+                    GivenBack::Inner(held) => Some(held),
+                    GivenBack::Unmatched => None,
                 };
                 let acquisition = Acquisition { lock: condition, kind: Kind::Condition, caller, chain: None };
                 self.condition = Some((Request { acquisition, owner: 0, at }, held));
@@ -179,11 +179,11 @@ impl Thread {
     }
 
     /// Takes a lock from those that the thread has.
-    fn give_back(&mut self, lock: u64, at: i64) -> Release {
+    fn give_back(&mut self, lock: u64, at: i64) -> GivenBack {
         let is_it = |held: &Held| held.acquisition.lock == lock;
-        let Some(place) = self.held.iter().rposition(is_it) else { return Release::Unmatched };
+        let Some(place) = self.held.iter().rposition(is_it) else { return GivenBack::Unmatched };
         let held = self.held.remove(place);
-        if self.held.iter().any(is_it) { Release::Inner(held) } else { Release::Ended(held, at) }
+        if self.held.iter().any(is_it) { GivenBack::Inner(held) } else { GivenBack::Ended(held, at) }
     }
 
     /// How many locks it has.
@@ -197,9 +197,9 @@ impl Thread {
     pub(super) fn finish(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
         let Self { request, held, release, condition, kernel, chain } = std::mem::take(self);
         match release {
-            Some(Release::Ended(held, end)) => tell(ended(held, end)),
-            Some(Release::Unmatched) => tell(Told::Incomplete),
-            Some(Release::Inner(_)) | None => {}
+            Some(GivenBack::Ended(held, end)) => tell(ended(held, end)),
+            Some(GivenBack::Unmatched) => tell(Told::Incomplete),
+            Some(GivenBack::Inner(_)) | None => {}
         }
         for request in [request, condition.map(|(request, _)| request), kernel].into_iter().flatten() {
             tell(Told::Refused {
