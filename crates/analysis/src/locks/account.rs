@@ -158,7 +158,7 @@ impl Bins {
     /// Where a bin begins, ns.
     fn begin(self, number: u64) -> u64 {
         match self {
-            Self::Log => number.checked_sub(1).map_or(0, |log| WIDTH << log),
+            Self::Log => number.checked_sub(1).map_or(0, |log| WIDTH.saturating_mul(1 << log)),
             Self::Linear => number * WIDTH,
         }
     }
