@@ -18,8 +18,6 @@ pub(crate) enum Change<'s> {
     },
     /// Nothing more is known of what a container does.
     NoState { of: ContainerId },
-    /// One LWP more waits for a CPU, or one less.
-    Waiting { more: bool },
     /// A container wakes another one, which goes on with the state that has this number.
     Wake { of: ContainerId, woken: ContainerId, link: LinkId },
     /// An event.
@@ -36,9 +34,7 @@ const NO_STATE: u8 = 0;
 const WAKE: u8 = 1;
 const STATE: u8 = 2;
 const WOKEN: u8 = 3;
-const LESS: u8 = 4;
-const MORE: u8 = 5;
-const EVENT: u8 = 6;
+const EVENT: u8 = 4;
 
 impl<'s> Change<'s> {
     /// Gives it to the sorter.
@@ -51,8 +47,6 @@ impl<'s> Change<'s> {
                 words(out, [of, name, by]);
                 out.extend_from_slice(&link.to_le_bytes());
             }),
-            Change::Waiting { more: false } => sorter.push(time, LESS, |_| {}),
-            Change::Waiting { more: true } => sorter.push(time, MORE, |_| {}),
             Change::Wake { of, woken, link } => sorter.push(time, WAKE, |out| {
                 words(out, [of, woken]);
                 out.extend_from_slice(&link.to_le_bytes());
@@ -76,8 +70,6 @@ impl<'s> Change<'s> {
                 let woken = Some((link(12)?, word(bytes, 2)?));
                 Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken }
             }
-            LESS => Change::Waiting { more: false },
-            MORE => Change::Waiting { more: true },
             WAKE => Change::Wake { of: word(bytes, 0)?, woken: word(bytes, 1)?, link: link(8)? },
             EVENT => Change::Event { of: word(bytes, 0)?, name: word(bytes, 1)?, fields: bytes.get(8..)? },
             _ => return None,

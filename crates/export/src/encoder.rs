@@ -1,7 +1,7 @@
 //! What a format has to write, and in which order it is told: everything by time, each container from its begin to its end.
 
 use crate::change::{Change, LinkId};
-use crate::model::{ContainerId, Kind, Model, NameId, state};
+use crate::model::{Container, ContainerId, Kind, Model, NameId, state};
 use crate::sort::Sorted;
 use std::collections::HashSet;
 use std::io::{Result, Write};
@@ -79,7 +79,7 @@ pub(crate) fn write(
     let mut buffer = Vec::with_capacity(CHUNK + CHUNK / 4);
     let mut written = 0;
     let mut shape = Shape::new(model);
-    let mut waiting = Waiting::default();
+    let mut waiting = Waiting::new(model);
     encoder.begin(&mut buffer, model);
     while let Some(item) = sorted.next()? {
         let time = item.time;
@@ -87,9 +87,11 @@ pub(crate) fn write(
         waiting.settle(Some(time), &mut buffer, model, encoder);
         shape.advance(time, &mut buffer, model, encoder);
         match change {
-            Change::Waiting { more } => waiting.change(more, time),
-            change => shape.change(change, time, &mut buffer, model, encoder),
+            Change::State { of, name, .. } => waiting.change(of, Some(name), time),
+            Change::NoState { of } => waiting.change(of, None, time),
+            Change::Wake { .. } | Change::Event { .. } => {}
         }
+        shape.change(change, time, &mut buffer, model, encoder);
         if buffer.len() >= CHUNK {
             out.write_all(&buffer)?;
             written += buffer.len() as u64;
@@ -190,17 +192,30 @@ impl Shape {
     }
 }
 
-/// How many LWPs wait for a CPU.
-#[derive(Default)]
+/// How many LWPs wait for a CPU, also those that are not shown.
 struct Waiting {
-    count: i64,
-    told: i64,
+    /// By container: whether it is an LWP, and whether that waits.
+    lwps: Vec<(bool, bool)>,
+    count: u64,
+    told: u64,
     since: i64,
 }
 
 impl Waiting {
-    fn change(&mut self, more: bool, time: i64) {
-        self.count += if more { 1 } else { -1 };
+    fn new(model: &Model) -> Self {
+        let is_lwp = |container: &Container| matches!(container.kind, Kind::Lwp { .. });
+        let lwps = model.containers.iter().map(|container| (is_lwp(container), false)).collect();
+        Waiting { lwps, count: 0, told: 0, since: i64::MIN }
+    }
+
+    fn change(&mut self, of: ContainerId, name: Option<NameId>, time: i64) {
+        let waits = matches!(name, Some(state::WAITING | state::PREEMPTED));
+        let Some((true, waited)) = self.lwps.get_mut(of as usize) else { return };
+        match (std::mem::replace(waited, waits), waits) {
+            (false, true) => self.count += 1,
+            (true, false) => self.count -= 1,
+            _ => return,
+        }
         self.since = time;
     }
 
@@ -208,7 +223,7 @@ impl Waiting {
     fn settle(&mut self, next: Option<i64>, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
         if self.count != self.told && next != Some(self.since) {
             self.told = self.count;
-            encoder.waiting(out, model, u64::try_from(self.count).unwrap_or(0), self.since);
+            encoder.waiting(out, model, self.count, self.since);
         }
     }
 }

@@ -1,10 +1,7 @@
 //! Protocol buffers as bytes: as much of the wire format as Perfetto's traces need.
 //!
-//! A message inside of another one has its length in front. That is written when the message is complete, into room of
-//! [`LENGTH`] bytes: readers take a length with more bytes than it needs.
-
-/// Bytes of a length: enough for 256 MiB, which is more than any message has here.
-const LENGTH: usize = 4;
+//! A message inside of another one has its length in front. That is known when the message is complete: there is room for one
+//! byte, and a long message is moved.
 
 /// Wire types.
 const VARINT: u32 = 0;
@@ -70,16 +67,24 @@ pub(crate) fn message(out: &mut Vec<u8>, field: u32, write: impl FnOnce(&mut Vec
 #[inline]
 pub(crate) fn begin(out: &mut Vec<u8>, field: u32) -> usize {
     key(out, field, BYTES);
-    out.extend_from_slice(&[0; LENGTH]);
+    out.push(0);
     out.len()
 }
 
 /// Ends the message that began at `start`.
 #[inline]
-pub(crate) fn end(out: &mut [u8], start: usize) {
+pub(crate) fn end(out: &mut Vec<u8>, start: usize) {
     let length = out.len() - start;
-    for (place, byte) in out[start - LENGTH..start].iter_mut().enumerate() {
-        let more = if place + 1 < LENGTH { 0x80 } else { 0 };
-        *byte = (length >> (7 * place)) as u8 & 0x7f | more;
+    match length {
+        0..0x80 => out[start - 1] = length as u8,
+        _ => end_long(out, start),
     }
+}
+
+#[cold]
+fn end_long(out: &mut Vec<u8>, start: usize) {
+    let body = out.split_off(start);
+    out.truncate(start - 1);
+    varint(out, body.len() as u64);
+    out.extend_from_slice(&body);
 }

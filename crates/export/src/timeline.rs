@@ -279,17 +279,10 @@ impl Fold for Timeline {
             let pushed = self.undecided(lwp.serial).push(Interval { name, from, to });
             self.check(pushed);
         }
-        match doing {
-            Doing::Running { cpu, .. } => {
-                let label = self.model.containers[container as usize].label;
-                let cpu = self.cpu(cpu).container;
-                self.did(cpu, label, false, from, to);
-            }
-            Doing::Runnable { .. } => {
-                self.push(Change::Waiting { more: true }, from);
-                self.push(Change::Waiting { more: false }, to);
-            }
-            Doing::Unknown | Doing::Blocked { .. } | Doing::Nested => {}
+        if let Doing::Running { cpu, .. } = doing {
+            let label = self.model.containers[container as usize].label;
+            let cpu = self.cpu(cpu).container;
+            self.did(cpu, label, false, from, to);
         }
     }
 
