@@ -1,13 +1,12 @@
 //! `tracewing export`: a recording, or a part of it, for other viewers.
 
 use crate::convert::check_outside;
-use crate::input::Input;
-use crate::output::{print_error, shown};
+use crate::input::{Input, conclude};
+use crate::output::shown;
 use crate::progress::Watch;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
-use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_export::{Export, Format, Shown};
@@ -89,17 +88,11 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     let ready = export.run(&recording, &filter, &mut |progress| watch.show(progress))?;
     let Shown { cpus, threads, tasks, strangers } = ready.shown();
     watch.again();
-    let mut show = |progress| -> ControlFlow<()> { watch.show(progress) };
-    let written = ready.write(out, &mut show);
+    let written = ready.write(out, &mut |progress| watch.show(progress));
+    let cut = watch.is_stopped();
     drop(watch);
-    let (bytes, ran) = written.with_context(|| format!("cannot write {}", args.out.display()))?;
-    let status = match ran.failure {
-        None => ExitCode::SUCCESS,
-        Some(error) => {
-            print_error(&error.into());
-            ExitCode::FAILURE
-        }
-    };
+    let (bytes, mut ran) = written.with_context(|| format!("cannot write {}", args.out.display()))?;
+    ran.stopped |= cut;
     let mut said = format!("{}; ", indicatif::HumanBytes(bytes));
     let counts = [(cpus, "CPU"), (threads, "thread"), (tasks, "task")];
     let counts = counts.map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }));
@@ -109,5 +102,5 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
             "; {strangers} other threads were met beside these and are not shown (record with --system-wide)"
         );
     }
-    Ok((said, status))
+    Ok((said, conclude(ran)))
 }

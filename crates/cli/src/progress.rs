@@ -48,7 +48,8 @@ impl Watch {
 
     /// Something else begins, which the user does not want to stop yet.
     pub fn again(&mut self) {
-        self.bar.reset();
+        self.bar.finish_and_clear();
+        self.bar = ProgressBar::no_length();
         self.stopped.store(false, Ordering::Relaxed);
     }
 
