@@ -88,8 +88,9 @@ impl Selection {
 
     /// Whether `event` is wanted, where no places are needed.
     pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
+        let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
         self.everything
-            || (self.filter.has_cpu(event.cpu().and_then(|cpu| u32::try_from(cpu).ok()))
+            || ((self.filter.cpus.is_empty() || self.filter.has_cpu(cpu()))
                 && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), None))
     }
 
