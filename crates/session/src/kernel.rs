@@ -272,3 +272,21 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
     }
     summary
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn locks_come_beside_what_is_recorded_in_any_case() {
+        assert!(patterns(&[], false).is_empty(), "the default set");
+        let all = patterns(&[], true);
+        assert!(
+            DEFAULT.iter().chain(locks::KERNEL_EVENTS).all(|pattern| all.iter().any(|one| one == pattern))
+        );
+        let own = ["sched_switch".to_owned()];
+        assert_eq!(patterns(&own, false), own);
+        assert_eq!(patterns(&own, true)[..1], own);
+        assert_eq!(patterns(&own, true).len(), 1 + locks::KERNEL_EVENTS.len());
+    }
+}
