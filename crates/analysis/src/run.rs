@@ -15,6 +15,9 @@ const PERIOD: u64 = 1 << 16;
 ///
 /// Of each event it is first told that it is there ([`Analysis::event`]), then what has come to an end by it ([`Fold`]).
 pub trait Analysis: Fold {
+    /// Whether it is to be told of events, whose places need not be found otherwise.
+    const EVENTS: bool = true;
+
     /// What is analysed begins: with the first event, or at the time that the user asked for. Nothing has been told before,
     /// but names.
     fn begins(&mut self, _time: i64) {}
@@ -144,7 +147,7 @@ impl<A: Analysis> Run<'_, A> {
             }
             self.ran.end_ns = self.ran.end_ns.max(time);
         }
-        if self.begun {
+        if A::EVENTS && self.begun {
             let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.wants_seen(&seen) {
                 self.filtered.event(&seen);

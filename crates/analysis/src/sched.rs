@@ -108,6 +108,8 @@ impl<S: SliceSink> Slices<S> {
 }
 
 impl<S: SliceSink> Analysis for Slices<S> {
+    const EVENTS: bool = false;
+
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);
     }

@@ -253,7 +253,9 @@ impl Live {
     }
 }
 
-impl Analysis for Tasks {}
+impl Analysis for Tasks {
+    const EVENTS: bool = false;
+}
 
 impl Fold for Tasks {
     #[inline]

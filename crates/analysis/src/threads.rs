@@ -184,6 +184,8 @@ struct Ended {
 }
 
 impl Analysis for Threads {
+    const EVENTS: bool = false;
+
     /// A dump may also tell of a thread that has ended; the last one of its number.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
         if let Some(ended) = self.ended.iter_mut().rev().find(|ended| ended.thread.tid == tid) {

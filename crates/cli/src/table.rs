@@ -6,12 +6,12 @@
 use crate::format::{EventFormat, TableFormat};
 use crate::output::shown;
 use anyhow::{Context, Result};
-use comfy_table::{CellAlignment, ContentArrangement, presets};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
+use unicode_width::UnicodeWidthStr;
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
@@ -207,24 +207,20 @@ impl Table {
 
     /// Prints a table for people.
     pub fn print(&self, out: &mut impl Write) -> IoResult<()> {
-        let mut table = comfy_table::Table::new();
-        table.load_preset(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-        table.set_header(self.columns.iter().filter_map(|column| column.title));
+        let mut widths: Vec<usize> =
+            self.columns.iter().map(|column| column.title.unwrap_or_default().width()).collect();
         for row in &self.rows {
-            let visible = self.columns.iter().zip(row).filter(|(column, _)| column.title.is_some());
-            table.add_row(visible.map(|(_, cell)| cell.shown()));
-        }
-        let visible = self.columns.iter().filter(|column| column.title.is_some());
-        for (column, printed) in visible.zip(table.column_iter_mut()) {
-            if column.figures {
-                printed.set_cell_alignment(CellAlignment::Right);
+            for ((width, column), cell) in widths.iter_mut().zip(&self.columns).zip(row) {
+                if column.title.is_some() {
+                    *width = cell.shown().width().max(*width);
+                }
             }
-            printed.set_padding((0, 2));
         }
-        for line in table.lines() {
-            writeln!(out, "{}", line.trim_end())?;
-        }
-        Ok(())
+        let titles = self.columns.iter().map(|column| column.title.unwrap_or_default().into());
+        write_aligned(out, &self.columns, &widths, titles)?;
+        self.rows
+            .iter()
+            .try_for_each(|row| write_aligned(out, &self.columns, &widths, row.iter().map(Cell::shown)))
     }
 
     /// Prints a line of names, and a line for each row.
@@ -314,7 +310,8 @@ impl<'c> Lines<'c> {
         let lines = Lines { columns, widths, format };
         match format {
             EventFormat::Text => {
-                lines.aligned(out, columns.iter().map(|column| column.title.unwrap_or_default().into()))?;
+                let titles = columns.iter().map(|column| column.title.unwrap_or_default().into());
+                write_aligned(out, columns, widths, titles)?;
             }
             EventFormat::Csv => csv_names(out, columns)?,
             EventFormat::Json => {}
@@ -325,7 +322,7 @@ impl<'c> Lines<'c> {
     /// Prints a row: a cell for each column.
     pub fn row(&self, out: &mut impl Write, cells: &[Cell]) -> IoResult<()> {
         match self.format {
-            EventFormat::Text => self.aligned(out, cells.iter().map(Cell::shown)),
+            EventFormat::Text => write_aligned(out, self.columns, self.widths, cells.iter().map(Cell::shown)),
             EventFormat::Csv => csv_row(out, cells),
             EventFormat::Json => {
                 serde_json::to_writer(&mut *out, &Row { columns: self.columns, cells })?;
@@ -333,18 +330,25 @@ impl<'c> Lines<'c> {
             }
         }
     }
+}
 
-    fn aligned<'t>(&self, out: &mut impl Write, cells: impl Iterator<Item = Cow<'t, str>>) -> IoResult<()> {
-        let mut line = String::new();
-        for ((column, width), cell) in self.columns.iter().zip(self.widths).zip(cells) {
-            match (column.title, column.figures) {
-                (None, _) => {}
-                (_, true) => line.extend([&format!("{cell:>width$}"), "  "]),
-                (_, false) => line.extend([&format!("{cell:width$}"), "  "]),
-            }
+/// Prints a line of cells, figures to the right, two spaces in between.
+fn write_aligned<'t>(
+    out: &mut impl Write,
+    columns: &[Column],
+    widths: &[usize],
+    cells: impl Iterator<Item = Cow<'t, str>>,
+) -> IoResult<()> {
+    let mut line = String::new();
+    for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
+        let blanks = " ".repeat(width.saturating_sub(cell.width()));
+        match (column.title, column.figures) {
+            (None, _) => {}
+            (_, true) => line.extend([&blanks, &*cell, "  "]),
+            (_, false) => line.extend([&*cell, &blanks, "  "]),
         }
-        writeln!(out, "{}", line.trim_end())
     }
+    writeln!(out, "{}", line.trim_end())
 }
 
 fn csv_names(out: &mut impl Write, columns: &[Column]) -> IoResult<()> {
