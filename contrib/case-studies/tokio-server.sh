@@ -1,6 +1,6 @@
 #!/bin/sh
-# Fetches mini-redis 0.4.1 from crates.io into a folder, has its tasks told, and builds its server: what
-# docs/case-studies/tokio-server.md records.
+# Fetches mini-redis 0.4.1 from crates.io into a folder, has its tasks told, and builds its server: a tokio program that was not
+# written for tracewing, to record under a load generator such as redis-benchmark.
 set -eu
 
 if [ $# -ne 1 ]; then
