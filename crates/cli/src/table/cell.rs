@@ -1,0 +1,170 @@
+//! Columns and cells: what they are called, and how each format shows them.
+
+use crate::output::shown;
+use serde::ser::{Serialize, Serializer};
+use std::borrow::Cow;
+use std::cmp::Ordering;
+use std::io::{Result as IoResult, Write};
+use tracewing_trace::Zone;
+
+/// One column.
+#[derive(Debug, Clone, Copy)]
+pub struct Column {
+    /// Its name in CSV and JSON.
+    pub name: &'static str,
+    /// Its name in a table; `None` if it is not shown there.
+    pub title: Option<&'static str>,
+    /// Whether it holds figures, which a table aligns to the right.
+    pub(super) figures: bool,
+}
+
+/// A column of figures.
+pub const fn figure(title: &'static str, name: &'static str) -> Column {
+    Column { name, title: Some(title), figures: true }
+}
+
+/// A column of texts.
+pub const fn text(title: &'static str, name: &'static str) -> Column {
+    Column { name, title: Some(title), figures: false }
+}
+
+/// A column of which only programs are told.
+pub const fn hidden(name: &'static str) -> Column {
+    Column { name, title: None, figures: true }
+}
+
+/// One value.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Cell {
+    /// There is none.
+    None,
+    /// A text, which may come from a trace: it is made harmless for a terminal.
+    Text(String),
+    /// A number.
+    Count(u64),
+    /// A number that may be negative.
+    Number(i64),
+    /// A period in nanoseconds.
+    Ns(u64),
+    /// A time in nanoseconds since the Unix epoch, shown as the time of day in a zone.
+    Time(i64, Zone),
+    /// A period in nanoseconds that may be short: it is shown with the unit that suits it.
+    Period(u64),
+    /// A figure that is shown with one decimal.
+    Rate(f64),
+    /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
+    Parts(Vec<(Option<String>, u64)>),
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<Option<i32>> for Cell {
+    fn from(id: Option<i32>) -> Self {
+        id.map_or(Cell::None, |id| Cell::Number(id.into()))
+    }
+}
+
+impl Cell {
+    /// As a table shows it.
+    pub(super) fn shown(&self) -> Cow<'_, str> {
+        match self {
+            Cell::None => "-".into(),
+            Cell::Text(text) => shown(text),
+            Cell::Count(count) => count.to_string().into(),
+            Cell::Number(number) => number.to_string().into(),
+            Cell::Ns(ns) => milliseconds(*ns).into(),
+            Cell::Time(ns, zone) => {
+                let date = zone.format(*ns);
+                date.rsplit_once(' ').map_or(date.clone(), |(_, time)| time.to_owned()).into()
+            }
+            Cell::Period(ns) => period(*ns).into(),
+            Cell::Rate(rate) => format!("{rate:.1}").into(),
+            Cell::Parts(parts) => {
+                parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
+            }
+        }
+    }
+
+    /// As a value of a line of CSV (RFC 4180).
+    pub(super) fn write_csv(&self, out: &mut impl Write) -> IoResult<()> {
+        match self {
+            Cell::None => Ok(()),
+            Cell::Text(text) => write_quoted(out, text),
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => write!(out, "{count}"),
+            Cell::Number(number) | Cell::Time(number, _) => write!(out, "{number}"),
+            Cell::Rate(rate) => write!(out, "{rate}"),
+            Cell::Parts(parts) => {
+                let part =
+                    |(name, ns): &(Option<String>, u64)| format!("{}={ns}", name.as_deref().unwrap_or("?"));
+                write_quoted(out, &parts.iter().map(part).collect::<Vec<_>>().join(" "))
+            }
+        }
+    }
+
+    /// Which comes first: texts by their letters, the largest figures; what is not there is last.
+    pub(super) fn compare(&self, other: &Cell) -> Ordering {
+        match (self, other) {
+            (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
+            _ => other.size().total_cmp(&self.size()),
+        }
+    }
+
+    fn size(&self) -> f64 {
+        match self {
+            Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => *count as f64,
+            Cell::Number(number) | Cell::Time(number, _) => *number as f64,
+            Cell::Rate(rate) => *rate,
+            Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
+        }
+    }
+}
+
+impl Serialize for Cell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Cell::None => serializer.serialize_none(),
+            Cell::Text(text) => serializer.serialize_str(text),
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => serializer.serialize_u64(*count),
+            Cell::Number(number) | Cell::Time(number, _) => serializer.serialize_i64(*number),
+            Cell::Rate(rate) => serializer.serialize_f64(*rate),
+            Cell::Parts(parts) => {
+                serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))
+            }
+        }
+    }
+}
+
+fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
+    match text.contains(['"', ',', '\n', '\r']) {
+        true => write!(out, "\"{}\"", text.replace('"', "\"\"")),
+        false => out.write_all(text.as_bytes()),
+    }
+}
+
+/// Nanoseconds as milliseconds with three digits.
+pub fn milliseconds(ns: u64) -> String {
+    format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
+}
+
+/// Nanoseconds as a figure of three digits or more with its unit.
+pub fn period(ns: u64) -> String {
+    let unit = |divisor: u64, unit: &str| {
+        let digits = match ns / divisor {
+            ..10 => 2,
+            10..100 => 1,
+            100.. => 0,
+        };
+        format!("{:.digits$} {unit}", ns as f64 / divisor as f64)
+    };
+    match ns {
+        ..1_000 => format!("{ns} ns"),
+        1_000..1_000_000 => unit(1_000, "µs"),
+        1_000_000..1_000_000_000 => unit(1_000_000, "ms"),
+        1_000_000_000.. => unit(1_000_000_000, "s"),
+    }
+}
