@@ -28,7 +28,7 @@ pub(crate) struct Bits {
 
 impl Bits {
     fn push(&mut self, bit: bool) {
-        if self.count % 64 == 0 {
+        if self.count.is_multiple_of(64) {
             self.words.push(0);
         }
         if let Some(last) = self.words.last_mut() {

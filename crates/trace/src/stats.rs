@@ -121,7 +121,7 @@ impl Statistics {
                         let Ok(selection) = Selection::new(filter, recording) else { return };
                         let wanted = match &marks {
                             Some(marks) => Wanted::Marked(marks.of_stream(stream)),
-                            None => Wanted::Selected(selection),
+                            None => Wanted::Selected(Box::new(selection)),
                         };
                         let tally = Tally::of(recording, stream, range, wanted);
                         if let Ok(mut counted) = counted.lock() {
@@ -207,7 +207,7 @@ enum Actor {
 /// What is counted of a stream.
 enum Wanted<'m> {
     /// Events, by themselves.
-    Selected(Selection),
+    Selected(Box<Selection>),
     /// Those of the range that are marked.
     Marked(&'m Bits),
 }
