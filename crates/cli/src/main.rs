@@ -42,6 +42,7 @@ struct Cli {
 }
 
 #[derive(Debug, Subcommand)]
+#[expect(clippy::large_enum_variant, reason = "there is one")]
 enum Command {
     /// Record a command, everything it starts, and what the kernel does for them
     Record(record::Args),
