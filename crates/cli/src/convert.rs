@@ -16,13 +16,13 @@ pub struct Args {
     #[command(flatten)]
     input: Input,
 
-    /// What to write
+    /// What to write; --to does the same
     #[arg(long, value_enum)]
-    format: Target,
+    format: Option<Target>,
 
-    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet
+    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    output: Option<PathBuf>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -39,10 +39,10 @@ enum Target {
 
 const HELP: &str = "\
 Examples:
-  tracewing convert my-trace --format ctf1 -o my-trace-ctf1
+  tracewing convert --to ctf1 my-trace my-trace-ctf1
   tracewing convert my-trace --format ctf2 -e 'sched_*' --from +1s --to +2s -o one-second
-  tracewing convert my-trace --format json --where 'depth > 3' -o deep.json
-  tracewing convert my-trace --format csv -e shop:enqueued -o enqueued.csv
+  tracewing convert my-trace --to json --where 'depth > 3' -o deep.json
+  tracewing convert my-trace --to csv -e shop:enqueued -o enqueued.csv
 
 TIME and CONDITION are as in `tracewing list --help`. `tracewing extract` writes traces of the version that they have.
 
@@ -53,13 +53,21 @@ The columns of csv follow from the metadata and -e and --exclude, not from the e
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let out = &args.output;
-    match args.format {
-        Target::Ctf1 => write_traces(&args.input, Some(Version::V1_8), out),
-        Target::Ctf2 => write_traces(&args.input, Some(Version::V2), out),
-        Target::Json => write_lines(&args.input, Format::Json, out),
-        Target::Csv => write_lines(&args.input, Format::Csv, out),
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { mut input, format, output } = args;
+    let mut formats = input.take_to(|text| Target::from_str(text, false).ok());
+    formats.extend(format);
+    let [format] = formats[..] else {
+        anyhow::bail!("say once what to write: --to ctf1, ctf2, json or csv");
+    };
+    let Some(out) = output.or_else(|| input.take_last()) else {
+        anyhow::bail!("say where to write: tracewing convert --to FORMAT TRACE OUT");
+    };
+    match format {
+        Target::Ctf1 => write_traces(&input, Some(Version::V1_8), &out),
+        Target::Ctf2 => write_traces(&input, Some(Version::V2), &out),
+        Target::Json => write_lines(&input, Format::Json, &out),
+        Target::Csv => write_lines(&input, Format::Csv, &out),
     }
 }
 

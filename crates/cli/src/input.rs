@@ -34,7 +34,7 @@ pub struct FilterArgs {
 
     /// Leave out what lies behind TIME
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
+    to: Vec<String>,
 
     /// Only user threads (tasks) with this number, NUMBER or PROCESS/NUMBER, or a name that matches GLOB; may be given several times
     #[arg(long = "task", alias = "thread", value_name = "NUMBER|GLOB")]
@@ -92,6 +92,18 @@ impl Input {
         let recording = Recording::open(&self.traces)?;
         warn_of_unmatched(&recording, &filter.events);
         Ok((recording, filter))
+    }
+
+    /// Takes the values of `--to` that mean something else than a time.
+    pub fn take_to<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Vec<T> {
+        let taken = self.filter.to.iter().filter_map(|text| meaning(text)).collect();
+        self.filter.to.retain(|text| meaning(text).is_none());
+        taken
+    }
+
+    /// Takes the last of several places of recordings, for a command that writes there.
+    pub fn take_last(&mut self) -> Option<PathBuf> {
+        if self.traces.len() > 1 { self.traces.pop() } else { None }
     }
 
     /// Where the recordings are.
@@ -158,7 +170,8 @@ impl FilterArgs {
             cpus: self.cpus.clone(),
             ..Filter::default()
         };
-        filter.set_range(self.from.as_deref(), self.to.as_deref())?;
+        anyhow::ensure!(self.to.len() <= 1, "--to is given {} times; a slice has one end", self.to.len());
+        filter.set_range(self.from.as_deref(), self.to.first().map(String::as_str))?;
         Ok(filter)
     }
 }

@@ -106,7 +106,7 @@ fn main() -> ExitCode {
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
         Command::List(args) => list::run(&args),
-        Command::Convert(args) => convert::run(&args),
+        Command::Convert(args) => convert::run(args),
         Command::Export(args) => export::run(&args),
         Command::Extract(args) => extract::run(&args),
         Command::Info(args) => info::run(&args),

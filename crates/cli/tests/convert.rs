@@ -36,7 +36,7 @@ fn every_target_holds_the_same_events() {
     let listed = |name| text(&tracewing(folder.path(), &["list", "--format", "json", name]).stdout);
     let original = listed("trace");
     for target in ["ctf1", "ctf2"] {
-        let output = tracewing(folder.path(), &["convert", "trace", "--format", target, "-o", target]);
+        let output = tracewing(folder.path(), &["convert", "--to", target, "trace", target]);
         assert!(output.status.success(), "{output:?}");
         let said = text(&output.stdout);
         assert!(said.starts_with(&format!("{target}: 300 events in 3 packets of 1 streams")), "{said}");
@@ -47,8 +47,7 @@ fn every_target_holds_the_same_events() {
     assert!(output.status.success(), "{output:?}");
     assert_eq!(std::fs::read_to_string(folder.path().join("events.json")).unwrap(), original);
     assert_eq!(text(&output.stderr).matches("discarded 3 events").count(), 2);
-    let slice =
-        ["convert", "trace", "--format", "csv", "--where", "n == 5", "--to", "+1us", "-o", "five.csv"];
+    let slice = ["convert", "trace", "--to", "csv", "--where", "n == 5", "--to", "+1us", "-o", "five.csv"];
     assert!(tracewing(folder.path(), &slice).status.success());
     let lines = std::fs::read_to_string(folder.path().join("five.csv")).unwrap();
     assert_eq!(lines.lines().count(), 2, "{lines}");
