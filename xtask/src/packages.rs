@@ -32,6 +32,8 @@ const MAKE: Package = Package { name: "make", reason: "builds the C example in t
 const PKG_CONFIG: Package =
     Package { name: "pkg-config", reason: "finds the installed C library in the tests" };
 const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
+const PERF: Package =
+    Package { name: "linux-perf", reason: "tells the scheduler's accounts to compare with" };
 const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
 const PROTOC: Package =
     Package { name: "protobuf-compiler", reason: "decodes what is exported for Perfetto" };
@@ -54,6 +56,9 @@ pub const FOR_TESTS: &[Package] = &[
     CMAKE,
     MAKE,
     PKG_CONFIG,
+    PAJENG,
+    PROTOC,
+    PERF,
 ];
 
 /// What `cargo xtask capi` needs.

@@ -246,7 +246,7 @@ impl Machine {
         self.poll(0, task, 0)?;
         self.made.polls += 1;
         self.user("shop:served", &self.rounds.to_le_bytes())?;
-        if self.rounds % TASK_LIFE == 0 {
+        if self.rounds.is_multiple_of(TASK_LIFE) {
             // Who ends is the oldest, whoever was polled.
             self.user("user_thread:exit", &self.task(oldest).to_le_bytes())?;
             self.create()?;
@@ -262,7 +262,7 @@ impl Machine {
         }
         self.kernel("syscall_exit_read", &100_i64.to_le_bytes())?;
         self.poll(task, 0, 2)?;
-        if self.rounds % THREAD_LIFE == 0 {
+        if self.rounds.is_multiple_of(THREAD_LIFE) {
             self.replace_a_thread()?;
         }
         Ok(())

@@ -1,3 +1,5 @@
+//! What positions are kept, and that reading goes on from each of them as if it had come from the begin.
+
 use super::*;
 use std::path::Path;
 use std::sync::Arc;
