@@ -332,3 +332,42 @@ fn what_packets_do_not_tell_is_read_after_the_conversion() {
     let fields = |events: Vec<Read>| events.into_iter().map(|(.., record)| record).collect::<Vec<_>>();
     assert_eq!(fields(read(&to, &rewritten).unwrap().1), fields(read(&from, &bytes).unwrap().1));
 }
+
+/// In CTF 2, paths do not name options and ranges may go beyond what a selector can be; babeltrace2 takes one name for a tag.
+#[test]
+fn references_through_options_become_names() {
+    let u8 =
+        r#"{"type":"fixed-length-unsigned-integer","length":8,"alignment":8,"byte-order":"little-endian"}"#;
+    let text = format!(
+        r#"{{"type":"preamble","version":2}}{{"type":"data-stream-class"}}
+        {{"type":"event-record-class","name":"e","payload-field-class":{{"type":"structure","member-classes":[
+          {{"name":"s","field-class":{{"type":"structure","member-classes":[
+            {{"name":"tag","field-class":{u8}}},
+            {{"name":"v","field-class":{{"type":"variant",
+              "selector-field-location":{{"origin":"event-record-payload","path":["s","tag"]}},"options":[
+              {{"name":"a","selector-field-ranges":[[1,1000]],"field-class":{{"type":"structure","member-classes":[
+                {{"name":"len","field-class":{u8}}},
+                {{"name":"data","field-class":{{"type":"dynamic-length-array","element-field-class":{u8},
+                  "length-field-location":{{"origin":"event-record-payload","path":["s","v","len"]}}}}}}]}}}},
+              {{"name":"b","selector-field-ranges":[[2000,3000]],"field-class":{u8}}}]}}}}]}}}}]}}}}"#
+    );
+    let text = text
+        .replace("}{\"type\":\"data", "}\u{1e}{\"type\":\"data")
+        .replace("\n        {\"type\":\"event", "\u{1e}{\"type\":\"event");
+    let class = metadata::parse(format!("\u{1e}{text}").as_bytes()).unwrap();
+    let bytes = [200, 2, 5, 6, 1, 0];
+    let (_, events) = read(&compiled(class.clone()).unwrap(), &bytes).unwrap();
+    assert_eq!(events.len(), 2);
+
+    let converted = tsdl::print(&to_ctf1(&class).unwrap());
+    assert!(converted.contains("variant <tag>") && converted.contains("data[len]"), "{converted}");
+    let other = metadata::parse(converted.as_bytes()).unwrap_or_else(|error| panic!("{error}\n{converted}"));
+    let (_, others) = read(&compiled(other.clone()).unwrap(), &bytes).unwrap();
+    assert_eq!(all_leaves(&others), all_leaves(&events));
+
+    // From a path that does name them.
+    let named = converted.replace("data[len]", "data[event.fields.s.v.a.len]");
+    let named = to_ctf2(&metadata::parse(named.as_bytes()).unwrap()).unwrap();
+    let (_, others) = read(&compiled(named).unwrap(), &bytes).unwrap();
+    assert_eq!(all_leaves(&others), all_leaves(&events));
+}

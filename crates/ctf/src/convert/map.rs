@@ -6,7 +6,7 @@ use super::places::{Places, Scopes};
 use crate::Error;
 use crate::model::{
     DynamicArrayClass, FieldClass, Member, OptionalClass, Scope, StaticArrayClass, StructureClass,
-    TraceClass, VariantClass, VariantOption,
+    TraceClass, VariantClass, VariantOption, Version,
 };
 
 /// What each field class becomes.
@@ -43,17 +43,18 @@ pub(super) fn map_trace(class: &TraceClass, mapper: &mut impl Mapper) -> Result<
     let mut mapped = class.clone();
     let mut scopes: Scopes<'_> = [None; 6];
     mapper.enter(None, None);
+    let version = class.version;
     scopes[Scope::PacketHeader as usize] = class.packet_header.as_ref();
-    mapped.packet_header = map_scope(&scopes, Scope::PacketHeader, mapper)?;
+    mapped.packet_header = map_scope(&scopes, Scope::PacketHeader, version, mapper)?;
     for (index, stream) in class.data_stream_classes.iter().enumerate() {
         mapper.enter(Some(index), None);
         let to = &mut mapped.data_stream_classes[index];
         scopes[Scope::PacketContext as usize] = stream.packet_context.as_ref();
         scopes[Scope::EventHeader as usize] = stream.event_header.as_ref();
         scopes[Scope::CommonContext as usize] = stream.common_context.as_ref();
-        to.packet_context = map_scope(&scopes, Scope::PacketContext, mapper)?;
-        to.event_header = map_scope(&scopes, Scope::EventHeader, mapper)?;
-        to.common_context = map_scope(&scopes, Scope::CommonContext, mapper)?;
+        to.packet_context = map_scope(&scopes, Scope::PacketContext, version, mapper)?;
+        to.event_header = map_scope(&scopes, Scope::EventHeader, version, mapper)?;
+        to.common_context = map_scope(&scopes, Scope::CommonContext, version, mapper)?;
         for (at, event) in stream.event_record_classes.iter().enumerate() {
             mapper.enter(Some(index), Some(at));
             let to = &mut to.event_record_classes[at];
@@ -61,8 +62,9 @@ pub(super) fn map_trace(class: &TraceClass, mapper: &mut impl Mapper) -> Result<
             scopes[Scope::Payload as usize] = event.payload.as_ref();
             let name = event.name.as_deref().unwrap_or_default();
             let of_event = |error| in_event(error, name);
-            to.specific_context = map_scope(&scopes, Scope::SpecificContext, mapper).map_err(of_event)?;
-            to.payload = map_scope(&scopes, Scope::Payload, mapper).map_err(of_event)?;
+            to.specific_context =
+                map_scope(&scopes, Scope::SpecificContext, version, mapper).map_err(of_event)?;
+            to.payload = map_scope(&scopes, Scope::Payload, version, mapper).map_err(of_event)?;
         }
     }
     Ok(mapped)
@@ -81,10 +83,11 @@ fn in_event(error: Error, name: &str) -> Error {
 fn map_scope(
     scopes: &Scopes<'_>,
     scope: Scope,
+    version: Version,
     mapper: &mut impl Mapper,
 ) -> Result<Option<StructureClass>, Error> {
     let Some(class) = scopes[scope as usize] else { return Ok(None) };
-    map_structure(class, &mut Places::new(*scopes, scope), mapper).map(Some)
+    map_structure(class, &mut Places::new(*scopes, scope, version), mapper).map(Some)
 }
 
 fn map_structure<'c>(
@@ -129,7 +132,7 @@ fn map_class<'c>(
         FieldClass::Variant(class) => {
             let options = class.options.iter().enumerate().map(|(index, option)| {
                 let inner = |places: &mut Places<'c>| map_class(&option.class, places, mapper);
-                let class = places.named(&option.name, index, inner)?;
+                let class = places.option(&option.name, index, inner)?;
                 Ok(VariantOption { class, ..option.clone() })
             });
             let options = options.collect::<Result<_, Error>>()?;

@@ -16,6 +16,11 @@ pub(super) fn without(ranges: &[(i128, i128)], others: &[(i128, i128)]) -> Range
     left
 }
 
+/// What of `ranges` is in `others`.
+pub(super) fn inside(ranges: &[(i128, i128)], others: &[(i128, i128)]) -> Ranges {
+    without(ranges, &without(&[(i128::MIN / 2, i128::MAX / 2)], others))
+}
+
 /// The same set with as few ranges as it takes, in order.
 pub(super) fn normal(ranges: &[(i128, i128)]) -> Ranges {
     let mut sorted = ranges.to_vec();
@@ -39,6 +44,7 @@ mod tests {
         assert_eq!(without(&[(0, 10)], &[(3, 4), (10, 12)]), [(0, 2), (5, 9)]);
         assert_eq!(without(&[(-5, 5), (7, 7)], &[(-9, 9)]), []);
         assert_eq!(without(&[(1, 2)], &[]), [(1, 2)]);
+        assert_eq!(inside(&[(-3, 4), (7, 900), (901, 902)], &[(0, 255)]), [(0, 4), (7, 255)]);
         assert_eq!(normal(&[(5, 6), (0, 1), (2, 3), (6, 9)]), [(0, 3), (5, 9)]);
     }
 }

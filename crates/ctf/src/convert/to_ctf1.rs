@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::map::{Mapper, map_trace};
 use super::places::Places;
-use super::ranges::without;
+use super::ranges::{inside, without};
 use super::tags::{Key, Tags};
 use crate::Error;
 use crate::model::{
@@ -180,7 +180,7 @@ impl ToCtf1<'_> {
         let (key, all) = self.tag(&class.selector, places)?;
         let chosen = match class.ranges.as_slice() {
             [] => without(&all, &[(0, 0)]),
-            ranges => ranges.to_vec(),
+            ranges => inside(ranges, &all),
         };
         let mut variant = VariantClass::new(location(&class.selector, places)?);
         for (name, ranges, class) in [
@@ -197,7 +197,7 @@ impl ToCtf1<'_> {
 
     /// Options are selected by labels, so the selector becomes an enumeration, if it is none.
     fn variant(&mut self, class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Error> {
-        let (key, _) = self.tag(&class.tag, places)?;
+        let (key, all) = self.tag(&class.tag, places)?;
         let mut variant = VariantClass::new(location(&class.tag, places)?);
         let mut taken = Vec::new();
         for (index, option) in class.options.iter().enumerate() {
@@ -205,8 +205,9 @@ impl ToCtf1<'_> {
                 "" => format!("option_{index}"),
                 name => option_identifier(name),
             };
-            let label = self.tags.label(&key, &name, &option.ranges, &taken);
-            taken.extend_from_slice(&option.ranges);
+            let ranges = inside(&option.ranges, &all);
+            let label = self.tags.label(&key, &name, &ranges, &taken);
+            taken.extend(ranges);
             variant.options.push(VariantOption::new(label, option.class.clone()));
         }
         Ok(variant)
@@ -244,7 +245,7 @@ impl ToCtf1<'_> {
             stream: self.stream.filter(|_| !of_packet),
             event: self.event.filter(|_| of_event),
             scope: found.scope,
-            indices: found.indices,
+            indices: found.way.indices,
         };
         let mut labels: Vec<_> =
             mappings.mappings.into_iter().map(|mapping| (mapping.label, mapping.ranges)).collect();
@@ -287,20 +288,15 @@ fn fixed(class: IntegerClass) -> IntegerClass {
     IntegerClass { size: 64, align: 8, ..class }
 }
 
-/// A reference by names alone where that means the same field, else from the scope's root.
+/// A reference by as few names as mean the same field, else from the scope's root. babeltrace2 takes only one name for a tag.
 fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
-    let path = new_path(&found.path, found.scope, places);
-    if let Some((depth, _)) = found.within {
-        let by_names = FieldLocation::new(Origin::Search, found.path[depth..].to_vec());
-        if places
-            .find(&by_names)
-            .is_some_and(|other| (other.scope, &other.path) == (found.scope, &found.path))
-        {
-            return Ok(FieldLocation::new(Origin::Search, path[depth..].to_vec()));
-        }
-    }
-    Ok(FieldLocation::new(Origin::Scope(found.scope), path))
+    let path = new_path(&found.way.names, found.scope, places);
+    let mut around = places.around(&found).map(|(depth, _)| depth);
+    Ok(match around.find(|depth| places.is_meant_by(&found.way.names[*depth..], &found)) {
+        Some(depth) => FieldLocation::new(Origin::Search, path[depth..].to_vec()),
+        None => FieldLocation::new(Origin::Scope(found.scope), path),
+    })
 }
 
 /// The path from the root of a scope, with the names that members get.

@@ -143,9 +143,9 @@ fn integer(mut class: IntegerClass, places: &Places<'_>) -> IntegerClass {
 
 fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
-    Ok(match found.within {
-        Some((depth, up)) => FieldLocation::new(Origin::Relative { up }, found.path[depth..].to_vec()),
-        None => FieldLocation::new(Origin::Scope(found.scope), found.path),
+    Ok(match places.around(&found).next() {
+        Some((depth, up)) => FieldLocation::new(Origin::Relative { up }, found.way.members_behind(depth)),
+        None => FieldLocation::new(Origin::Scope(found.scope), found.way.members_behind(0)),
     })
 }
 
