@@ -8,6 +8,7 @@
 use crate::listing::{Format, Listing, Printer, Sink};
 use crate::merge::Merge;
 use crate::open::{Recording, Stream, Trace};
+use crate::packet::has_size;
 use crate::tail::Tails;
 use crate::time_range::TimeRange;
 use crate::{Error, description, find};
@@ -26,7 +27,7 @@ impl Listing {
     /// are not in order.
     ///
     /// # Errors
-    /// As [`Recording::open`] and [`Listing::print`]. A packet that is there to its end and cannot be decoded is damaged after
+    /// As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not say how long they are. A packet that is there to its end and cannot be decoded is damaged after
     /// 5 s; before that the metadata may lag behind.
     pub fn follow<P: AsRef<Path>>(&self, inputs: &[P], sink: &mut impl Sink) -> Result<(), Error> {
         if self.format == Format::Csv {
@@ -41,6 +42,7 @@ impl Listing {
             let message = "what belongs to a thread or process is not known while events are added";
             return Err(Error::Usage(message.into()));
         }
+        must_have_sizes(&recording)?;
         let mut tails = Tails::default();
         tails.open(&recording);
         let (mut stops, mut printed, mut range) = (Vec::new(), i64::MIN, None);
@@ -53,6 +55,7 @@ impl Listing {
                 match Recording::open(inputs) {
                     Ok(newer) => {
                         (recording, files) = (newer, present);
+                        must_have_sizes(&recording)?;
                         printer = printer.reopen(&recording)?;
                         tails.open(&recording);
                         found |= tails.look(now);
@@ -85,6 +88,21 @@ impl Listing {
             std::thread::sleep(PAUSE);
         }
     }
+}
+
+/// Refuses a stream of which nobody could say what is whole; its end is that of its file.
+fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
+    for stream in recording.streams() {
+        let classes = &recording.traces()[stream.trace_index()].class().data_stream_classes;
+        let is_known = stream.files.iter().any(|file| file.is_known);
+        if let Some(class) = classes.iter().find(|class| is_known && class.id == stream.class_id())
+            && !has_size(class)
+        {
+            let message = "packets that do not say how long they are cannot be followed: nobody knows what of them is whole";
+            return Err(Error::Usage(format!("{}: {message}", stream.name())));
+        }
+    }
+    Ok(())
 }
 
 /// What tells that a recording has to be opened anew: its stream files, and size and time of its metadata.

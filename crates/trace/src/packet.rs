@@ -6,7 +6,7 @@ mod bytes;
 mod head;
 mod whole;
 
-pub(crate) use head::PacketHead;
+pub(crate) use head::{PacketHead, has_size};
 pub(crate) use whole::Whole;
 
 use crate::Error;
@@ -137,7 +137,10 @@ impl PacketFile {
             return Ok(Some(head));
         }
         let size = self.size()?;
-        if self.offset >= size {
+        if self.offset > size {
+            return Err(self.error(format!("packet {}: {}", self.index, bytes::SHORTER)));
+        }
+        if self.offset == size {
             return Ok(None);
         }
         let rest = size - self.offset;

@@ -168,6 +168,28 @@ fn a_packet_of_any_size_is_read_in_parts() {
     assert!(error.contains("became shorter"), "{error}");
 }
 
+#[test]
+fn a_file_that_becomes_shorter_is_told_of() {
+    for left in [0, 1] {
+        let folder = tempfile::tempdir().unwrap();
+        let packets = [stream(), stream()].concat();
+        let length = packets.len() as u64;
+        write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", packets)]);
+        let recording = Recording::open(&[folder.path()]).unwrap();
+        let mut merge = Merge::new(&recording, TimeRange::ALL);
+        assert!(matches!(merge.advance(), Ok(Some(_))));
+        let file = fs::File::options().write(true).open(folder.path().join("s0")).unwrap();
+        file.set_len(left * length / 8).unwrap();
+        let error = loop {
+            match merge.advance() {
+                Ok(message) => assert!(message.is_some(), "{left}"),
+                Err(error) => break error.to_string(),
+            }
+        };
+        assert!(error.contains("packet 1: the file became shorter"), "{error}");
+    }
+}
+
 /// Every byte of the trace is damaged in turn, and the trace is cut at every byte.
 #[test]
 fn no_damage_makes_it_panic() {

@@ -129,3 +129,15 @@ fn everything_once_and_in_order() {
     }
     panic!("not in order, three times");
 }
+
+#[test]
+fn what_has_no_size_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let metadata = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };
+        event { name = e; fields := struct { integer { size = 8; } n; }; };";
+    fs::write(folder.path().join("metadata"), metadata).unwrap();
+    fs::write(folder.path().join("s0"), [1, 2, 3]).unwrap();
+    let error =
+        Listing::default().follow(&[folder.path()], &mut (Vec::new(), Vec::new())).unwrap_err().to_string();
+    assert!(error.contains("s0: packets that do not say how long they are"), "{error}");
+}

@@ -130,7 +130,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     }
 
     /// As [`StreamReader::advance`] where that takes next to nothing: the next thing is an event record of fixed layout in the
-    /// current packet. False, and nothing has changed, where it is not.
+    /// current packet. False where it is not: the reader stands where it stood, but the last event record cannot be looked at again.
     #[inline]
     pub fn advance_fast(&mut self) -> bool {
         self.state == State::InPacket && self.usual_event_record()
@@ -398,8 +398,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
     }
 
-    /// Steps over an event record that needs no walk; false, and nothing has changed, if it is
-    /// not one or not all there.
+    /// Steps over an event record that needs no walk; false, and at most `pieces` have changed, if it is not one or not all there.
     #[inline(always)]
     fn usual_event_record(&mut self) -> bool {
         let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
@@ -651,7 +650,8 @@ impl<'s> Usual<'s> {
         clock: u64,
         pieces: &mut Pieces,
     ) -> Option<Self> {
-        let header = stream.header.as_ref()?;
+        // Behind the last one lies the next packet, which is not to be taken for an event record.
+        let header = stream.header.as_ref().filter(|_| at < limit)?;
         let start = header.aligned(at);
         let found = header.read(data.get((start / 8) as usize..)?)?;
         let stride = stream.strides.get(found.id as usize)?;

@@ -13,6 +13,9 @@ pub(super) const PART: u64 = 4 << 20;
 /// memory.
 const MOST_HELD: u64 = 1 << 31;
 
+/// What is wrong where bytes are missing that were there.
+pub(super) const SHORTER: &str = "the file became shorter while it was read";
+
 impl PacketFile {
     /// Gives the reader `length` bytes from the beginning of the packet, which has `bytes` at least, and lets it read the header.
     pub(super) fn load(&mut self, length: u64, bytes: u64) -> Result<Step, Error> {
@@ -86,8 +89,7 @@ impl PacketFile {
 
     fn check_there(&self, bytes: u64) -> Result<(), Error> {
         if self.held < bytes {
-            let message = format!("packet {}: the file became shorter while it was read", self.index);
-            return Err(self.error(message));
+            return Err(self.error(format!("packet {}: {SHORTER}", self.index)));
         }
         Ok(())
     }

@@ -105,7 +105,7 @@ impl PacketFile {
 }
 
 /// Whether packets of the class say how long they are.
-pub(super) fn has_size(class: &DataStreamClass) -> bool {
+pub(crate) fn has_size(class: &DataStreamClass) -> bool {
     let sizes = [Role::PacketTotalLength, Role::PacketContentLength];
     sizes.into_iter().any(|role| class.packet_context_bits(role).is_some())
 }

@@ -1,7 +1,6 @@
 //! Packets of a file that is being written: whether they are whole.
 
-use super::head::has_size;
-use super::{FIRST_LOOK, PacketFile};
+use super::{FIRST_LOOK, PacketFile, has_size};
 use tracewing_ctf::decode::{Step, StreamReader};
 
 /// Whether a packet of a file that is being written is whole.
@@ -28,7 +27,11 @@ impl PacketFile {
     fn reach_of_whole(&mut self) -> Whole {
         let head = match self.head() {
             Ok(Some(head)) => head,
-            Err(_) if self.size().is_ok_and(|size| size - self.offset >= FIRST_LOOK) => {
+            Err(_)
+                if self.size().is_ok_and(|size| {
+                    !(self.offset..self.offset.saturating_add(FIRST_LOOK)).contains(&size)
+                }) =>
+            {
                 return Whole::Damaged;
             }
             _ => return Whole::NotYet,
