@@ -17,6 +17,8 @@ use std::process::{Command, Stdio};
 
 /// What a target may take for one input: seconds, MiB for one allocation, and MiB in all (AddressSanitizer's own included).
 const BOUNDS: [&str; 3] = ["-timeout=10", "-malloc_limit_mb=64", "-rss_limit_mb=1024"];
+/// Threads that have done their part may still be on their way out when an input is over, which looks like a leak.
+const NO_LEAKS: &str = "-detect_leaks=0";
 
 /// What `cargo xtask fuzz` accepts.
 #[derive(Args)]
@@ -75,7 +77,8 @@ fn fuzz(target: &str, minutes: u32) -> Result<()> {
         .arg(target)
         .arg(&corpus)
         .arg("--")
-        .args(BOUNDS);
+        .args(BOUNDS)
+        .arg(NO_LEAKS);
     command.arg(format!("-artifact_prefix={}/", findings.display()));
     command.arg(format!("-max_len={}", inputs::MOST_BYTES)).arg(format!("-max_total_time={}", minutes * 60));
     let outcome = run_command(&mut command);
