@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::output::shown;
+use crate::output::{quoted, shown};
 use crate::progress::Watch;
 use crate::table::{Cell, Table, figure, hidden, period, text};
 use anyhow::{Result, bail};
@@ -110,6 +110,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             bail!("CSV is one table: give --show one of figures, histogram, worst")
         }
         ([], TableFormat::Csv) => vec![Show::Figures],
+        ([], _) if args.worst == 0 => vec![Show::Figures, Show::Histogram],
         ([], _) => vec![Show::Figures, Show::Histogram, Show::Worst],
         (show, _) => show.to_vec(),
     };
@@ -325,7 +326,7 @@ fn key(period: &Period) -> String {
 
 /// The longest periods, and what their threads did.
 fn print_worst(out: &mut impl Write, table: &LatencyTable, input: &Input) -> IoResult<()> {
-    let traces: Vec<_> = input.traces().iter().map(|trace| trace.display().to_string()).collect();
+    let traces: Vec<_> = input.traces().iter().map(|trace| quoted(trace)).collect();
     for (place, worst) in table.worst.iter().enumerate() {
         let key = if worst.key.is_empty() { String::new() } else { format!("  {}", key(worst)) };
         writeln!(out, "{}. {}{}", place + 1, period(worst.ns), shown(&key))?;

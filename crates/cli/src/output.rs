@@ -2,9 +2,11 @@
 
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::borrow::Cow;
 use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use std::path::Path;
 use tracewing_trace::Sink;
+
+pub use tracewing_trace::shown;
 
 /// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
@@ -70,13 +72,15 @@ fn with_causes(error: &Error) -> String {
     message
 }
 
-/// Text of a trace as a terminal may have it: control characters, which could command it, are written as escapes.
-pub fn shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
-        return Cow::Borrowed(text);
+/// A path as a shell takes it.
+pub fn quoted(path: &Path) -> String {
+    let text = path.to_string_lossy();
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
+    if !text.is_empty() && text.chars().all(plain) {
+        text.into_owned()
+    } else {
+        format!("'{}'", text.replace('\'', r"'\''"))
     }
-    let escape = |c: char| -> String { if c.is_control() { c.escape_default().collect() } else { c.into() } };
-    Cow::Owned(text.chars().map(escape).collect())
 }
 
 /// Whether the reader of standard output went away, which is its right.
@@ -96,7 +100,8 @@ pub fn raise_file_limit() {
 
 #[cfg(test)]
 mod tests {
-    use super::{shown, with_causes};
+    use super::{quoted, with_causes};
+    use std::path::Path;
 
     #[test]
     fn an_error_tells_each_cause_once() {
@@ -108,7 +113,10 @@ mod tests {
     }
 
     #[test]
-    fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(shown("naïve \u{1b}[2J\n\u{9b}x\u{7f}"), "naïve \\u{1b}[2J\\n\\u{9b}x\\u{7f}");
+    fn a_shell_takes_a_path_as_one_word() {
+        let cases = [("T-1", "T-1"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")];
+        for (path, word) in cases {
+            assert_eq!(quoted(Path::new(path)), word);
+        }
     }
 }

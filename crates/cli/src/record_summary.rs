@@ -1,7 +1,6 @@
 //! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
 
-use std::path::Path;
-
+use crate::output::quoted;
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use tracewing_abi::region::Loss;
@@ -37,7 +36,9 @@ pub fn print(summary: &Summary) {
         if summary.processes == 1 { "program" } else { "programs" },
     );
     if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
-        eprintln!("No events of programs: do the event rules (-e) match what the programs emit?");
+        eprintln!(
+            "No events of programs: do the event rules (-e, --where, ...) match what the programs emit?"
+        );
     } else if summary.events == 0 {
         eprintln!("No events: no program that links the crate tracewing was run");
     }
@@ -59,7 +60,7 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     eprintln!("{:.3} s, {} {programs} joined, {taken}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
         let bold = Style::new().bold();
-        anstream::eprintln!("Next: {bold}tracewing list {}{bold:#}", quoted(&last.folder));
+        anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&last.folder));
     }
 }
 
@@ -210,17 +211,6 @@ pub fn bytes(value: u64) -> String {
     format!("{size:.1} TiB")
 }
 
-/// A path as a shell takes it.
-fn quoted(path: &Path) -> String {
-    let text = path.to_string_lossy();
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
-    if !text.is_empty() && text.chars().all(plain) {
-        text.into_owned()
-    } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,7 +219,5 @@ mod tests {
     fn numbers_are_readable() {
         assert_eq!([0, 999, 1000, 1_234_567].map(number), ["0", "999", "1,000", "1,234,567"]);
         assert_eq!([0, 1023, 1024, 5 << 20].map(bytes), ["0 B", "1023 B", "1.0 KiB", "5.0 MiB"]);
-        assert_eq!(quoted(Path::new("a b")), "'a b'");
-        assert_eq!(quoted(Path::new("T-1")), "T-1");
     }
 }

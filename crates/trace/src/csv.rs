@@ -6,7 +6,7 @@
 //! and the field, with dots for structures: `payload.depth`, `packet_context.cpu_id`; fields of one name share a column.
 //!
 //! What an event does not have is empty. An enumeration is its label, or its number where it has none or several; arrays,
-//! variants and flags are JSON; bytes are hexadecimal.
+//! variants and flags are JSON; bytes are hexadecimal. Texts are UTF-8, with U+FFFD for what is none.
 
 use crate::json::{ValuePrinter, print_value};
 use crate::merge::EventRef;
@@ -222,7 +222,7 @@ impl Visitor for Filler<'_> {
 
 fn print(out: &mut Vec<u8>, value: Value<'_>) {
     match value {
-        Value::Text(text) => out.extend_from_slice(text),
+        Value::Text(text) => out.extend_from_slice(String::from_utf8_lossy(text).as_bytes()),
         Value::WideText(text) => {
             // Writing to memory cannot fail.
             let _ = write!(out, "{text}");

@@ -106,6 +106,7 @@ pub use key::Keys;
 pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
+pub use quote::shown;
 pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};
 pub use select::Selection;
 pub use stamp::Stamp;

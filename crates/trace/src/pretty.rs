@@ -5,6 +5,7 @@
 
 use crate::merge::EventRef;
 use crate::print_form::{Piece, PrintForm, Scalar, Spec, format};
+use crate::quote::shown;
 use crate::text_value::{self, Frames, ValuePrinter, integer_class};
 use std::collections::HashMap;
 use tracewing_ctf::decode::{Compound, Event, Value, Visitor};
@@ -109,7 +110,7 @@ fn print_form(
     for (index, piece) in form.0.iter().enumerate() {
         let (name, spec) = match piece {
             Piece::Literal(text) => {
-                out.extend_from_slice(text.as_bytes());
+                out.extend_from_slice(shown(text).as_bytes());
                 continue;
             }
             Piece::Field(name, spec) => (name, spec),

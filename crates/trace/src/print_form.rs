@@ -3,6 +3,7 @@
 //! Inside the braces: a field's name, then after a colon `[[fill]<^>][+][#][0][width][.precision][x|X|o|b|e|?]`. Width
 //! and precision are numbers; `{{` and `}}` stand for braces.
 
+use crate::quote::shown;
 use std::io::Write;
 
 /// A print form, taken apart.
@@ -207,7 +208,7 @@ pub(crate) fn format(out: &mut Vec<u8>, spec: &Spec, scalar: Scalar<'_>) {
                 (_, None) => value.abs().to_string(),
             }
         }
-        Scalar::Text(text) => text.chars().take(spec.precision.unwrap_or(usize::MAX)).collect(),
+        Scalar::Text(text) => shown(text).chars().take(spec.precision.unwrap_or(usize::MAX)).collect(),
     };
     let numeric = !matches!(scalar, Scalar::Text(_));
     let length = sign.len() + prefix.len() + body.chars().count();

@@ -1,6 +1,18 @@
-//! Strings in quotes, with C's escapes for what would not show or would end them.
+//! Strings in quotes, with C's escapes for what would not show or would end them; and strings without, as a terminal may
+//! have them.
 
 use crate::append;
+use std::borrow::Cow;
+
+/// Text of a trace as a terminal may have it: control characters, which could command it or break the line, are written as
+/// escapes.
+pub fn shown(text: &str) -> Cow<'_, str> {
+    if !text.contains(char::is_control) {
+        return Cow::Borrowed(text);
+    }
+    let escape = |c: char| -> String { if c.is_control() { c.escape_default().collect() } else { c.into() } };
+    Cow::Owned(text.chars().map(escape).collect())
+}
 
 /// Appends a string in quotes.
 pub(crate) fn quoted(out: &mut Vec<u8>, text: &[u8]) {
@@ -88,6 +100,11 @@ mod tests {
         let mut out = Vec::new();
         quoted(&mut out, b"a\"b'c\\d?e\n\t\x01\x7f\x1b\xff");
         assert_eq!(out, b"\"a\\\"b\\'c\\\\d\\?e\\n\\t\\x01\\x7f\\e\xff\"");
+    }
+
+    #[test]
+    fn control_characters_do_not_reach_the_terminal() {
+        assert_eq!(shown("naïve \u{1b}[2J\n\u{9b}x\u{7f}"), "naïve \\u{1b}[2J\\n\\u{9b}x\\u{7f}");
     }
 
     #[test]

@@ -93,6 +93,18 @@ fn print_forms() {
 }
 
 #[test]
+fn texts_neither_break_lines_nor_command_terminals() {
+    let folder = tempfile::tempdir().unwrap();
+    let members = StructureClass::new().with("name", FieldClass::string());
+    one_event(folder.path(), members, b"l1\nl2\x1b[2J\xff,\0", &[("print", "a\n{name}")]);
+    let printed = print(folder.path(), &listing(Format::Pretty));
+    let [line] = &printed[..] else { panic!("{printed:?}") };
+    assert!(line.ends_with("a\\nl1\\nl2\\u{1b}[2J\u{fffd},"), "{line}");
+    let csv = print(folder.path(), &listing(Format::Csv));
+    assert_eq!(csv[1..].join("\n").split_once('"').unwrap().1, "l1\nl2\u{1b}[2J\u{fffd},\"");
+}
+
+#[test]
 fn print_forms_show_an_option_as_its_value() {
     for (payload, expected) in [(&[1, 7][..], "7 of 7"), (&[0], "none of none")] {
         let tag = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("some", 1, 1);
