@@ -30,7 +30,8 @@ const PAUSE_EXAMPLES: &str = "\
 Examples:
   tracewing pause && sleep 10 && tracewing resume
       ten seconds without events of programs
-  tracewing record --major 0-7 -- ./server & ... tracewing pause server
+  tracewing resume server
+      goes on with the recording of the command `server`
 
 A pause is one store into the memory that programs and recorder share; nobody has to be told. Kernel events are recorded \
 all the same.";
@@ -41,7 +42,7 @@ pub struct Common {
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
 
-    /// How to print what the recording is like after the change
+    /// How to print what the recording takes now
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: TextFormat,
 }
@@ -77,6 +78,12 @@ pub struct PauseArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing rules
+      of the recording that runs, if it is the only one
+  tracewing rules server --format json
+      of the one that records the command `server`")]
 pub struct RulesArgs {
     #[command(flatten)]
     common: Common,

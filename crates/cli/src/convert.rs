@@ -13,9 +13,6 @@ use tracewing_trace::{ClockStyle, Conversion, Converted, Format, Listing, Sink, 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// What to write; --to does the same
     #[arg(long, value_enum)]
     format: Option<Target>,
@@ -23,6 +20,9 @@ pub struct Args {
     /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -58,7 +58,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut formats = input.take_to(|text| Target::from_str(text, false).ok());
     formats.extend(format);
     let [format] = formats[..] else {
-        anyhow::bail!("say once what to write: --to ctf1, ctf2, json or csv");
+        anyhow::bail!("say what to write, and say it once: --to ctf1, --to ctf2, --to json or --to csv");
     };
     let Some(out) = output.or_else(|| input.take_last()) else {
         anyhow::bail!("say where to write: tracewing convert --to FORMAT TRACE OUT");

@@ -29,9 +29,6 @@ Nothing is written before everything has been read: what somebody did is known w
 waits in a temporary file beside FILE, or in TMPDIR for standard output. FILE gets its name when it is complete. Ctrl-C \
 ends the reading, and what was read is written; again, and what was not written is left out.")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// What to write
     #[arg(long, value_enum)]
     format: Target,
@@ -39,6 +36,9 @@ pub struct Args {
     /// Where to write it, where nothing may be yet; - is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     out: PathBuf,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

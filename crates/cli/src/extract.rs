@@ -8,12 +8,12 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// The folder to write, where nothing may be yet
     #[arg(short, long, value_name = "OUT")]
     output: PathBuf,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 const HELP: &str = "\

@@ -1,6 +1,7 @@
 //! What `--format` chooses.
 
 use clap::ValueEnum;
+use tracewing_trace::Format;
 
 /// How a table is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
@@ -34,4 +35,16 @@ pub enum EventFormat {
     Json,
     /// A line of comma-separated values per event, with a line of names above
     Csv,
+}
+
+impl EventFormat {
+    /// The same for lists of events, which may be asked for as their authors meant them instead.
+    pub fn of_list(self, pretty: bool) -> Format {
+        match self {
+            _ if pretty => Format::Pretty,
+            EventFormat::Text => Format::Text,
+            EventFormat::Json => Format::Json,
+            EventFormat::Csv => Format::Csv,
+        }
+    }
 }

@@ -11,7 +11,7 @@ use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
 
 /// The exit code of a command that Ctrl-C has ended, as shells have it.
-const STOPPED: u8 = 130;
+pub const STOPPED: u8 = 130;
 
 /// Recordings, and options that choose from them.
 #[derive(Debug, clap::Args)]
@@ -36,7 +36,7 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
-    /// Only user threads (tasks) with this number, NUMBER or PROCESS/NUMBER, or a name that matches GLOB; may be given several times
+    /// Only user threads (tasks) called so: NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given several times
     #[arg(long = "task", alias = "thread", value_name = "NUMBER|GLOB")]
     threads: Vec<String>,
 

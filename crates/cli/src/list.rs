@@ -19,9 +19,6 @@ pub struct Args {
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
 
-    #[command(flatten)]
-    filter: FilterArgs,
-
     /// Go on with what is added to traces that are still being written, until they are complete
     #[arg(long)]
     follow: bool,
@@ -75,6 +72,9 @@ pub struct Args {
     /// Which names to print: payload, context, scope, header, all, none
     #[arg(long, value_name = "NAME", value_delimiter = ',')]
     names: Vec<String>,
+
+    #[command(flatten)]
+    filter: FilterArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -140,12 +140,7 @@ and the exit status is not 0.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listing = Listing {
-        format: match args.format {
-            _ if args.pretty => tracewing_trace::Format::Pretty,
-            EventFormat::Text => tracewing_trace::Format::Text,
-            EventFormat::Json => tracewing_trace::Format::Json,
-            EventFormat::Csv => tracewing_trace::Format::Csv,
-        },
+        format: args.format.of_list(args.pretty),
         super_trace: args.super_trace,
         style: Style {
             clock: ClockStyle {

@@ -26,9 +26,6 @@ told only where somebody waits. A wait that lasts at the end of the recording co
 
 --histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth).")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
     by: By,
@@ -43,6 +40,9 @@ pub struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
@@ -224,7 +224,7 @@ fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()>
     if found.incomplete > 0 {
         writeln!(
             out,
-            "{} requests, acquisitions and releases lack their other half, and are left out",
+            "{} requests, acquisitions and releases lack their other half; only waits up to the end are in the table",
             found.incomplete
         )?;
     }

@@ -35,11 +35,20 @@ use std::process::ExitCode;
 
 /// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings back.
 #[derive(Debug, Parser)]
-#[command(name = "tracewing", version, propagate_version = true)]
+#[command(name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
 }
+
+const EXAMPLES: &str = "\
+Examples:
+  tracewing record -o my-trace -- ./server        record a program, and the kernel around it
+  tracewing info my-trace                         what was recorded, what was lost
+  tracewing list -n 20 my-trace                   the first events
+  tracewing threads my-trace                      where the time went
+
+`tracewing COMMAND --help` has examples for each command.";
 
 #[derive(Debug, Subcommand)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
@@ -58,34 +67,34 @@ enum Command {
     Rules(control::RulesArgs),
     /// Have a running flight recorder write the events that it holds
     Snapshot(snapshot::Args),
+    /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
+    Recover(recover::Args),
+    /// List the places where a program can be traced, from its file or out of a process, and which are on
+    Sites(sites::Args),
     /// Print the events of traces in the order of time
     List(list::Args),
-    /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or comma-separated values
-    Convert(convert::Args),
-    /// Write a recording for other viewers: Pajé, Perfetto, Chrome
-    Export(export::Args),
-    /// Write a part of a recording as a trace of its own
-    Extract(extract::Args),
     /// Say what a trace holds: when, where, clocks, streams, event classes, losses
     Info(info::Args),
     /// Count events: by class, by stream, by process, with rates, bytes and losses
     Stats(stats::Args),
-    /// Get the last events of a program out of its buffers: in a core dump, in a process, or in files
-    Recover(recover::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
-    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
-    Tasks(tasks::Args),
-    /// Who waited for which lock, who had it, and how long locks were held
-    Locks(locks::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
+    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
+    Tasks(tasks::Args),
     /// Say how long it takes from one event to another, and what happened in the worst cases
     Latency(latency::Args),
     /// Say who had to come to an end so that a task or a thread could
     CriticalPath(critical_path::Args),
-    /// List the places where a program can be traced, from its file or out of a process, and which are on
-    Sites(sites::Args),
+    /// Say who waited for which lock, who had it, and how long locks were held
+    Locks(locks::Args),
+    /// Write a recording for other viewers: Pajé, Perfetto, Chrome
+    Export(export::Args),
+    /// Write a part of a recording as a trace of its own
+    Extract(extract::Args),
+    /// Write a recording, or a part of it, as CTF 1.8, CTF 2, JSON or comma-separated values
+    Convert(convert::Args),
     /// Print a completion script for a shell
     #[command(
         after_help = "Example: tracewing completions bash > ~/.local/share/bash-completion/completions/tracewing"
@@ -105,20 +114,20 @@ fn main() -> ExitCode {
         Command::Resume(args) => control::resume(&args),
         Command::Rules(args) => control::rules(&args),
         Command::Snapshot(args) => snapshot::run(&args),
+        Command::Recover(args) => recover::run(&args),
+        Command::Sites(args) => sites::run(&args),
         Command::List(args) => list::run(&args),
-        Command::Convert(args) => convert::run(args),
-        Command::Export(args) => export::run(&args),
-        Command::Extract(args) => extract::run(&args),
         Command::Info(args) => info::run(&args),
         Command::Stats(args) => stats::run(&args),
-        Command::Recover(args) => recover::run(&args),
         Command::Threads(args) => threads::run(&args),
-        Command::Tasks(args) => tasks::run(&args),
-        Command::Locks(args) => locks::run(&args),
         Command::Sched(args) => sched::run(&args),
+        Command::Tasks(args) => tasks::run(&args),
         Command::Latency(args) => latency::run(&args),
         Command::CriticalPath(args) => critical_path::run(&args),
-        Command::Sites(args) => sites::run(&args),
+        Command::Locks(args) => locks::run(&args),
+        Command::Export(args) => export::run(&args),
+        Command::Extract(args) => extract::run(&args),
+        Command::Convert(args) => convert::run(args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.
             let mut script = Vec::new();
@@ -131,6 +140,44 @@ fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
         output::print_error(&error);
-        ExitCode::FAILURE
+        match error.downcast_ref() {
+            Some(tracewing_trace::Error::Stopped) => ExitCode::from(input::STOPPED),
+            _ => ExitCode::FAILURE,
+        }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::Args;
+
+    /// The names of what `args` adds to a command.
+    fn names(args: &clap::Command) -> Vec<&str> {
+        args.get_arguments().map(|arg| arg.get_id().as_str()).collect()
+    }
+
+    fn with_subcommands(command: &clap::Command) -> Vec<&clap::Command> {
+        std::iter::once(command).chain(command.get_subcommands().flat_map(with_subcommands)).collect()
+    }
+
+    #[test]
+    fn options_stand_under_headings_that_are_theirs() {
+        let none = || clap::Command::new("none");
+        let filters = input::FilterArgs::augment_args(none());
+        let events = selection::Condition::augment_args(selection::Selection::augment_args(none()));
+        let cli = Cli::command();
+        for command in with_subcommands(&cli) {
+            for arg in command.get_arguments() {
+                let id = arg.get_id().as_str();
+                let suits = match arg.get_help_heading() {
+                    None => true,
+                    Some("Filters") => names(&filters).contains(&id),
+                    Some("Events of programs") => names(&events).contains(&id),
+                    Some(_) => false,
+                };
+                assert!(suits, "{}: {id} under {:?}", command.get_name(), arg.get_help_heading());
+            }
+        }
+    }
 }

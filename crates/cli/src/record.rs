@@ -138,12 +138,6 @@ pub struct Args {
     #[arg(short, long)]
     quiet: bool,
 
-    #[command(flatten)]
-    selection: Selection,
-
-    #[command(flatten)]
-    condition: Condition,
-
     /// Record the locks of CMD, which need not have been instrumented, and those of the kernel that are contended
     #[arg(long, conflicts_with = "with")]
     locks: bool,
@@ -164,6 +158,12 @@ pub struct Args {
     /// The command to record, and its arguments
     #[arg(required_unless_present = "with", trailing_var_arg = true, value_name = "CMD")]
     command: Vec<OsString>,
+
+    #[command(flatten)]
+    selection: Selection,
+
+    #[command(flatten)]
+    condition: Condition,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]

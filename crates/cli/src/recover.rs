@@ -1,7 +1,7 @@
 //! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list` prints events, or
 //! out of buffers in files into a trace folder.
 
-use crate::format::TextFormat;
+use crate::format::EventFormat;
 use crate::output::{Output, raise_file_limit, shown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -42,7 +42,7 @@ pub struct Args {
 
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
-    format: TextFormat,
+    format: EventFormat,
 
     /// Print each event as its author meant it, with units
     #[arg(long, conflicts_with = "format")]
@@ -92,11 +92,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         output.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
     }
     let listing = Listing {
-        format: match args.format {
-            _ if args.pretty => tracewing_trace::Format::Pretty,
-            TextFormat::Text => tracewing_trace::Format::Text,
-            TextFormat::Json => tracewing_trace::Format::Json,
-        },
+        format: args.format.of_list(args.pretty),
         style: Style {
             clock: ClockStyle {
                 zone: if args.clock_gmt { Zone::Utc } else { Zone::Local },

@@ -13,6 +13,10 @@ use tracewing_trace::super_trace::{Name, Waker};
 
 /// What `tracewing sched` accepts.
 #[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing sched timehist my-trace --cpu 1
+  tracewing sched latency my-trace --sort max -n 10")]
 pub struct Args {
     #[command(subcommand)]
     what: What,
@@ -40,12 +44,16 @@ D sleeps and takes no signals, X and Z have ended. woken-by is the thread, task 
 where no event tells, as for the first wait of a thread. It needs a recording of sched_switch, and of sched_waking or \
 sched_wakeup.")]
 struct TimehistArgs {
-    #[command(flatten)]
-    input: Input,
+    /// Print only the first N lines
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    count: Option<u64>,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: EventFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, clap::Args)]
@@ -60,14 +68,14 @@ how often the thread got one, mean and max how long it was ready before that, wo
 longest wait began and ended, woken-by who began it. Times of which no event tells are left out.")]
 struct LatencyArgs {
     #[command(flatten)]
-    input: Input,
-
-    #[command(flatten)]
     order: Order,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -102,8 +110,9 @@ fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
     let lines = Lines::begin(&mut out, &SLICE, &WIDTHS, args.format)?;
     let text = args.format == EventFormat::Text;
     let zone = args.input.zone();
+    let left = args.count.unwrap_or(u64::MAX);
     let mut slices =
-        Slices::new(Printer { out, lines, text, zone, names: Names::default(), written: Ok(()) });
+        Slices::new(Printer { out, lines, text, zone, left, names: Names::default(), written: Ok(()) });
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
@@ -118,13 +127,16 @@ struct Printer<W> {
     /// Whether it is for people.
     text: bool,
     zone: Zone,
+    /// So many lines are still to be printed.
+    left: u64,
     names: Names,
     written: io::Result<()>,
 }
 
 impl<W: Write> SliceSink for Printer<W> {
     fn slice(&mut self, slice: &Slice<'_>) {
-        if let (Some(end), Some(state), Ok(())) = (slice.end, slice.state, &self.written) {
+        if let (Some(end), Some(state), false) = (slice.end, slice.state, self.is_done()) {
+            self.left -= 1;
             let row = self.row(slice, end, state);
             self.written = self.lines.row(&mut self.out, &row);
         }
@@ -135,7 +147,7 @@ impl<W: Write> SliceSink for Printer<W> {
     }
 
     fn is_done(&self) -> bool {
-        self.written.is_err()
+        self.written.is_err() || self.left == 0
     }
 }
 
@@ -242,7 +254,11 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
     table.write(&mut out, args.format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
-        writeln!(out, "{} threads, {running} ms on CPUs in {duration} ms, {switches} switches", rows.len())
+        writeln!(out, "{} threads, {running} ms on CPUs in {duration} ms, {switches} switches", rows.len())?;
+        if rows.is_empty() {
+            writeln!(out, "No sched_switch events were chosen, so nothing is known of waiting for CPUs.")?;
+        }
+        Ok(())
     })?;
     out.flush()?;
     Ok(conclude(ran))

@@ -23,12 +23,12 @@ Rates are events in a second, over the time from the first counted event to the 
 records with their headers. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
 whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {

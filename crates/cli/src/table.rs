@@ -22,7 +22,7 @@ pub struct Order {
     sort: Option<String>,
 
     /// Print only the first N rows
-    #[arg(short = 'n', long = "limit", value_name = "N")]
+    #[arg(short = 'n', long = "count", value_name = "N")]
     rows: Option<usize>,
 }
 

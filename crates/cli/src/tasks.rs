@@ -37,9 +37,6 @@ Warnings, and the columns that count what they are about:
   vain      wakes in vain: polls, but not the first, that ended pending within 10 us and in which the task recorded no event, \
 began no system call, and woke and created nobody. Told where at least half of its polls, and ten, are such.")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// One line for all tasks of a name
     #[arg(long)]
     by_name: bool,
@@ -58,6 +55,9 @@ pub struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 const COLUMNS: [Column; 27] = [

@@ -29,9 +29,6 @@ recording of kernel events.
 With --by task, a line is a user thread (events user_thread:*). What the thread that ran it did counts as its own; it also \
 waits while no thread is free for it. polls counts how often it was run, lwps its changes of thread.")]
 pub struct Args {
-    #[command(flatten)]
-    input: Input,
-
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
     by: By,
@@ -46,6 +43,9 @@ pub struct Args {
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]

@@ -58,7 +58,7 @@ impl fmt::Display for NoLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "locks need the library {LIBRARY}, which is neither of")?;
         self.looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
-        write!(f, "\n`cargo build -p tracewing-preload` makes it")
+        write!(f, "\n`cargo build --release -p tracewing-preload` makes it; copy it to one of them")
     }
 }
 
