@@ -246,10 +246,10 @@ fn analyses_are_told_of_whom_is_wanted_only() {
     let (process, work, _) = tasks();
     let all = threads("task", &[]);
     let row = all.iter().find(|row| row["task"] == work).expect("the task has a row");
-    assert_eq!(threads("task", &["--task", "work/1"]), std::slice::from_ref(&row));
+    assert_eq!(threads("task", &["--task", "work/1"]), std::slice::from_ref(row));
     let where_task = format!("$task == {work}");
     let on_lwps = threads("task", &["--where", &where_task]);
-    assert_eq!(on_lwps, std::slice::from_ref(&row));
+    assert_eq!(on_lwps, std::slice::from_ref(row));
     if !has_kernel() {
         return;
     }
