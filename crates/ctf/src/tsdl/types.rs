@@ -9,7 +9,9 @@ use super::lex::Token;
 use super::parse::Parser;
 use crate::Error;
 use crate::metadata::DEEPEST_FIELD_CLASS as DEEPEST;
-use crate::model::{DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass};
+use crate::model::{
+    DisplayBase, DynamicArrayClass, FieldClass, FieldLocation, Origin, Scope, StaticArrayClass,
+};
 
 /// A field class, how many it consists of and how deep it goes, and the token where it began.
 #[derive(Clone)]
@@ -182,10 +184,15 @@ impl Parser<'_> {
         while self.eat("*") {
             name.push_str(" *");
         }
-        match self.scopes.find(&name) {
-            Some(found) => Ok(Sized { place, ..found.clone() }),
-            None => Err(self.error(place, format!("there is no field class called `{name}`"))),
+        let Some(found) = self.scopes.find(&name) else {
+            return Err(self.error(place, format!("there is no field class called `{name}`")));
+        };
+        let mut sized = Sized { place, ..found.clone() };
+        // As babeltrace2 has it.
+        if let (true, FieldClass::Integer(pointer)) = (name.ends_with('*'), &mut sized.class) {
+            pointer.base = DisplayBase::Hexadecimal;
         }
+        Ok(sized)
     }
 
     pub(super) fn declarator(&mut self) -> Result<Declarator, Error> {
