@@ -1,7 +1,7 @@
 //! An analysis behind a filter: it is told of those LWPs and user threads that are wanted, and of their time what is.
 //!
-//! As long as nobody knows to which process an LWP belongs, or what that is called, it is told what it does; that it has
-//! ended is told only if it is wanted.
+//! As long as nobody knows to which process an LWP belongs, or what that is called, it is told what it does, unless the analysis
+//! makes something of that at once ([`Analysis::AT_ONCE`]); that it has ended is told only if it is wanted.
 
 use crate::names::Names;
 use crate::run::Analysis;
@@ -87,7 +87,7 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     #[inline]
     fn tells_lwp(&mut self, lwp: &Lwp, doing: Doing) -> bool {
         let Some(subjects) = &self.subjects else { return true };
-        let told = subjects.lwp_does(lwp, doing, &self.names);
+        let told = subjects.lwp_does(lwp, doing, &self.names, A::AT_ONCE);
         if told {
             self.lwps.insert(lwp.serial);
         }

@@ -3,7 +3,7 @@
 use crate::filtered::Filtered;
 use crate::names::Names;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::{Adapter, Fold, Follower, Name, Scope, Seen};
+use tracewing_trace::super_trace::{Adapter, Fold, Follower, Name, Scope, Seen, is_system_wide};
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, Merge, Message, Progress, Recording, Selection, Stream, TimeRange, Trace,
 };
@@ -17,6 +17,10 @@ const PERIOD: u64 = 1 << 16;
 pub trait Analysis: Fold {
     /// Whether it is to be told of events, whose places need not be found otherwise.
     const EVENTS: bool = true;
+
+    /// Whether it makes something of what it is told at once, not at the end of whom it is about: then it is told nothing of
+    /// those of whom no event tells yet whether they are wanted.
+    const AT_ONCE: bool = false;
 
     /// What is analysed begins: with the first event, or at the time that the user asked for. Nothing has been told before,
     /// but names.
@@ -84,6 +88,8 @@ pub fn run<A: Analysis>(
         selection: Selection::new(filter, recording)?,
         follower: Follower::new(),
         filtered: Filtered::new(filter, analysis),
+        system_wide: recording.traces().iter().any(is_system_wide),
+        before: false,
         begun: false,
         ran: Ran::default(),
     };
@@ -125,6 +131,10 @@ struct Run<'a, A> {
     selection: Selection,
     follower: Follower,
     filtered: Filtered<'a, A>,
+    /// Whether it is of the whole machine, whatever is missing.
+    system_wide: bool,
+    /// Whether something lies before the range.
+    before: bool,
     /// Whether the range has begun.
     begun: bool,
     ran: Ran,
@@ -142,8 +152,10 @@ impl<A: Analysis> Run<'_, A> {
                 self.ran.end_ns = self.range.end;
                 return false;
             }
-            if !self.begun && time >= self.range.begin {
-                self.begin(time);
+            match self.begun {
+                false if time >= self.range.begin => self.begin(time),
+                false => self.before = true,
+                true => {}
             }
             self.ran.end_ns = self.ran.end_ns.max(time);
         }
@@ -170,10 +182,10 @@ impl<A: Analysis> Run<'_, A> {
         }
     }
 
-    /// The range begins, or with `time` the recording does.
+    /// The range begins, or with `time` the recording does: what lies before that is no time of it.
     #[cold]
     fn begin(&mut self, time: i64) {
-        let begin = if self.range.begin == i64::MIN { time } else { self.range.begin };
+        let begin = if self.before { self.range.begin } else { time };
         self.begun = true;
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
         self.follower.restart(begin);
@@ -195,9 +207,10 @@ impl<A: Analysis> Run<'_, A> {
     }
 
     fn finish(mut self) -> Ran {
-        self.ran.partial = self.follower.state().is_partial();
-        if self.begun {
-            self.follower.finish(self.ran.end_ns, &mut self.filtered);
+        self.ran.partial = !self.system_wide && self.follower.state().is_partial();
+        match self.begun {
+            true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
+            false => self.ran.end_ns = 0,
         }
         self.ran.names = self.filtered.into_names();
         self.ran

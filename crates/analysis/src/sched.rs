@@ -109,6 +109,7 @@ impl<S: SliceSink> Slices<S> {
 
 impl<S: SliceSink> Analysis for Slices<S> {
     const EVENTS: bool = false;
+    const AT_ONCE: bool = true;
 
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);

@@ -139,12 +139,16 @@ impl<'a> Subjects<'a> {
         self.condition.is_some() || !self.filter.cpus.is_empty()
     }
 
-    /// Whether what an LWP does at a time is wanted.
-    pub(crate) fn lwp_does(&self, lwp: &Lwp, doing: Doing, names: &Names) -> bool {
+    /// Whether what an LWP does at a time is wanted; or may be, if it need not be `certain`.
+    pub(crate) fn lwp_does(&self, lwp: &Lwp, doing: Doing, names: &Names, certain: bool) -> bool {
         let carried = self.carried.get(&lwp.serial).filter(|_| lwp.runs_user_thread());
         let thread = carried.map_or(Carried::Unknown, |(id, name, _)| Carried::Thread { id: *id, name });
-        self.lwp(lwp) != Fits::No
-            && (self.filter.threads.is_empty() || carried.is_some_and(|(.., wanted)| *wanted))
+        let fits = match self.lwp(lwp) {
+            Fits::Yes => true,
+            Fits::No => false,
+            Fits::Unknown => !certain,
+        };
+        fits && (self.filter.threads.is_empty() || carried.is_some_and(|(.., wanted)| *wanted))
             && self.holds(lwp.process, Some(lwp), thread, doing, names)
     }
 

@@ -8,9 +8,9 @@ use std::process::ExitCode;
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// The folder to write, where nothing may be yet
+    /// The folder to write, where nothing may be yet; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
-    output: PathBuf,
+    output: Option<PathBuf>,
 
     #[command(flatten)]
     input: Input,
@@ -19,6 +19,7 @@ pub struct Args {
 const HELP: &str = "\
 Examples:
   tracewing extract my-trace --from +1s --to +2s -o one-second
+  tracewing extract --from +1s --to +2s my-trace one-second
   tracewing extract my-trace --task 'worker-*' -o workers
   tracewing extract my-trace --pid 4711 --kernel -o kernel-of-4711
   tracewing extract my-trace --where '$call == \"futex\"' -o futex
@@ -32,6 +33,10 @@ these in.
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
 
-pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    convert::write_traces(&args.input, None, &args.output)
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let Args { mut input, output } = args;
+    let Some(out) = output.or_else(|| input.take_last()) else {
+        anyhow::bail!("say where to write: tracewing extract TRACE OUT");
+    };
+    convert::write_traces(&input, None, &out)
 }

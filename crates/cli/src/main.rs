@@ -126,7 +126,7 @@ fn main() -> ExitCode {
         Command::CriticalPath(args) => critical_path::run(&args),
         Command::Locks(args) => locks::run(&args),
         Command::Export(args) => export::run(&args),
-        Command::Extract(args) => extract::run(&args),
+        Command::Extract(args) => extract::run(args),
         Command::Convert(args) => convert::run(args),
         Command::Completions { shell } => {
             // Into memory first: the generator panics where a write fails.

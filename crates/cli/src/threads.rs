@@ -201,7 +201,9 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By) -> std::io::
         milliseconds(running),
         milliseconds(table.duration_ns)
     )?;
-    if table.threads.iter().all(|thread| thread.switches == 0) {
+    if table.threads.is_empty() {
+        writeln!(out, "No thread fits that was met in this time.")?;
+    } else if table.threads.iter().all(|thread| thread.switches == 0) {
         writeln!(out, "No sched_switch events were chosen, so nothing is known of the threads' time.")?;
     }
     if by == By::Task && table.user_threads.is_empty() {

@@ -189,7 +189,9 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
     ];
     for (number, filter) in filters.iter().enumerate() {
         let part = format!("part-{number}");
-        run(&[&["extract", "trace", "-o", &part], *filter].concat());
+        // OUT with a name, or the last one of those without.
+        let out = if number % 2 == 0 { vec!["-o", &part] } else { vec![part.as_str()] };
+        run(&[&["extract", "trace"], &out[..], filter].concat());
         let options = &["--clock-cycles", "--fields", "trace:hostname,trace:domain"];
         let list = |trace: &str, filter: &[&str]| run(&[&["list", trace], &options[..], filter].concat());
         let listed = list("trace", filter);
@@ -266,6 +268,28 @@ fn analyses_are_told_of_whom_is_wanted_only() {
 }
 
 #[test]
+fn slices_are_those_of_whom_is_wanted_only() {
+    if !has_kernel() {
+        return;
+    }
+    let (process, ..) = tasks();
+    let slices = |filter: &[&str]| -> Vec<[Value; 3]> {
+        let text = run(&[&["sched", "timehist", "trace", "--format", "json"], filter].concat());
+        let slices = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        slices.map(|slice| ["process", "tid", "time"].map(|name| slice[name].clone())).collect()
+    };
+    let mut wanted = slices(&[]);
+    wanted.retain(|[of, ..]| *of == process);
+    assert!(!wanted.is_empty());
+    assert_eq!(slices(&["--pid", &process.to_string()]), wanted);
+    assert!(slices(&["--process", "reactiv?ty"]).iter().all(|slice| wanted.contains(slice)));
+    let latencies = run(&["sched", "latency", "trace", "--format", "json", "--pid", &process.to_string()]);
+    let table: Value = serde_json::from_str(&latencies).expect("JSON");
+    let rows = table["threads"].as_array().expect("a list");
+    assert!(!rows.is_empty() && rows.iter().all(|row| row["process"] == process), "{rows:?}");
+}
+
+#[test]
 fn times_are_clipped_to_the_range() {
     const ALL: [&str; 5] = ["running_ns", "waiting_ns", "blocked_ns", "nested_ns", "unknown_ns"];
     let range = ["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"];
@@ -288,5 +312,18 @@ fn times_are_clipped_to_the_range() {
             assert_eq!(sum(&inside, &ALL), 5 * length);
             assert!(sum(&inside, &["polls"]) < sum(&whole, &["polls"]));
         }
+    }
+}
+
+#[test]
+fn no_time_lies_outside_of_the_recording() {
+    let duration = |filter: &[&str]| {
+        let text = run(&[&["threads", "trace", "--format", "json"], filter].concat());
+        let table: Value = serde_json::from_str(&text).expect("JSON");
+        (table["duration_ns"].clone(), table["threads"].clone())
+    };
+    assert_eq!(duration(&["--from", "2000-01-01"]), duration(&[]));
+    for outside in [["--to", "2000-01-01"], ["--from", "+1h"]] {
+        assert_eq!(duration(&outside), (Value::from(0), Value::Array(Vec::new())), "{outside:?}");
     }
 }

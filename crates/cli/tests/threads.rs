@@ -1,6 +1,7 @@
 //! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, and with a hostile name. Needs
 //! root.
 
+use std::path::Path;
 use std::process::Command;
 
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
@@ -62,4 +63,50 @@ fn a_name_cannot_command_the_terminal() {
     let output = Command::new(TRACEWING).arg("threads").arg(&trace).output().expect("tracewing starts");
     let printed = String::from_utf8(output.stdout).expect("text");
     assert!(printed.contains("  a\\u{1b}[31m\\nb  "), "{printed}");
+}
+
+/// How many threads have an account, and how many are strangers.
+fn known(trace: &Path) -> (usize, u64) {
+    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(trace).output();
+    let table: serde_json::Value =
+        serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
+    (
+        table["threads"].as_array().expect("a list of threads").len(),
+        table["strangers"].as_u64().expect("a number"),
+    )
+}
+
+#[test]
+fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_missing() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let (trace, part) = (folder.path().join("trace"), folder.path().join("part"));
+    let recorded = Command::new(TRACEWING)
+        .args(["record", "--system-wide", "-k", "sched_*", "-o"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", "for i in 1 2 3 4 5 6 7 8; do sleep 0.01; done"])
+        .output();
+    let recorded = recorded.expect("tracewing starts");
+    if !trace.join("kernel").exists() {
+        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        return;
+    }
+    assert_eq!(known(&trace).1, 0);
+    let extract = Command::new(TRACEWING)
+        .args(["extract", "-e", "sched_switch", "--where", "(prev_tid & 1) == 0"])
+        .args([&trace, &part])
+        .output();
+    let extract = extract.expect("tracewing starts");
+    assert!(extract.status.success(), "{}", String::from_utf8_lossy(&extract.stderr));
+    let (of_part, strangers) = known(&part);
+    assert!(strangers > 0, "a part is not of the whole machine");
+    let metadata = part.join("kernel/metadata");
+    let text = std::fs::read_to_string(&metadata).expect("metadata");
+    assert!(text.contains("domain = \"kernel\";"), "{text}");
+    let whole = text.replace("domain = \"kernel\";", "domain = \"kernel\"; scope = \"system\";");
+    std::fs::write(&metadata, whole).expect("the folder is ours");
+    assert_eq!(known(&part), (of_part + usize::try_from(strangers).expect("few"), 0));
 }

@@ -85,7 +85,7 @@ impl Kernel {
             clock_class,
             uuid: random_uuid().map_err(Error::system("getrandom"))?,
             buffer_kib: default_buffer_kib(),
-            env: Vec::new(),
+            env: if options.system_wide { vec![("scope".into(), "system".into())] } else { Vec::new() },
         };
         let mut recorder = match folder {
             Some(folder) => Source::Trace(Box::new(KernelRecorder::start(folder, &settings)?)),

@@ -11,6 +11,7 @@ use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
+use crate::super_trace::forget_scope;
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
 use crate::{Error, Filter, description, index_source};
@@ -161,6 +162,9 @@ impl Run<'_> {
             };
             if !self.selection.is_everything() || self.range != TimeRange::ALL {
                 class = with_whole_stamps(&class)?;
+            }
+            if !self.selection.is_everything() {
+                forget_scope(&mut class);
             }
             Decoder::new(Arc::new(class))
         };

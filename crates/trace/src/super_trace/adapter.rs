@@ -5,7 +5,7 @@ use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
 use std::collections::HashMap;
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
-use tracewing_ctf::model::{self, EnvValue};
+use tracewing_ctf::model::{self, EnvValue, TraceClass};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: i64 = 0x0001_0000;
@@ -242,6 +242,20 @@ fn softirq(number: i64) -> Option<&'static str> {
 /// Whether a trace is the kernel's.
 pub(crate) fn is_kernel(trace: &Trace) -> bool {
     matches!(trace.class().env("domain"), Some(EnvValue::String(domain)) if domain == "kernel")
+}
+
+/// Says that a kernel trace has everybody's events, in the environment of tracewing's.
+const SCOPE: (&str, &str) = ("scope", "system");
+
+/// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there, but nobody is left out.
+pub fn is_system_wide(trace: &Trace) -> bool {
+    is_kernel(trace)
+        && matches!(trace.class().env(SCOPE.0), Some(EnvValue::String(scope)) if scope == SCOPE.1)
+}
+
+/// A part of a trace does not have everybody's events.
+pub(crate) fn forget_scope(class: &mut TraceClass) {
+    class.env.retain(|(name, _)| name != SCOPE.0);
 }
 
 fn user_meaning(name: &str) -> Meaning {

@@ -34,7 +34,7 @@ mod state;
 mod user_thread;
 
 pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
-pub use adapter::Adapter;
+pub use adapter::{Adapter, is_system_wide};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use fold::{Doing, Fold, Mode, Waker};
@@ -44,5 +44,5 @@ pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
-pub(crate) use adapter::is_kernel;
+pub(crate) use adapter::{forget_scope, is_kernel};
 pub(crate) use print::SuperPrinter;
