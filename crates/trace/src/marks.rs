@@ -93,7 +93,7 @@ mod tests {
 
     #[test]
     fn bits_are_kept_in_their_order() {
-        let wanted = |index: usize| index % 3 == 0 || index == 64;
+        let wanted = |index: usize| index.is_multiple_of(3) || index == 64;
         let mut bits = Bits::default();
         (0..200).for_each(|index| bits.push(wanted(index)));
         assert!((0..200).all(|index| bits.has(index) == wanted(index)));
