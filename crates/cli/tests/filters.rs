@@ -182,7 +182,7 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         &["--task", &work],
         &["--task", "work/*", "--exclude", "user_thread:wake"],
         &["--pid", &process, "--cpu", &cpu],
-        &["--process", "reactivity", "--user", "--from", "+20ms", "--to", "+120ms"],
+        &["--process", "reactivity", "--user", "--from", "+1ms", "--to", "+1min"],
         &["--where", "$task_name == 'daemon'", "--from", "reactivity:received_msg#1"],
         &["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"],
         &["-e", "user_thread:switch", "--where", &on_cpu],
