@@ -321,7 +321,7 @@ fn hostile_lengths_end_quickly() {
         let mut reader = StreamReader::new(decoder.clone(), length.to_be_bytes());
         assert_eq!(reader.advance(), Ok(Step::Packet));
         match length {
-            0..=64 => assert_eq!(reader.advance(), Ok(Step::Event)),
+            0..=65 => assert_eq!(reader.advance(), Ok(Step::Event)),
             _ => assert!(reader.advance().unwrap_err().to_string().contains("no room")),
         }
     }
@@ -487,4 +487,29 @@ fn paths_lead_into_sequences_and_variants() {
         reader.for_each_in_packet(each).unwrap();
     }
     assert_eq!(found, [[Some(22), Some(5), None], [None, None, Some(7)]]);
+}
+
+/// What follows is the next packet, whose beginning is not to be measured as an event record.
+#[test]
+fn the_last_event_record_can_be_looked_at_behind_its_packet() {
+    let byte = "integer { size = 8; align = 8; }";
+    let class = parse(&format!(
+        "stream {{ packet.context := struct {{ {byte} zero; {byte} content_size; {byte} packet_size; }};
+            event.header := struct {{ {byte} id; }}; }};
+        event {{ id = 0; fields := struct {{ string s; {byte} n; }}; }};"
+    ))
+    .unwrap();
+    let packet = |text: &str| [&[0, 72, 72, 0], text.as_bytes(), &[0, 9]].concat();
+    let mut data = ["abc", "def", "ghi"].map(packet).concat();
+    data.extend([0; 40]);
+    let decoder = Decoder::new(Arc::new(class)).unwrap();
+    let mut reader = StreamReader::new(decoder, data);
+    for expected in ["abc", "def", "ghi"] {
+        for step in [Step::Packet, Step::Event, Step::PacketEnd] {
+            assert_eq!(reader.advance(), Ok(step));
+        }
+        let event = reader.event();
+        let fields = event.record_fields().unwrap();
+        assert_eq!(fields[0].value(event.record().unwrap()), Some(Value::Text(expected.as_bytes())));
+    }
 }

@@ -16,6 +16,9 @@ use crate::model::ByteOrder;
 
 /// Elements of arrays may have no size; more of those in one scope than this are an attack.
 const MOST_EMPTY_ELEMENTS: u32 = 1 << 20;
+
+/// An array may have so many elements in any packet, should they have no size.
+const FEW_ELEMENTS: u64 = 1 << 16;
 /// A packet's bytes and the values kept for lengths and tags.
 pub(super) struct Walk<'a> {
     pub(super) data: &'a [u8],
@@ -227,7 +230,7 @@ impl<'a> Walk<'a> {
         sink: &mut S,
     ) -> Result<u64, Box<Fault>> {
         // Elements without a size apart, each takes a bit at least.
-        if length > self.limit {
+        if length > self.limit.max(FEW_ELEMENTS) {
             return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
         }
         let mut at = start;
