@@ -6,9 +6,8 @@
 //! which the next snapshot gets what the kernel no longer has. Memory per CPU: the kernel's buffer, and as much again once
 //! a snapshot was taken.
 //!
-//! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them, with one event class more:
-//! `lttng_statedump_process_state` names the threads ([`crate::statedump`]), as the events that did so may have
-//! been overwritten.
+//! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them. Its state dump ([`crate::statedump`]) comes
+//! last, also for a process tree, as the events that named the threads may have been overwritten.
 
 use crate::error::Error;
 use crate::folder::KernelTrace;
@@ -106,8 +105,7 @@ impl KernelFlightRecorder {
 
         let mut metadata =
             trace_class(&self.source.classes, uuid, &self.options.clock_class, &self.options.env);
-        let dump_id = self.source.classes.len() as u16;
-        metadata.data_stream_classes[0].event_record_classes.push(statedump::class(dump_id));
+        let dump_id = statedump::add_class(&mut metadata);
         let mut trace = KernelTrace::create(dir, &tracewing_ctf::tsdl::print(&metadata))?;
 
         let here = rustix::thread::sched_getcpu();
@@ -151,10 +149,7 @@ impl KernelFlightRecorder {
         if !in_initial_pid_namespace() {
             return Ok(Vec::new());
         }
-        let mut threads = match self.source.followed()? {
-            Some(tids) => statedump::of(&tids),
-            None => statedump::all(),
-        };
+        let mut threads = self.source.living()?;
         let recorded = self.cpus.iter().flat_map(|(_, kept)| kept.tids(&self.programs)).collect();
         threads.extend(statedump::ended(&recorded, &self.source.saved_processes()));
         Ok(threads)

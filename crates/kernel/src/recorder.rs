@@ -8,6 +8,7 @@ use crate::metadata::trace_class;
 use crate::options::Options;
 use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
+use crate::statedump;
 use crate::stream::{Programs, Stream, StreamSummary};
 use std::path::Path;
 
@@ -56,13 +57,14 @@ impl KernelRecorder {
     /// every case no instance is left.
     pub fn start(dir: &Path, options: &Options) -> Result<Self, Error> {
         let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
-        let metadata = trace_class(&source.classes, options.uuid, &options.clock_class, &options.env);
+        let mut metadata = trace_class(&source.classes, options.uuid, &options.clock_class, &options.env);
+        let dump_id = statedump::add_class(&mut metadata);
         let trace = KernelTrace::create(dir, &tracewing_ctf::tsdl::print(&metadata))?;
         let with_stream = |reader: CpuReader| {
             let stream = Stream::new(reader.cpu, options.uuid);
             (reader, stream)
         };
-        let recorder = Self {
+        let mut recorder = Self {
             cpus: cpus.into_iter().map(with_stream).collect(),
             programs: Programs::new(&source.classes),
             source,
@@ -70,8 +72,20 @@ impl KernelRecorder {
             clock: options.clock,
             failed: false,
         };
+        // Looked at when the kernel records already, so that of no thread both are missing, and stamped before its events.
+        let began = options.clock.now();
         recorder.source.record()?;
+        recorder.dump(began, dump_id)?;
         Ok(recorder)
+    }
+
+    /// Writes the state dump in front of a recording of the whole system. A tree's threads tell where they come from.
+    fn dump(&mut self, stamp: u64, id: u16) -> Result<(), Error> {
+        let threads = self.source.living()?;
+        let here = rustix::thread::sched_getcpu();
+        let on_this_cpu = self.cpus.iter_mut().find(|(reader, _)| reader.cpu as usize == here);
+        let Some((_, stream)) = on_this_cpu else { return Ok(()) };
+        threads.iter().try_for_each(|thread| stream.event(stamp, id, &thread.encode(), &mut self.trace))
     }
 
     /// Names the process whose tree is to be recorded and begins; it should be one that waits for this. Its number is

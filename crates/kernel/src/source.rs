@@ -7,6 +7,7 @@ use crate::error::Error;
 use crate::instance::Instance;
 use crate::options::{Options, Scope};
 use crate::reader::{Buffers, CpuReader};
+use crate::statedump::{self, Thread};
 use crate::tracefs::{Tracefs, read};
 use std::fs;
 use std::io;
@@ -71,13 +72,18 @@ impl Source {
         self.instance.set("tracing_on", "1")
     }
 
-    /// The threads that are recorded now; `None` for all.
-    pub(crate) fn followed(&self) -> Result<Option<Vec<u32>>, Error> {
+    /// The threads that live and are recorded; none where their numbers are not those of the events.
+    pub(crate) fn living(&self) -> Result<Vec<Thread>, Error> {
+        if !in_initial_pid_namespace() {
+            return Ok(Vec::new());
+        }
         match self.scope {
-            Scope::System => Ok(None),
+            Scope::System => Ok(statedump::all()),
             Scope::Tree => {
                 let text = read(&self.instance.path().join("set_event_pid"))?;
-                Ok(Some(text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect()))
+                let tids: Vec<u32> =
+                    text.split_ascii_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+                Ok(statedump::of(&tids))
             }
         }
     }

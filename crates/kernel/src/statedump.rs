@@ -1,17 +1,18 @@
-//! The state dump: which threads live when a snapshot is taken, and to which processes they belong.
+//! The state dump: which threads live when a recording of the whole system begins or a snapshot is taken, and to which
+//! processes they belong.
 //!
-//! Of a thread that was created before the oldest event that is left, events tell the number and mostly the name, not
+//! Of a thread that was created before the oldest event that is there, events tell the number and mostly the name, not
 //! the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h` of lttng-modules), which
 //! trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`) and `status`.
 //!
-//! Of threads that have ended and whose events are in the snapshot, the tracer remembers the process (option
+//! Of threads that have ended and whose events are in a snapshot, the tracer remembers the process (option
 //! `record-tgid`, file `saved_tgids`); their state is `dead` and all else empty.
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use tracewing_ctf::model::{
-    Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass,
+    Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
 
 const NAME: &str = "lttng_statedump_process_state";
@@ -32,8 +33,15 @@ const ZOMBIE: i32 = 4;
 const WAIT: i32 = 5;
 const DEAD: i32 = 7;
 
-/// The class of a state dump's events.
-pub(crate) fn class(id: u16) -> EventRecordClass {
+/// Adds the class of a state dump's events to a kernel trace's, and gives its id.
+pub(crate) fn add_class(metadata: &mut TraceClass) -> u16 {
+    let classes = &mut metadata.data_stream_classes[0].event_record_classes;
+    let id = classes.len() as u16;
+    classes.push(class(id));
+    id
+}
+
+fn class(id: u16) -> EventRecordClass {
     let number = || FieldClass::signed(32);
     let character = IntegerClass::unsigned(8).with_encoding(Encoding::Utf8);
     let one_of = |labels: &[&str]| {

@@ -193,6 +193,11 @@ fn the_whole_system_is_recorded_and_a_worker_in_it_completely() {
     assert!(
         lines.iter().any(|line| line.name == "syscall_entry_read" && line.tid == gettid_of_this_thread())
     );
+    // What was there before is named, in front of all else.
+    let dump = lines.iter().take_while(|line| line.name == "lttng_statedump_process_state");
+    let own = dump.clone().find(|line| line.number("tid") == i128::from(gettid_of_this_thread()));
+    assert_eq!(own.unwrap().number("pid"), i128::from(std::process::id()));
+    assert!(dump.clone().any(|line| line.number("pid") == 1), "all processes");
     // LTTng counts priorities from the first that is not realtime: 20 for a plain process.
     let switch =
         lines.iter().find(|line| line.name == "sched_switch" && line.number("prev_tid") == i128::from(tid));
