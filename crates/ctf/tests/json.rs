@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
 use tracewing_ctf::model::{
-    Attribute, BitOrder, ClockOrigin, DisplayBase, Encoding, EnvValue, FieldClass, Origin, Role, Scope,
-    TraceClass, Version,
+    Attribute, BitOrder, ClockOrigin, DisplayBase, Encoding, EnvValue, FieldClass, Origin, Scope, TraceClass,
+    Version,
 };
 use tracewing_ctf::{Error, metadata};
 
