@@ -10,7 +10,7 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, Step, Target};
-use tracewing_trace::{Filter, Recording, ThreadPattern, Zone};
+use tracewing_trace::{Filter, Recording, ThreadPattern, TimePoint, Zone};
 
 /// What `tracewing critical-path` accepts.
 #[derive(Debug, clap::Args)]
@@ -80,11 +80,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     filter.set_range(args.from.as_deref(), args.to.as_deref())?;
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
+    let end = filter.range(&recording)?.end;
+    // What begins at the end itself says who the target waited for until then.
+    filter.to = args.to.as_ref().map(|_| TimePoint::Absolute(end.saturating_add(1)));
     let watch = Watch::new()?;
     let mut paths = CriticalPaths::new();
     let ran = analysis::run(&recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
     drop(watch);
-    let (from, to) = (args.from.as_ref().map(|_| ran.begin_ns), args.to.as_ref().map(|_| ran.end_ns));
+    let from = args.from.as_ref().map(|_| ran.begin_ns);
+    let to = args.to.as_ref().map(|_| ran.end_ns.min(end));
     let path = paths.path(&target, from, to, &ran.names)?;
     let mut rows = table(&path);
     rows.arrange(&args.order)?;
