@@ -103,10 +103,10 @@ fn tasks() -> (i64, u64, u64) {
 }
 
 /// A CPU on which a worker of the process runs a task: a machine that is busy may have left it only one.
-fn cpu_of(process: i64) -> String {
+fn cpu_of(process: i64) -> u64 {
     let switches = super_trace(&["-e", "user_thread:switch", "--where", "next != 0"]);
     let switch = switches.iter().find(|event| event["pid"] == process).expect("a task runs");
-    switch["cpu"].to_string()
+    switch["cpu"].as_u64().expect("a number")
 }
 
 #[test]
@@ -129,11 +129,11 @@ fn events_belong_to_whom_they_happen_in_and_to_whom_they_switch() {
     same(&["--pid", &process.to_string()], &|_, place| place.0 == Some(process));
     same(&["--process", "react*"], &|_, place| place.0 == Some(process));
     let cpu = cpu_of(process);
-    same(&["--process", &process.to_string(), "--cpu", &cpu], &|event, place| {
-        place.0 == Some(process) && event["cpu"].to_string() == cpu
+    same(&["--process", &process.to_string(), "--cpu", &cpu.to_string()], &|event, place| {
+        place.0 == Some(process) && event["cpu"] == cpu
     });
     same(&["--user"], &|event, _| event["type"] == "USER");
-    same(&["--cpu", &cpu], &|event, _| event["cpu"].to_string() == cpu);
+    same(&["--cpu", &cpu.to_string()], &|event, _| event["cpu"] == cpu);
     assert!(super_trace(&["--task", &format!("{}/{work}", process + 1)]).is_empty());
     assert_eq!(super_trace(&["--cpu", "0-1000000"]).len(), all.len());
     if has_kernel() {
@@ -175,7 +175,7 @@ fn conditions_ask_for_derived_columns() {
 #[test]
 fn every_command_chooses_the_same_and_an_extract_holds_it() {
     let (process, work, _) = tasks();
-    let cpu = cpu_of(process);
+    let cpu = cpu_of(process).to_string();
     let (process, work) = (process.to_string(), work.to_string());
     let on_cpu = format!("next != 0 && $cpu == {cpu}");
     let filters: &[&[&str]] = &[

@@ -243,12 +243,12 @@ fn a_competitor_takes_the_cpu_when_it_says() {
         });
         let Some(gap) = gap else {
             // On a busy machine somebody else may have had the CPU already: then the competitor took it from them.
-            let to_it = run.lines.iter().filter(|line| {
+            let mut to_it = run.lines.iter().filter(|line| {
                 line.name() == "sched_switch"
                     && line.parameter("next_tid") == competitor.tid
                     && line.number("cycles") <= competitor.before
             });
-            let from = to_it.last().expect("it got the CPU").parameter("prev_tid");
+            let from = to_it.next_back().expect("it got the CPU").parameter("prev_tid");
             assert!(
                 run.log.iter().all(|entry| entry.tid != from),
                 "{from} was interrupted by {competitor:?}"
