@@ -3,16 +3,18 @@
 //! It is a shell that waits at a pipe which only the recorder holds the other end of. `kill -9` closes that, too. Where no
 //! shell can be started, the next recorder finds the instance and removes it.
 
+use std::io::Write;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the end of its input; then tries for five seconds, since the recorder's other files may close later.
-const SCRIPT: &str = r#"cd /; read -r _; for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
+/// Waits for the end of its input; then tries for five seconds, since the recorder's other files may close later. A line of
+/// input sends it away: the instance is gone then, and another may have its name.
+const SCRIPT: &str = r#"cd /; read -r _ && exit 0; for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
     rmdir "$1" 2>/dev/null; [ -d "$1" ] || exit 0; sleep 0.2
 done"#;
 
-/// The process; it ends when dropped, after it has removed what is left.
+/// The process. Dropped, it removes the instance and ends.
 #[derive(Debug)]
 pub(crate) struct Guardian(Child);
 
@@ -24,12 +26,19 @@ impl Guardian {
         shell.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
         shell.spawn().ok().map(Self)
     }
+
+    /// Sends it away: there is nothing left to do.
+    pub(crate) fn dismiss(mut self) {
+        let stdin = self.0.stdin.as_mut();
+        // Where it cannot be told, somebody has killed it.
+        let _ = stdin.map(|stdin| stdin.write_all(b"\n"));
+    }
 }
 
 impl Drop for Guardian {
     fn drop(&mut self) {
         drop(self.0.stdin.take());
-        // Its status says nothing: there may have been nothing left to remove.
+        // Its status says nothing: somebody else may have removed the instance.
         let _ = self.0.wait();
     }
 }

@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Instance {
     path: PathBuf,
     removed: bool,
-    _guardian: Option<Guardian>,
+    guardian: Option<Guardian>,
 }
 
 impl Instance {
@@ -47,7 +47,7 @@ impl Instance {
             }
         }
         let guardian = Guardian::start(&path);
-        let instance = Self { path, removed: false, _guardian: guardian };
+        let instance = Self { path, removed: false, guardian };
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -75,8 +75,8 @@ impl Instance {
         let begin = Instant::now();
         loop {
             match fs::remove_dir(&self.path) {
-                Ok(()) => return Ok(()),
-                Err(e) if is_gone(&e) => return Ok(()),
+                Ok(()) => break,
+                Err(e) if is_gone(&e) => break,
                 Err(e) if is_busy(&e) && begin.elapsed() < PATIENCE => sleep(Duration::from_millis(10)),
                 Err(source) => {
                     quiet?;
@@ -84,6 +84,8 @@ impl Instance {
                 }
             }
         }
+        self.guardian.take().into_iter().for_each(Guardian::dismiss);
+        Ok(())
     }
 }
 

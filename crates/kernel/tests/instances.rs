@@ -71,6 +71,26 @@ fn an_instance_lives_as_long_as_its_recorder_and_several_can_live_in_one_process
 }
 
 #[test]
+fn recorders_that_come_and_go_in_one_process_leave_each_other_alone() {
+    if !traceable() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    std::thread::scope(|scope| {
+        for thread in 0..3 {
+            let dir = dir.path();
+            scope.spawn(move || {
+                for nth in 0..12 {
+                    let mut recorder = start(&dir.join(format!("{thread}-{nth}")));
+                    recorder.poll(true).unwrap();
+                    recorder.finish().unwrap();
+                }
+            });
+        }
+    });
+}
+
+#[test]
 fn a_killed_recorders_instance_is_removed_by_its_guardian() {
     if !traceable() {
         return;
