@@ -64,6 +64,9 @@ pub enum Missing {
         "kernel lockdown (confidentiality) forbids kernel events: boot without lockdown=confidentiality to record them"
     )]
     Lockdown,
+    /// Whoever opens a file of the tracer waits for ever, as after a kernel oops in it.
+    #[error("the kernel's tracer does not answer (see dmesg): kernel events can be recorded after a reboot")]
+    Hangs,
     /// The byte order is not the one of our traces.
     #[error("kernel events are recorded on little-endian machines only")]
     BigEndian,

@@ -11,8 +11,13 @@ use rustix::mount::{MountFlags, mount};
 use std::fs;
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
 
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
+/// How long the tracer may take to answer: much longer than others hold its lock.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A mounted tracefs that this process may use.
 #[derive(Debug, Clone)]
@@ -92,6 +97,9 @@ fn find() -> Result<PathBuf, Missing> {
         Err(Errno::ACCESS) => return Err(Missing::Root),
         Err(errno) => return Err(Missing::Io { path: root.join("instances"), source: errno.into() }),
     }
+    if !answers(&root) {
+        return Err(Missing::Hangs);
+    }
     // Lockdown forbids to open what may be written to otherwise.
     let probe = root.join("available_events");
     match fs::File::open(&probe) {
@@ -100,6 +108,27 @@ fn find() -> Result<PathBuf, Missing> {
         Err(e) if e.kind() == io::ErrorKind::PermissionDenied => Err(Missing::Root),
         Err(source) => Err(Missing::Io { path: probe, source }),
     }
+}
+
+/// Whether the tracer's lock can be had, which every open takes that could tell. A process that waits for it cannot be
+/// killed, so another one tries; asked once by each process.
+fn answers(root: &Path) -> bool {
+    static ANSWERS: OnceLock<bool> = OnceLock::new();
+    *ANSWERS.get_or_init(|| {
+        let mut shell = Command::new("/bin/sh");
+        shell.args(["-c", ": < \"$1\"", "sh"]).arg(root.join("tracing_on"));
+        shell.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        // Where there is no shell, nobody can tell.
+        let Ok(mut shell) = shell.spawn() else { return true };
+        let begin = Instant::now();
+        while begin.elapsed() < PATIENCE {
+            match shell.try_wait() {
+                Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+                _ => return true,
+            }
+        }
+        false
+    })
 }
 
 /// Whether `path` is the root of a tracefs. An unmounted mount point is an empty directory.
