@@ -10,7 +10,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use recorded::{counts, ended, is_root, list, program, record, recorder};
+use recorded::{counts, ended, list, program, record, recorder};
 
 fn tasks() -> String {
     program("tasks").to_str().unwrap().to_owned()
@@ -250,8 +250,11 @@ fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
 /// it: what the thread writes behind the probe may lie over events that others have completed meanwhile.
 #[test]
 fn probes_in_the_middle_of_an_event_take_no_event_back() {
-    if !is_root() || !Path::new("/sys/kernel/tracing/uprobe_events").exists() {
-        return eprintln!("skipped: probes need root and tracefs with uprobes");
+    if let Err(missing) = tracewing_kernel::privileges() {
+        return eprintln!("skipped: {missing}");
+    }
+    if !Path::new("/sys/kernel/tracing/uprobe_events").exists() {
+        return eprintln!("skipped: probes need tracefs with uprobes");
     }
     if ["objdump", "readelf"].iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
         return eprintln!("skipped: objdump is not installed");

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 const MOUNT_POINT: &str = "/sys/kernel/tracing";
 /// How long the tracer may take to answer: much longer than others hold its lock.
-const PATIENCE: Duration = Duration::from_secs(10);
+const PATIENCE: Duration = Duration::from_secs(3);
 
 /// A mounted tracefs that this process may use.
 #[derive(Debug, Clone)]

@@ -230,6 +230,7 @@ fn uprobe(address: usize) -> Option<OwnedFd> {
         path: u64,
         offset: u64,
     }
+    tracewing_kernel::privileges().ok()?;
     let kind = std::fs::read_to_string("/sys/bus/event_source/devices/uprobe/type").ok()?;
     let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
     let offset = maps.lines().find_map(|line| {
