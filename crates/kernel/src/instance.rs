@@ -4,14 +4,15 @@
 //! 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed by its [`Guardian`]. Where that
 //! was killed as well, the next recorder recognises the instance by a process that is gone, or that started at another time,
 //! and removes it. Two things protect the instance of
-//! a living recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which a file is open,
-//! which a recorder always has; the latter also where the recorder lives in another PID namespace.
+//! a living recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which `tracing_on` is open,
+//! which a recorder keeps open from the beginning; the latter also where the recorder lives in another PID namespace. (Files below
+//! `options/` do not keep an instance from being removed; Linux 6.18 dereferences freed memory when one of them is written then.)
 
 use crate::error::Error;
 use crate::guardian::Guardian;
 use crate::tracefs::{Tracefs, write};
 use rustix::io::Errno;
-use std::fs;
+use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::thread::sleep;
@@ -26,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 pub(crate) struct Instance {
     path: PathBuf,
     removed: bool,
+    /// `tracing_on`, until the instance is to be removed.
+    held: Option<File>,
     guardian: Option<Guardian>,
 }
 
@@ -46,8 +49,10 @@ impl Instance {
                 Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
             }
         }
-        let guardian = Guardian::start(&path);
-        let instance = Self { path, removed: false, guardian };
+        let mut instance = Self { removed: false, held: None, guardian: Guardian::start(&path), path };
+        let path = instance.path.join("tracing_on");
+        let held = File::open(&path);
+        instance.held = Some(held.map_err(|source| Error::Tracefs { action: "open", path, source })?);
         instance.set("tracing_on", "0")?;
         Ok(instance)
     }
@@ -72,6 +77,7 @@ impl Instance {
         }
         // An instance that cannot be removed shall at least cost nothing.
         let quiet = self.set("tracing_on", "0").and_then(|()| self.set("events/enable", "0"));
+        drop(self.held.take());
         let begin = Instant::now();
         loop {
             match fs::remove_dir(&self.path) {
@@ -151,6 +157,19 @@ mod tests {
         {
             assert_eq!(owner(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn an_instance_cannot_be_removed_by_others_from_the_beginning() {
+        let tracefs = match Tracefs::open() {
+            Ok(tracefs) => tracefs,
+            Err(missing) => return eprintln!("skipped: {missing}"),
+        };
+        let instance = Instance::create(&tracefs).unwrap();
+        let path = instance.path().to_owned();
+        assert!(is_busy(&fs::remove_dir(&path).unwrap_err()));
+        instance.remove().unwrap();
+        assert!(!path.exists());
     }
 
     #[test]
