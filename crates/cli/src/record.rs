@@ -15,6 +15,8 @@ use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_kernel::Probe;
+use tracewing_probes::Resolver;
 use tracewing_rules::{Majors, Rules};
 use tracewing_session::locks::{self, Locks};
 use tracewing_session::options::Sharing;
@@ -43,6 +45,10 @@ Examples:
       the programs of a recording that runs, for ten seconds, into a trace of their own
   tracewing record --no-kernel -- ./server
       no kernel events: needs no privileges
+  tracewing record --probe 'libc.so.6:malloc bytes=%di:u64' --probe './server:handle%return $retval' -- ./server
+      two functions of programs that were never instrumented
+  tracewing record --no-kernel --usdt 'libc:*' -- ./server
+      of the kernel's events only those of USDT probes
   tracewing record --locks -- ./server
       the locks of a program that was never instrumented
   tracewing record --flight-recorder -o T -- ./server
@@ -69,6 +75,13 @@ themselves are seen only where threads wait for them, as futex system calls; the
 (contention_begin, contention_end), since the kernel has no event for others. Programs that are statically linked or get \
 privileges when they are executed cannot be recorded so.
 
+With --probe and --usdt the kernel puts a breakpoint onto an instruction, in every process that executes it, and is to \
+record an event there (a uprobe; needs root). Events are named PROGRAM:FUNCTION and PROVIDER:NAME. ARG is [NAME=]WHAT[:TYPE]; WHAT is a \
+variable of the function (`size`, `order->customer.name`), for which there must be debug information, argN of a USDT probe, `$retval` at a \
+%return, or a place in the kernel's words (`%di`, `+8(%si)`). TYPE is u8 to u64, s8 to s64, x8 to x64 or string. A \
+function is named by its symbol or as in the source, a place without a name by its address: PROGRAM:0x1234. `tracewing \
+sites PROGRAM` lists USDT probes.
+
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
 
@@ -92,6 +105,15 @@ pub struct Args {
     /// Record kernel events of the whole machine, not only those around CMD's processes
     #[arg(long)]
     system_wide: bool,
+
+    /// Record an event wherever the program or library PROGRAM comes to FUNCTION, or returns from it, which need not have been
+    /// instrumented, with values of ARGs; may be given several times (docs/probes.md)
+    #[arg(long = "probe", value_name = "PROGRAM:FUNCTION[+OFFSET][%return] [ARG]...")]
+    probes: Vec<String>,
+
+    /// Record the USDT probes of CMD and its libraries, or of PROGRAM, whose names match; may be given several times
+    #[arg(long = "usdt", value_name = "[PROGRAM:]PROVIDER:NAME [ARG]...")]
+    usdt: Vec<String>,
 
     /// Keep the newest events in memory, and write them only when a snapshot is asked for
     #[arg(long, conflicts_with_all = ["flush", "on_full"])]
@@ -268,6 +290,22 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(ExitCode::from(outcome.exit_status.clamp(0, 255) as u8))
 }
 
+/// The probes that are asked for, and what the user should know of them.
+fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
+    if args.probes.is_empty() && args.usdt.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let resolver = Resolver::new(args.command.first().and_then(|command| command.to_str()));
+    let (mut probes, mut remarks) = (Vec::new(), Vec::new());
+    let functions = args.probes.iter().map(|text| resolver.probe(text));
+    for resolved in functions.chain(args.usdt.iter().map(|text| resolver.usdt(text))) {
+        let resolved = resolved?;
+        probes.extend(resolved.probes);
+        remarks.extend(resolved.remarks);
+    }
+    Ok((probes, remarks))
+}
+
 fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.sub_buffers, args.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
@@ -288,7 +326,9 @@ fn options(args: &Args) -> Result<Options> {
         },
     });
     let with = args.with.as_deref().map(|wanted| Recordings::find().choose(Some(wanted), Kind::Any));
-    if with.is_some() && !args.system_wide && !args.kernel_events.is_empty() {
+    let (probes, remarks) = probes(args)?;
+    remarks.iter().for_each(|remark| print_warning(remark));
+    if with.is_some() && !args.system_wide && !(args.kernel_events.is_empty() && probes.is_empty()) {
         bail!(
             "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
         );
@@ -302,6 +342,7 @@ fn options(args: &Args) -> Result<Options> {
         rules,
         majors,
         kernel_events: (!no_kernel).then(|| args.kernel_events.clone()),
+        probes,
         system_wide: args.system_wide,
         geometry: match args.on_full {
             OnFull::Discard => geometry,

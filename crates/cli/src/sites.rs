@@ -11,7 +11,8 @@ use std::process::ExitCode;
 use tracewing_abi::glob;
 use tracewing_abi::schema::{Base, Scalar};
 use tracewing_abi::site::Kind;
-use tracewing_sites::{Files, Image, Listing, Process, Site};
+use tracewing_probes::{Usdt, usdt};
+use tracewing_sites::{Files, Image, Listing, Place, Process, Site, find_library};
 use tracewing_trace::Sink;
 
 /// What `tracewing sites` accepts.
@@ -22,7 +23,9 @@ Examples:
   tracewing sites shop plugins/*.so                     also of its plug-ins
   tracewing sites 4711 -e 'shop:*'                      of a process, with what is on
   tracewing sites shop --format csv > sites.csv
+  tracewing sites libc.so.6 -e 'libc:memory_*'          USDT probes, for `tracewing record --usdt`
 
+USDT probes are listed of the files that are named, and of a process's executable; of all libraries with --all-usdt. \
 The program is not run. A line is one copy of a site: the compiler makes several where it inlines the code around it, or \
 instantiates it for several types. Addresses are those of the file, or of the process. A process is only read: it \
 may be stopped, or being debugged; reading it takes the rights of a debugger. In a file all sites are off. \
@@ -36,6 +39,10 @@ pub struct Args {
     /// Only sites whose names match GLOB; may be given several times
     #[arg(short = 'e', long = "event", value_name = "GLOB")]
     events: Vec<String>,
+
+    /// Also the USDT probes of libraries that are not named
+    #[arg(long)]
+    all_usdt: bool,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -91,15 +98,25 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 format!("{name} is needed and was not found: if it has sites, give its path, too")
             }),
         );
-        remarks.extend(why_none(&listing, &shown_list(&programs)));
+        let named: Vec<_> = paths.iter().map(|path| path.display().to_string()).collect();
+        let usdt = usdt_rows(&files, None, |object| args.all_usdt || named.contains(object));
+        if usdt.is_empty() {
+            remarks.extend(why_none(&listing, &shown_list(&programs)));
+        }
         add(&mut rows, &files, listing, None, &mut remarks);
+        rows.extend(usdt);
     }
     for pid in pids {
         let pid = pid.parse()?;
         let process = Process::open(pid)?;
         let listing = Listing::of(&process);
-        remarks.extend(why_none(&listing, &format!("process {pid}")));
+        let executable = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+        let usdt = usdt_rows(&process, Some(pid), |object| args.all_usdt || Path::new(object) == executable);
+        if usdt.is_empty() {
+            remarks.extend(why_none(&listing, &format!("process {pid}")));
+        }
         add(&mut rows, &process, listing, Some(pid), &mut remarks);
+        rows.extend(usdt);
     }
     let all = rows.len();
     if !args.events.is_empty() {
@@ -130,7 +147,7 @@ fn is_pid(source: &str) -> bool {
     source.bytes().all(|byte| byte.is_ascii_digit()) && source.parse::<u32>().is_ok()
 }
 
-/// The file of that name, or the command of that name which a shell would start.
+/// The file of that name, or the command of that name which a shell would start, or the library of that name.
 fn path_of(program: &str) -> PathBuf {
     let path = PathBuf::from(program);
     if program.contains('/') || path.exists() {
@@ -139,7 +156,7 @@ fn path_of(program: &str) -> PathBuf {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found =
         std::env::split_paths(&folders).map(|folder| folder.join(program)).find(|path| path.is_file());
-    found.unwrap_or(path)
+    found.or_else(|| find_library(program)).unwrap_or(path)
 }
 
 fn shown_list(programs: &[&String]) -> String {
@@ -208,6 +225,51 @@ fn row(site: &Site, object: &str, process: Option<u32>) -> Row {
     }
 }
 
+/// What a processor executes where a debugger or a uprobe has put its breakpoint.
+const BREAKPOINT: u8 = 0xcc;
+
+/// The USDT probes of an image's objects whose names are `wanted`; a file that cannot be read has none.
+fn usdt_rows(image: &dyn Image, process: Option<u32>, wanted: impl Fn(&String) -> bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    for (object, of) in image.objects().iter().enumerate().filter(|(_, object)| wanted(&object.name)) {
+        let found = usdt(Path::new(&of.name)).unwrap_or_default();
+        rows.extend(found.iter().map(|probe| {
+            let place = |address: u64| Place { object, address: address.wrapping_add(of.bias) };
+            let (mut code, mut counter) = ([0], [0; 2]);
+            let is_counted = probe.semaphore.and_then(|at| image.read(place(at), &mut counter)).is_some();
+            let has_breakpoint =
+                image.read(place(probe.address), &mut code).is_some() && code == [BREAKPOINT];
+            let is_on = has_breakpoint || is_counted && counter != [0; 2];
+            usdt_row(probe, &of.name, place(probe.address).address, is_on, process)
+        }));
+    }
+    rows
+}
+
+fn usdt_row(probe: &Usdt, object: &str, address: u64, is_on: bool, process: Option<u32>) -> Row {
+    let field = |(nth, kind): (usize, Option<String>)| FieldRow {
+        name: format!("arg{}", nth + 1),
+        r#type: kind.unwrap_or_else(|| "unknown".to_owned()),
+        unit: String::new(),
+        base: None,
+        labels: Vec::new(),
+    };
+    Row {
+        name: format!("{}:{}", probe.provider, probe.name),
+        level: String::new(),
+        major: 0,
+        state: if is_on { "on" } else { "off" }.to_owned(),
+        kind: "usdt",
+        process,
+        object: object.to_owned(),
+        address: Some(format!("{address:#x}")),
+        file: String::new(),
+        line: 0,
+        fields: probe.types().enumerate().map(field).collect(),
+        description: probe.arguments.clone(),
+    }
+}
+
 /// The value of a label, whose bits are sign-extended where the type is signed.
 fn number(scalar: Scalar, bits: u64) -> i128 {
     match scalar {
@@ -226,14 +288,15 @@ fn table(out: &mut impl Write, rows: &[Row]) -> std::io::Result<()> {
     for row in rows {
         let object = Path::new(&row.object).file_name().unwrap_or_default().to_string_lossy();
         let process = row.process.map_or_else(String::new, |pid| format!("{pid}/"));
+        let is_usdt = row.kind == "usdt";
         let separator = if row.fields.is_empty() { "" } else { ": " };
         shown_table.add_row([
             row.state.clone(),
-            row.level.clone(),
+            if is_usdt { "usdt".to_owned() } else { row.level.clone() },
             row.major.to_string(),
             shown(&format!("{process}{object}")).into_owned(),
             row.address.clone().unwrap_or_else(|| "-".to_owned()),
-            shown(&format!("{}:{}", row.file, row.line)).into_owned(),
+            if is_usdt { "-".to_owned() } else { shown(&format!("{}:{}", row.file, row.line)).into_owned() },
             shown(&format!("{}{separator}{}", row.name, fields_text(row))).into_owned(),
         ]);
     }

@@ -27,6 +27,8 @@ fn main() -> ExitCode {
 fn run() -> Result<ExitCode, Box<dyn Error>> {
     let mut options = Options {
         globs: Vec::new(),
+        probes: Vec::new(),
+        only_probes: false,
         scope: Scope::Tree,
         clock: KernelClock::Mono,
         clock_class: ClockClass::new("monotonic", 1_000_000_000),

@@ -112,6 +112,21 @@ pub enum Error {
     /// The kernel refused every chosen event.
     #[error("the kernel lets none of the chosen events be enabled: {0}")]
     NothingEnabled(String),
+    /// The kernel has no uprobes.
+    #[error(
+        "this kernel has no probes: they need one built with CONFIG_UPROBE_EVENTS, as every distribution's is"
+    )]
+    NoUprobes,
+    /// A probe cannot be placed.
+    #[error("the kernel cannot place the probe {name}: {source}{reason}")]
+    Probe {
+        /// The name of its event.
+        name: String,
+        /// How it failed.
+        source: io::Error,
+        /// What more the kernel says, in parentheses.
+        reason: String,
+    },
     /// Process numbers are not the kernel's here.
     #[error(
         "kernel events of one process tree cannot be told apart inside a container (PID namespace): record the whole \

@@ -1,4 +1,5 @@
-//! An own instance of the tracer under `instances/`: made, set up, and removed again in every case.
+//! An own instance of the tracer under `instances/`, with the probes that are defined for it: made, set up, and removed again in
+//! every case.
 //!
 //! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after boot, field
 //! 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed by its [`Guardian`]. Where that
@@ -10,6 +11,7 @@
 
 use crate::error::Error;
 use crate::guardian::Guardian;
+use crate::probes::{self, Probe};
 use crate::tracefs::{Tracefs, write};
 use rustix::io::Errno;
 use std::fs::{self, File};
@@ -25,6 +27,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// A tracer instance, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Instance {
+    /// Where tracefs is.
+    root: PathBuf,
     path: PathBuf,
     removed: bool,
     /// `tracing_on`, until the instance is to be removed.
@@ -37,6 +41,10 @@ impl Instance {
     pub(crate) fn create(tracefs: &Tracefs) -> Result<Self, Error> {
         let instances = tracefs.root().join("instances");
         remove_stale(&instances)?;
+        // Those of a recorder that cannot be removed are in use.
+        let _ = probes::remove(tracefs.root(), |group| {
+            owner(&group.replace('_', "-")).is_some_and(|(pid, start)| start_time(pid) != Some(start))
+        });
         let pid = std::process::id();
         let own = format!("{PREFIX}{pid}-{}", start_time(pid).unwrap_or_default());
         let mut path = instances.join(&own);
@@ -49,7 +57,9 @@ impl Instance {
                 Err(source) => return Err(Error::Tracefs { action: "make", path, source }),
             }
         }
-        let mut instance = Self { removed: false, held: None, guardian: Guardian::start(&path), path };
+        let guardian = Guardian::start(&path, &tracefs.root().join(probes::FILE));
+        let mut instance =
+            Self { root: tracefs.root().to_owned(), removed: false, held: None, guardian, path };
         let path = instance.path.join("tracing_on");
         let held = File::open(&path);
         instance.held = Some(held.map_err(|source| Error::Tracefs { action: "open", path, source })?);
@@ -59,6 +69,13 @@ impl Instance {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Defines probes that go with this instance; gives the group of their events.
+    pub(crate) fn define(&self, tracefs: &Tracefs, probes: &[Probe]) -> Result<String, Error> {
+        let group = probes::group(&self.path);
+        probes::define(tracefs, &group, probes)?;
+        Ok(group)
     }
 
     /// Writes one of its settings.
@@ -90,6 +107,8 @@ impl Instance {
                 }
             }
         }
+        let group = probes::group(&self.path);
+        probes::remove(&self.root, |other| other == group)?;
         self.guardian.take().into_iter().for_each(Guardian::dismiss);
         Ok(())
     }

@@ -15,12 +15,13 @@
 //! |---|---|
 //! | [`choose`] | which events: the default set, or patterns |
 //! | [`mod@format`], [`mod@print`] | reads an event's description |
+//! | `probes` | events at instructions of programs: defines and removes them |
 //! | [`page`] | decodes raw pages of the kernel's ring buffer |
 //! | [`lttng`] | the names events and fields have in the trace |
 //! | [`KernelRecorder`] | a whole recording; needs root (see [`privileges`]) and no kernel module |
 //! | [`KernelFlightRecorder`] | the newest events in memory, written when asked |
 //!
-//! Outside of its own instance this crate changes nothing in the tracer. What is not here: starting the command, the
+//! Outside of its own instance, and probes that bear its name, this crate changes nothing in the tracer. What is not here: starting the command, the
 //! timer, the user's events (`tracewing-session`).
 //!
 //! # What a process tree is
@@ -69,6 +70,8 @@
 //! # fn main() -> Result<(), tracewing_kernel::Error> {
 //! let options = Options {
 //!     globs: vec!["sched_switch".into(), "irq_*".into()],
+//!     probes: Vec::new(),
+//!     only_probes: false,
 //!     scope: Scope::System,
 //!     clock: KernelClock::Mono,
 //!     clock_class: ClockClass::new("monotonic", 1_000_000_000),
@@ -104,6 +107,7 @@ mod metadata;
 mod options;
 pub mod page;
 pub mod print;
+mod probes;
 mod reader;
 mod recorder;
 mod source;
@@ -117,6 +121,7 @@ pub use error::{Error, FormatError, Missing};
 pub use flight::KernelFlightRecorder;
 pub use losses::{LossRange, Losses};
 pub use options::{DEFAULT_BUFFER_KIB, Options, POLL_INTERVAL, Scope, default_buffer_kib};
+pub use probes::{Argument, Probe};
 pub use recorder::{KernelRecorder, Progress, Summary};
 pub use stream::StreamSummary;
 pub use tracefs::{Tracefs, privileges};

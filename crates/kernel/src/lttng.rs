@@ -143,8 +143,12 @@ const KVM_X86: &[&str] = &[
     "write_tsc_offset",
 ];
 
-/// The name of a field in the trace. What the scheduler's events call a pid is a thread's number: LTTng says tid.
+/// The name of a field in the trace. What the scheduler's events call a pid is a thread's number: LTTng says tid. The address of a
+/// probe is `ip`, as LTTng has it.
 pub fn field_name(system: &str, field: &str) -> String {
+    if let Some(of_probe) = field.strip_prefix("__probe_") {
+        return of_probe.to_owned();
+    }
     match (system, field.strip_suffix("pid")) {
         ("sched" | "task", Some(stem)) if stem.is_empty() || stem.ends_with('_') => format!("{stem}tid"),
         _ => field.to_owned(),
@@ -191,6 +195,8 @@ mod tests {
             ("sched", "old_pid", "old_tid"),
             ("sched", "cpupid", "cpupid"),
             ("signal", "pid", "pid"),
+            ("tracewing_1_2", "__probe_ip", "ip"),
+            ("tracewing_1_2", "__probe_ret_ip", "ret_ip"),
         ] {
             assert_eq!(field_name(system, field), expected);
         }

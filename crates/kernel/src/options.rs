@@ -1,6 +1,7 @@
 //! What can be asked of a recording of kernel events.
 
 use crate::clock::KernelClock;
+use crate::probes::Probe;
 use std::time::Duration;
 use tracewing_ctf::model::{ClockClass, EnvValue, Uuid};
 
@@ -34,6 +35,10 @@ pub enum Scope {
 pub struct Options {
     /// Patterns of events, see [`crate::choose::choose`]; none for the default set.
     pub globs: Vec<String>,
+    /// Probes in programs, recorded beside these events.
+    pub probes: Vec<Probe>,
+    /// No events but those of probes.
+    pub only_probes: bool,
     /// Whose events.
     pub scope: Scope,
     /// By which clock they are stamped.

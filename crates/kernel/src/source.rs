@@ -1,11 +1,12 @@
-//! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events enabled. It records
+//! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events and probes enabled. It records
 //! nothing before [`Source::record`].
 
-use crate::choose::choose;
+use crate::choose::{Choice, choose};
 use crate::class::{Class, compile};
 use crate::error::Error;
 use crate::instance::Instance;
 use crate::options::{Options, Scope};
+use crate::probes::{self, Probe};
 use crate::reader::{Buffers, CpuReader};
 use crate::statedump::{self, Thread};
 use crate::tracefs::{Tracefs, read};
@@ -37,9 +38,13 @@ impl Source {
     /// Sets an instance up and opens the buffers of its CPUs.
     pub(crate) fn set_up(options: &Options, when_full: WhenFull) -> Result<(Self, Vec<CpuReader>), Error> {
         let tracefs = Tracefs::open()?;
-        let choice = choose(tracefs.events()?, &options.globs)?;
-        if choice.events.len() >= usize::from(u16::MAX) {
-            return Err(Error::TooMany(choice.events.len()));
+        let choice = match options.only_probes {
+            true => Choice::default(),
+            false => choose(tracefs.events()?, &options.globs)?,
+        };
+        let chosen = choice.events.len() + options.probes.len();
+        if chosen >= usize::from(u16::MAX) {
+            return Err(Error::TooMany(chosen));
         }
         let mut notices = Vec::new();
         if !choice.absent.is_empty() {
@@ -47,8 +52,14 @@ impl Source {
         }
         let instance = Instance::create(&tracefs)?;
         configure(&instance, options, when_full)?;
-        let (classes, refused) = enable(&tracefs, &instance, &choice.events)?;
-        notices.extend(refused);
+        let (mut classes, refused) = enable(&tracefs, &instance, &choice.events)?;
+        place(&tracefs, &instance, &options.probes, &mut classes)?;
+        if classes.is_empty() {
+            return Err(Error::NothingEnabled(refused));
+        }
+        if !refused.is_empty() {
+            notices.push(format!("the kernel refused, left out: {refused}"));
+        }
         let cpus = open_cpus(&tracefs, &instance, options)?;
         Ok((Self { tracefs, instance, scope: options.scope, classes, notices }, cpus))
     }
@@ -128,32 +139,54 @@ fn configure(instance: &Instance, options: &Options, when_full: WhenFull) -> Res
     })
 }
 
-/// Compiles and enables events. Those that the kernel refuses are left out and named in a line.
+/// Compiles and enables events. Those that the kernel refuses are left out and named.
 fn enable(
     tracefs: &Tracefs,
     instance: &Instance,
     events: &[(String, String)],
-) -> Result<(Vec<Class>, Option<String>), Error> {
+) -> Result<(Vec<Class>, String), Error> {
     let mut classes: Vec<Class> = Vec::with_capacity(events.len());
     let mut refused = Vec::new();
     for (system, name) in events {
-        let Some(format) = tracefs.format(system, name)? else { continue };
-        let path = tracefs.root().join("events").join(system).join(name).join("format");
-        let id = classes.len() as u16;
-        let class = compile(id, system, &format, tracefs.layout().word())
-            .map_err(|source| Error::Format { path, source })?;
+        let Some(class) = class(tracefs, classes.len(), system, name)? else { continue };
         match instance.set(&format!("events/{system}/{name}/enable"), "1") {
             Ok(()) => classes.push(class),
             Err(Error::Tracefs { source, .. }) => refused.push(format!("{system}:{name} ({source})")),
             Err(error) => return Err(error),
         }
     }
-    if classes.is_empty() {
-        return Err(Error::NothingEnabled(refused.join(", ")));
+    Ok((classes, refused.join(", ")))
+}
+
+/// Defines, compiles and enables probes. All of them are wanted: one that the kernel refuses is an error.
+fn place(
+    tracefs: &Tracefs,
+    instance: &Instance,
+    probes: &[Probe],
+    classes: &mut Vec<Class>,
+) -> Result<(), Error> {
+    let group = instance.define(tracefs, probes)?;
+    for (nth, probe) in probes.iter().enumerate() {
+        let event = probes::event(nth);
+        let Some(mut class) = class(tracefs, classes.len(), &group, &event)? else { continue };
+        class.record.name = Some(probe.name.clone());
+        instance.set(&format!("events/{group}/{event}/enable"), "1").map_err(|error| match error {
+            Error::Tracefs { source, .. } => {
+                Error::Probe { name: probe.name.clone(), source, reason: String::new() }
+            }
+            error => error,
+        })?;
+        classes.push(class);
     }
-    let notice =
-        (!refused.is_empty()).then(|| format!("the kernel refused, left out: {}", refused.join(", ")));
-    Ok((classes, notice))
+    Ok(())
+}
+
+/// The class with that number of an event; `None` where the kernel has it no longer.
+fn class(tracefs: &Tracefs, id: usize, system: &str, name: &str) -> Result<Option<Class>, Error> {
+    let Some(format) = tracefs.format(system, name)? else { return Ok(None) };
+    let path = tracefs.root().join("events").join(system).join(name).join("format");
+    let class = compile(id as u16, system, &format, tracefs.layout().word());
+    class.map(Some).map_err(|source| Error::Format { path, source })
 }
 
 fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Result<Vec<CpuReader>, Error> {

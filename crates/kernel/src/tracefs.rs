@@ -5,6 +5,7 @@
 use crate::error::{Error, FormatError, Missing};
 use crate::format::Format;
 use crate::page::PageLayout;
+use crate::probes;
 use rustix::fs::{Access, AtFlags, CWD, accessat};
 use rustix::io::Errno;
 use rustix::mount::{MountFlags, mount};
@@ -54,12 +55,13 @@ impl Tracefs {
         self.layout
     }
 
-    /// All events that can be recorded, as (system, name), in the kernel's order.
+    /// All events that can be recorded, as (system, name), in the kernel's order. The probes of recorders are theirs alone.
     pub fn events(&self) -> Result<Vec<(String, String)>, Error> {
         let text = read(&self.root.join("available_events"))?;
         let split =
             |line: &str| line.split_once(':').map(|(system, name)| (system.to_owned(), name.to_owned()));
-        Ok(text.lines().filter_map(split).collect())
+        let events = text.lines().filter_map(split);
+        Ok(events.filter(|(system, _)| !system.starts_with(probes::PREFIX)).collect())
     }
 
     /// The description of an event; `None` where the kernel has it no longer (its module is gone).

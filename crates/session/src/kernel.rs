@@ -69,14 +69,23 @@ impl Kernel {
             progress: Progress::default(),
             failed: false,
         };
-        let Some(globs) = &options.kernel_events else { return Ok(none) };
-        if let Err(missing) = tracewing_kernel::privileges() {
-            note(format!("no kernel events: {missing}"));
+        let with_probes = !options.probes.is_empty();
+        if options.kernel_events.is_none() && !with_probes {
             return Ok(none);
+        }
+        match tracewing_kernel::privileges() {
+            Err(missing) if with_probes => return Err(tracewing_kernel::Error::from(missing).into()),
+            Err(missing) => {
+                note(format!("no kernel events: {missing}"));
+                return Ok(none);
+            }
+            Ok(()) => {}
         }
         let scope = if options.system_wide { Scope::System } else { Scope::Tree };
         let settings = tracewing_kernel::Options {
-            globs: patterns(globs, options.locks.is_some()),
+            globs: patterns(options.kernel_events.as_deref().unwrap_or_default(), options.locks.is_some()),
+            probes: options.probes.clone(),
+            only_probes: options.kernel_events.is_none(),
             scope,
             clock: match clock.kind() {
                 Clock::Tsc => KernelClock::X86Tsc,
@@ -93,7 +102,7 @@ impl Kernel {
         };
         if scope == Scope::Tree {
             match recorder.set_root_pid(root.as_raw_nonzero().get().unsigned_abs()) {
-                Err(error @ tracewing_kernel::Error::PidNamespace) => {
+                Err(error @ tracewing_kernel::Error::PidNamespace) if !with_probes => {
                     note(format!("no kernel events: {error}"));
                     drop(recorder);
                     return Ok(none);

@@ -8,6 +8,7 @@ use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
+use tracewing_kernel::Probe;
 use tracewing_rules::{Majors, Rules};
 
 use crate::locks::Locks;
@@ -59,6 +60,8 @@ pub struct Options {
     pub majors: Majors,
     /// Kernel events to record; `None` for no kernel events, empty for the default set.
     pub kernel_events: Option<Vec<String>>,
+    /// Probes in programs, which are kernel events beside the others, or instead of them.
+    pub probes: Vec<Probe>,
     /// Kernel events of the whole machine, not only what concerns the command's process tree.
     pub system_wide: bool,
     /// Shape and mode of every buffer region; a flight recorder's always overwrite.
@@ -87,6 +90,7 @@ impl Options {
             rules: Rules::new(),
             majors: Majors::ALL,
             kernel_events: Some(Vec::new()),
+            probes: Vec::new(),
             system_wide: false,
             with: None,
             duration: None,

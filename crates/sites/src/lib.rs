@@ -39,4 +39,5 @@ pub use image::{Image, Object, Place};
 pub use listing::Listing;
 pub use object_file::Bytes;
 pub use process::Process;
+pub use search::find_library;
 pub use site::{Class, Field, Site, State};

@@ -48,6 +48,12 @@ impl Search {
     }
 }
 
+/// The library of that name (`libc.so.6`), where a program without a run path would find it.
+pub fn find_library(name: &str) -> Option<PathBuf> {
+    let candidates = Search::of_this_machine().candidates(name, None, Path::new("/"));
+    candidates.into_iter().find(|path| path.is_file())
+}
+
 fn read(path: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     std::io::Read::read_to_end(

@@ -90,7 +90,7 @@ fn functions(path: &Path) -> Option<Vec<Function>> {
 }
 
 /// A name as it was in the source: of Rust, of C++, or as it is.
-fn demangled(name: &str) -> String {
+pub fn demangled(name: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(name) {
         return format!("{name:#}");
     }

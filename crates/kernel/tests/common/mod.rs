@@ -25,6 +25,8 @@ pub fn traceable() -> bool {
 pub fn options(scope: Scope, globs: &[&str]) -> Options {
     Options {
         globs: globs.iter().map(|glob| (*glob).to_owned()).collect(),
+        probes: Vec::new(),
+        only_probes: false,
         scope,
         clock: KernelClock::Mono,
         clock_class: ClockClass::new("monotonic", 1_000_000_000),

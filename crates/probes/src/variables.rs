@@ -1,0 +1,225 @@
+//! Variables of a function by their names, out of its debug information (DWARF 5, chapters 2.6, 3 and 5): where they are
+//! at an instruction, and of which type, in the kernel's words.
+//!
+//! | the debug information says | at the instruction it is |
+//! |---|---|
+//! | a register | in it |
+//! | memory at a register, or in the frame | there; the frame by the unwind tables |
+//! | in the frame, of a parameter, and the instruction is the function's first | not there yet, but in the register that the psABI has for it |
+//! | at an address | there |
+//! | anything else: pieces, computations, values that another place once had | refused |
+
+mod dwarf;
+mod kind;
+
+use std::cell::OnceCell;
+
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, Operation, UnwindContext, UnwindSection,
+};
+use object::{Object, ObjectSection};
+
+use crate::file::{Elf, Segment};
+use crate::place::{PARAMETERS, Place, numbered};
+use crate::request::Member;
+use dwarf::{Node, Sections};
+use kind::{Kind, Passed};
+
+/// What can be asked of a function's variables.
+pub(crate) struct Variables<'a> {
+    elf: &'a Elf<'a>,
+    debug: Option<&'a Elf<'a>>,
+    /// Where the function begins.
+    function: u64,
+    /// Where the probe is.
+    address: u64,
+    segment: Segment,
+    sections: OnceCell<Option<Sections<'a>>>,
+}
+
+const NO_DEBUG: &str = "there is no debug information about the function; compile with -g, install its debug symbols, or \
+                        name the place in the kernel's words, as NAME=%di:u64";
+
+impl<'a> Variables<'a> {
+    pub(crate) fn new(
+        elf: &'a Elf<'a>,
+        debug: Option<&'a Elf<'a>>,
+        function: u64,
+        address: u64,
+        segment: Segment,
+    ) -> Self {
+        Self { elf, debug, function, address, segment, sections: OnceCell::new() }
+    }
+
+    fn sections(&self) -> Option<&Sections<'a>> {
+        let load = || [self.debug, Some(self.elf)].into_iter().flatten().find_map(Sections::load);
+        self.sections.get_or_init(load).as_ref()
+    }
+
+    /// Calls `with` on the function.
+    fn function<T>(&self, with: impl FnOnce(&Node<'_>) -> Result<T, String>) -> Result<T, String> {
+        let sections = self.sections().ok_or(NO_DEBUG)?;
+        sections.with(|dwarf| {
+            let function = dwarf::function(dwarf, self.function).ok_or(NO_DEBUG)?;
+            with(&function)
+        })
+    }
+
+    /// How many copies of the function there are in others, as far as its own unit tells.
+    pub(crate) fn inlined_copies(&self) -> usize {
+        self.function(|function| Ok(function.inlined_copies())).unwrap_or(0)
+    }
+
+    /// What the function returns.
+    pub(crate) fn returned(&self) -> Result<String, String> {
+        if self.sections().is_none() {
+            return Ok("$retval".to_owned());
+        }
+        self.function(|function| {
+            let returned =
+                function.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+            match Kind::of(&returned.ok_or("the function returns nothing")?) {
+                Kind::Structure(_) | Kind::Array(_) => Err("it is a structure".to_owned()),
+                kind => kind.fetch(Place::Returned),
+            }
+        })
+    }
+
+    /// A variable, or a member of it, as `kind` if one is given.
+    pub(crate) fn find(&self, name: &str, members: &[Member], kind: Option<&str>) -> Result<String, String> {
+        self.function(|function| {
+            let variables = function.variables(self.address);
+            let found = variables.iter().rfind(|variable| variable.name().as_deref() == Some(name));
+            let variable = found.ok_or_else(|| {
+                let names: Vec<_> = variables.iter().filter_map(Node::name).collect();
+                match names.is_empty() {
+                    true => "the function has no variables".to_owned(),
+                    false => format!("there is no such variable; there are {}", names.join(", ")),
+                }
+            })?;
+            let mut place = self.place(function, variable)?;
+            let own = variable.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+            let mut own = own.ok_or("its type is not known")?;
+            for member in members {
+                (place, own) = kind::member(place, &own, member)?;
+            }
+            match (kind, Kind::of(&own)) {
+                (Some(kind), Kind::Array(_)) => Ok(place.fetch(kind)),
+                (Some(kind), _) => Ok(place.fetch_as(kind)),
+                (None, own) => own.fetch(place),
+            }
+        })
+    }
+
+    /// Where a variable is at the probe.
+    fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, String> {
+        let location = variable.location(gimli::DW_AT_location, self.address);
+        let at_begin = self.address == self.function;
+        let is_parameter = variable.tag() == Some(gimli::DW_TAG_formal_parameter);
+        let Some(operations) = location else {
+            return match at_begin && is_parameter && function.has_flag(gimli::DW_AT_external) {
+                true => self.passed(function, variable),
+                false => Err("the compiler has optimised it out here".to_owned()),
+            };
+        };
+        let register = |number: gimli::Register| numbered(number.0).ok_or("it is in a vector register");
+        match operations[..] {
+            [Operation::Register { register: number }] => Ok(Place::Register(register(number)?)),
+            [Operation::RegisterOffset { register: number, offset, .. }] => {
+                Ok(Place::Register(register(number)?).memory(offset))
+            }
+            [Operation::FrameOffset { offset }] => {
+                let (base, distance) = self.frame(function, at_begin)?;
+                let offset = offset.wrapping_add(distance);
+                // Above the return address, the caller has put it there.
+                if at_begin && is_parameter && offset < 8 {
+                    return self.passed(function, variable);
+                }
+                Ok(base.memory(offset))
+            }
+            [Operation::Address { address }] => Ok(Place::Static(self.segment.place(address))),
+            [Operation::UnsignedConstant { value }, Operation::StackValue] => {
+                Ok(Place::Constant(value.cast_signed()))
+            }
+            [Operation::SignedConstant { value }, Operation::StackValue] => Ok(Place::Constant(value)),
+            [Operation::EntryValue { .. }, ..] => {
+                Err("its place is used for something else here; probe where the function begins".to_owned())
+            }
+            [] => Err("the compiler has optimised it out here".to_owned()),
+            _ if operations.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
+                Err("it lies in several places".to_owned())
+            }
+            _ => Err("its value is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// The frame base as a register, and how far from it.
+    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<(Place, i64), String> {
+        let base = function.location(gimli::DW_AT_frame_base, self.address).unwrap_or_default();
+        match base[..] {
+            [Operation::CallFrameCFA] if at_begin => Ok((Place::Register("sp"), 8)),
+            [Operation::CallFrameCFA] => self.call_frame(),
+            // The frame pointer, which the first instructions set up: to below the return address and the caller's.
+            [Operation::Register { register }] if at_begin && register.0 == 6 => {
+                Ok((Place::Register("sp"), -8))
+            }
+            [Operation::Register { register }] => {
+                let name = numbered(register.0).ok_or("its frame is at no address")?;
+                Ok((Place::Register(name), 0))
+            }
+            _ => Err("its frame is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// The address above the return address, by the unwind table.
+    fn call_frame(&self) -> Result<(Place, i64), String> {
+        let no = || "there is no unwind table for this place".to_owned();
+        let section = self.elf.section_by_name(".eh_frame").ok_or_else(no)?;
+        let bytes = section.uncompressed_data().map_err(|_| no())?;
+        let table = EhFrame::from(EndianSlice::new(&bytes, LittleEndian));
+        let bases = BaseAddresses::default().set_eh_frame(section.address());
+        let mut context = UnwindContext::new();
+        let row = table
+            .unwind_info_for_address(&bases, &mut context, self.address, EhFrame::cie_from_offset)
+            .map_err(|_| no())?;
+        match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Ok((Place::Register(numbered(register.0).ok_or_else(no)?), *offset))
+            }
+            CfaRule::Expression(_) => Err("its frame is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section 3.2.3).
+    fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, String> {
+        let returned = function.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+        let hidden = match returned.map(|node| Kind::of(&node).passed()) {
+            None | Some(Passed::Register | Passed::Vector) => 0,
+            // Where to put what is returned.
+            Some(Passed::Memory) => 1,
+            Some(Passed::Unknown) => return Err(UNCERTAIN.to_owned()),
+        };
+        let mut registers = PARAMETERS.iter().skip(hidden);
+        for parameter in function.parameters() {
+            let kind = parameter.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+            let passed = kind.map_or(Passed::Unknown, |kind| Kind::of(&kind).passed());
+            let register = match passed {
+                Passed::Register => registers.next(),
+                Passed::Vector | Passed::Memory => None,
+                Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+            };
+            if parameter.is(wanted) {
+                return register.map(|name| Place::Register(name)).ok_or_else(|| {
+                    match passed {
+                        Passed::Vector => "it is in a floating-point register, which the kernel cannot read",
+                        _ => "it is on the stack",
+                    }
+                    .to_owned()
+                });
+            }
+        }
+        Err(UNCERTAIN.to_owned())
+    }
+}
+
+const UNCERTAIN: &str = "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)";
