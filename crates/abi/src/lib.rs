@@ -1,7 +1,7 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
 //! ([`region`]), the bytes of an event ([`event`]), the handshake over the recorder's socket ([`message`]) and the
 //! description of event classes ([`schema`]), also for whoever finds a program's memory later ([`class_table`]),
-//! the conditions under which an event is recorded ([`filter`]), how trigger sites lie in a program ([`site`]), and what a pre-loaded library is told ([`locks`]).
+//! the conditions under which an event is recorded ([`filter`]), how trigger sites lie in a program ([`site`]), and what a pre-loaded library is told ([`locks`], [`functions`]).
 //! Only layouts, numbers and their encoding live here, and what both sides must understand alike; the other
 //! algorithms are in `ring`, `tracewing` and `session`.
 //!
@@ -15,6 +15,7 @@ pub mod atomic;
 pub mod class_table;
 pub mod event;
 pub mod filter;
+pub mod functions;
 pub mod glob;
 pub mod locks;
 pub mod message;

@@ -3,6 +3,7 @@
 //! | module | does |
 //! |---|---|
 //! | [`Locks`] | who waited for which lock, how long locks were held, by whom, and from where in the program |
+//! | [`Functions`] | how often functions were called, how long that took, and from where; [`Calls`]: each call |
 //! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
 //! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
@@ -16,6 +17,7 @@
 
 mod critical_path;
 mod filtered;
+mod functions;
 mod latency;
 mod locks;
 mod names;
@@ -29,6 +31,10 @@ mod times;
 mod who;
 
 pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, What, Why};
+pub use functions::{
+    Call, CallNode, Calls, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable, ThreadKey,
+    Unmatched,
+};
 pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Latency, LatencyTable, Moment, Nesting, Period,
     Question,

@@ -4,7 +4,7 @@ use crate::output::{print_error, print_warning, raise_file_limit, warn_of_unmatc
 use crate::progress::Watch;
 use anyhow::Result;
 use std::ops::RangeInclusive;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
 use tracewing_rules::ProcessPattern;
@@ -87,9 +87,13 @@ impl Input {
     /// # Errors
     /// There is no recording, or an option makes no sense.
     pub fn open(&self) -> Result<(Recording, Filter)> {
+        self.open_of(&self.traces)
+    }
+
+    fn open_of(&self, traces: &[PathBuf]) -> Result<(Recording, Filter)> {
         let filter = self.filter.filter()?;
         raise_file_limit();
-        let recording = Recording::open(&self.traces)?;
+        let recording = Recording::open(traces)?;
         warn_of_unmatched(&recording, &filter.events);
         Ok((recording, filter))
     }
@@ -116,7 +120,19 @@ impl Input {
     /// # Errors
     /// See [`Input::open`].
     pub fn analyse(&self, analysis: &mut impl Analysis) -> Result<Ran> {
-        let (recording, filter) = self.open()?;
+        self.analyse_of(&self.traces, analysis)
+    }
+
+    /// The same of another recording.
+    ///
+    /// # Errors
+    /// See [`Input::open`].
+    pub fn analyse_other(&self, trace: &Path, analysis: &mut impl Analysis) -> Result<Ran> {
+        self.analyse_of(&[trace.to_owned()], analysis)
+    }
+
+    fn analyse_of(&self, traces: &[PathBuf], analysis: &mut impl Analysis) -> Result<Ran> {
+        let (recording, filter) = self.open_of(traces)?;
         let watch = Watch::new()?;
         Ok(tracewing_analysis::run(&recording, &filter, analysis, &mut |progress| watch.show(progress))?)
     }

@@ -8,13 +8,16 @@ mod convert;
 mod critical_path;
 mod export;
 mod extract;
+mod flame_graph;
 mod format;
+mod functions;
 mod info;
 mod input;
 mod latency;
 mod list;
 mod locks;
 mod output;
+mod preloaded;
 mod progress;
 mod record;
 mod record_summary;
@@ -89,6 +92,8 @@ enum Command {
     CriticalPath(critical_path::Args),
     /// Say who waited for which lock, who had it, and how long locks were held
     Locks(locks::Args),
+    /// Say how often functions were called, how long that took, and from where
+    Functions(functions::Args),
     /// Write a recording for other viewers: Pajé, Perfetto, Chrome
     Export(export::Args),
     /// Write a part of a recording as a trace of its own
@@ -125,6 +130,7 @@ fn main() -> ExitCode {
         Command::Latency(args) => latency::run(&args),
         Command::CriticalPath(args) => critical_path::run(&args),
         Command::Locks(args) => locks::run(&args),
+        Command::Functions(args) => functions::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Extract(args) => extract::run(args),
         Command::Convert(args) => convert::run(args),

@@ -11,21 +11,23 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anstyle::{AnsiColor, Style};
 use anyhow::{Context, Result, anyhow, bail};
 use clap::ValueEnum;
+use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_abi::region::Geometry;
 use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 use tracewing_probes::Resolver;
-use tracewing_rules::{Majors, Rules};
-use tracewing_session::locks::{self, Locks};
+use tracewing_rules::Majors;
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
+use tracewing_session::preload::{self, Preload};
 use tracewing_session::running::{Kind, Recordings};
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
 use crate::output::print_warning;
+use crate::preloaded;
 use crate::record_summary;
 use crate::selection::{self, Condition, Selection, Wish};
 
@@ -51,6 +53,8 @@ Examples:
       of the kernel's events only those of USDT probes
   tracewing record --locks -- ./server
       the locks of a program that was never instrumented
+  tracewing record --functions 'queue_*' -- ./server
+      the functions of these names, of a program built with gcc -finstrument-functions or -pg -mfentry
   tracewing record --flight-recorder -o T -- ./server
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
@@ -81,6 +85,11 @@ variable of the function (`size`, `order->customer.name`), for which there must 
 %return, or a place in the kernel's words (`%di`, `+8(%si)`). TYPE is u8 to u64, s8 to s64, x8 to x64 or string. A \
 function is named by its symbol or as in the source, a place without a name by its address: PROGRAM:0x1234. `tracewing \
 sites PROGRAM` lists USDT probes.
+
+With --functions the same library records when functions begin and end, of programs and libraries that gcc or clang has built with \
+-finstrument-functions, or with -pg -mfentry; and functions of Rust that have the attribute #[tracewing::traced]. GLOB is \
+compared with names as in the source, C++'s with and without parameters, once for each function. `tracewing functions` reads \
+them. They are events of provider function, chosen like locks.
 
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
@@ -167,6 +176,11 @@ pub struct Args {
     /// Which acquisitions of locks are recorded with their call chain
     #[arg(long, value_enum, value_name = "WHICH", default_value_t, requires = "locks")]
     lock_chains: Chains,
+
+    /// Record the functions of CMD that match GLOB, if it was built for that: by gcc or clang with -finstrument-functions or -pg
+    /// -mfentry, or with #[traced]; may be given several times
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with")]
+    functions: Vec<String>,
 
     /// Record the programs of the recording that runs by this process id or command, too, into buffers of its own; without CMD
     /// until that one's command ends, or Ctrl-C. Of the kernel's events only those of the whole machine can be had
@@ -310,20 +324,21 @@ fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.sub_buffers, args.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
     let (rules, majors) = match args.selection.enable(&args.condition) {
-        Wish::Nothing => (Rules::new(), Majors::ALL),
-        Wish::Majors(majors) => (Rules::new(), majors),
+        Wish::Nothing => (preloaded::beside_all(args.locks, &args.functions), Majors::ALL),
+        Wish::Majors(majors) => (preloaded::beside_all(args.locks, &args.functions), majors),
         Wish::Rule(rule) => {
-            let locks = args.locks.then(|| args.selection.enable_also("lock:*"));
-            (locks.into_iter().chain([*rule]).collect(), Majors::ALL)
+            (preloaded::beside(*rule, &args.selection, args.locks, &args.functions), Majors::ALL)
         }
     };
-    let locks = args.locks.then(locks::find_library).transpose()?.map(|library| Locks {
+    let is_preloaded = args.locks || !args.functions.is_empty();
+    let preload = is_preloaded.then(preload::find_library).transpose()?.map(|library| Preload {
         library,
-        chains: match args.lock_chains {
-            Chains::Contended => locks::Chains::Contended,
-            Chains::All => locks::Chains::All,
-            Chains::None => locks::Chains::None,
-        },
+        locks: args.locks.then_some(match args.lock_chains {
+            Chains::Contended => preload::Chains::Contended,
+            Chains::All => preload::Chains::All,
+            Chains::None => preload::Chains::None,
+        }),
+        functions: args.functions.clone(),
     });
     let with = args.with.as_deref().map(|wanted| Recordings::find().choose(Some(wanted), Kind::Any));
     let (probes, remarks) = probes(args)?;
@@ -348,7 +363,7 @@ fn options(args: &Args) -> Result<Options> {
             OnFull::Discard => geometry,
             OnFull::Overwrite => geometry.overwriting(),
         },
-        locks,
+        preload,
         buffers_in: args.buffers_in.clone(),
         flight_recorder: args.flight_recorder.then(|| {
             let on = |what| args.snapshot_on.is_empty() || args.snapshot_on.contains(&what);

@@ -75,8 +75,8 @@ impl Selection {
     }
 
     /// A rule for events of these names that enables them, too, but for those that are excluded.
-    pub fn enable_also(&self, names: &str) -> Rule {
-        Self { events: vec![names.to_owned()], exclude: self.exclude.clone(), ..Self::default() }
+    pub fn enable_also(&self, names: &[String]) -> Rule {
+        Self { events: names.to_vec(), exclude: self.exclude.clone(), ..Self::default() }
             .rule(Action::Enable(None))
     }
 

@@ -33,6 +33,13 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
 }
 
+impl Order {
+    /// How many rows are wanted, if not all.
+    pub fn rows(&self) -> Option<usize> {
+        self.rows
+    }
+}
+
 impl Table {
     /// A table without rows.
     pub fn new(columns: impl Into<Vec<Column>>) -> Self {

@@ -6,13 +6,14 @@ use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 use tracewing::{Event as _, emit};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, NO_CHAINS};
 
-use crate::events::{CallChain, CalledFrom};
+use crate::events::{CallChain, CalledFrom, Image};
 use crate::seen::Seen;
 use crate::take::Call;
 use crate::unwind::{DEPTH, not_within_itself, unwind};
 use crate::{address, image};
 
 static TOLD: Seen = Seen::new();
+static IMAGES_TOLD: Seen = Seen::new();
 
 /// Of which acquisitions chains are wanted.
 static WANTED: AtomicU8 = AtomicU8::new(CONTENDED);
@@ -48,11 +49,18 @@ pub(crate) fn tell(call: Call) {
         let frames = &frames[..count];
         let chain = hash(frames.iter().copied());
         if TOLD.is_due(chain) {
-            frames.iter().for_each(|frame| image::tell(*frame));
+            frames.iter().for_each(|frame| tell_image(*frame));
             emit!(CallChain { chain, frames });
         }
         emit!(CalledFrom { lock: address(call.lock), chain });
     });
+}
+
+/// Tells which file the code at an address is from.
+fn tell_image(address: u64) {
+    if Image::class().is_on() {
+        image::tell(address, &IMAGES_TOLD, |begin, end, bias, path| emit!(Image { begin, end, bias, path }));
+    }
 }
 
 /// A number for numbers: never 0, and so wide that two chains do not share one.

@@ -5,12 +5,7 @@ use core::mem::{MaybeUninit, transmute};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::*};
 
-use tracewing::{Event as _, emit};
-
-use crate::events;
 use crate::seen::Seen;
-
-static TOLD: Seen = Seen::new();
 
 /// `_dl_find_object`, which takes no lock and allocates nothing; null where glibc is older than 2.35.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
@@ -85,11 +80,9 @@ pub(crate) fn find(address: usize) -> Option<Image> {
     Some(Image { begin: found.begin.addr(), end: found.end.addr(), bias: map.bias, path: map.path })
 }
 
-/// Tells of the object in which an address lies, unless that was done lately.
-pub(crate) fn tell(address: u64) {
-    if !events::Image::class().is_on() {
-        return;
-    }
+/// Tells `event` of the object in which an address lies, unless that was done lately: where it begins and ends, what is added to
+/// addresses in its file, and the file's path.
+pub(crate) fn tell(address: u64, told: &Seen, event: impl FnOnce(u64, u64, u64, &str)) {
     let Some(image) = find(address as usize) else { return };
     let mut program = [0; libc::PATH_MAX as usize];
     let path = match image.path.is_null() {
@@ -99,10 +92,9 @@ pub(crate) fn tell(address: u64) {
     };
     let path = if path.is_empty() { path_of_program(&mut program) } else { path };
     let number = super::chain::hash(path.iter().map(|byte| u64::from(*byte)).chain([image.begin as u64]));
-    if TOLD.is_due(number) {
+    if told.is_due(number) {
         let Image { begin, end, bias, .. } = image;
-        let (begin, end, bias) = (begin as u64, end as u64, bias as u64);
-        emit!(events::Image { begin, end, bias, path: core::str::from_utf8(path).unwrap_or("?") });
+        event(begin as u64, end as u64, bias as u64, core::str::from_utf8(path).unwrap_or("?"));
     }
 }
 

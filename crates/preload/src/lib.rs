@@ -1,5 +1,6 @@
-//! Stands in front of the C library's locks in a program that was never instrumented, and records them:
-//! `libtracewing_preload.so`, which `tracewing record --locks` names in `LD_PRELOAD`.
+//! Stands in front of the C library's locks in a program that was never instrumented, and records them; and of what functions call
+//! in programs that were built with `-finstrument-functions` or `-pg -mfentry`: `libtracewing_preload.so`, which `tracewing record
+//! --locks` and `--functions` name in `LD_PRELOAD`.
 //!
 //! | module | does |
 //! |---|---|
@@ -12,6 +13,7 @@
 //! | `unwind` | where a thread comes from |
 //! | `image` | which files the code in chains is from |
 //! | `seen` | what was described lately |
+//! | `functions` | functions of programs that were built to tell of them |
 //! | `start` | what happens when the library is loaded, and in a forked child |
 //! | `children` | `vfork` and `clone`, which the crate `tracewing` has to notice |
 //!
@@ -39,6 +41,7 @@ mod chain;
 mod children;
 mod condition;
 mod events;
+mod functions;
 mod image;
 mod mutex;
 mod next;

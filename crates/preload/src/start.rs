@@ -2,11 +2,23 @@
 
 use core::ffi::{CStr, c_void};
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tracewing::{dynamic, emit};
+use tracewing_abi::locks::CHAINS_VARIABLE;
 
 use crate::events::Shadowed;
-use crate::{chain, image, next, seen, unwind};
+use crate::{chain, functions, image, next, seen, unwind};
+
+static ARE_LOCKS_WANTED: AtomicBool = AtomicBool::new(false);
+
+static ARE_LOCKS_RECORDED: AtomicBool = AtomicBool::new(false);
+
+/// Whether locks are recorded: one relaxed load, since nothing else goes with it.
+#[inline(always)]
+pub(crate) fn are_locks_recorded() -> bool {
+    ARE_LOCKS_RECORDED.load(Relaxed)
+}
 
 /// Runs when the library is loaded: behind those that it needs, the C library among them.
 #[used]
@@ -18,7 +30,10 @@ extern "C" fn at_start() {
     image::prepare();
     unwind::prepare();
     chain::prepare();
+    ARE_LOCKS_WANTED.store(std::env::var_os(CHAINS_VARIABLE).is_some(), Relaxed);
+    functions::prepare();
     dynamic::on_change(at_change);
+    at_change();
     // SAFETY: functions of the right type, in an object that stays loaded.
     unsafe { libc::pthread_atfork(None, None, Some(in_child)) };
 }
@@ -26,7 +41,10 @@ extern "C" fn at_start() {
 /// Another recording, or none: what was described, it has not got.
 fn at_change() {
     seen::forget_all();
-    if dynamic::is_recorded() {
+    functions::at_change();
+    let are_locks_recorded = ARE_LOCKS_WANTED.load(Relaxed) && dynamic::is_recorded();
+    ARE_LOCKS_RECORDED.store(are_locks_recorded, Relaxed);
+    if are_locks_recorded {
         tell_if_shadowed();
     }
 }
@@ -35,6 +53,7 @@ fn at_change() {
 /// None: it only stores a number.
 unsafe extern "C" fn in_child() {
     seen::forget_all();
+    functions::in_child();
 }
 
 /// Tells who has the most important function in front of this library: a program that brings its own locks, or a sanitizer

@@ -3,11 +3,11 @@
 use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
-use tracewing::dynamic::is_recorded;
 use tracewing::emit;
 
 use crate::chain;
 use crate::events::{Acquired, Kind, NotReleased, Refused, Released, Requested};
+use crate::start::are_locks_recorded;
 use crate::{Object, address};
 
 /// One call for a lock.
@@ -40,7 +40,7 @@ impl Call {
         wait: impl FnOnce() -> c_int,
         owner: impl FnOnce() -> i32,
     ) -> c_int {
-        if !is_recorded() {
+        if !are_locks_recorded() {
             return wait();
         }
         let all = chain::of_all();
@@ -79,7 +79,7 @@ impl Call {
     /// Takes the lock if it can be had at once.
     #[inline(always)]
     pub(crate) fn attempt(self, attempt: impl FnOnce() -> c_int) -> c_int {
-        if !is_recorded() {
+        if !are_locks_recorded() {
             return attempt();
         }
         if chain::of_all() {

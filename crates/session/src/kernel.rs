@@ -15,7 +15,7 @@ use tracewing_kernel::{
 };
 
 use crate::options::Options;
-use crate::{Error, locks};
+use crate::{Error, preload};
 
 const LOSS_REASON: &str = "kernel buffer full";
 
@@ -83,7 +83,10 @@ impl Kernel {
         }
         let scope = if options.system_wide { Scope::System } else { Scope::Tree };
         let settings = tracewing_kernel::Options {
-            globs: patterns(options.kernel_events.as_deref().unwrap_or_default(), options.locks.is_some()),
+            globs: patterns(
+                options.kernel_events.as_deref().unwrap_or_default(),
+                options.preload.as_ref().is_some_and(|preload| preload.locks.is_some()),
+            ),
             probes: options.probes.clone(),
             only_probes: options.kernel_events.is_none(),
             scope,
@@ -244,8 +247,8 @@ fn patterns(globs: &[String], with_locks: bool) -> Vec<String> {
     let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
     match (with_locks, globs.is_empty()) {
         (false, _) => globs.to_vec(),
-        (true, true) => [owned(DEFAULT), owned(locks::KERNEL_EVENTS)].concat(),
-        (true, false) => [globs.to_vec(), owned(locks::KERNEL_EVENTS)].concat(),
+        (true, true) => [owned(DEFAULT), owned(preload::KERNEL_EVENTS)].concat(),
+        (true, false) => [globs.to_vec(), owned(preload::KERNEL_EVENTS)].concat(),
     }
 }
 
@@ -291,11 +294,11 @@ mod tests {
         assert!(patterns(&[], false).is_empty(), "the default set");
         let all = patterns(&[], true);
         assert!(
-            DEFAULT.iter().chain(locks::KERNEL_EVENTS).all(|pattern| all.iter().any(|one| one == pattern))
+            DEFAULT.iter().chain(preload::KERNEL_EVENTS).all(|pattern| all.iter().any(|one| one == pattern))
         );
         let own = ["sched_switch".to_owned()];
         assert_eq!(patterns(&own, false), own);
         assert_eq!(patterns(&own, true)[..1], own);
-        assert_eq!(patterns(&own, true).len(), 1 + locks::KERNEL_EVENTS.len());
+        assert_eq!(patterns(&own, true).len(), 1 + preload::KERNEL_EVENTS.len());
     }
 }

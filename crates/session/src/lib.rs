@@ -12,7 +12,7 @@
 //! | [`running`] | the recordings of this machine, as `tracewing snapshot` and `enable` find them |
 //! | [`change`] | what can be changed in one that runs |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
-//! | [`locks`] | the library that records locks, pre-loaded under the command |
+//! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
 //! | `kernel` | kernel events, where they can be had |
 //! | `client` | one connection: handshake, changes, questions |
 //! | `connections` | all of them |
@@ -37,9 +37,9 @@ mod error;
 mod flight;
 mod join;
 mod kernel;
-pub mod locks;
 pub mod options;
 pub mod outcome;
+pub mod preload;
 mod priority;
 mod program;
 pub mod recorder;

@@ -11,7 +11,7 @@ use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 use tracewing_rules::{Majors, Rules};
 
-use crate::locks::Locks;
+use crate::preload::Preload;
 use crate::running::Running;
 
 /// Who shares buffers.
@@ -74,8 +74,8 @@ pub struct Options {
     pub clock: ClockChoice,
     /// A flight recorder: nothing is written before a snapshot.
     pub flight_recorder: Option<SnapshotOn>,
-    /// Records the command's locks, and has the kernel's events about locks among those that are recorded.
-    pub locks: Option<Locks>,
+    /// Records the command's locks, or functions; with locks, the kernel's events about them are among those that are recorded.
+    pub preload: Option<Preload>,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive the
     /// recorder.
     pub buffers_in: Option<PathBuf>,
@@ -99,7 +99,7 @@ impl Options {
             sharing: Sharing::default(),
             clock: ClockChoice::default(),
             flight_recorder: None,
-            locks: None,
+            preload: None,
             buffers_in: None,
         }
     }

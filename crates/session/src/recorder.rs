@@ -261,8 +261,8 @@ impl<'a> Recorder<'a> {
                     );
                 }
                 let mut variables = vec![(SOCKET_VARIABLE.into(), sockets)];
-                if let Some(locks) = &options.locks {
-                    variables.extend(locks.variables(command.path(), &mut |line| join.note(line)));
+                if let Some(preload) = &options.preload {
+                    variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
                 }
                 command.fork(&variables, &inheritance)?
             }

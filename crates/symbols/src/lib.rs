@@ -28,12 +28,15 @@ pub struct Symbols {
     files: HashMap<String, Vec<Function>>,
 }
 
+/// A function of a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Function {
-    begin: u64,
-    /// 0 where the table does not say.
-    size: u64,
-    name: String,
+pub struct Function {
+    /// Its address, by the file's own counting (as its program headers have it).
+    pub begin: u64,
+    /// Its bytes; 0 where the table does not say.
+    pub size: u64,
+    /// As a person would write it.
+    pub name: String,
 }
 
 impl Symbols {
@@ -46,7 +49,7 @@ impl Symbols {
     /// have it).
     pub fn at(&mut self, path: &str, address: u64) -> Option<Symbol<'_>> {
         if !self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), functions(Path::new(path)).unwrap_or_default());
+            self.files.insert(path.to_owned(), functions(Path::new(path)));
         }
         find(&self.files[path], address)
     }
@@ -60,11 +63,28 @@ fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
     (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
 }
 
-fn functions(path: &Path) -> Option<Vec<Function>> {
-    if !fs::metadata(path).ok()?.is_file() {
-        return None;
-    }
-    let data = ReadCache::new(File::open(path).ok()?);
+/// The functions of a file, by their addresses.
+pub fn functions(path: &Path) -> Vec<Function> {
+    read(path).unwrap_or_default()
+}
+
+/// Whether a file calls one of these functions, which it has not got itself.
+pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
+    let needs = || {
+        let data = ReadCache::new(open(path)?);
+        let file = object::File::parse(&data).ok()?;
+        let mut wanted = file.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+        Some(wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name))))
+    };
+    needs().unwrap_or(false)
+}
+
+fn open(path: &Path) -> Option<File> {
+    fs::metadata(path).ok()?.is_file().then(|| File::open(path).ok())?
+}
+
+fn read(path: &Path) -> Option<Vec<Function>> {
+    let data = ReadCache::new(open(path)?);
     let file = object::File::parse(&data).ok()?;
     let mut functions: Vec<Function> = file
         .symbols()
@@ -133,7 +153,7 @@ mod tests {
     #[test]
     fn this_program_knows_its_functions() {
         let own = std::env::current_exe().unwrap();
-        let functions = functions(&own).unwrap();
+        let functions = functions(&own);
         assert!(functions.is_sorted_by_key(|function| function.begin));
         assert!(functions.iter().any(|function| function.name.ends_with("names_are_as_people_write_them")));
         let mut symbols = Symbols::new();

@@ -76,3 +76,11 @@ pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
     }
     fixed!(8 16 24 32 40 48)
 }
+
+/// As [`record_bytes`], in the usual case only: no system call, no function of other libraries, and no register but those
+/// that every x86-64 has. Says whether that was enough.
+#[inline(always)]
+pub fn try_record<const LEN: usize>(class: &'static EventClass, payload: &[u8; LEN]) -> bool {
+    // SAFETY: that many bytes, which are borrowed.
+    unsafe { crate::path::fixed_fast::<LEN, false>(class, payload.as_ptr()) }
+}

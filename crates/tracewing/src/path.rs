@@ -30,11 +30,9 @@ impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
     unsafe extern "C" fn call(class: *const (), payload: *const u8) {
         // SAFETY: the caller's.
         let class: &'static EventClass = unsafe { &*class.cast() };
-        // The usual case has a constant slot, so that no address here depends on what was loaded before. Whatever else there
-        // is to do is one function with the same arguments, for which nothing has to be saved here.
-        let id = class.want(0).id();
+        // Whatever else there is to do is one function with the same arguments, for which nothing has to be saved here.
         // SAFETY: the payload by the caller.
-        if class.wanted() != 1 || !unsafe { fixed_into::<LEN, ORDERED>(class, 0, id, payload) } {
+        if !unsafe { fixed_fast::<LEN, ORDERED>(class, payload) } {
             // SAFETY: the payload by the caller.
             unsafe { fixed_rest::<LEN, ORDERED>(class, payload) };
         }
@@ -52,6 +50,21 @@ pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
 ) {
     // SAFETY: the payload by the caller.
     unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
+}
+
+/// The usual case, by the fast half: one recording wants the class, the first. Its slot is a constant, so that no address here
+/// depends on what was loaded before.
+///
+/// # Safety
+/// As for [`fixed`].
+#[inline(always)]
+pub(crate) unsafe fn fixed_fast<const LEN: usize, const ORDERED: bool>(
+    class: &'static EventClass,
+    payload: *const u8,
+) -> bool {
+    let id = class.want(0).id();
+    // SAFETY: the payload by the caller.
+    class.wanted() == 1 && unsafe { fixed_into::<LEN, ORDERED>(class, 0, id, payload) }
 }
 
 /// What is not the usual case, or the fast half has left over.

@@ -50,6 +50,8 @@ pub enum Cell {
     Time(i64, Zone),
     /// A period in nanoseconds that may be short: it is shown with the unit that suits it.
     Period(u64),
+    /// By how much a period is longer than another, in nanoseconds.
+    Longer(i64),
     /// A figure that is shown with one decimal.
     Rate(f64),
     /// What makes up a sum, in nanoseconds, the greatest first; nobody knows what the nameless ones are.
@@ -82,6 +84,9 @@ impl Cell {
                 date.rsplit_once(' ').map_or(date.clone(), |(_, time)| time.to_owned()).into()
             }
             Cell::Period(ns) => period(*ns).into(),
+            Cell::Longer(ns) => {
+                format!("{}{}", if *ns < 0 { '-' } else { '+' }, period(ns.unsigned_abs())).into()
+            }
             Cell::Rate(rate) => format!("{rate:.1}").into(),
             Cell::Parts(parts) => {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
@@ -95,7 +100,7 @@ impl Cell {
             Cell::None => Ok(()),
             Cell::Text(text) => write_quoted(out, text),
             Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => write!(out, "{count}"),
-            Cell::Number(number) | Cell::Time(number, _) => write!(out, "{number}"),
+            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => write!(out, "{number}"),
             Cell::Rate(rate) => write!(out, "{rate}"),
             Cell::Parts(parts) => {
                 let part =
@@ -117,7 +122,7 @@ impl Cell {
         match self {
             Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
             Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => *count as f64,
-            Cell::Number(number) | Cell::Time(number, _) => *number as f64,
+            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => *number as f64,
             Cell::Rate(rate) => *rate,
             Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
         }
@@ -130,7 +135,9 @@ impl Serialize for Cell {
             Cell::None => serializer.serialize_none(),
             Cell::Text(text) => serializer.serialize_str(text),
             Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => serializer.serialize_u64(*count),
-            Cell::Number(number) | Cell::Time(number, _) => serializer.serialize_i64(*number),
+            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => {
+                serializer.serialize_i64(*number)
+            }
             Cell::Rate(rate) => serializer.serialize_f64(*rate),
             Cell::Parts(parts) => {
                 serializer.collect_seq(parts.iter().map(|(on, ns)| serde_json::json!({ "on": on, "ns": ns })))

@@ -1,5 +1,5 @@
-//! The locks of a command that was never instrumented: the library that is pre-loaded to record them, and what stands in
-//! the way of that.
+//! What a library that is pre-loaded records of a command: its locks, and its functions where it was built for that; and what
+//! stands in the way.
 
 use std::env;
 use std::ffi::{OsStr, OsString};
@@ -14,7 +14,9 @@ use object::Endianness;
 use object::elf::{DT_NEEDED, EM_X86_64, PT_INTERP};
 use object::read::ReadCache;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
+use object::{Object, ObjectSymbol};
 use rustix::process::{getegid, geteuid};
+use tracewing_abi::functions::{FUNCTIONS_VARIABLE, HOOKS};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
 
 /// The kernel's events about locks: its own that are contended, and the waiting for those of programs.
@@ -27,13 +29,15 @@ const PRELOAD: &str = "LD_PRELOAD";
 /// Scripts that name a script as their interpreter, one behind the other, at most; as the kernel has it.
 const INTERPRETERS: usize = 5;
 
-/// Records locks.
+/// Records what a pre-loaded library tells of.
 #[derive(Debug, Clone)]
-pub struct Locks {
+pub struct Preload {
     /// The library to pre-load ([`find_library`]).
     pub library: PathBuf,
-    /// Of which acquisitions there are call chains.
-    pub chains: Chains,
+    /// Records locks; of which acquisitions there are call chains.
+    pub locks: Option<Chains>,
+    /// Records functions of C and C++ whose names match one of these shell patterns, if there are any.
+    pub functions: Vec<String>,
 }
 
 /// Of which acquisitions of locks there are call chains.
@@ -56,7 +60,7 @@ pub struct NoLibrary {
 
 impl fmt::Display for NoLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "locks need the library {LIBRARY}, which is neither of")?;
+        write!(f, "locks and functions need the library {LIBRARY}, which is neither of")?;
         self.looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
         write!(f, "\n`cargo build --release -p tracewing-preload` makes it; copy it to one of them")
     }
@@ -76,7 +80,7 @@ pub fn find_library() -> Result<PathBuf, NoLibrary> {
     looked.iter().find(|path| path.is_file()).cloned().ok_or(NoLibrary { looked })
 }
 
-impl Locks {
+impl Preload {
     /// What the command's environment has for the library to be loaded; nothing where that would do harm. `note` is told what
     /// the user has to know.
     pub(crate) fn variables(
@@ -85,12 +89,20 @@ impl Locks {
         note: &mut dyn FnMut(String),
     ) -> Vec<(OsString, OsString)> {
         let found = Obstacle::find(program);
-        if let Some(obstacle) = &found {
-            note(format!("locks: {} {obstacle}", program.display()));
+        let shown = program.display();
+        match &found {
+            Some(obstacle) if self.locks.is_some() => note(format!("locks: {shown} {obstacle}{KERNEL}")),
+            Some(obstacle) => note(format!("functions: {shown} {obstacle}")),
+            None if !self.functions.is_empty() => {
+                if let Some(lack) = lack_of_functions(program) {
+                    note(format!("functions: {shown} {lack}"));
+                }
+            }
+            None => {}
         }
         if self.library.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
             note(format!(
-                "locks: the loader cannot be told of {}: no library can have spaces, colons or dollar signs in its path",
+                "the loader cannot be told of {}: no library can have spaces, colons or dollar signs in its path",
                 self.library.display()
             ));
             return Vec::new();
@@ -98,15 +110,53 @@ impl Locks {
         if matches!(found, Some(Obstacle::OtherLibc | Obstacle::Sanitizer)) {
             return Vec::new();
         }
-        let chains = match self.chains {
-            Chains::Contended => "",
-            Chains::All => ALL_CHAINS,
-            Chains::None => NO_CHAINS,
-        };
         let before = env::var_os(PRELOAD).unwrap_or_default();
-        vec![(PRELOAD.into(), behind(before, &self.library)), (CHAINS_VARIABLE.into(), chains.into())]
+        let mut variables = vec![(PRELOAD.into(), behind(before, &self.library))];
+        variables.extend(self.locks.map(|chains| (CHAINS_VARIABLE.into(), chains.word().into())));
+        if !self.functions.is_empty() {
+            variables.push((FUNCTIONS_VARIABLE.into(), self.functions.join("\n").into()));
+        }
+        variables
     }
 }
+
+impl Chains {
+    /// As the library is told.
+    fn word(self) -> &'static str {
+        match self {
+            Self::Contended => "",
+            Self::All => ALL_CHAINS,
+            Self::None => NO_CHAINS,
+        }
+    }
+}
+
+/// What can be had of locks in any case.
+const KERNEL: &str = "; the kernel's events (syscall_entry_futex) show where its threads wait";
+
+/// Why a program that the library is pre-loaded under tells of no functions of its own; nothing where it does, or cannot be read.
+fn lack_of_functions(program: &Path) -> Option<&'static str> {
+    let data = ReadCache::new(File::open(executed(program)).ok()?);
+    let elf = ElfFile64::<Endianness, _>::parse(&data).ok()?;
+    let needs = |names: &[&str]| {
+        let mut wanted = elf.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+        wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name)))
+    };
+    // A Rust program has functions with `#[traced]`, or the user wants others.
+    if needs(&HOOKS) || elf.section_by_name(SITES).is_some() {
+        return None;
+    }
+    Some(match needs(&["mcount"]) {
+        true => "is built with -pg, whose calls come too late to be followed: add -mfentry",
+        false => {
+            "has no instrumented functions of its own: build it by gcc or clang with -finstrument-functions or with \
+             -pg -mfentry, or give its Rust functions #[tracewing::traced]"
+        }
+    })
+}
+
+/// The section of Rust programs that have events, among them those of functions.
+const SITES: &str = "tracewing_sites_2";
 
 /// The library behind those that are pre-loaded in any case: some of these have to come first.
 fn behind(before: OsString, library: &Path) -> OsString {
@@ -118,7 +168,7 @@ fn behind(before: OsString, library: &Path) -> OsString {
     OsString::from_vec(all)
 }
 
-/// Why locks of a program are not seen.
+/// Why the library is not loaded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Obstacle {
     Static,
@@ -130,26 +180,19 @@ enum Obstacle {
 
 impl fmt::Display for Obstacle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const KERNEL: &str = "the kernel's events (syscall_entry_futex) show where its threads wait";
-        match self {
-            Self::Static => write!(f, "is statically linked: nothing can be pre-loaded under it; {KERNEL}"),
-            Self::OtherProcessor => {
-                write!(f, "is no 64-bit x86 program: its loader leaves the library out; {KERNEL}")
-            }
-            Self::OtherLibc => {
-                write!(f, "does not use glibc, for which the library is made: it is not pre-loaded; {KERNEL}")
-            }
-            Self::Privileged => write!(
-                f,
+        f.write_str(match self {
+            Self::Static => "is statically linked: nothing can be pre-loaded under it",
+            Self::OtherProcessor => "is no 64-bit x86 program: its loader leaves the library out",
+            Self::OtherLibc => "does not use glibc, for which the library is made: it is not pre-loaded",
+            Self::Privileged => {
                 "gets privileges when it is executed: its loader ignores what it is told to pre-load; record it as \
-                 the user whose privileges it gets, or {KERNEL}"
-            ),
-            Self::Sanitizer => write!(
-                f,
+                 the user whose privileges it gets"
+            }
+            Self::Sanitizer => {
                 "has a sanitizer that must be loaded first: the library is not pre-loaded; to have it loaded, name \
-                 the sanitizer's library in {PRELOAD}"
-            ),
-        }
+                 the sanitizer's library in LD_PRELOAD"
+            }
+        })
     }
 }
 
@@ -164,12 +207,17 @@ impl Obstacle {
         if gets_user || gets_group || gets_capabilities {
             return Some(Self::Privileged);
         }
-        let executed = (0..INTERPRETERS).try_fold(program.to_owned(), |path, _| match interpreter(&path) {
-            Some(interpreter) => Ok(interpreter),
-            None => Err(path),
-        });
-        of_elf(&executed.unwrap_or_else(|path| path))
+        of_elf(&executed(program))
     }
+}
+
+/// What is executed for a program: itself, or what its first line names.
+fn executed(program: &Path) -> PathBuf {
+    let executed = (0..INTERPRETERS).try_fold(program.to_owned(), |path, _| match interpreter(&path) {
+        Some(interpreter) => Ok(interpreter),
+        None => Err(path),
+    });
+    executed.unwrap_or_else(|path| path)
 }
 
 /// The program that a script names in its first line.

@@ -1,0 +1,262 @@
+//! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, or with that of
+//! a function below it.
+
+use std::collections::HashMap;
+use std::mem::take;
+
+use tracewing_trace::super_trace::Seen;
+
+use super::event::{FunctionEvent, Reader, Which};
+
+/// Numbers a function.
+pub type FunctionId = u32;
+
+/// Where a function is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Function {
+    /// It has events of its own, which name it.
+    Named(String),
+    /// It has the code at an address of a file, by the file's own counting.
+    InFile {
+        /// The file's path when it was recorded.
+        path: String,
+        /// The address.
+        address: u64,
+    },
+    /// It has the code at an address in memory, and no event tells from which file that was.
+    InMemory(u64),
+}
+
+/// What happens in a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Call {
+    /// A function begins, with so many others around it in the thread.
+    Begins {
+        /// Which.
+        function: FunctionId,
+        /// How many are around it.
+        depth: usize,
+    },
+    /// A call is over.
+    Ends {
+        /// Which function's.
+        function: FunctionId,
+        /// How many are around it.
+        depth: usize,
+        /// When it began, ns on the recording's clock.
+        begin: i64,
+        /// How long functions lasted that it called, ns.
+        inner_ns: u64,
+        /// Whether another call of the same function is around it.
+        is_nested: bool,
+    },
+}
+
+/// What could not be matched.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Unmatched {
+    /// Ends of functions whose begin no event tells.
+    pub ends: u64,
+    /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted until a function
+    /// below them ended.
+    pub left: u64,
+    /// Functions that lasted to the last event of their thread.
+    pub last: u64,
+    /// Functions of which the program could not tell, for too many were within each other.
+    pub not_followed: u64,
+}
+
+/// A thread, and its process where an event tells.
+pub type ThreadKey = (Option<i32>, i32);
+
+/// Functions within each other that are followed, at most.
+const DEPTH: usize = 1 << 20;
+
+#[derive(Debug)]
+struct Image {
+    begin: u64,
+    end: u64,
+    bias: u64,
+    path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    /// In the process, before it has executed something else for so many times.
+    Address(Option<i32>, u32, u64),
+    Named(Box<str>),
+}
+
+/// A function that has begun.
+#[derive(Debug)]
+struct Frame {
+    function: FunctionId,
+    begin: i64,
+    inner_ns: u64,
+}
+
+#[derive(Debug, Default)]
+struct Thread {
+    frames: Vec<Frame>,
+    /// How often a function is among them.
+    active: HashMap<FunctionId, u32>,
+    /// The time of its last event.
+    last: i64,
+}
+
+/// The files of a process.
+#[derive(Debug, Default)]
+struct Process {
+    /// How often it has executed something, as far as its files tell.
+    round: u32,
+    images: HashMap<u32, Vec<Image>>,
+}
+
+/// Follows calls.
+#[derive(Debug, Default)]
+pub struct Calls {
+    reader: Reader,
+    keys: Vec<Key>,
+    numbers: HashMap<Key, FunctionId>,
+    processes: HashMap<Option<i32>, Process>,
+    threads: HashMap<ThreadKey, Thread>,
+    unmatched: Unmatched,
+}
+
+impl Calls {
+    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when.
+    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
+        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
+        let (process, time) = (seen.place.process, activity.time);
+        let key = (process, tid);
+        let Some(event) = self.reader.read(seen.event) else {
+            if let Some(thread) = self.threads.get_mut(&key) {
+                thread.last = time;
+            }
+            return;
+        };
+        match event {
+            FunctionEvent::Entry(which) => {
+                let function = self.number(process, which);
+                let thread = self.threads.entry(key).or_default();
+                thread.last = time;
+                let depth = thread.frames.len();
+                if depth == DEPTH {
+                    self.unmatched.not_followed += 1;
+                    return;
+                }
+                thread.frames.push(Frame { function, begin: time, inner_ns: 0 });
+                *thread.active.entry(function).or_default() += 1;
+                tell(key, time, Call::Begins { function, depth });
+            }
+            FunctionEvent::Exit(which) => {
+                let function = self.number(process, which);
+                let thread = self.threads.entry(key).or_default();
+                thread.last = time;
+                if !thread.active.contains_key(&function) {
+                    self.unmatched.ends += 1;
+                    return;
+                }
+                loop {
+                    let last = thread.end_last(time, &mut |call| tell(key, time, call));
+                    if last.is_none_or(|last| last == function) {
+                        return;
+                    }
+                    self.unmatched.left += 1;
+                }
+            }
+            FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,
+            FunctionEvent::Image { begin, end, bias, path } => {
+                let process = self.processes.entry(process).or_default();
+                let images = process.images.entry(process.round).or_default();
+                let overlaps = |image: &Image| image.begin < end && begin < image.end;
+                match images.iter().find(|image| overlaps(image)) {
+                    Some(known) if known.path == path && known.bias == bias => {}
+                    Some(_) => {
+                        process.round += 1;
+                        process.images.insert(process.round, vec![Image { begin, end, bias, path }]);
+                    }
+                    None => images.push(Image { begin, end, bias, path }),
+                }
+            }
+        }
+    }
+
+    /// The recording is over. What has not ended lasted to the last event of its thread.
+    pub fn finish(&mut self, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
+        for (key, mut thread) in take(&mut self.threads) {
+            let last = thread.last;
+            while thread.end_last(last, &mut |call| tell(key, last, call)).is_some() {
+                self.unmatched.last += 1;
+            }
+        }
+    }
+
+    /// What could not be matched.
+    pub fn unmatched(&self) -> Unmatched {
+        self.unmatched
+    }
+
+    /// How many functions there are: their numbers are below.
+    pub fn count(&self) -> FunctionId {
+        self.keys.len() as FunctionId
+    }
+
+    /// Where a function is, as far as was told until now.
+    pub fn function(&self, function: FunctionId) -> Function {
+        let (process, round, address) = match &self.keys[function as usize] {
+            Key::Named(name) => return Function::Named(name.to_string()),
+            Key::Address(process, round, address) => (process, round, *address),
+        };
+        let own = self.processes.get(process).and_then(|process| process.images.get(round));
+        // A forked child's are its parent's until it tells of its own.
+        let others = self.processes.values().flat_map(|process| process.images.values()).flatten();
+        let mut images = own.into_iter().flatten().chain(others);
+        match images.find(|image| (image.begin..image.end).contains(&address)) {
+            Some(image) => {
+                Function::InFile { path: image.path.clone(), address: address.wrapping_sub(image.bias) }
+            }
+            None => Function::InMemory(address),
+        }
+    }
+
+    fn number(&mut self, process: Option<i32>, which: Which) -> FunctionId {
+        let key = match which {
+            Which::Named(name) => Key::Named(name),
+            Which::Address(address) => {
+                let round = self.processes.get(&process).map_or(0, |process| process.round);
+                Key::Address(process, round, address)
+            }
+        };
+        if let Some(known) = self.numbers.get(&key) {
+            return *known;
+        }
+        let new = self.count();
+        self.keys.push(key.clone());
+        self.numbers.insert(key, new);
+        new
+    }
+}
+
+impl Thread {
+    /// Ends the innermost function, and gives which that is.
+    fn end_last(&mut self, time: i64, tell: &mut impl FnMut(Call)) -> Option<FunctionId> {
+        let Frame { function, begin, inner_ns } = self.frames.pop()?;
+        let active = self.active.get_mut(&function)?;
+        *active -= 1;
+        let is_nested = *active > 0;
+        if !is_nested {
+            self.active.remove(&function);
+        }
+        if let Some(around) = self.frames.last_mut() {
+            around.inner_ns = around.inner_ns.saturating_add(since(begin, time));
+        }
+        tell(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
+        Some(function)
+    }
+}
+
+/// How long something lasted, ns.
+pub(super) fn since(begin: i64, end: i64) -> u64 {
+    end.saturating_sub(begin).max(0).unsigned_abs()
+}

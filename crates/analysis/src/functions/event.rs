@@ -1,0 +1,101 @@
+//! What an event says about a function.
+
+use std::collections::HashMap;
+
+use tracewing_ctf::decode::{MemberHandle, Value};
+use tracewing_ctf::model::Scope;
+use tracewing_trace::EventRef;
+
+/// Which function an event is about.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Which {
+    /// The one with the code at this address, in the event's process.
+    Address(u64),
+    /// One that has events of its own.
+    Named(Box<str>),
+}
+
+/// An event of provider `function`.
+#[derive(Debug, PartialEq)]
+pub(super) enum FunctionEvent {
+    Entry(Which),
+    Exit(Which),
+    NotFollowed,
+    Image { begin: u64, end: u64, bias: u64, path: String },
+}
+
+#[derive(Debug, Clone, PartialEq)]
+enum Meaning {
+    Entry,
+    Exit,
+    NamedEntry(Box<str>),
+    NamedExit(Box<str>),
+    NotFollowed,
+    Image,
+}
+
+/// What an event of this name means, and the fields that it must have.
+fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
+    Some(match name.strip_prefix("function:")? {
+        "entry" => (Meaning::Entry, &["function"]),
+        "exit" => (Meaning::Exit, &["function"]),
+        "not_followed" => (Meaning::NotFollowed, &[]),
+        "image" => (Meaning::Image, &["begin", "end", "bias", "path"]),
+        name => match (name.strip_prefix("entry:"), name.strip_prefix("exit:")) {
+            (Some(name), _) => (Meaning::NamedEntry(name.into()), &[]),
+            (_, Some(name)) => (Meaning::NamedExit(name.into()), &[]),
+            _ => return None,
+        },
+    })
+}
+
+/// An event class: what its events mean, and where their fields are.
+type Class = (Meaning, Vec<MemberHandle>);
+
+/// Reads events, and remembers their classes.
+#[derive(Debug, Default)]
+pub(super) struct Reader {
+    /// By stream and class; `None` for events about something else.
+    classes: HashMap<(usize, usize), Option<Class>>,
+}
+
+impl Reader {
+    /// What an event says; `None` where that is not about functions, or not what its name promises.
+    pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<FunctionEvent> {
+        let decoded = event.decoded();
+        let place = (event.stream_index(), decoded.class_index());
+        let class = self.classes.entry(place).or_insert_with(|| class_of(event));
+        let (meaning, handles) = class.as_ref()?;
+        let number = |at: usize| match decoded.member(*handles.get(at)?)? {
+            Value::Unsigned(number, _) => Some(number),
+            _ => None,
+        };
+        Some(match meaning {
+            Meaning::Entry => FunctionEvent::Entry(Which::Address(number(0)?)),
+            Meaning::Exit => FunctionEvent::Exit(Which::Address(number(0)?)),
+            Meaning::NamedEntry(name) => FunctionEvent::Entry(Which::Named(name.clone())),
+            Meaning::NamedExit(name) => FunctionEvent::Exit(Which::Named(name.clone())),
+            Meaning::NotFollowed => FunctionEvent::NotFollowed,
+            Meaning::Image => FunctionEvent::Image {
+                begin: number(0)?,
+                end: number(1)?,
+                bias: number(2)?,
+                path: match decoded.member(*handles.get(3)?)? {
+                    Value::Text(path) => String::from_utf8_lossy(path).into_owned(),
+                    _ => return None,
+                },
+            },
+        })
+    }
+}
+
+#[cold]
+fn class_of(event: &EventRef<'_>) -> Option<Class> {
+    let decoded = event.decoded();
+    let (meaning, fields) = meaning(decoded.class().name.as_deref()?)?;
+    let streams = &event.trace().class().data_stream_classes;
+    let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
+    let decoder = event.trace().decoder();
+    let handle = |name: &&str| decoder.member(stream, decoded.class_index(), Scope::Payload, name);
+    Some((meaning, fields.iter().map(handle).collect::<Option<_>>()?))
+}

@@ -1,0 +1,241 @@
+//! Functions: how often each was called, how long that took with and without what it called, and from where.
+//!
+//! From events of provider `function` (`docs/functions.md`): of C and C++ functions by address, of Rust's by name. The figures are
+//! those of `uftrace report`: where a function calls itself, its total has the outermost call only, but shortest, longest and
+//! average are of all.
+//!
+//! | module | does |
+//! |---|---|
+//! | `event` | what an event says |
+//! | `calls` | calls of each thread |
+//! | `figures` | times |
+
+mod calls;
+mod event;
+mod figures;
+
+use std::collections::{BTreeMap, HashMap};
+
+use tracewing_trace::super_trace::{Fold, Scope, Seen};
+
+use self::calls::since;
+pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
+pub use self::figures::Figures;
+use crate::run::{Analysis, Ran};
+
+/// A function's line.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FunctionRow {
+    /// Its name.
+    pub name: String,
+    /// How long calls lasted. Its sum has calls within calls of the same function, too: [`FunctionRow::total_ns`] has not.
+    pub calls: Figures,
+    /// How long the function was running or called others, ns.
+    pub total_ns: u64,
+    /// Calls less what they called.
+    pub own: Figures,
+}
+
+/// A place in the call graph: a function, called by those that are above it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CallNode {
+    /// How often.
+    pub calls: u64,
+    /// How long, ns.
+    pub total_ns: u64,
+    /// How long less what is below, ns.
+    pub own_ns: u64,
+    /// What is called from here, by name.
+    pub below: BTreeMap<String, CallNode>,
+}
+
+/// The result.
+#[derive(Debug)]
+pub struct FunctionsTable {
+    /// The longest first.
+    pub rows: Vec<FunctionRow>,
+    /// What was called from outside: the first functions of threads.
+    pub graph: CallNode,
+    /// What could not be matched.
+    pub unmatched: Unmatched,
+    /// Whether events of programs were lost, so that calls may be missing, or last too long.
+    pub lossy: bool,
+    /// How long what was analysed lasted, ns.
+    pub duration_ns: u64,
+}
+
+/// Places in the call graph that are kept, and how deep they are, at most; calls in others count where they are called from.
+const NODES: usize = 1 << 20;
+const DEEPEST: usize = 1 << 10;
+
+/// Numbers a place.
+type NodeId = u32;
+
+#[derive(Debug, Default)]
+struct Node {
+    calls: u64,
+    total_ns: u64,
+    own_ns: u64,
+}
+
+#[derive(Debug, Default, Clone)]
+struct Account {
+    calls: Figures,
+    total_ns: u64,
+    own: Figures,
+}
+
+/// The analysis.
+#[derive(Debug)]
+pub struct Functions {
+    calls: Calls,
+    totals: Totals,
+    lossy: bool,
+}
+
+#[derive(Debug)]
+struct Totals {
+    accounts: Vec<Account>,
+    /// The first stands for all that is outside.
+    nodes: Vec<Node>,
+    numbers: HashMap<(NodeId, FunctionId), NodeId>,
+    /// Where threads are.
+    threads: HashMap<ThreadKey, Vec<NodeId>>,
+}
+
+impl Default for Functions {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Functions {
+    /// An analysis that has seen nothing yet.
+    pub fn new() -> Self {
+        let totals = Totals {
+            accounts: Vec::new(),
+            nodes: vec![Node::default()],
+            numbers: HashMap::new(),
+            threads: HashMap::new(),
+        };
+        Self { calls: Calls::default(), totals, lossy: false }
+    }
+
+    /// The result. `name` says what functions are called; those of one name are one.
+    pub fn finish(mut self, ran: &Ran, name: &mut dyn FnMut(&Function) -> String) -> FunctionsTable {
+        self.calls.finish(&mut |thread, time, call| self.totals.call(thread, time, call));
+        let names: Vec<String> =
+            (0..self.calls.count()).map(|function| name(&self.calls.function(function))).collect();
+        let mut rows: HashMap<&str, FunctionRow> = HashMap::new();
+        for (name, account) in names.iter().zip(&self.totals.accounts) {
+            let row = rows.entry(name).or_insert_with(|| FunctionRow {
+                name: name.clone(),
+                calls: Figures::default(),
+                total_ns: 0,
+                own: Figures::default(),
+            });
+            row.calls.merge(&account.calls);
+            row.own.merge(&account.own);
+            row.total_ns = row.total_ns.saturating_add(account.total_ns);
+        }
+        let mut rows: Vec<FunctionRow> = rows.into_values().collect();
+        rows.sort_by(|a, b| b.total_ns.cmp(&a.total_ns).then_with(|| a.name.cmp(&b.name)));
+        FunctionsTable {
+            rows,
+            graph: self.totals.graph(&names),
+            unmatched: self.calls.unmatched(),
+            lossy: self.lossy,
+            duration_ns: ran.duration_ns(),
+        }
+    }
+}
+
+impl Fold for Functions {}
+
+impl Analysis for Functions {
+    fn event(&mut self, seen: &Seen<'_>) {
+        self.calls.event(seen, &mut |thread, time, call| self.totals.call(thread, time, call));
+    }
+
+    fn lost(&mut self, scope: Scope, _from: i64, _to: i64) {
+        self.lossy |= matches!(scope, Scope::User);
+    }
+}
+
+impl Totals {
+    fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
+        match call {
+            Call::Begins { function, .. } => {
+                let around = self.threads.entry(thread).or_default();
+                let node = around.last().copied().unwrap_or(0);
+                let below = match self.numbers.get(&(node, function)) {
+                    Some(below) => *below,
+                    None if self.nodes.len() == NODES || around.len() >= DEEPEST => node,
+                    None => {
+                        let new = self.nodes.len() as NodeId;
+                        self.nodes.push(Node::default());
+                        self.numbers.insert((node, function), new);
+                        new
+                    }
+                };
+                around.push(below);
+            }
+            Call::Ends { function, begin, inner_ns, is_nested, .. } => {
+                let total_ns = since(begin, time);
+                let own_ns = total_ns.saturating_sub(inner_ns);
+                if self.accounts.len() <= function as usize {
+                    self.accounts.resize(function as usize + 1, Account::default());
+                }
+                let account = &mut self.accounts[function as usize];
+                account.calls.add(total_ns);
+                account.own.add(own_ns);
+                if !is_nested {
+                    account.total_ns = account.total_ns.saturating_add(total_ns);
+                }
+                let around = self.threads.entry(thread).or_default();
+                if let Some(id) = around.pop() {
+                    let node = &mut self.nodes[id as usize];
+                    if around.last().copied().unwrap_or(0) != id {
+                        node.calls += 1;
+                        node.total_ns = node.total_ns.saturating_add(total_ns);
+                    }
+                    node.own_ns = node.own_ns.saturating_add(own_ns);
+                }
+            }
+        }
+    }
+
+    /// The graph with names.
+    fn graph(&self, names: &[String]) -> CallNode {
+        let mut edges: Vec<_> =
+            self.numbers.iter().map(|((above, function), node)| (*node, *above, *function)).collect();
+        // What is below has a greater number: it is complete before it is put into what is above.
+        edges.sort_unstable_by_key(|(node, ..)| std::cmp::Reverse(*node));
+        let mut below: HashMap<NodeId, BTreeMap<String, CallNode>> = HashMap::new();
+        for (id, above, function) in edges {
+            let node = &self.nodes[id as usize];
+            let made = CallNode {
+                calls: node.calls,
+                total_ns: node.total_ns,
+                own_ns: node.own_ns,
+                below: below.remove(&id).unwrap_or_default(),
+            };
+            let name = names[function as usize].clone();
+            below.entry(above).or_default().entry(name).or_default().merge(made);
+        }
+        let below = below.remove(&0).unwrap_or_default();
+        let total_ns = below.values().map(|node| node.total_ns).sum();
+        CallNode { calls: 0, total_ns, own_ns: 0, below }
+    }
+}
+
+impl CallNode {
+    fn merge(&mut self, other: CallNode) {
+        self.calls += other.calls;
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.own_ns = self.own_ns.saturating_add(other.own_ns);
+        for (name, node) in other.below {
+            self.below.entry(name).or_default().merge(node);
+        }
+    }
+}

@@ -1,0 +1,43 @@
+//! Flame graphs (Gregg, *The Flame Graph*, 2016): pictures of what called what, by the crate `inferno`.
+
+use crate::output::shown;
+use anyhow::{Context, Result, anyhow};
+use inferno::flamegraph::{self, Options};
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+use tracewing_analysis::CallNode;
+
+/// A line for each call chain, the outermost function first, with its own time in ns.
+pub fn stacks(graph: &CallNode) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut left: Vec<(String, &CallNode)> = vec![(String::new(), graph)];
+    while let Some((chain, node)) = left.pop() {
+        if node.own_ns > 0 {
+            lines.push(format!("{chain} {}", node.own_ns));
+        }
+        for (name, node) in &node.below {
+            let name = name.replace([';', '\n'], ":");
+            left.push((if chain.is_empty() { name } else { format!("{chain};{name}") }, node));
+        }
+    }
+    lines
+}
+
+/// Writes a flame graph of such lines.
+///
+/// # Errors
+/// The file cannot be written.
+pub fn write(file: &Path, title: &str, stacks: &[String]) -> Result<()> {
+    let context = || format!("cannot write {}", shown(&file.display().to_string()));
+    if stacks.is_empty() {
+        return Err(anyhow!("there is nothing to draw"));
+    }
+    let mut options = Options::default();
+    title.clone_into(&mut options.title);
+    "ns".clone_into(&mut options.count_name);
+    let mut out = BufWriter::new(File::create(file).with_context(context)?);
+    let lines = stacks.iter().map(String::as_str);
+    flamegraph::from_lines(&mut options, lines, &mut out).with_context(context)?;
+    out.flush().with_context(context)
+}

@@ -1,0 +1,74 @@
+//! Event rules for what a pre-loaded library records: it comes beside what else is chosen, and only what was asked for.
+
+use tracewing_abi::functions::ALL_FUNCTIONS;
+use tracewing_rules::{Action, Glob, Rule, Rules};
+
+use crate::selection::Selection;
+
+/// Events of functions that have no name of their own.
+const FUNCTIONS: [&str; 4] = ["function:entry", "function:exit", "function:not_followed", "function:image"];
+
+/// The rules where nothing else chooses: all events, but of what the library could tell only what is wanted.
+pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
+    let mut unwanted = Vec::new();
+    if !locks && !functions.is_empty() {
+        unwanted.push("lock:*");
+    }
+    if !functions.is_empty() && !are_all(functions) {
+        unwanted.push("function:*:*");
+    }
+    if unwanted.is_empty() {
+        return Rules::new();
+    }
+    let all = rule(&["*"], &unwanted);
+    let chosen = (!are_all(functions)).then(|| rule(&names(functions), &[]));
+    [all].into_iter().chain(chosen).collect()
+}
+
+/// The rules beside one that the user has given, whose exclusions are for them, too.
+pub fn beside(rule: Rule, selection: &Selection, locks: bool, functions: &[String]) -> Rules {
+    let locks = locks.then(|| selection.enable_also(&["lock:*".to_owned()]));
+    let functions = (!functions.is_empty()).then(|| selection.enable_also(&names(functions)));
+    locks.into_iter().chain(functions).chain([rule]).collect()
+}
+
+fn are_all(functions: &[String]) -> bool {
+    functions.iter().any(|glob| glob == ALL_FUNCTIONS)
+}
+
+/// The events of functions with these names: what the library tells it chooses itself, those of Rust have an event each.
+fn names(functions: &[String]) -> Vec<String> {
+    let own =
+        functions.iter().flat_map(|glob| ["entry", "exit"].map(|word| format!("function:{word}:{glob}")));
+    FUNCTIONS.map(str::to_owned).into_iter().chain(own).collect()
+}
+
+fn rule(events: &[impl AsRef<str>], exclude: &[&str]) -> Rule {
+    let globs = |texts: Vec<&str>| texts.into_iter().map(Glob::new).collect();
+    Rule {
+        action: Action::Enable(None),
+        events: globs(events.iter().map(AsRef::as_ref).collect()),
+        exclude: globs(exclude.to_vec()),
+        ..Rule::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(rules: Rules) -> Vec<String> {
+        rules.iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn only_what_was_asked_for_comes_beside_all() {
+        let globs = |globs: &[&str]| globs.iter().map(|glob| (*glob).to_owned()).collect::<Vec<_>>();
+        assert!(shown(beside_all(true, &[])).is_empty());
+        assert!(shown(beside_all(true, &globs(&["*"]))).is_empty());
+        assert_eq!(shown(beside_all(false, &globs(&["*"]))), ["enable -e '*' --exclude 'lock:*'"]);
+        let [all, chosen] = &shown(beside_all(false, &globs(&["a*", "b"])))[..] else { panic!() };
+        assert_eq!(all, "enable -e '*' --exclude 'lock:*' --exclude 'function:*:*'");
+        assert!(chosen.contains("-e function:entry ") && chosen.ends_with("-e function:exit:b"), "{chosen}");
+    }
+}

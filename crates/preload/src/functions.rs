@@ -1,0 +1,128 @@
+//! Functions of programs that were built to tell when they begin and end.
+//!
+//! | module | does |
+//! |---|---|
+//! | `chosen` | which functions are wanted, and from which file they are |
+//! | `fentry` | `__fentry__` (`-pg -mfentry`), which tells of begins only: ends are found by another return address |
+//! | `shadow` | the return addresses that were replaced |
+//! | `jumps` | `longjmp` and exceptions, which leave functions otherwise |
+//! | `registers` | calls in places where no register may change |
+//! | `thread` | what a thread has of its own |
+//! | `profile` | the C library's own use of `-pg`, which is left out |
+//!
+//! Here is `-finstrument-functions`, whose two calls are ordinary ones. An event is a function's address, 20 bytes with its head.
+//! While nobody records, a call costs a load and a jump.
+
+mod chosen;
+mod fentry;
+mod jumps;
+mod profile;
+mod registers;
+mod shadow;
+mod thread;
+
+use core::sync::atomic::{AtomicBool, Ordering::*};
+
+use tracewing::dynamic::is_recorded;
+use tracewing::{Event, emit};
+use tracewing_abi::functions::FUNCTIONS_VARIABLE;
+
+use fentry::IS_ON;
+
+static ARE_WANTED: AtomicBool = AtomicBool::new(false);
+
+/// Finds out whether functions are wanted, and which. To be called while the library is loaded.
+pub(crate) fn prepare() {
+    jumps::find_all();
+    match std::env::var(FUNCTIONS_VARIABLE) {
+        Ok(patterns) => {
+            registers::prepare();
+            shadow::prepare();
+            chosen::prepare(&patterns);
+            ARE_WANTED.store(true, Relaxed); // alone: while nobody records, nobody looks at the rest
+        }
+        Err(_) => {
+            fentry::pass_on();
+            profile::pass_on();
+        }
+    }
+}
+
+/// Another recording, or none.
+pub(crate) fn at_change() {
+    chosen::forget_told();
+    // Release, with `is_on`: what `prepare` has done is there.
+    IS_ON.store((ARE_WANTED.load(Relaxed) && is_recorded()).into(), Release);
+}
+
+/// In a forked child: what was told, its recordings have not got.
+pub(crate) fn in_child() {
+    chosen::forget_told();
+}
+
+#[inline(always)]
+fn is_on() -> bool {
+    IS_ON.load(Acquire) != 0 // with `at_change`
+}
+
+/// A function begins.
+#[derive(Event)]
+#[event(provider = "function", level = "trace", print = "{function:#x}")]
+struct Entry {
+    /// An address in it: its first, or behind the call of `__fentry__` at its begin.
+    #[event(hex)]
+    function: u64,
+}
+
+/// A function ends.
+#[derive(Event)]
+#[event(provider = "function", level = "trace", print = "{function:#x}")]
+struct Exit {
+    /// As when it began.
+    #[event(hex)]
+    function: u64,
+}
+
+/// The end of a function could not be followed, so that neither is told: too many have begun in the thread.
+#[derive(Event)]
+#[event(provider = "function", level = "warn", print = "{function:#x}")]
+struct NotFollowed {
+    #[event(hex)]
+    function: u64,
+}
+
+/// Which file the code between two addresses is from; told before a function of it is, and again every second or so.
+#[derive(Event)]
+#[event(provider = "function", print = "{begin:#x} to {end:#x} are {path}")]
+struct Image<'a> {
+    #[event(hex)]
+    begin: u64,
+    #[event(hex)]
+    end: u64,
+    /// What is added to an address in the file.
+    #[event(hex)]
+    bias: u64,
+    path: &'a str,
+}
+
+/// What gcc and clang have a function call when it begins.
+///
+/// # Safety
+/// None: the addresses are only numbers.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cyg_profile_func_enter(function: usize, _caller: usize) {
+    if is_on() && chosen::is_wanted(function) {
+        emit!(Entry { function: function as u64 });
+    }
+}
+
+/// The same when it ends, also by an exception where the compiler sees to that.
+///
+/// # Safety
+/// As above.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn __cyg_profile_func_exit(function: usize, _caller: usize) {
+    if is_on() && chosen::is_wanted(function) {
+        emit!(Exit { function: function as u64 });
+    }
+}

@@ -1,0 +1,176 @@
+//! Which functions are wanted, and from which file they are.
+//!
+//! Patterns are compared with the names of functions once, when the library is loaded: each loaded file with instrumented functions
+//! gets a bit per byte of code, which is set at the begins of those that are wanted. So a call costs the search for its
+//! file, of which there are few, and a bit. Files that are loaded later are not read, since the first call that
+//! comes from there may be in a place where nothing may be allocated: all of their functions are wanted.
+
+use core::ffi::{CStr, c_int, c_void};
+use core::ptr;
+use core::slice;
+use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use std::path::Path;
+
+use libc::{dl_iterate_phdr, dl_phdr_info, size_t};
+use tracewing::emit;
+use tracewing_abi::functions::{ALL_FUNCTIONS, HOOKS};
+use tracewing_symbols::{functions, needs_one_of};
+
+use super::registers::saved;
+use super::thread::{is_due, not_due};
+use crate::image;
+use crate::seen::Seen;
+
+/// Files with instrumented functions that are remembered; those of more are looked up at each call.
+const FILES: usize = 32;
+
+/// Bytes behind a function's begin that are still it: `__fentry__` returns behind `endbr64` and the call.
+const BEGIN: u64 = 9;
+
+static KNOWN: [File; FILES] = [const { File::none() }; FILES];
+static COUNT: AtomicUsize = AtomicUsize::new(0);
+
+/// How often all that was told has become void.
+static ROUND: AtomicU32 = AtomicU32::new(1);
+static TOLD: Seen = Seen::new();
+
+/// The code of a file.
+struct File {
+    begin: AtomicUsize,
+    size: AtomicUsize,
+    /// A bit for each byte; null where all are wanted.
+    wanted: AtomicPtr<u8>,
+    /// In which round it was told.
+    told: AtomicU32,
+}
+
+impl File {
+    const fn none() -> Self {
+        Self {
+            begin: AtomicUsize::new(0),
+            size: AtomicUsize::new(0),
+            wanted: AtomicPtr::new(ptr::null_mut()),
+            told: AtomicU32::new(0),
+        }
+    }
+
+    fn wants(&self, offset: usize) -> bool {
+        let bits = self.wanted.load(Relaxed); // complete before `COUNT` said that it is there
+        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of.
+        bits.is_null() || unsafe { *bits.add(offset / 8) } & 1 << (offset % 8) != 0
+    }
+}
+
+/// Whether the function that has this address is wanted. Its file is told first, if that is due.
+#[inline(always)]
+pub(super) fn is_wanted(address: usize) -> bool {
+    // Acquire, with `add`: the files are complete.
+    for file in &KNOWN[..COUNT.load(Acquire).min(FILES)] {
+        let offset = address.wrapping_sub(file.begin.load(Relaxed));
+        if offset < file.size.load(Relaxed) {
+            let wants = file.wants(offset);
+            // The file's name comes back to a flight recorder, whose oldest events are gone.
+            if wants && (file.told.load(Relaxed) != ROUND.load(Relaxed) || is_due()) {
+                tell(address, Some(file));
+            }
+            return wants;
+        }
+    }
+    learn(address);
+    true
+}
+
+#[cold]
+#[inline(never)]
+fn learn(address: usize) {
+    saved(|| {
+        tell_of(address);
+        if let Some(image) = image::find(address) {
+            add(image.begin, image.end - image.begin, ptr::null_mut());
+        }
+    });
+}
+
+#[cold]
+#[inline(never)]
+fn tell(address: usize, file: Option<&File>) {
+    saved(|| {
+        not_due();
+        tell_of(address);
+        if let Some(file) = file {
+            file.told.store(ROUND.load(Relaxed), Relaxed);
+        }
+    });
+}
+
+fn tell_of(address: usize) {
+    image::tell(address as u64, &TOLD, |begin, end, bias, path| {
+        emit!(super::Image { begin, end, bias, path });
+    });
+}
+
+/// Another recording, or another process: it has got nothing yet.
+pub(super) fn forget_told() {
+    ROUND.fetch_add(1, Relaxed);
+}
+
+/// Adds a file, unless another thread has, or there are too many.
+fn add(begin: usize, size: usize, wanted: *mut u8) {
+    let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
+    let count = COUNT.load(Acquire);
+    let Some(file) = KNOWN.get(count).filter(|_| !KNOWN[..count].iter().any(is_known)) else { return };
+    // Whoever is first has the place until `COUNT` says that it is full.
+    if file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok() {
+        file.wanted.store(wanted, Relaxed);
+        file.size.store(size, Relaxed);
+        COUNT.store(count + 1, Release); // with `is_wanted`
+    }
+}
+
+/// Finds the functions that the patterns are for, one a line, in all files that are loaded. To be called while the library is loaded.
+pub(super) fn prepare(patterns: &str) {
+    let patterns: Vec<&str> = patterns.lines().collect();
+    if patterns.contains(&ALL_FUNCTIONS) {
+        return;
+    }
+    // SAFETY: a callback of the right type, and what it gets.
+    unsafe { dl_iterate_phdr(Some(choose_of), (&raw const patterns).cast_mut().cast()) };
+}
+
+/// # Safety
+/// `info` is the loader's, `patterns` a `Vec<&str>`.
+unsafe extern "C" fn choose_of(info: *mut dl_phdr_info, _: size_t, patterns: *mut c_void) -> c_int {
+    // SAFETY: the caller's.
+    let (info, patterns) = unsafe { (&*info, &*patterns.cast::<Vec<&str>>()) };
+    // SAFETY: the loader's table of that many headers, and its NUL-terminated name.
+    let (headers, name) = unsafe {
+        (slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()), CStr::from_ptr(info.dlpi_name))
+    };
+    let is_code =
+        |header: &&libc::Elf64_Phdr| header.p_type == libc::PT_LOAD && header.p_flags & libc::PF_X != 0;
+    let bias = info.dlpi_addr as usize;
+    let code = headers.iter().find(is_code).map(|code| bias.wrapping_add(code.p_vaddr as usize));
+    let path = Path::new(if name.is_empty() { "/proc/self/exe" } else { name.to_str().unwrap_or_default() });
+    if let Some(image) = code.and_then(image::find)
+        && needs_one_of(path, &HOOKS)
+    {
+        let mut bits = vec![0_u8; (image.end - image.begin).div_ceil(8)];
+        for function in functions(path).iter().filter(|function| is_chosen(&function.name, patterns)) {
+            let offset = (function.begin as usize).wrapping_add(bias).wrapping_sub(image.begin);
+            for byte in (0..=function.size.min(BEGIN) as usize).map(|more| offset.wrapping_add(more)) {
+                if let Some(bits) = bits.get_mut(byte / 8) {
+                    *bits |= 1 << (byte % 8);
+                }
+            }
+        }
+        add(image.begin, image.end - image.begin, bits.leak().as_mut_ptr());
+    }
+    0
+}
+
+/// Whether one of the patterns is for a function of this name.
+fn is_chosen(name: &str, patterns: &[&str]) -> bool {
+    let short = name.split_once('(').map_or(name, |(short, _)| short);
+    let matches = |pattern: &str, name: &str| tracewing_abi::glob::matches(pattern.bytes(), name.bytes());
+    patterns.iter().any(|pattern| matches(pattern, name) || matches(pattern, short))
+}

@@ -1,0 +1,243 @@
+//! The return addresses that were replaced, so that functions come by when they end.
+//!
+//! Each belongs to the place on a stack where it was. Places are compared, not only counted: a function returns to where
+//! its own place says, whatever has become of others, and a thread may switch between stacks of its own. What is left by
+//! a jump is told by `jumps`; what is left otherwise (a child of `vfork` that executes something else) stays until its
+//! place is used again.
+//!
+//! A shadow belongs to one thread, whose signal handlers may come between any two instructions: they find, and leave
+//! behind, whole entries. Where a stack was taken to another thread, that one looks through all shadows. They are
+//! never freed; the next thread gets those of threads that have ended.
+
+use core::ptr;
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
+
+use super::thread;
+
+/// Functions in each other, at most.
+const DEPTH: usize = 1 << 16;
+
+/// A replaced return address. All words change in their thread only, unless the stack is another's.
+struct Entry {
+    /// Where it was; 0 while the entry is made, and in those that are free; [`GONE`] where another is above it.
+    place: AtomicUsize,
+    /// What it was.
+    back: AtomicUsize,
+    /// Whose it was.
+    function: AtomicUsize,
+}
+
+/// No place on a stack: the function has been left, or has returned on another stack.
+const GONE: usize = 1;
+
+/// A thread's.
+pub(super) struct Shadow {
+    is_used: AtomicBool,
+    /// Where an exception was thrown, since when none is replaced; 0 unless there is one.
+    thrown: AtomicUsize,
+    depth: AtomicUsize,
+    next: AtomicPtr<Shadow>,
+    entries: [Entry; DEPTH],
+}
+
+/// All there are, the newest first.
+static NEWEST: AtomicPtr<Shadow> = AtomicPtr::new(ptr::null_mut());
+
+/// The key of `pthread_key_create` whose destructor gives a thread's back.
+static KEY: AtomicU32 = AtomicU32::new(u32::MAX);
+
+/// To be called while the library is loaded: the first keys need no memory.
+pub(super) fn prepare() {
+    let mut key = 0;
+    // SAFETY: room for the key, and a function of the right type, in an object that stays loaded.
+    if unsafe { libc::pthread_key_create(&raw mut key, Some(give_back)) } == 0 {
+        KEY.store(key, Relaxed);
+    }
+}
+
+/// # Safety
+/// `shadow` is the thread's.
+unsafe extern "C" fn give_back(shadow: *mut libc::c_void) {
+    // SAFETY: the caller's; they live for ever.
+    let shadow = unsafe { &*shadow.cast::<Shadow>() };
+    thread::set_shadow(None);
+    for entry in &shadow.entries[..shadow.depth.swap(0, Relaxed)] {
+        entry.place.store(0, Relaxed);
+    }
+    shadow.thrown.store(0, Relaxed);
+    shadow.is_used.store(false, Release); // with `take`
+}
+
+fn all() -> impl Iterator<Item = &'static Shadow> {
+    let first = NEWEST.load(Acquire); // with `take`: it is complete
+    // SAFETY: null, or a shadow, which lives for ever.
+    core::iter::successors(unsafe { first.as_ref() }, |shadow| unsafe { shadow.next.load(Relaxed).as_ref() })
+}
+
+/// A shadow for the calling thread; `None` where there is no memory.
+#[cold]
+pub(super) fn take() -> Option<&'static Shadow> {
+    let free = |shadow: &&Shadow| {
+        shadow.is_used.compare_exchange(false, true, Acquire, Relaxed).is_ok() // with `give_back`
+    };
+    let shadow = all().find(free).or_else(make)?;
+    thread::set_shadow(Some(shadow));
+    // SAFETY: a key that was made, or one that is refused.
+    unsafe { libc::pthread_setspecific(KEY.load(Relaxed), ptr::from_ref(shadow).cast()) };
+    Some(shadow)
+}
+
+fn make() -> Option<&'static Shadow> {
+    let (protection, flags) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE);
+    // SAFETY: new memory. Zeroes are a shadow.
+    let shadow = unsafe {
+        let memory = libc::mmap(ptr::null_mut(), size_of::<Shadow>(), protection, flags, -1, 0);
+        if memory == libc::MAP_FAILED {
+            return None;
+        }
+        &*memory.cast::<Shadow>()
+    };
+    shadow.is_used.store(true, Relaxed);
+    let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
+        shadow.next.store(newest, Relaxed);
+        Some(ptr::from_ref(shadow).cast_mut())
+    });
+    Some(shadow)
+}
+
+/// Where the function at this place on a stack that another thread was on returns to, and which it is.
+#[cold]
+pub(super) fn end_elsewhere(place: usize) -> Option<(usize, usize)> {
+    let entries = all().flat_map(|shadow| &shadow.entries[..shadow.depth.load(Relaxed).min(DEPTH)]);
+    let mut there = entries.filter(|entry| entry.place.load(Relaxed) == place);
+    there.next().map(|entry| {
+        entry.place.store(GONE, Relaxed);
+        (entry.back.load(Relaxed), entry.function.load(Relaxed))
+    })
+}
+
+impl Shadow {
+    /// A function has begun whose return address was at `place`, and is replaced next. `is_first`: nobody has replaced it before.
+    /// Gives whether there is room.
+    #[inline(always)]
+    pub(super) fn begin(&self, place: usize, back: usize, function: usize, is_first: bool) -> bool {
+        let mut depth = self.depth.load(Relaxed);
+        // Whoever had the place is not there any more.
+        while is_first && depth > 0 && self.entries[depth - 1].place.load(Relaxed) == place {
+            depth -= 1;
+            self.drop_last(depth);
+        }
+        let Some(entry) = self.entries.get(depth) else { return false };
+        // A signal handler that comes now leaves the entry alone, and puts its own above it.
+        self.depth.store(depth + 1, Relaxed);
+        compiler_fence(Release);
+        entry.back.store(back, Relaxed);
+        entry.function.store(function, Relaxed);
+        compiler_fence(Release);
+        entry.place.store(place, Relaxed);
+        true
+    }
+
+    /// A function returns whose return address was at `place`: what that was, and whose.
+    #[inline(always)]
+    pub(super) fn end(&self, place: usize) -> Option<(usize, usize)> {
+        let depth = self.depth.load(Relaxed);
+        let index =
+            (0..depth.min(DEPTH)).rev().find(|index| self.entries[*index].place.load(Relaxed) == place)?;
+        let entry = &self.entries[index];
+        let found = (entry.back.load(Relaxed), entry.function.load(Relaxed));
+        self.remove(index, depth);
+        Some(found)
+    }
+
+    #[inline(always)]
+    fn remove(&self, index: usize, depth: usize) {
+        if index + 1 == depth {
+            self.drop_last(index);
+            self.trim(index);
+        } else {
+            self.entries[index].place.store(GONE, Relaxed);
+        }
+    }
+
+    /// The last entry, which has this index, is free.
+    #[inline(always)]
+    fn drop_last(&self, index: usize) {
+        self.entries[index].place.store(0, Relaxed);
+        compiler_fence(Release); // before a signal handler can use it
+        self.depth.store(index, Relaxed);
+    }
+
+    #[inline(always)]
+    fn trim(&self, mut depth: usize) {
+        while depth > 0 && self.entries[depth - 1].place.load(Relaxed) == GONE {
+            depth -= 1;
+            self.drop_last(depth);
+        }
+    }
+
+    /// Functions whose places are in the range will not return. `left` is told which, the innermost first.
+    pub(super) fn leave(&self, places: core::ops::Range<usize>, mut left: impl FnMut(usize)) {
+        let depth = self.depth.load(Relaxed);
+        for entry in self.entries[..depth].iter().rev() {
+            if places.contains(&entry.place.load(Relaxed)) {
+                entry.place.store(GONE, Relaxed);
+                left(entry.function.load(Relaxed));
+            }
+        }
+        self.trim(depth);
+    }
+
+    /// Puts all return addresses back to where they were, for someone who reads the stack, from `place` on.
+    ///
+    /// # Safety
+    /// The stack that the thread is on is above `place`; `hook` is what the addresses were replaced by.
+    pub(super) unsafe fn restore(&self, place: usize, hook: usize) {
+        let _ = self.thrown.compare_exchange(0, place, Relaxed, Relaxed);
+        // A place that was replaced twice (a call in place of a return) gets its first address last.
+        for entry in self.entries[..self.depth.load(Relaxed)].iter().rev() {
+            // SAFETY: the caller's.
+            unsafe { entry.exchange(hook, entry.back.load(Relaxed), place) };
+        }
+    }
+
+    /// Whether the return addresses are where they were.
+    #[inline(always)]
+    pub(super) fn is_restored(&self) -> bool {
+        self.thrown.load(Relaxed) != 0
+    }
+
+    /// Somebody has caught the exception, and now calls a function whose return address is at `place`: replaces all that are
+    /// left. `left` is told of functions that are not, the innermost first.
+    ///
+    /// # Safety
+    /// As above.
+    pub(super) unsafe fn replace(&self, place: usize, hook: usize, left: impl FnMut(usize)) {
+        let thrown = self.thrown.swap(0, Relaxed);
+        self.leave(thrown..place.saturating_add(1), left);
+        for entry in &self.entries[..self.depth.load(Relaxed)] {
+            // SAFETY: the caller's.
+            unsafe { entry.exchange(entry.back.load(Relaxed), hook, place) };
+        }
+    }
+}
+
+impl Entry {
+    /// Writes `new` to its place, if that is above `above` and `old` is there.
+    ///
+    /// # Safety
+    /// The stack that the thread is on is above `above`.
+    unsafe fn exchange(&self, old: usize, new: usize, above: usize) {
+        let place = self.place.load(Relaxed);
+        if place > above {
+            let place = ptr::with_exposed_provenance_mut::<usize>(place);
+            // SAFETY: the place of a return address of this thread's, above where it is on its stack (the caller's).
+            unsafe {
+                if place.read_volatile() == old {
+                    place.write_volatile(new);
+                }
+            }
+        }
+    }
+}
