@@ -107,8 +107,8 @@ pub struct Args {
     #[arg(short = 'k', long = "kernel-event", value_name = "GLOB")]
     kernel_events: Vec<String>,
 
-    /// Record no kernel events
-    #[arg(long, conflicts_with_all = ["kernel_events", "system_wide"])]
+    /// Record no kernel events but those of --probe and --usdt
+    #[arg(long, conflicts_with = "kernel_events")]
     no_kernel: bool,
 
     /// Record kernel events of the whole machine, not only those around CMD's processes
@@ -347,6 +347,9 @@ fn options(args: &Args) -> Result<Options> {
         bail!(
             "with the programs of another recording, kernel events can only be had of the whole machine (--system-wide)"
         );
+    }
+    if args.no_kernel && args.system_wide && probes.is_empty() {
+        bail!("--system-wide is about kernel events, of which --no-kernel leaves none");
     }
     let no_kernel = args.no_kernel || (with.is_some() && !args.system_wide);
     Ok(Options {

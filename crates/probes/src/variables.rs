@@ -122,7 +122,7 @@ impl<'a> Variables<'a> {
                 false => Err("the compiler has optimised it out here".to_owned()),
             };
         };
-        let register = |number: gimli::Register| numbered(number.0).ok_or("it is in a vector register");
+        let register = |number: gimli::Register| numbered(number.0).ok_or(NO_REGISTER);
         match operations[..] {
             [Operation::Register { register: number }] => Ok(Place::Register(register(number)?)),
             [Operation::RegisterOffset { register: number, offset, .. }] => {
@@ -211,7 +211,7 @@ impl<'a> Variables<'a> {
             if parameter.is(wanted) {
                 return register.map(|name| Place::Register(name)).ok_or_else(|| {
                     match passed {
-                        Passed::Vector => "it is in a floating-point register, which the kernel cannot read",
+                        Passed::Vector => NO_REGISTER,
                         _ => "it is on the stack",
                     }
                     .to_owned()
@@ -221,5 +221,7 @@ impl<'a> Variables<'a> {
         Err(UNCERTAIN.to_owned())
     }
 }
+
+const NO_REGISTER: &str = "it is in a floating-point register, which the kernel cannot read";
 
 const UNCERTAIN: &str = "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)";
