@@ -39,7 +39,9 @@ pub use latency::{
     Bar, Distribution, Episode, Episodes, EventPattern, Latency, LatencyTable, Moment, Nesting, Period,
     Question,
 };
-pub use locks::{Account, Bins, Frame, Group, Histogram, Kinds, Locks, LocksTable, Row, Subject, Sum};
+pub use locks::{
+    Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, Locks, LocksTable, Party, Row, Subject, Sum,
+};
 pub use names::Names;
 pub use run::{Analysis, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};

@@ -1,5 +1,6 @@
 //! `tracewing latency`: how long it takes from one event to another, as tables, JSON or CSV.
 
+use crate::bar::bar;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::output::{quoted, shown};
@@ -238,13 +239,11 @@ fn histogram(distribution: &Distribution) -> Table {
 /// Draws the histogram: time grows by about 2 from line to line, a bar's length is the count.
 fn draw(out: &mut impl Write, distribution: &Distribution) -> IoResult<()> {
     const WIDTH: u64 = 50;
-    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
-    let most = distribution.histogram.iter().map(|bar| bar.count).max().unwrap_or(1).max(1);
+    let most = distribution.histogram.iter().map(|bar| bar.count).max().unwrap_or(0);
     let mut table = Table::new([figure("from", "from_ns"), figure("count", "count"), text("", "bar")]);
     for Bar { from_ns, count, .. } in &distribution.histogram {
-        let eighths = (u128::from(*count) * u128::from(WIDTH * 8)).div_ceil(u128::from(most)) as usize;
-        let bar = format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8]);
-        table.push(vec![Cell::Period(*from_ns), Cell::Count(*count), Cell::Text(bar)]);
+        let bar = Cell::Text(bar(*count, most, WIDTH));
+        table.push(vec![Cell::Period(*from_ns), Cell::Count(*count), bar]);
     }
     table.print(out)
 }

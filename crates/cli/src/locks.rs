@@ -1,12 +1,25 @@
 //! `tracewing locks`: who waited for which lock, who had it, and how long locks were held.
+//!
+//! | module | prints |
+//! |---|---|
+//! | `histogram` | how long critical sections were, and how deep they were nested |
+//! | `graph` | who waits for whom |
+//! | `place` | where in a program |
+
+mod graph;
+mod histogram;
+mod place;
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
+use graph::party;
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{Bins, Frame, Group, Histogram, Locks, LocksTable, Row, Subject, Sum};
+use tracewing_analysis::{Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum};
 use tracewing_symbols::Symbols;
 
 /// What `tracewing locks` accepts.
@@ -16,15 +29,23 @@ Examples:
   tracewing record --locks -o my-trace -- ./server
   tracewing locks my-trace
   tracewing locks my-trace --by chain --sort wait-max -n 10
-  tracewing locks my-trace --histogram
+  tracewing locks my-trace --histogram=linear --svg sections.svg
+  tracewing locks my-snapshot --graph
+  tracewing locks my-trace --graph=dot | dot -Tsvg > waits.svg
   tracewing locks my-trace --pid 4711 --format csv > locks.csv
 
 Times are in ns in JSON and CSV. acquired counts how often the lock was had, waited how \
-often not at once, refused how often not at all (a try, or the time was up). wait is from the request to the end of the wait, hold from \
+often not at once, refused how often not at all (a try, or the time was up), spins how often it was tried meanwhile, where the \
+program tells. wait is from the request to the end of the wait, hold from \
 the acquisition to the release. owner is the thread that had the lock for most of the waiting. The kernel's locks (contention_begin) are \
-told only where somebody waits. A wait that lasts at the end of the recording counts up to there, as refused.
+told only where somebody waits, and have no holds. futex is a wait in the kernel of which no other event tells what for: \
+locks of Rust's standard library and parking_lot among them, by the address that the kernel was given. A wait that lasts at the end of the recording counts up to there, as refused.
 
---histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth).")]
+--histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth). \
+Sequences that lack their begin or their end are left out and counted.
+
+--graph prints who waited for whom, and deadlocks: those that wait for each other when the recording, or the snapshot of a flight \
+recorder, ends.")]
 pub struct Args {
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
@@ -33,6 +54,21 @@ pub struct Args {
     /// Print the lengths of critical sections and the depth of nesting instead
     #[arg(long, value_name = "BINS", num_args = 0..=1, default_missing_value = "log", require_equals = true)]
     histogram: Option<BinsArg>,
+
+    /// Draw the histogram into FILE as well
+    #[arg(long, value_name = "FILE", requires = "histogram")]
+    svg: Option<PathBuf>,
+
+    /// Print who waits for whom instead, and deadlocks
+    #[arg(
+        long,
+        value_name = "FORM",
+        num_args = 0..=1,
+        default_missing_value = "table",
+        require_equals = true,
+        conflicts_with = "histogram"
+    )]
+    graph: Option<GraphForm>,
 
     #[command(flatten)]
     order: Order,
@@ -52,6 +88,8 @@ enum By {
     Lock,
     /// A thread
     Thread,
+    /// A user thread, such as a task of an async runtime; what threads do for none is a line together
+    Task,
     /// A place in the program that acquires locks
     Caller,
     /// A call chain; acquisitions without one are a line together
@@ -67,10 +105,20 @@ enum BinsArg {
     Linear,
 }
 
+/// How a graph is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum GraphForm {
+    /// As --format says
+    Table,
+    /// For graphviz
+    Dot,
+}
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let group = match args.by {
         By::Lock => Group::Lock,
         By::Thread => Group::Thread,
+        By::Task => Group::Task,
         By::Caller => Group::Caller,
         By::Chain => Group::Chain,
     };
@@ -84,18 +132,33 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let members =
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
     let mut out = anstream::stdout().lock();
-    let (mut table, name) = match args.histogram {
-        Some(_) => (of_histogram(&found.histogram), "histogram"),
-        None => (of_rows(&found.rows, args.by), "locks"),
+    if let Some(file) = &args.svg {
+        histogram::draw(&found.histogram, file)?;
+    }
+    if args.graph == Some(GraphForm::Dot) {
+        graph::write_dot(&mut out, &found.graph)?;
+        out.flush()?;
+        return Ok(conclude(ran));
+    }
+    let mut symbols = Symbols::new();
+    let (mut table, name) = match (args.histogram, args.graph) {
+        (Some(_), _) => (histogram::table(&found.histogram), "histogram"),
+        (None, Some(_)) => (graph::table(&found.graph, &mut symbols), "graph"),
+        (None, None) => (of_rows(&found.rows, args.by, &mut symbols), "locks"),
     };
     table.arrange(&args.order)?;
-    table.write(&mut out, args.format, (name, &members), |out| print_totals(out, &found))?;
+    table.write(&mut out, args.format, (name, &members), |out| {
+        if args.graph.is_some() {
+            graph::print_deadlocks(out, &found.graph, &mut symbols)?;
+        }
+        print_totals(out, &found)
+    })?;
     out.flush()?;
     Ok(conclude(ran))
 }
 
 /// Behind the columns that say whose.
-const FIGURES: [Column; 17] = [
+const FIGURES: [Column; 18] = [
     figure("acquired", "acquired"),
     figure("waited", "waited"),
     figure("refused", "refused"),
@@ -103,6 +166,7 @@ const FIGURES: [Column; 17] = [
     figure("wait-avg", "wait_avg_ns"),
     figure("wait-max", "wait_max_ns"),
     hidden("wait_min_ns"),
+    figure("spins", "spins"),
     figure("held", "held"),
     figure("hold", "hold_ns"),
     figure("hold-avg", "hold_avg_ns"),
@@ -115,36 +179,36 @@ const FIGURES: [Column; 17] = [
     text("at", "at"),
 ];
 
-fn of_rows(rows: &[Row], by: By) -> Table {
+fn of_rows(rows: &[Row], by: By, symbols: &mut Symbols) -> Table {
     let what: &[Column] = match by {
         By::Lock => &[text("lock", "lock")],
         By::Thread => &[figure("thread", "tid")],
+        By::Task => &[figure("task", "task"), text("called", "task_name")],
         By::Caller | By::Chain => &[],
     };
     let columns = [&[figure("process", "process"), text("name", "name")], what, &FIGURES].concat();
     let mut table = Table::new(columns);
-    let mut symbols = Symbols::new();
     for row in rows {
         let what = match row.subject {
-            Subject::Lock(lock) => Some(Cell::Text(format!("{lock:#x}"))),
-            Subject::Thread(tid) => Some(Cell::Number(tid.into())),
-            Subject::Caller(_) | Subject::Chain(_) => None,
+            Subject::Lock(lock) => vec![Cell::Text(format!("{lock:#x}"))],
+            Subject::Thread(tid) => vec![Cell::Number(tid.into())],
+            Subject::Task(task) => vec![task.map_or(Cell::None, Cell::Count), row.task_name.as_str().into()],
+            Subject::Caller(_) | Subject::Chain(_) => Vec::new(),
         };
         let whose = [row.process.into(), row.process_name.as_str().into()];
-        table.push(whose.into_iter().chain(what).chain(figures(row, &mut symbols)).collect());
+        table.push(whose.into_iter().chain(what).chain(figures(row, symbols)).collect());
     }
     table
 }
 
-fn figures(row: &Row, symbols: &mut Symbols) -> [Cell; 17] {
+fn figures(row: &Row, symbols: &mut Symbols) -> [Cell; 18] {
     let account = &row.account;
     let (waits, holds) = (&account.waits, &account.holds);
     let owner = account.owner();
-    let called = |tid: i32| match row.owner_name.as_str() {
-        "" => tid.to_string(),
-        name => format!("{name}/{tid}"),
-    };
-    let chain: Vec<String> = row.frames.iter().map(|frame| place(frame, symbols)).collect();
+    let owner_tid = owner.and_then(|(owner, _)| match owner {
+        Party::Thread(tid) => Some(tid),
+        Party::Task(..) => None,
+    });
     [
         Cell::Count(account.acquired),
         Cell::Count(waits.count),
@@ -153,16 +217,17 @@ fn figures(row: &Row, symbols: &mut Symbols) -> [Cell; 17] {
         mean(waits),
         longest(waits, waits.max_ns),
         longest(waits, waits.min_ns),
+        account.spins.map_or(Cell::None, Cell::Count),
         Cell::Count(holds.count),
         Cell::Period(holds.total_ns),
         mean(holds),
         longest(holds, holds.max_ns),
         longest(holds, holds.min_ns),
-        owner.map_or(Cell::None, |(tid, _)| Cell::Text(called(tid))),
-        owner.map(|(tid, _)| tid).into(),
+        owner.map_or(Cell::None, |(owner, _)| Cell::Text(party(owner, &row.owner_name))),
+        owner_tid.into(),
         owner.map_or(Cell::None, |(_, ns)| Cell::Ns(ns)),
         Cell::Text(account.kinds.names().join(", ")),
-        Cell::Text(chain.join(" < ")),
+        Cell::Text(place::chain(&row.frames, symbols)),
     ]
 }
 
@@ -172,43 +237,6 @@ fn mean(sum: &Sum) -> Cell {
 
 fn longest(sum: &Sum, ns: u64) -> Cell {
     if sum.count == 0 { Cell::None } else { Cell::Period(ns) }
-}
-
-/// A place in a program, as precisely as anything tells.
-fn place(frame: &Frame, symbols: &mut Symbols) -> String {
-    let Some((path, address)) = &frame.image else { return format!("{:#x}", frame.address) };
-    // It returns behind the call, which may be another function's first instruction.
-    match symbols.at(path, address.saturating_sub(1)) {
-        Some(symbol) => format!("{}+{:#x}", symbol.name, symbol.offset + 1),
-        None => format!("{}+{address:#x}", path.rsplit('/').next().unwrap_or_default()),
-    }
-}
-
-fn of_histogram(histogram: &Histogram) -> Table {
-    let mut table = Table::new([
-        text("what", "what"),
-        figure("from", "from"),
-        figure("to", "to"),
-        figure("count", "count"),
-        figure("%", "percent"),
-        figure("up to here %", "cumulative_percent"),
-    ]);
-    let lengths: Vec<_> = histogram
-        .lengths()
-        .map(|(from, to, count)| (Cell::Period(from), to.map_or(Cell::None, Cell::Period), count))
-        .collect();
-    let depths: Vec<_> =
-        histogram.depths().map(|(depth, count)| (Cell::Count(depth), Cell::Count(depth), count)).collect();
-    for (what, bins) in [("length", lengths), ("depth", depths)] {
-        let total: u64 = bins.iter().map(|(_, _, count)| count).sum();
-        let percent = |count: u64| Cell::Rate(count as f64 * 100.0 / total.max(1) as f64);
-        let mut so_far = 0;
-        for (from, to, count) in bins {
-            so_far += count;
-            table.push(vec![what.into(), from, to, Cell::Count(count), percent(count), percent(so_far)]);
-        }
-    }
-    table
 }
 
 fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
@@ -224,9 +252,17 @@ fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()>
     if found.incomplete > 0 {
         writeln!(
             out,
-            "{} requests, acquisitions and releases lack their other half; only waits up to the end are in the table",
+            "{} requests, acquisitions and releases lack their other half and are left out; only waits up to the end are in the table",
             found.incomplete
         )?;
+    }
+    for (process, function, path) in &found.shadowed {
+        let process = process.map_or_else(|| "?".to_owned(), |process| process.to_string());
+        let what = match function.as_str() {
+            "malloc" => "its allocator's locks are among the program's",
+            _ => "locks that the program takes by it may be missing",
+        };
+        writeln!(out, "process {process} has {function} of {}: {what}", shown(path))?;
     }
     if found.rows.is_empty() {
         writeln!(out, "The recording has no events about locks: make one with `tracewing record --locks`.")?;

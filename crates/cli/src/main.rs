@@ -3,6 +3,7 @@
 //! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a module and
 //! a variant of [`Command`].
 
+mod bar;
 mod control;
 mod convert;
 mod critical_path;

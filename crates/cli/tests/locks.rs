@@ -1,13 +1,15 @@
 //! `tracewing record --locks`: what C programs say that they did with locks, against what was recorded, call by call.
 
+mod kernel_common;
 mod recorded;
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::iter::{Copied, Peekable};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::slice::Iter;
 
 use recorded::{Event, Recording, build, ended, is_root, record, recorder};
@@ -285,6 +287,9 @@ fn chains_of_all_acquisitions_or_of_none() {
         // The allocator's lock, before and after `main` begins; whatever -e says.
         let acquired = count("lock:acquired");
         assert!(acquired >= 1000, "{acquired}");
+        let brings = |event: &&Event| event.name == "lock:shadowed" && event.payload["function"] == "malloc";
+        let path = events.iter().find(brings).expect("is told").payload["path"].as_str();
+        assert_eq!(path.map(Path::new), Some(&*program));
         let expected = match chains {
             "all" => acquired,
             "contended" => count("lock:requested"),
@@ -317,6 +322,143 @@ fn a_program_that_dies_with_a_lock_leaves_what_it_did() {
     assert_eq!(has.number("lock"), wants.number("lock"));
     assert_eq!(wants.payload["owner"], has.tid);
     assert!(find("lock:released").is_empty());
+}
+
+#[test]
+fn a_program_that_dies_within_a_lock_leaves_what_it_did() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "crash", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let output = recorder(place.path(), &["--locks"]).arg(program).arg("wild").output().unwrap();
+    assert_eq!(
+        output.status.code(),
+        Some(128 + libc::SIGSEGV),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    let events = recorded::list(&place.path().join("t"));
+    assert_eq!(events.iter().filter(|event| event.name == "lock:acquired").count(), 1);
+}
+
+#[test]
+fn locks_are_told_from_where_programs_begin_and_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(ends) = program(folder.path(), "ends", &["-rdynamic"]) else { return };
+    let Some(plugin) = program(folder.path(), "plugin", &["-shared", "-fPIC"]) else { return };
+    let recording = record(&["--locks"], &[ends, plugin]);
+    let events = recording.events();
+    assert_eq!(recording.lost(), 0);
+    let mut count = 0;
+    for line in recording.stdout.lines() {
+        let (lock, expected) = line.split_once(' ').unwrap();
+        let (lock, expected): (u64, usize) = (lock.parse().unwrap(), expected.parse().unwrap());
+        for name in ["lock:acquired", "lock:released"] {
+            let is_it = |event: &&Event| event.name == name && event.number("lock") == lock;
+            assert_eq!(
+                events.iter().filter(is_it).count(),
+                expected,
+                "{name} of {lock:#x} in {}",
+                recording.stdout
+            );
+        }
+        count += 1;
+    }
+    assert_eq!(count, 5);
+}
+
+#[test]
+fn threads_that_wait_for_each_other_for_ever_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let mut recorder = recorder(place.path(), &["--locks", "--flight-recorder"]);
+    let mut recorder = recorder.arg(program).stdin(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(recorder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let tids: Vec<&str> = line.split_whitespace().collect();
+    let mut snapshot = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let snapshot = snapshot.args(["snapshot", &recorder.id().to_string()]).output().unwrap();
+    assert!(snapshot.status.success(), "{}", String::from_utf8_lossy(&snapshot.stderr));
+    let snapshot = PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end());
+    drop(recorder.stdin.take());
+    assert!(recorder.wait().unwrap().success());
+    let graph = |options: &[&str]| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = command.arg("locks").arg(&snapshot).args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table: Value = serde_json::from_str(&graph(&["--graph", "--format", "json"])).unwrap();
+    let mut waits: Vec<(&str, &str, Option<u64>)> = Vec::new();
+    let number = |party: &'_ Value| party.as_str().unwrap().rsplit('/').next().unwrap().to_owned();
+    let rows: Vec<_> =
+        table["graph"].as_array().unwrap().iter().filter(|row| !row["lasts_ns"].is_null()).collect();
+    let numbers: Vec<_> = rows.iter().map(|row| (number(&row["waiter"]), number(&row["owner"]))).collect();
+    for ((waiter, owner), row) in numbers.iter().zip(&rows) {
+        assert!(row["at"].as_str().unwrap().contains("(deadlock.c:"), "{row}");
+        waits.push((waiter, owner, row["deadlock"].as_u64()));
+    }
+    waits.sort_unstable();
+    let mut expected = vec![
+        (tids[0], tids[1], Some(1)),
+        (tids[1], tids[2], Some(1)),
+        (tids[2], tids[0], Some(1)),
+        (tids[3], tids[1], None),
+    ];
+    expected.sort_unstable();
+    assert_eq!(waits, expected);
+    let text = graph(&["--graph"]);
+    assert!(text.contains("deadlock 1: none of these can go on\n"), "{text}");
+    let dot = graph(&["--graph=dot"]);
+    assert_eq!(dot.matches(" -> ").count(), 4, "{dot}");
+    assert_eq!(dot.matches("color=red").count(), 3, "{dot}");
+}
+
+#[test]
+fn the_crates_own_locks_are_told_by_their_lines() {
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let recording = record(&[], &[folder.join("examples/locks")]);
+    let mut expected: Vec<(String, u64, u64)> = Vec::new();
+    for line in recording.stdout.lines() {
+        let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().unwrap()).collect();
+        let place = format!("crates/tracewing/tests/programs/locks.rs:{}", numbers[0]);
+        expected.push((place, numbers[1], numbers[2]));
+    }
+    assert!(expected.len() > 15, "{}", recording.stdout);
+    let callers = table(&recording, &["--by", "caller"]);
+    let mut found = Vec::new();
+    for row in callers["locks"].as_array().unwrap() {
+        let number = |field: &str| row[field].as_u64().unwrap();
+        found.push((row["at"].as_str().unwrap().to_owned(), number("acquired"), number("waited")));
+        // Who sleeps has tried as often as is done before; conditions are not tried.
+        let tries = if row["kind"] == "condition" { 0 } else { 7 };
+        assert_eq!(row["spins"].as_u64().unwrap_or(0), number("waited") * tries, "{row}");
+    }
+    found.sort();
+    expected.sort();
+    assert_eq!(found, expected);
+    recording.compare_with_babeltrace2();
+}
+
+#[test]
+fn locks_that_no_library_sees_are_waits_for_futexes() {
+    if !kernel_common::traceable() {
+        return;
+    }
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let program = folder.join("examples/locks");
+    let place = tempfile::tempdir().unwrap();
+    let command = [program.to_str().unwrap(), "plain"];
+    let record = kernel_common::record(place.path(), &["-k", "syscalls:sys_*_futex*"], &command);
+    let recording = ended(place, { record }.spawn().unwrap());
+    let (lock, least) = recording.stdout.trim_end().split_once(' ').unwrap();
+    let (lock, least) = (format!("{:#x}", lock.parse::<u64>().unwrap()), least.parse::<u64>().unwrap());
+    let found = table(&recording, &[]);
+    let rows = found["locks"].as_array().unwrap();
+    let row =
+        rows.iter().find(|row| row["lock"] == *lock && row["kind"] == "futex").expect("a row of the lock");
+    assert_eq!((&row["acquired"], &row["waited"]), (&1.into(), &1.into()), "{row}");
+    assert!(row["wait_ns"].as_u64().unwrap() >= least, "{row}, at least {least}");
 }
 
 /// What the recorder says, where the program itself does what it does in any case.

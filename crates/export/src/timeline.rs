@@ -345,7 +345,9 @@ impl Analysis for Timeline {
     fn event(&mut self, seen: &Seen<'_>) {
         let Some(activity) = seen.activity else { return };
         match (activity.kind, activity.cpu) {
-            (Kind::User | Kind::Kernel | Kind::PageFault { .. }, _) => self.show(seen, activity.time),
+            (Kind::User | Kind::Waits { .. } | Kind::Kernel | Kind::PageFault { .. }, _) => {
+                self.show(seen, activity.time);
+            }
             (Kind::Switch { prev, next, .. }, Some(cpu)) => {
                 if prev == 0 {
                     self.busy(cpu, activity.time);

@@ -3,9 +3,9 @@
 use core::ffi::c_int;
 
 use tracewing::emit;
+use tracewing::sync::events::{BarrierPassed, BarrierWait};
 
 use crate::caller::with_caller;
-use crate::events::{BarrierPassed, BarrierWait};
 use crate::next::pass_on;
 use crate::{Object, address};
 

@@ -3,10 +3,10 @@
 
 use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
 
+use tracewing::sync::events::{CallChain, CalledFrom, Image};
 use tracewing::{Event as _, emit};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, NO_CHAINS};
 
-use crate::events::{CallChain, CalledFrom, Image};
 use crate::seen::Seen;
 use crate::take::Call;
 use crate::unwind::{DEPTH, not_within_itself, unwind};

@@ -4,9 +4,9 @@ use core::ffi::c_int;
 
 use libc::{clockid_t, timespec};
 use tracewing::emit;
+use tracewing::sync::events::{ConditionSignalled, ConditionWait, ConditionWoken};
 
 use crate::caller::with_caller;
-use crate::events::{ConditionSignalled, ConditionWait, ConditionWoken};
 use crate::next::pass_on;
 use crate::{Object, address};
 

@@ -4,7 +4,6 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `events` | the events of provider `lock` |
 //! | `next` | finds the functions that stand behind ours |
 //! | `caller` | exports ours, and tells them who calls |
 //! | `take` | what all locks share: try, wait if that fails, tell |
@@ -17,7 +16,7 @@
 //! | `start` | what happens when the library is loaded, and in a forked child |
 //! | `children` | `vfork` and `clone`, which the crate `tracewing` has to notice |
 //!
-//! An uncontended lock and unlock are two events, `lock:acquired` and `lock:released`. A lock is tried first; only where
+//! The events are those of `tracewing::sync`. An uncontended lock and unlock are two, `lock:acquired` and `lock:released`. A lock is tried first; only where
 //! that fails, `lock:requested` tells when the wait began and who had the lock, and `lock:called_from` by which call
 //! chain the thread came there, found while it would wait in any case. `docs/locks.md` says what the events mean together.
 //!
@@ -40,7 +39,6 @@ mod caller;
 mod chain;
 mod children;
 mod condition;
-mod events;
 mod functions;
 mod image;
 mod mutex;

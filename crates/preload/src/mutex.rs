@@ -3,10 +3,10 @@
 use core::ffi::c_int;
 
 use libc::{clockid_t, timespec};
+use tracewing::sync::events::Kind;
 
 use crate::Object;
 use crate::caller::with_caller;
-use crate::events::Kind;
 use crate::next::pass_on;
 use crate::take::{Call, number_at, release};
 

@@ -5,9 +5,9 @@ use core::ffi::c_int;
 
 use libc::{clockid_t, timespec};
 use tracewing::emit;
+use tracewing::sync::events::{Kind, Posted};
 
 use crate::caller::with_caller;
-use crate::events::{Kind, Posted};
 use crate::next::pass_on;
 use crate::take::Call;
 use crate::{Object, address};

@@ -2,9 +2,10 @@
 
 use core::ffi::c_int;
 
+use tracewing::sync::events::Kind;
+
 use crate::Object;
 use crate::caller::with_caller;
-use crate::events::Kind;
 use crate::next::pass_on;
 use crate::take::{Call, release};
 

@@ -1,13 +1,13 @@
 //! What happens when the library is loaded, when a recording begins or ends, and in a forked child.
 
-use core::ffi::{CStr, c_void};
+use core::ffi::CStr;
 use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use tracewing::sync::events::Shadowed;
 use tracewing::{dynamic, emit};
 use tracewing_abi::locks::CHAINS_VARIABLE;
 
-use crate::events::Shadowed;
 use crate::{chain, functions, image, next, seen, unwind};
 
 static ARE_LOCKS_WANTED: AtomicBool = AtomicBool::new(false);
@@ -56,25 +56,31 @@ unsafe extern "C" fn in_child() {
     functions::in_child();
 }
 
-/// Tells who has the most important function in front of this library: a program that brings its own locks, or a sanitizer
-/// that is linked into it. (One in a library of its own stands behind, and is called from here.)
+/// Tells who has the most important functions in front of this library, and of the C library: a program that brings its own
+/// locks, or a sanitizer that is linked into it (one in a library of its own stands behind, and is called from here); and an
+/// allocator, whose locks are recorded with the program's.
 fn tell_if_shadowed() {
-    const NAME: &CStr = c"pthread_mutex_lock";
-    let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-    // SAFETY: NUL-terminated name, any address, room for the answer.
-    let other = unsafe {
-        let first = libc::dlsym(libc::RTLD_DEFAULT, NAME.as_ptr());
-        (is_elsewhere(first) && libc::dladdr(first, found.as_mut_ptr()) != 0).then(|| found.assume_init())
-    };
-    if let Some(other) = other.filter(|other| !other.dli_fname.is_null()) {
-        // SAFETY: a NUL-terminated string of the loader's, which stays as long as the object.
-        let path = unsafe { CStr::from_ptr(other.dli_fname) }.to_str().unwrap_or("?");
-        emit!(Shadowed { function: "pthread_mutex_lock", path });
+    let functions: [(&CStr, usize); 2] = [
+        (c"pthread_mutex_lock", at_start as *const () as usize),
+        (c"malloc", libc::getpid as *const () as usize),
+    ];
+    for (name, neighbour) in functions {
+        let mut found = MaybeUninit::<libc::Dl_info>::uninit();
+        // SAFETY: NUL-terminated name, any address, room for the answer.
+        let other = unsafe {
+            let first = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
+            let is_other = !first.is_null() && object(first.addr()) != object(neighbour);
+            (is_other && libc::dladdr(first, found.as_mut_ptr()) != 0).then(|| found.assume_init())
+        };
+        if let Some(other) = other.filter(|other| !other.dli_fname.is_null()) {
+            // SAFETY: a NUL-terminated string of the loader's, which stays as long as the object.
+            let path = unsafe { CStr::from_ptr(other.dli_fname) }.to_str().unwrap_or("?");
+            emit!(Shadowed { function: name.to_str().unwrap_or("?"), path });
+        }
     }
 }
 
-/// Whether an address lies in another object than this library.
-fn is_elsewhere(address: *const c_void) -> bool {
-    let object = |address| image::find(address).map(|image| image.begin);
-    !address.is_null() && object(address.addr()) != object(at_start as *const () as usize)
+/// Where the object begins that has this address.
+fn object(address: usize) -> Option<usize> {
+    image::find(address).map(|image| image.begin)
 }

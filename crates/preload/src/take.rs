@@ -4,9 +4,9 @@ use core::ffi::c_int;
 use core::sync::atomic::{AtomicI32, Ordering::Relaxed};
 
 use tracewing::emit;
+use tracewing::sync::events::{Acquired, Kind, NotReleased, Refused, Released, Requested};
 
 use crate::chain;
-use crate::events::{Acquired, Kind, NotReleased, Refused, Released, Requested};
 use crate::start::are_locks_recorded;
 use crate::{Object, address};
 

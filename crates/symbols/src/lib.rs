@@ -1,12 +1,15 @@
-//! Names the functions at addresses of executables and libraries, from their symbol tables.
+//! Names the functions at addresses of executables and libraries, from their symbol tables, and the lines of their sources, from
+//! debug information.
 //!
 //! The files are those that lie at their paths now. A path may come from anywhere: what is no ordinary file, or no ELF
 //! object, has no names.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File};
 use std::path::Path;
 
+use addr2line::Loader;
 use object::read::ReadCache;
 use object::{Object, ObjectSymbol, SymbolKind};
 
@@ -23,9 +26,17 @@ pub struct Symbol<'a> {
 }
 
 /// Files whose symbols were read.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Symbols {
     files: HashMap<String, Vec<Function>>,
+    /// `None` where there is no debug information.
+    lines: HashMap<String, Option<Loader>>,
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.files.keys()).finish()
+    }
 }
 
 /// A function of a file.
@@ -52,6 +63,16 @@ impl Symbols {
             self.files.insert(path.to_owned(), functions(Path::new(path)));
         }
         find(&self.files[path], address)
+    }
+
+    /// File and line of the source that the code at `address` of the file at `path` is from, counted as for [`Symbols::at`].
+    /// Debug information may lie in a file of its own, where debuggers look for it.
+    pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {
+        let open =
+            || fs::metadata(path).ok().filter(|file| file.is_file()).and_then(|_| Loader::new(path).ok());
+        let lines = self.lines.entry(path.to_owned()).or_insert_with(open).as_ref()?;
+        let location = lines.find_location(address).ok()??;
+        Some((location.file?.to_owned(), location.line?))
     }
 }
 
@@ -162,6 +183,17 @@ mod tests {
         assert_eq!(found, Some(Symbol { name: "main", offset: 1 }));
         for other in ["/dev/zero", "/nowhere", "/etc/passwd", "/"] {
             assert_eq!(symbols.at(other, 1), None);
+            assert_eq!(symbols.line(other, 1), None);
         }
+    }
+
+    #[test]
+    fn this_program_knows_its_sources() {
+        let own = std::env::current_exe().unwrap();
+        let name = "this_program_knows_its_sources";
+        let function =
+            functions(&own).unwrap().into_iter().find(|function| function.name.ends_with(name)).unwrap();
+        let (file, line) = Symbols::new().line(own.to_str().unwrap(), function.begin).unwrap();
+        assert!(file.ends_with("symbols/src/lib.rs") && line > 100, "{file}:{line}");
     }
 }

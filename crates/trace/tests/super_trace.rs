@@ -312,7 +312,7 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
 }
 
 fn is_of_programs(event: &Event) -> bool {
-    matches!(event.3, Kind::User | Kind::UserThread(_) | Kind::Introduction { .. })
+    matches!(event.3, Kind::User | Kind::Waits { .. } | Kind::UserThread(_) | Kind::Introduction { .. })
 }
 
 #[test]
@@ -567,6 +567,28 @@ fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
         *fold(&story).of(Who::Lwp(10)),
         [(0, 40, runs(0, Mode::Unknown)), (40, 45, runs(0, Mode::Interrupt))]
     );
+}
+
+#[test]
+fn a_wait_for_a_lock_is_what_the_lwp_is_blocked_on() {
+    let sleeps_and_goes_on = |at: i64| {
+        [
+            (at, 0, 10, switch(10, SLEEPS, 0)),
+            (at + 10, 0, 0, Kind::Waking { tid: 10, name: b"b" }),
+            (at + 20, 0, 0, switch(0, 0, 10)),
+        ]
+    };
+    let waits = |at: i64, on| (at, 0, 10, Kind::Waits { on });
+    let first = [(0, 0, 0, switch(0, 0, 10)), waits(10, Some(MUTEX))];
+    let call = [(15, 0, 10, Kind::SystemCall { call: FUTEX })];
+    let second = [waits(50, None), (55, 0, 10, Kind::SystemCall { call: FUTEX })];
+    let story = [&first[..], &call, &sleeps_and_goes_on(20), &second, &sleeps_and_goes_on(60)].concat();
+    let notes = fold(&story);
+    let of = |from: i64| {
+        notes.of(Who::Lwp(10)).iter().find(|(begin, ..)| *begin == from).map(|(.., doing)| *doing)
+    };
+    assert_eq!(of(20), Some(blocked(Some(MUTEX))));
+    assert_eq!(of(60), Some(blocked(Some(FUTEX))));
 }
 
 #[test]

@@ -51,5 +51,5 @@ pub(crate) use join::{ask_for_snapshot, recorders};
 pub(crate) use smp::write as write_smp;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
-pub use watch::{is_recorded, on_change};
+pub use watch::{changes, is_recorded, on_change};
 pub(crate) use write::{thread_class, write};

@@ -71,6 +71,7 @@ mod payload;
 mod session;
 mod snapshot;
 mod span;
+pub mod sync;
 pub mod user_thread;
 
 pub use class::EventClass;

@@ -10,9 +10,13 @@ pub(super) enum Kind {
     Read,
     Write,
     Semaphore,
+    Send,
+    Receive,
+    Notified,
     Spin,
     Condition,
     Barrier,
+    Futex,
     KernelSpin,
     KernelMutex,
     KernelRead,
@@ -21,14 +25,18 @@ pub(super) enum Kind {
 }
 
 /// All of them, in the order of their bits in [`Kinds`].
-const KINDS: [(Kind, &str); 12] = [
+const KINDS: [(Kind, &str); 16] = [
     (Kind::Mutex, "mutex"),
     (Kind::Read, "read"),
     (Kind::Write, "write"),
     (Kind::Semaphore, "semaphore"),
+    (Kind::Send, "send"),
+    (Kind::Receive, "receive"),
+    (Kind::Notified, "notified"),
     (Kind::Spin, "spin"),
     (Kind::Condition, "condition"),
     (Kind::Barrier, "barrier"),
+    (Kind::Futex, "futex"),
     (Kind::KernelSpin, "kernel spin"),
     (Kind::KernelMutex, "kernel mutex"),
     (Kind::KernelRead, "kernel read"),
@@ -37,16 +45,29 @@ const KINDS: [(Kind, &str); 12] = [
 ];
 
 impl Kind {
-    /// The kind with this number in events of provider `lock`.
+    /// What it is called.
+    pub(super) fn name(self) -> &'static str {
+        KINDS[self as usize].1
+    }
+
+    /// The kind with this number in events of providers `lock` and `user_thread`.
     pub(super) fn of_number(number: u64) -> Option<Self> {
         Some(match number {
             0 => Self::Mutex,
             1 => Self::Read,
             2 => Self::Write,
             3 => Self::Semaphore,
+            4 => Self::Send,
+            5 => Self::Receive,
+            6 => Self::Notified,
             16 => Self::Spin,
             _ => return None,
         })
+    }
+
+    /// Whether there is a critical section.
+    pub(super) fn is_held(self) -> bool {
+        matches!(self, Self::Mutex | Self::Read | Self::Write | Self::Spin)
     }
 
     /// The kind of a lock of the kernel's, by the flags of `contention_begin` (`include/trace/events/lock.h`).
@@ -65,9 +86,18 @@ impl Kind {
     }
 }
 
+/// Who waits for a lock, or has it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Party {
+    /// A thread.
+    Thread(i32),
+    /// A user thread, by its process and its number there.
+    Task(Option<i32>, u64),
+}
+
 /// Kinds of locks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Kinds(u16);
+pub struct Kinds(u32);
 
 impl Kinds {
     pub(super) fn add(&mut self, kind: Kind) {
@@ -120,15 +150,16 @@ pub struct Account {
     pub waits: Sum,
     /// Critical sections.
     pub holds: Sum,
-    /// By who had the lock, how long was waited for it; 0: nobody knows.
-    pub(super) owners: HashMap<i32, u64>,
+    /// How often locks were tried before threads slept for them; `None` where no event tells.
+    pub spins: Option<u64>,
+    /// By who had the lock, how long was waited for it.
+    pub(super) owners: HashMap<Party, u64>,
 }
 
 impl Account {
     /// Who had the lock for the greatest part of the waiting, and for how much of it, ns.
-    pub fn owner(&self) -> Option<(i32, u64)> {
-        let known = self.owners.iter().filter(|(owner, _)| **owner != 0);
-        known.map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))
+    pub fn owner(&self) -> Option<(Party, u64)> {
+        self.owners.iter().map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))
     }
 }
 
@@ -183,6 +214,11 @@ impl Histogram {
 
     pub(super) fn nested(&mut self, depth: usize) {
         *self.depths.entry(depth as u64).or_default() += 1;
+    }
+
+    /// How wide the bins of lengths are.
+    pub fn bins(&self) -> Bins {
+        self.bins
     }
 
     /// Critical sections by their length: from how many ns, up to how many (none for the last bin of linear ones), how many.

@@ -14,20 +14,87 @@ const FRAMES: usize = 128;
 /// An event of provider `lock`, or one of the kernel's about its own locks. Locks and places are addresses.
 #[derive(Debug, PartialEq)]
 pub(super) enum LockEvent {
-    Requested { lock: u64, caller: u64, kind: Kind, owner: i32 },
-    Acquired { lock: u64, caller: u64, kind: Kind },
-    Refused { lock: u64, caller: u64, kind: Kind },
-    Released { lock: u64 },
-    NotReleased { lock: u64 },
-    ConditionWait { condition: u64, lock: u64, caller: u64 },
-    ConditionWoken { condition: u64, lock: u64 },
-    BarrierWait { barrier: u64, caller: u64 },
-    BarrierPassed { barrier: u64 },
-    CalledFrom { chain: u64 },
-    CallChain { chain: u64, frames: Vec<u64> },
-    Image { begin: u64, end: u64, bias: u64, path: String },
-    KernelWait { lock: u64, kind: Kind },
-    KernelHas { lock: u64 },
+    Requested {
+        lock: u64,
+        caller: u64,
+        kind: Kind,
+        owner: i32,
+    },
+    Acquired {
+        lock: u64,
+        caller: u64,
+        kind: Kind,
+    },
+    Refused {
+        lock: u64,
+        caller: u64,
+        kind: Kind,
+    },
+    Released {
+        lock: u64,
+    },
+    NotReleased {
+        lock: u64,
+    },
+    ConditionWait {
+        condition: u64,
+        lock: u64,
+        caller: u64,
+    },
+    ConditionWoken {
+        condition: u64,
+        lock: u64,
+    },
+    BarrierWait {
+        barrier: u64,
+        caller: u64,
+    },
+    BarrierPassed {
+        barrier: u64,
+    },
+    CalledFrom {
+        chain: u64,
+    },
+    CallChain {
+        chain: u64,
+        frames: Vec<u64>,
+    },
+    Image {
+        begin: u64,
+        end: u64,
+        bias: u64,
+        path: String,
+    },
+    /// How often the thread has tried for the lock that it wants, before it sleeps.
+    Spun {
+        spins: u64,
+    },
+    /// Where the program calls that has this number as its caller.
+    Place {
+        caller: u64,
+        file: String,
+        line: u64,
+    },
+    /// Another object has the function.
+    Shadowed {
+        function: String,
+        path: String,
+    },
+    KernelWait {
+        lock: u64,
+        kind: Kind,
+    },
+    KernelHas {
+        lock: u64,
+    },
+    /// The thread sleeps until somebody wakes who sleeps for the word at this address, if it is as expected.
+    FutexWait {
+        address: u64,
+    },
+    /// A futex system call ends.
+    FutexEnd {
+        result: i64,
+    },
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -44,8 +111,37 @@ enum Meaning {
     CalledFrom,
     CallChain,
     Image,
+    Spun,
+    Place,
+    Shadowed,
+    TaskWait,
+    TaskHas,
+    TaskReleased,
     KernelWait,
     KernelHas,
+    FutexBegin,
+    FutexEnd,
+}
+
+/// Whose locks an event is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    /// A thread's.
+    Thread,
+    /// A user thread's, if there is one.
+    Task,
+    /// The kernel's own.
+    Kernel,
+}
+
+impl Meaning {
+    fn level(self) -> Level {
+        match self {
+            Self::TaskWait | Self::TaskHas | Self::TaskReleased => Level::Task,
+            Self::KernelWait | Self::KernelHas => Level::Kernel,
+            _ => Level::Thread,
+        }
+    }
 }
 
 /// What an event of this name means, and the fields that it must have.
@@ -63,6 +159,14 @@ fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
         "lock:called_from" => (Meaning::CalledFrom, &["chain"]),
         "lock:call_chain" => (Meaning::CallChain, &["chain"]),
         "lock:image" => (Meaning::Image, &["begin", "end", "bias", "path"]),
+        "lock:spun" => (Meaning::Spun, &["spins"]),
+        "lock:place" => (Meaning::Place, &["caller", "file", "line"]),
+        "lock:shadowed" => (Meaning::Shadowed, &["function", "path"]),
+        "user_thread:wait" => (Meaning::TaskWait, &["kind", "object"]),
+        "user_thread:acquired" => (Meaning::TaskHas, &["kind", "object"]),
+        "user_thread:released" => (Meaning::TaskReleased, &["kind", "object"]),
+        "syscall_entry_futex" => (Meaning::FutexBegin, &["uaddr", "op"]),
+        "syscall_exit_futex" => (Meaning::FutexEnd, &["ret"]),
         "contention_begin" => (Meaning::KernelWait, &["lock_addr", "flags"]),
         "contention_end" => (Meaning::KernelHas, &["lock_addr"]),
         _ => return None,
@@ -81,14 +185,18 @@ pub(super) struct Reader {
 
 impl Reader {
     /// What an event says; `None` where that is not about locks, or not what its name promises.
-    pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<LockEvent> {
+    pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
         let decoded = event.decoded();
         let place = (event.stream_index(), decoded.class_index());
         let class = self.classes.entry(place).or_insert_with(|| class_of(event));
         let (meaning, handles) = class.as_ref()?;
         let number = |at: usize| unsigned(decoded.member(*handles.get(at)?)?);
         let kind = |at: usize| Kind::of_number(number(at)?);
-        Some(match meaning {
+        let text = |at: usize| match decoded.member(*handles.get(at)?)? {
+            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            _ => None,
+        };
+        let event = match meaning {
             Meaning::Requested => LockEvent::Requested {
                 lock: number(0)?,
                 caller: number(1)?,
@@ -107,21 +215,39 @@ impl Reader {
             Meaning::BarrierPassed => LockEvent::BarrierPassed { barrier: number(0)? },
             Meaning::CalledFrom => LockEvent::CalledFrom { chain: number(0)? },
             Meaning::CallChain => LockEvent::CallChain { chain: number(0)?, frames: frames(&decoded) },
-            Meaning::Image => LockEvent::Image {
-                begin: number(0)?,
-                end: number(1)?,
-                bias: number(2)?,
-                path: match decoded.member(*handles.get(3)?)? {
-                    Value::Text(path) => String::from_utf8_lossy(path).into_owned(),
-                    _ => return None,
-                },
-            },
+            Meaning::Image => {
+                LockEvent::Image { begin: number(0)?, end: number(1)?, bias: number(2)?, path: text(3)? }
+            }
+            Meaning::Spun => LockEvent::Spun { spins: number(0)? },
+            Meaning::Place => LockEvent::Place { caller: number(0)?, file: text(1)?, line: number(2)? },
+            Meaning::Shadowed => LockEvent::Shadowed { function: text(0)?, path: text(1)? },
+            Meaning::TaskWait => {
+                LockEvent::Requested { lock: number(1)?, caller: 0, kind: kind(0)?, owner: 0 }
+            }
+            Meaning::TaskHas => LockEvent::Acquired { lock: number(1)?, caller: 0, kind: kind(0)? },
+            Meaning::TaskReleased => {
+                kind(0).filter(|kind| kind.is_held())?;
+                LockEvent::Released { lock: number(1)? }
+            }
             Meaning::KernelWait => {
                 LockEvent::KernelWait { lock: number(0)?, kind: Kind::of_kernel_flags(number(1)?) }
             }
             Meaning::KernelHas => LockEvent::KernelHas { lock: number(0)? },
-        })
+            Meaning::FutexBegin => {
+                Some(number(1)?).filter(|operation| is_futex_wait(*operation))?;
+                LockEvent::FutexWait { address: number(0)? }
+            }
+            Meaning::FutexEnd => LockEvent::FutexEnd { result: number(0)?.cast_signed() },
+        };
+        Some((meaning.level(), event))
     }
+}
+
+/// Whether an operation of the futex system call sleeps (`include/uapi/linux/futex.h`): `FUTEX_WAIT`, `FUTEX_LOCK_PI`,
+/// `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
+fn is_futex_wait(operation: u64) -> bool {
+    const COMMAND: u64 = 0x7f; // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
+    matches!(operation & COMMAND, 0 | 6 | 9 | 11 | 13)
 }
 
 #[cold]

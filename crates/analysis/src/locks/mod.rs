@@ -2,27 +2,35 @@
 //! done. The figures of K42's lock contention table (Figure 7 of its paper) and of `perf lock contention`; nesting and critical
 //! sections as Feather-Trace's paper (3) has them.
 //!
-//! From events of provider `lock` (`docs/locks.md`), and the kernel's `contention_begin` and `contention_end`, which know no
-//! critical sections.
+//! From events of provider `lock` (`docs/locks.md`), those of user threads (`docs/tasks.md`), the kernel's `contention_begin` and
+//! `contention_end`, and its futex system calls, where no other event tells what is waited for; the last two know no critical
+//! sections.
 //!
 //! | module | does |
 //! |---|---|
 //! | `event` | what an event says |
 //! | `thread` | a thread and its locks |
 //! | `account` | what is counted |
+//! | `places` | where in a program that is |
+//! | `graph` | who waits for whom |
 
 mod account;
 mod event;
+mod graph;
+mod places;
 mod thread;
 
 use std::collections::HashMap;
 
-use tracewing_trace::super_trace::{Fold, Lwp, Scope, Seen};
+use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen};
 
 use self::account::Kind;
-pub use self::account::{Account, Bins, Histogram, Kinds, Sum};
-use self::event::{LockEvent, Reader};
-use self::thread::{Acquisition, Thread, Told};
+pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
+use self::event::{Level, LockEvent, Reader};
+pub use self::graph::{Edge, Graph};
+pub use self::places::Frame;
+use self::places::Places;
+use self::thread::{Acquisition, By, Thread, Told};
 use crate::run::{Analysis, Ran};
 
 /// What a line of the table is about.
@@ -33,6 +41,8 @@ pub enum Group {
     Lock,
     /// A thread.
     Thread,
+    /// A user thread.
+    Task,
     /// A place in the program from which locks are acquired.
     Caller,
     /// A call chain by which locks are acquired.
@@ -46,6 +56,8 @@ pub enum Subject {
     Lock(u64),
     /// A thread.
     Thread(i32),
+    /// A user thread's number; `None` for what threads do for none.
+    Task(Option<u64>),
     /// An address to which calls for locks return; `None` where no event tells, as in the kernel.
     Caller(Option<u64>),
     /// A call chain; `None` for acquisitions without one.
@@ -63,19 +75,12 @@ pub struct Row {
     pub subject: Subject,
     /// What is counted.
     pub account: Account,
-    /// The name of the thread that [`Account::owner`] has.
+    /// The name of the user thread that [`Row::subject`] is, or nothing.
+    pub task_name: String,
+    /// The name of whom [`Account::owner`] gives.
     pub owner_name: String,
     /// Where in the program, the innermost first.
     pub frames: Vec<Frame>,
-}
-
-/// A place in a program.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Frame {
-    /// A return address.
-    pub address: u64,
-    /// The file that the code is from, and the address by that file's own counting.
-    pub image: Option<(String, u64)>,
 }
 
 /// The result.
@@ -85,6 +90,10 @@ pub struct LocksTable {
     pub rows: Vec<Row>,
     /// Lengths of critical sections, and nesting, of the program's locks.
     pub histogram: Histogram,
+    /// Who waits for whom.
+    pub graph: Graph,
+    /// Functions that other objects have in front of the library that records locks: the process, the function, the object.
+    pub shadowed: Vec<(Option<i32>, String, String)>,
     /// Requests, acquisitions and releases of which no event tells the end, or the begin. They are in no time but the
     /// waits that last.
     pub incomplete: u64,
@@ -92,25 +101,16 @@ pub struct LocksTable {
     pub duration_ns: u64,
 }
 
-#[derive(Debug)]
-struct Image {
-    begin: u64,
-    end: u64,
-    bias: u64,
-    path: String,
-}
-
 /// The analysis.
 #[derive(Debug)]
 pub struct Locks {
-    group: Group,
     reader: Reader,
-    /// By process and thread.
-    threads: HashMap<(Option<i32>, i32), Thread>,
+    threads: HashMap<(Option<i32>, Party), Thread>,
     totals: Totals,
     names: HashMap<i32, String>,
-    chains: HashMap<u64, Vec<u64>>,
-    images: HashMap<Option<i32>, Vec<Image>>,
+    task_names: HashMap<(Option<i32>, u64), String>,
+    places: Places,
+    shadowed: Vec<(Option<i32>, String, String)>,
 }
 
 #[derive(Debug)]
@@ -118,7 +118,8 @@ struct Totals {
     group: Group,
     accounts: HashMap<(Option<i32>, Subject), Account>,
     /// Who has which lock, as far as events tell.
-    owners: HashMap<(Option<i32>, u64), i32>,
+    owners: HashMap<(Option<i32>, u64), Vec<Party>>,
+    graph: Graph,
     histogram: Histogram,
     incomplete: u64,
 }
@@ -127,70 +128,93 @@ impl Locks {
     /// An analysis that has seen nothing yet.
     pub fn new(group: Group, bins: Bins) -> Self {
         Self {
-            group,
             reader: Reader::default(),
             threads: HashMap::new(),
             totals: Totals {
                 group,
                 accounts: HashMap::new(),
                 owners: HashMap::new(),
+                graph: Graph::default(),
                 histogram: Histogram::new(bins),
                 incomplete: 0,
             },
             names: HashMap::new(),
-            chains: HashMap::new(),
-            images: HashMap::new(),
+            task_names: HashMap::new(),
+            places: Places::default(),
+            shadowed: Vec::new(),
         }
     }
 
     /// The table.
     pub fn finish(mut self, ran: &Ran) -> LocksTable {
+        self.note_who_waits(ran.end_ns);
         self.forget_threads(ran.end_ns);
         let accounts = std::mem::take(&mut self.totals.accounts);
-        let name = |tid: i32| self.names.get(&tid).cloned().unwrap_or_default();
         let row = |((process, subject), account): ((Option<i32>, Subject), Account)| Row {
             process,
-            process_name: process.map(name).unwrap_or_default(),
+            process_name: process.map(|process| self.name(Party::Thread(process))).unwrap_or_default(),
             subject,
-            owner_name: account.owner().map(|(owner, _)| name(owner)).unwrap_or_default(),
+            task_name: match subject {
+                Subject::Task(Some(task)) => self.name(Party::Task(process, task)),
+                _ => String::new(),
+            },
+            owner_name: account.owner().map(|(owner, _)| self.name(owner)).unwrap_or_default(),
             account,
-            frames: self.frames(process, subject),
+            frames: match subject {
+                Subject::Lock(_) | Subject::Thread(_) | Subject::Task(_) => Vec::new(),
+                Subject::Caller(caller) => self.places.caller(process, caller),
+                Subject::Chain(chain) => self.places.chain(process, chain),
+            },
         };
         let mut rows: Vec<Row> = accounts.into_iter().map(row).collect();
         rows.sort_by_key(|row| {
             let account = &row.account;
             (std::cmp::Reverse((account.waits.total_ns, account.acquired)), row.process, row.subject)
         });
+        let mut graph = std::mem::take(&mut self.totals.graph);
+        graph.finish(|party| self.name(party), &self.places);
         let Totals { histogram, incomplete, .. } = self.totals;
-        LocksTable { rows, histogram, incomplete, duration_ns: ran.duration_ns() }
+        let shadowed = self.shadowed;
+        LocksTable { rows, histogram, graph, shadowed, incomplete, duration_ns: ran.duration_ns() }
     }
 
-    fn frames(&self, process: Option<i32>, subject: Subject) -> Vec<Frame> {
-        let addresses = match &subject {
-            Subject::Lock(_) | Subject::Thread(_) => &[],
-            Subject::Caller(caller) => caller.as_slice(),
-            Subject::Chain(chain) => {
-                chain.and_then(|chain| self.chains.get(&chain)).map_or(&[][..], Vec::as_slice)
-            }
+    fn name(&self, of: Party) -> String {
+        let name = match of {
+            Party::Thread(tid) => self.names.get(&tid),
+            Party::Task(process, task) => self.task_names.get(&(process, task)),
         };
-        addresses.iter().map(|address| self.frame(process, *address)).collect()
+        name.cloned().unwrap_or_default()
     }
 
-    fn frame(&self, process: Option<i32>, address: u64) -> Frame {
-        let own = self.images.get(&process).into_iter().flatten();
-        // A forked child's are its parent's until it tells of its own.
-        let found = own.chain(self.images.values().flatten());
-        let image = found.into_iter().find(|image| (image.begin..image.end).contains(&address));
-        let image = image.map(|image| (image.path.clone(), address.wrapping_sub(image.bias)));
-        Frame { address, image }
+    /// The recording ends: who waits now has to be known before it is forgotten.
+    fn note_who_waits(&mut self, at: i64) {
+        for ((process, party), thread) in &mut self.threads {
+            thread.settle(&mut |told| self.totals.add(*process, *party, &told));
+        }
+        for ((process, party), thread) in &self.threads {
+            if let Some(request) = thread.waits() {
+                let acquisition = &request.acquisition;
+                let owners = self.totals.owners_of(*process, acquisition.lock, request.owner);
+                self.totals.graph.waits(*process, *party, acquisition, &owners, at - request.at);
+            }
+        }
     }
 
     /// No thread's state is known any more.
     fn forget_threads(&mut self, at: i64) {
-        for ((process, tid), mut thread) in self.threads.drain() {
-            thread.finish(at, &mut |told| self.totals.add(process, tid, &told));
+        for ((process, party), mut thread) in self.threads.drain() {
+            thread.finish(at, &mut |told| self.totals.add(process, party, &told));
         }
         self.totals.owners.clear();
+    }
+
+    /// Whom the user thread is that an event belongs to, if there is one.
+    fn task(&mut self, process: Option<i32>, carried: Carried<'_>) -> u64 {
+        let Carried::Thread { id, name } = carried else { return 0 };
+        if !name.is_empty() && self.task_names.get(&(process, id)).is_none_or(|known| known != name) {
+            self.task_names.insert((process, id), name.to_owned());
+        }
+        id
     }
 }
 
@@ -205,23 +229,30 @@ impl Fold for Locks {
 impl Analysis for Locks {
     fn event(&mut self, seen: &Seen<'_>) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
-        let Some(event) = self.reader.read(seen.event) else { return };
+        let Some((level, event)) = self.reader.read(seen.event) else { return };
         let process = seen.place.process;
         match event {
-            LockEvent::CallChain { chain, frames } => drop(self.chains.insert(chain, frames)),
+            LockEvent::CallChain { chain, frames } => self.places.learn_chain(chain, frames),
             LockEvent::Image { begin, end, bias, path } => {
-                let images = self.images.entry(process).or_default();
-                images.retain(|image| image.end <= begin || end <= image.begin);
-                images.push(Image { begin, end, bias, path });
+                self.places.learn_image(process, begin..end, bias, path);
+            }
+            LockEvent::Place { caller, file, line } => self.places.learn_source(process, caller, file, line),
+            LockEvent::Shadowed { function, path } => {
+                let told = (process, function, path);
+                if !self.shadowed.contains(&told) {
+                    self.shadowed.push(told);
+                }
             }
             event => {
+                let by = By { tid, task: self.task(process, seen.place.thread) };
+                let party = match level {
+                    Level::Task if by.task != 0 => Party::Task(process, by.task),
+                    _ => Party::Thread(tid),
+                };
                 // The kernel's locks are nobody's.
-                let is_kernel = matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. });
-                let process = process.filter(|_| !is_kernel || self.group != Group::Lock);
-                self.threads
-                    .entry((process, tid))
-                    .or_default()
-                    .event(&event, activity.time, &mut |told| self.totals.add(process, tid, &told));
+                let process = process.filter(|_| level != Level::Kernel || self.totals.group != Group::Lock);
+                let thread = self.threads.entry((process, party)).or_default();
+                thread.event(&event, by, activity.time, &mut |told| self.totals.add(process, party, &told));
             }
         }
     }
@@ -234,50 +265,70 @@ impl Analysis for Locks {
 }
 
 impl Totals {
-    fn add(&mut self, process: Option<i32>, tid: i32, told: &Told) {
+    fn add(&mut self, process: Option<i32>, party: Party, told: &Told) {
         match told {
-            Told::Acquired { acquisition, wait, owner, depth } => {
-                let account = self.waited(process, tid, acquisition, *wait, *owner);
-                account.acquired += 1;
-                if is_held(acquisition.kind) {
+            Told::Acquired { acquisition, wait, owner, spins, depth } => {
+                self.tried(process, party, acquisition, *wait, *owner, *spins).acquired += 1;
+                if acquisition.kind.is_held() {
                     self.histogram.nested(*depth);
-                    self.owners.insert((process, acquisition.lock), tid);
+                    self.owners.entry((process, acquisition.lock)).or_default().push(party);
                 }
             }
-            Told::Refused { acquisition, wait, owner } => {
-                self.waited(process, tid, acquisition, *wait, *owner).refused += 1;
+            Told::Refused { acquisition, wait, owner, spins } => {
+                self.tried(process, party, acquisition, *wait, *owner, *spins).refused += 1;
             }
             Told::Held { acquisition, length } => {
-                self.account(process, tid, acquisition).holds.add(*length);
+                self.account(process, acquisition).holds.add(*length);
                 self.histogram.held(*length);
-                self.owners.remove(&(process, acquisition.lock));
+                if let Some(owners) = self.owners.get_mut(&(process, acquisition.lock)) {
+                    owners.retain(|owner| *owner != party);
+                }
             }
             Told::Incomplete => self.incomplete += 1,
         }
     }
 
-    fn waited(
+    /// Who has a lock: as it says itself, else as events do.
+    fn owners_of(&self, process: Option<i32>, lock: u64, owner: i32) -> Vec<Party> {
+        match owner {
+            0 => self.owners.get(&(process, lock)).cloned().unwrap_or_default(),
+            owner => vec![Party::Thread(owner)],
+        }
+    }
+
+    fn tried(
         &mut self,
         process: Option<i32>,
-        tid: i32,
+        party: Party,
         acquisition: &Acquisition,
         wait: Option<u64>,
         owner: i32,
+        spins: Option<u64>,
     ) -> &mut Account {
-        let known = self.owners.get(&(process, acquisition.lock)).copied();
-        let account = self.account(process, tid, acquisition);
+        let owners =
+            if wait.is_some() { self.owners_of(process, acquisition.lock, owner) } else { Vec::new() };
+        if let Some(wait) = wait {
+            self.graph.waited(process, party, acquisition, &owners, wait);
+        }
+        let account = self.account(process, acquisition);
         if let Some(wait) = wait {
             account.waits.add(wait);
-            let owner = if owner == 0 { known.unwrap_or(0) } else { owner };
-            *account.owners.entry(owner).or_default() += wait;
+            if let Some(owner) = owners.last() {
+                *account.owners.entry(*owner).or_default() += wait;
+            }
+        }
+        if let Some(spins) = spins {
+            *account.spins.get_or_insert(0) += spins;
         }
         account
     }
 
-    fn account(&mut self, process: Option<i32>, tid: i32, acquisition: &Acquisition) -> &mut Account {
+    fn account(&mut self, process: Option<i32>, acquisition: &Acquisition) -> &mut Account {
+        let by = acquisition.by;
         let subject = match self.group {
             Group::Lock => Subject::Lock(acquisition.lock),
-            Group::Thread => Subject::Thread(tid),
+            Group::Thread => Subject::Thread(by.tid),
+            Group::Task => Subject::Task(Some(by.task).filter(|task| *task != 0)),
             Group::Caller => Subject::Caller(Some(acquisition.caller).filter(|caller| *caller != 0)),
             Group::Chain => Subject::Chain(acquisition.chain),
         };
@@ -285,9 +336,4 @@ impl Totals {
         account.kinds.add(acquisition.kind);
         account
     }
-}
-
-/// Whether there is a critical section.
-fn is_held(kind: Kind) -> bool {
-    matches!(kind, Kind::Mutex | Kind::Read | Kind::Write | Kind::Spin)
 }

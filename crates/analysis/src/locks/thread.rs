@@ -12,16 +12,26 @@ pub(super) struct Acquisition {
     pub(super) caller: u64,
     /// By which chain it came there.
     pub(super) chain: Option<u64>,
+    /// Who did, at both levels; 0: nobody knows, and none.
+    pub(super) by: By,
+}
+
+/// Who runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct By {
+    pub(super) tid: i32,
+    /// The user thread's number.
+    pub(super) task: u64,
 }
 
 /// What is told of a thread. Times are in nanoseconds.
 #[derive(Debug, PartialEq)]
 pub(super) enum Told {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to. `owner` had the lock;
-    /// 0: nobody knows.
-    Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, depth: usize },
+    /// 0: nobody knows. `spins`: how often it has tried before it slept.
+    Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64>, depth: usize },
     /// It did not get it, after this wait.
-    Refused { acquisition: Acquisition, wait: Option<u64>, owner: i32 },
+    Refused { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64> },
     /// A critical section has ended.
     Held { acquisition: Acquisition, length: u64 },
     /// What was begun has no end, or what was ended no begin.
@@ -30,10 +40,11 @@ pub(super) enum Told {
 
 /// A lock that the thread waits for.
 #[derive(Debug, Clone, Copy)]
-struct Request {
-    acquisition: Acquisition,
-    owner: i32,
-    at: i64,
+pub(super) struct Request {
+    pub(super) acquisition: Acquisition,
+    /// Who has the lock, as that says; 0 where it does not.
+    pub(super) owner: i32,
+    pub(super) at: i64,
 }
 
 /// A lock that the thread has.
@@ -62,17 +73,22 @@ const MOST: usize = 1 << 10;
 pub(super) struct Thread {
     request: Option<Request>,
     chain: Option<u64>,
+    spins: Option<u64>,
+    by: By,
     held: Vec<Held>,
     release: Option<GivenBack>,
     /// The condition variable or barrier that it waits for, and what it gave back for that.
     condition: Option<(Request, Option<Held>)>,
     /// A lock of the kernel's.
     kernel: Option<Request>,
+    /// A futex, where no event tells of what lock it is part.
+    futex: Option<Request>,
 }
 
 impl Thread {
     /// Takes an event of the thread's; `tell` is told what follows from it.
-    pub(super) fn event(&mut self, event: &LockEvent, at: i64, tell: &mut impl FnMut(Told)) {
+    pub(super) fn event(&mut self, event: &LockEvent, by: By, at: i64, tell: &mut impl FnMut(Told)) {
+        self.by = by;
         // A release is certain when the next event does not take it back.
         match (self.release.take(), event) {
             (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
@@ -87,30 +103,36 @@ impl Thread {
         }
         match *event {
             LockEvent::Requested { lock, caller, kind, owner } => {
-                let acquisition = Acquisition { lock, kind, caller, chain: None };
-                self.request = Some(Request { acquisition, owner, at });
+                let request = self.request(lock, kind, caller, owner, at);
+                if self.request.replace(request).is_some() {
+                    tell(Told::Incomplete);
+                }
+                self.spins = None;
             }
+            LockEvent::Spun { spins } => self.spins = Some(spins),
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
             LockEvent::Acquired { lock, caller, kind } => {
                 let request = self.request.take().filter(|request| request.acquisition.lock == lock);
-                let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take() };
+                let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by };
                 let depth = self.depth();
                 tell(Told::Acquired {
                     acquisition,
                     wait: request.map(|request| since(request.at, at)),
                     owner: request.map_or(0, |request| request.owner),
+                    spins: self.spins.take(),
                     depth,
                 });
-                if kind != Kind::Semaphore && self.held.len() < MOST {
+                if kind.is_held() && self.held.len() < MOST {
                     self.held.push(Held { acquisition, at });
                 }
             }
             LockEvent::Refused { lock, caller, kind } => {
                 let request = self.request.take().filter(|request| request.acquisition.lock == lock);
                 tell(Told::Refused {
-                    acquisition: Acquisition { lock, kind, caller, chain: self.chain.take() },
+                    acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by },
                     wait: request.map(|request| since(request.at, at)),
                     owner: request.map_or(0, |request| request.owner),
+                    spins: self.spins.take(),
                 });
             }
             // It was cancelled while it waited for a condition, and has the mutex again since nobody knows when.
@@ -125,56 +147,73 @@ impl Thread {
                     GivenBack::Inner(held) => Some(held),
                     GivenBack::Unmatched => None,
                 };
-                let acquisition = Acquisition { lock: condition, kind: Kind::Condition, caller, chain: None };
-                self.condition = Some((Request { acquisition, owner: 0, at }, held));
+                self.condition = Some((self.request(condition, Kind::Condition, caller, 0, at), held));
             }
             LockEvent::ConditionWoken { condition, .. } => {
                 let waited = self.condition.take();
                 if let Some((request, held)) =
                     waited.filter(|(request, _)| request.acquisition.lock == condition)
                 {
-                    tell(Told::Acquired {
-                        acquisition: request.acquisition,
-                        wait: Some(since(request.at, at)),
-                        owner: 0,
-                        depth: self.depth(),
-                    });
+                    tell(request.served(at, self.depth()));
                     self.held.extend(held.map(|held| Held { at, ..held }));
                 }
             }
             LockEvent::BarrierWait { barrier, caller } => {
-                let acquisition = Acquisition { lock: barrier, kind: Kind::Barrier, caller, chain: None };
-                self.condition = Some((Request { acquisition, owner: 0, at }, None));
+                self.condition = Some((self.request(barrier, Kind::Barrier, caller, 0, at), None));
             }
             LockEvent::BarrierPassed { barrier } => {
                 let waited = self.condition.take();
                 if let Some((request, _)) = waited.filter(|(request, _)| request.acquisition.lock == barrier)
                 {
-                    tell(Told::Acquired {
-                        acquisition: request.acquisition,
-                        wait: Some(since(request.at, at)),
-                        owner: 0,
-                        depth: self.depth(),
-                    });
+                    tell(request.served(at, self.depth()));
                 }
             }
             LockEvent::KernelWait { lock, kind } => {
                 // A mutex tells again when it goes from spinning to sleeping.
-                let acquisition = Acquisition { lock, kind, caller: 0, chain: None };
                 let same = self.kernel.filter(|request| request.acquisition.lock == lock);
-                self.kernel = same.or(Some(Request { acquisition, owner: 0, at }));
+                self.kernel = same.or(Some(self.request(lock, kind, 0, 0, at)));
             }
             LockEvent::KernelHas { lock } => {
                 let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);
-                match request {
-                    Some(Request { acquisition, at: begin, .. }) => {
-                        let wait = Some(since(begin, at));
-                        tell(Told::Acquired { acquisition, wait, owner: 0, depth: 0 });
-                    }
-                    None => tell(Told::Incomplete),
+                tell(request.map_or(Told::Incomplete, |request| request.served(at, 0)));
+            }
+            // What a lock does of which events tell is part of the wait for that.
+            LockEvent::FutexWait { address } if self.request.is_none() && self.condition.is_none() => {
+                self.futex = Some(self.request(address, Kind::Futex, 0, 0, at));
+            }
+            LockEvent::FutexEnd { result } => {
+                const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
+                match self.futex.take() {
+                    Some(request) if result == 0 => tell(request.served(at, self.depth())),
+                    Some(request) if result != NOT_AS_EXPECTED => tell(request.refused(at)),
+                    _ => {}
                 }
             }
-            LockEvent::NotReleased { .. } | LockEvent::CallChain { .. } | LockEvent::Image { .. } => {}
+            LockEvent::FutexWait { .. }
+            | LockEvent::NotReleased { .. }
+            | LockEvent::CallChain { .. }
+            | LockEvent::Image { .. }
+            | LockEvent::Place { .. }
+            | LockEvent::Shadowed { .. } => {}
+        }
+    }
+
+    fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: i64) -> Request {
+        Request { acquisition: Acquisition { lock, kind, caller, chain: None, by: self.by }, owner, at }
+    }
+
+    /// What it waits for now, that somebody can have.
+    pub(super) fn waits(&self) -> Option<Request> {
+        let request = self.request?;
+        Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
+    }
+
+    /// No event takes the last release back any more.
+    pub(super) fn settle(&mut self, tell: &mut impl FnMut(Told)) {
+        match self.release.take() {
+            Some(GivenBack::Ended(held, end)) => tell(ended(held, end)),
+            Some(GivenBack::Unmatched) => tell(Told::Incomplete),
+            Some(GivenBack::Inner(_)) | None => {}
         }
     }
 
@@ -195,21 +234,29 @@ impl Thread {
     /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread waited for since, it
     /// waited for until now.
     pub(super) fn finish(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
-        let Self { request, held, release, condition, kernel, chain } = std::mem::take(self);
-        match release {
-            Some(GivenBack::Ended(held, end)) => tell(ended(held, end)),
-            Some(GivenBack::Unmatched) => tell(Told::Incomplete),
-            Some(GivenBack::Inner(_)) | None => {}
-        }
-        for request in [request, condition.map(|(request, _)| request), kernel].into_iter().flatten() {
-            tell(Told::Refused {
-                acquisition: Acquisition { chain, ..request.acquisition },
-                wait: Some(since(request.at, at)),
-                owner: request.owner,
-            });
+        self.settle(tell);
+        let request = self.waits();
+        let Self { held, condition, kernel, futex, .. } = std::mem::take(self);
+        let requests = [request, condition.map(|(request, _)| request), kernel, futex];
+        for request in requests.into_iter().flatten() {
+            tell(request.refused(at));
             tell(Told::Incomplete);
         }
         held.iter().for_each(|_| tell(Told::Incomplete));
+    }
+}
+
+impl Request {
+    /// It has what it wanted.
+    fn served(self, at: i64, depth: usize) -> Told {
+        let Self { acquisition, owner, at: begin } = self;
+        Told::Acquired { acquisition, wait: Some(since(begin, at)), owner, spins: None, depth }
+    }
+
+    /// It does not want it any more.
+    fn refused(self, at: i64) -> Told {
+        let Self { acquisition, owner, at: begin } = self;
+        Told::Refused { acquisition, wait: Some(since(begin, at)), owner, spins: None }
     }
 }
 
@@ -246,7 +293,7 @@ mod tests {
         let (mut thread, mut all) = (Thread::default(), Vec::new());
         let mut tell = |told: Told| {
             all.push(match told {
-                Told::Acquired { acquisition, wait, owner, depth } => {
+                Told::Acquired { acquisition, wait, owner, depth, .. } => {
                     format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
                 }
                 Told::Refused { acquisition, wait, .. } => {
@@ -259,7 +306,7 @@ mod tests {
         let mut at = 0;
         for event in events {
             at += 10;
-            thread.event(event, at, &mut tell);
+            thread.event(event, By::default(), at, &mut tell);
         }
         thread.finish(at + 10, &mut tell);
         all
@@ -320,6 +367,22 @@ mod tests {
         assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
         assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait None owner 0 depth 0", "incomplete"]);
         assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10)", "incomplete"]);
+    }
+
+    #[test]
+    fn a_futex_is_waited_for_unless_it_is_part_of_a_lock() {
+        let wait = || LockEvent::FutexWait { address: OTHER };
+        let end = |result| LockEvent::FutexEnd { result };
+        let (woken, changed, late) = (0, -11, -110);
+        assert_eq!(
+            told(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
+            ["acquired 0x20 wait Some(10) owner 0 depth 0", "refused 0x20 wait Some(10)"]
+        );
+        assert_eq!(
+            told(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
+            ["acquired 0x10 wait Some(30) owner 0 depth 0", "held 0x10 for 10"]
+        );
+        assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10)", "incomplete"]);
     }
 
     #[test]

@@ -114,6 +114,11 @@ pub enum Kind<'a> {
     },
     /// What a program tells of its user threads.
     UserThread(UserThreadKind<'a>),
+    /// A program tells (`lock:*`) that the event's thread begins to wait for something of this kind, or waits no longer.
+    Waits {
+        /// What it waits for: the label of `kind`, `condition` or `barrier`.
+        on: Option<Name>,
+    },
     /// An event of a program.
     User,
     /// Any other event of the kernel.

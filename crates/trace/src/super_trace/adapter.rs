@@ -1,4 +1,4 @@
-//! Makes [`Activity`] from events, by the names that LTTng and tracewing share, and `user_thread:*`.
+//! Makes [`Activity`] from events, by the names that LTTng and tracewing share, `user_thread:*` and `lock:*`.
 
 use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
@@ -61,6 +61,9 @@ enum Meaning {
     Wait,
     Acquired,
     Worker,
+    /// For what kind of lock a thread waits: its field says that, or there is but one.
+    LockWait(Option<Name>),
+    LockWaitEnd,
     User,
     Kernel,
 }
@@ -78,7 +81,7 @@ fn fields(meaning: Meaning) -> &'static [&'static str] {
         Meaning::Create | Meaning::Rename => &["thread", "name"],
         Meaning::UserSwitch => &["prev", "next", "cause"],
         Meaning::Wake | Meaning::UserExit => &["thread"],
-        Meaning::Wait => &["kind"],
+        Meaning::Wait | Meaning::LockWait(None) => &["kind"],
         Meaning::InterruptEntry(Interrupt::Softirq, _) => &["vec"],
         Meaning::InterruptEntry(Interrupt::Handler, _) => &["name"],
         _ => &[],
@@ -109,6 +112,10 @@ impl Adapter {
                 let label = label(&decoded, class.fields.first().copied()?);
                 let kind = self.number(label);
                 Kind::UserThread(UserThreadKind::Wait { kind })
+            }
+            Meaning::LockWait(None) => {
+                let label = label(&decoded, class.fields.first().copied()?);
+                Kind::Waits { on: Some(self.number(label)) }
             }
             Meaning::InterruptEntry(kind, general) => {
                 let fields = Fields { event: &decoded, handles: &class.fields };
@@ -156,7 +163,7 @@ impl Adapter {
         let name = decoded.class().name.as_deref().unwrap_or_default();
         let (mut meaning, plain) = match is_kernel(event.trace()) {
             true => (self.kernel_meaning(name), Meaning::Kernel),
-            false => (user_meaning(name), Meaning::User),
+            false => (self.user_meaning(name), Meaning::User),
         };
         let wanted = fields(meaning);
         let mut fields: Vec<_> =
@@ -217,6 +224,30 @@ impl Adapter {
         }
     }
 
+    fn user_meaning(&mut self, name: &str) -> Meaning {
+        match name {
+            "tracewing:thread" => Meaning::Introduction,
+            "user_thread:create" => Meaning::Create,
+            "user_thread:name" => Meaning::Rename,
+            "user_thread:switch" => Meaning::UserSwitch,
+            "user_thread:wake" => Meaning::Wake,
+            "user_thread:exit" => Meaning::UserExit,
+            "user_thread:wait" => Meaning::Wait,
+            "user_thread:acquired" => Meaning::Acquired,
+            "user_thread:worker" | "user_thread:park" | "user_thread:unpark" => Meaning::Worker,
+            "lock:requested" => Meaning::LockWait(None),
+            "lock:condition_wait" => Meaning::LockWait(Some(self.number("condition"))),
+            "lock:barrier_wait" => Meaning::LockWait(Some(self.number("barrier"))),
+            // Who gives back a lock was cancelled while it waited for a condition, if it has not told before that it goes on.
+            "lock:acquired"
+            | "lock:refused"
+            | "lock:condition_woken"
+            | "lock:barrier_passed"
+            | "lock:released" => Meaning::LockWaitEnd,
+            _ => Meaning::User,
+        }
+    }
+
     fn number(&mut self, name: &str) -> Name {
         if let Some(number) = self.numbers.get(name) {
             return *number;
@@ -256,21 +287,6 @@ pub fn is_system_wide(trace: &Trace) -> bool {
 /// A part of a trace does not have everybody's events.
 pub(crate) fn forget_scope(class: &mut TraceClass) {
     class.env.retain(|(name, _)| name != SCOPE.0);
-}
-
-fn user_meaning(name: &str) -> Meaning {
-    match name {
-        "tracewing:thread" => Meaning::Introduction,
-        "user_thread:create" => Meaning::Create,
-        "user_thread:name" => Meaning::Rename,
-        "user_thread:switch" => Meaning::UserSwitch,
-        "user_thread:wake" => Meaning::Wake,
-        "user_thread:exit" => Meaning::UserExit,
-        "user_thread:wait" => Meaning::Wait,
-        "user_thread:acquired" => Meaning::Acquired,
-        "user_thread:worker" | "user_thread:park" | "user_thread:unpark" => Meaning::Worker,
-        _ => Meaning::User,
-    }
 }
 
 /// The values of an event's fields, by their place in [`fields`].
@@ -327,7 +343,9 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
         Meaning::PageFault { user } => Kind::PageFault { user },
         Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
         Meaning::Dump => Kind::Dump { tid: of.tid(0)?, process: of.tid(1)?, name: of.text(2)? },
-        Meaning::User | Meaning::Wait => Kind::User,
+        Meaning::LockWait(on @ Some(_)) => Kind::Waits { on },
+        Meaning::LockWaitEnd => Kind::Waits { on: None },
+        Meaning::User | Meaning::Wait | Meaning::LockWait(None) => Kind::User,
         Meaning::Kernel | Meaning::InterruptEntry(..) => Kind::Kernel,
         Meaning::Create => {
             Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, name: of.text(1)? })

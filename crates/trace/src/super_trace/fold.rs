@@ -24,7 +24,8 @@ pub enum Doing {
     },
     /// It waits for something else.
     Blocked {
-        /// The system call in which it waits, or what its user thread waits for; `None` where no event tells.
+        /// The kind of lock for which it waits, else the system call in which it does; or what its user thread waits for; `None`
+        /// where no event tells.
         on: Option<Name>,
     },
     /// Of a user thread: its LWP runs another one within it.

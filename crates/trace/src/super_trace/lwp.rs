@@ -72,6 +72,8 @@ pub struct Lwp {
     /// How often it began to run a user thread.
     pub polls: u64,
     pub(super) carries: Carries,
+    /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
+    pub(super) waits_for: Option<Name>,
     state: State,
     /// Up to when time is accounted for.
     since: i64,
@@ -105,6 +107,7 @@ impl Lwp {
             user_events: 0,
             polls: 0,
             carries: Carries::Unknown,
+            waits_for: None,
             state: State::Unknown,
             since: begin,
             confirmed: begin,
@@ -360,10 +363,10 @@ impl Lwp {
             State::Running { cpu } => Doing::Running { cpu, mode: self.mode },
             State::Runnable { preempted } => Doing::Runnable { preempted },
             State::Blocked { .. } => Doing::Blocked {
-                on: match self.mode {
+                on: self.waits_for.or(match self.mode {
                     Mode::SystemCall(call) => Some(call),
                     _ => None,
-                },
+                }),
             },
         }
     }

@@ -83,7 +83,11 @@ impl SuperTrace {
         let lwp = tid.and_then(|tid| self.lwps.get(&tid));
         let in_program = matches!(
             event.kind,
-            Kind::User | Kind::UserThread(_) | Kind::Introduction { .. } | Kind::PageFault { user: true }
+            Kind::User
+                | Kind::UserThread(_)
+                | Kind::Waits { .. }
+                | Kind::Introduction { .. }
+                | Kind::PageFault { user: true }
         );
         let in_thread = in_program
             || matches!(

@@ -28,6 +28,11 @@ impl Programs {
         Self { programs: Map::default(), serials: 0, blind_until: i64::MIN }
     }
 
+    /// Whether events may be missing at this time.
+    pub fn is_blind(&self, now: i64) -> bool {
+        now < self.blind_until
+    }
+
     pub fn has(&self, owner: i32) -> bool {
         self.programs.contains_key(&owner)
     }
@@ -70,7 +75,7 @@ impl Programs {
         if let UserThreadKind::Rename { thread, name } = kind {
             return self.get_mut(key(thread)).into_iter().for_each(|thread| thread.rename(name));
         }
-        if now < self.blind_until {
+        if self.is_blind(now) {
             return;
         }
         let carries = lwp.carries;
@@ -164,6 +169,7 @@ impl Programs {
             lwp.tell(from, fold);
             self.ran(lwp, fold);
             lwp.carries = Carries::Unknown;
+            lwp.waits_for = None;
         }
         for thread in self.programs.values_mut().flat_map(HashMap::values_mut) {
             thread.lose(from, fold);

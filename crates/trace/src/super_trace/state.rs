@@ -127,6 +127,12 @@ impl SuperTrace {
                     }
                 }
             }
+            (Kind::Waits { on }, _) => {
+                let on = on.filter(|_| !self.programs.is_blind(now));
+                if let Some(lwp) = tid.and_then(|tid| self.lwps.get_mut(&tid)) {
+                    lwp.waits_for = on;
+                }
+            }
             (Kind::UserThread(kind), cpu) => {
                 if let Some(tid) = tid.filter(|tid| *tid != 0) {
                     self.known(tid);
@@ -202,7 +208,9 @@ impl SuperTrace {
             }
             // What recorded it, and where, is no matter of the threads.
             Kind::Dump { .. } => return,
-            Kind::User | Kind::UserThread(_) => return self.seen_in_program(tid, now, fold),
+            Kind::User | Kind::UserThread(_) | Kind::Waits { .. } => {
+                return self.seen_in_program(tid, now, fold);
+            }
             _ => {}
         }
         self.takes_over(tid, cpu, now, fold);

@@ -7,6 +7,9 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 /// A bit for each recording that the process takes part in.
 static MEMBERS: AtomicU32 = AtomicU32::new(0);
 
+/// How often [`tell`] was called.
+static CHANGES: AtomicU32 = AtomicU32::new(0);
+
 /// One of those to be told. It stays for ever.
 struct Watcher {
     call: fn(),
@@ -19,6 +22,11 @@ static NEWEST: AtomicPtr<Watcher> = AtomicPtr::new(ptr::null_mut());
 /// Whether the process takes part in any recording: one relaxed load.
 pub fn is_recorded() -> bool {
     MEMBERS.load(Relaxed) != 0
+}
+
+/// A number that is another one after whatever [`on_change`] tells of: one relaxed load.
+pub fn changes() -> u32 {
+    CHANGES.load(Relaxed)
 }
 
 /// From now on `watcher` is called whenever a recording has begun, ended, or changed what it wants, and that is in force. It is
@@ -43,6 +51,7 @@ pub(super) fn set_member(slot: usize, is_member: bool) {
 
 /// Tells all watchers. The caller has no lock.
 pub(super) fn tell() {
+    CHANGES.fetch_add(1, Relaxed); // alone: what was described is described again, sooner or later
     // Acquire, with `on_change`: what it has made is there.
     let mut next: *const Watcher = NEWEST.load(Acquire);
     // SAFETY: null, or a watcher, which nobody changes or frees any more.

@@ -1,11 +1,13 @@
-//! The events of provider `lock`.
+//! The events of provider `lock`: those of this module's locks, and those that the crate `tracewing-preload` tells besides.
+//! `docs/locks.md` says what they mean together.
 
-use tracewing::{Event, EventField};
+use crate::{Event, EventField};
 
-/// What was acquired, and how. The numbers are those of `tracewing::user_thread::Kind`, as far as that has them.
+/// What was acquired, and how. The numbers are those of [`user_thread::Kind`](crate::user_thread::Kind), as far as that has them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, EventField)]
+#[event(crate = crate)]
 #[repr(u8)]
-pub(crate) enum Kind {
+pub enum Kind {
     #[event(name = "mutex")]
     Mutex = 0,
     #[event(name = "read")]
@@ -20,8 +22,8 @@ pub(crate) enum Kind {
 
 /// The thread wants a lock that it could not have at once.
 #[derive(Event)]
-#[event(provider = "lock", print = "{kind} {lock:#x}, which thread {owner} has, wanted at {caller:#x}")]
-pub(crate) struct Requested {
+#[event(crate = crate, provider = "lock", print = "{kind} {lock:#x}, which thread {owner} has, wanted at {caller:#x}")]
+pub struct Requested {
     #[event(hex)]
     pub lock: u64,
     /// Where the program called.
@@ -34,8 +36,8 @@ pub(crate) struct Requested {
 
 /// The thread has the lock.
 #[derive(Event)]
-#[event(provider = "lock", ordered, print = "{kind} {lock:#x} at {caller:#x}, waited: {waited}")]
-pub(crate) struct Acquired {
+#[event(crate = crate, provider = "lock", ordered, print = "{kind} {lock:#x} at {caller:#x}, waited: {waited}")]
+pub struct Acquired {
     #[event(hex)]
     pub lock: u64,
     #[event(hex)]
@@ -45,10 +47,30 @@ pub(crate) struct Acquired {
     pub waited: bool,
 }
 
+/// The thread has tried for the lock that it wants, and has it now or goes to sleep.
+#[derive(Event)]
+#[event(crate = crate, provider = "lock", print = "{lock:#x}, {spins} times")]
+pub struct Spun {
+    #[event(hex)]
+    pub lock: u64,
+    /// How often.
+    pub spins: u64,
+}
+
+/// Where the program calls that has this number as its caller; told when it is new.
+#[derive(Event)]
+#[event(crate = crate, provider = "lock", print = "{caller:#x} is {file}:{line}")]
+pub struct Place<'a> {
+    #[event(hex)]
+    pub caller: u64,
+    pub file: &'a str,
+    pub line: u32,
+}
+
 /// The thread did not get the lock: it was taken (`EBUSY`, of a try), the time was up (`ETIMEDOUT`), or another error.
 #[derive(Event)]
-#[event(provider = "lock", print = "{kind} {lock:#x} at {caller:#x}: error {error}")]
-pub(crate) struct Refused {
+#[event(crate = crate, provider = "lock", print = "{kind} {lock:#x} at {caller:#x}: error {error}")]
+pub struct Refused {
     #[event(hex)]
     pub lock: u64,
     #[event(hex)]
@@ -60,16 +82,16 @@ pub(crate) struct Refused {
 
 /// The thread gives the lock back: the next thing that it does.
 #[derive(Event)]
-#[event(provider = "lock", print = "{lock:#x}")]
-pub(crate) struct Released {
+#[event(crate = crate, provider = "lock", print = "{lock:#x}")]
+pub struct Released {
     #[event(hex)]
     pub lock: u64,
 }
 
 /// Giving the lock back, which was just told, has failed.
 #[derive(Event)]
-#[event(provider = "lock", level = "warn", print = "{lock:#x}: error {error}")]
-pub(crate) struct NotReleased {
+#[event(crate = crate, provider = "lock", level = "warn", print = "{lock:#x}: error {error}")]
+pub struct NotReleased {
     #[event(hex)]
     pub lock: u64,
     pub error: i32,
@@ -77,8 +99,8 @@ pub(crate) struct NotReleased {
 
 /// The thread gives a permit to a semaphore.
 #[derive(Event)]
-#[event(provider = "lock", print = "semaphore {lock:#x} at {caller:#x}")]
-pub(crate) struct Posted {
+#[event(crate = crate, provider = "lock", print = "semaphore {lock:#x} at {caller:#x}")]
+pub struct Posted {
     #[event(hex)]
     pub lock: u64,
     #[event(hex)]
@@ -87,8 +109,8 @@ pub(crate) struct Posted {
 
 /// The thread waits for a condition variable, and gives the mutex back for that time.
 #[derive(Event)]
-#[event(provider = "lock", print = "condition {condition:#x} with mutex {lock:#x} at {caller:#x}")]
-pub(crate) struct ConditionWait {
+#[event(crate = crate, provider = "lock", print = "condition {condition:#x} with mutex {lock:#x} at {caller:#x}")]
+pub struct ConditionWait {
     #[event(hex)]
     pub condition: u64,
     #[event(hex)]
@@ -99,8 +121,8 @@ pub(crate) struct ConditionWait {
 
 /// The thread waits for the condition variable no longer, and has the mutex again.
 #[derive(Event)]
-#[event(provider = "lock", ordered, print = "condition {condition:#x} with mutex {lock:#x}: error {error}")]
-pub(crate) struct ConditionWoken {
+#[event(crate = crate, provider = "lock", ordered, print = "condition {condition:#x} with mutex {lock:#x}: error {error}")]
+pub struct ConditionWoken {
     #[event(hex)]
     pub condition: u64,
     #[event(hex)]
@@ -111,8 +133,8 @@ pub(crate) struct ConditionWoken {
 
 /// The thread wakes who waits for the condition variable.
 #[derive(Event)]
-#[event(provider = "lock", print = "condition {condition:#x} at {caller:#x}, all: {all}")]
-pub(crate) struct ConditionSignalled {
+#[event(crate = crate, provider = "lock", print = "condition {condition:#x} at {caller:#x}, all: {all}")]
+pub struct ConditionSignalled {
     #[event(hex)]
     pub condition: u64,
     #[event(hex)]
@@ -123,8 +145,8 @@ pub(crate) struct ConditionSignalled {
 
 /// The thread has come to a barrier.
 #[derive(Event)]
-#[event(provider = "lock", print = "barrier {barrier:#x} at {caller:#x}")]
-pub(crate) struct BarrierWait {
+#[event(crate = crate, provider = "lock", print = "barrier {barrier:#x} at {caller:#x}")]
+pub struct BarrierWait {
     #[event(hex)]
     pub barrier: u64,
     #[event(hex)]
@@ -133,8 +155,8 @@ pub(crate) struct BarrierWait {
 
 /// Everybody has come to the barrier.
 #[derive(Event)]
-#[event(provider = "lock", ordered, print = "barrier {barrier:#x}, serial: {serial}")]
-pub(crate) struct BarrierPassed {
+#[event(crate = crate, provider = "lock", ordered, print = "barrier {barrier:#x}, serial: {serial}")]
+pub struct BarrierPassed {
     #[event(hex)]
     pub barrier: u64,
     /// Whether this is the one thread of them that is told so.
@@ -143,8 +165,8 @@ pub(crate) struct BarrierPassed {
 
 /// By which call chain the thread came to the acquisition that it is at.
 #[derive(Event)]
-#[event(provider = "lock", print = "{lock:#x} by chain {chain:#x}")]
-pub(crate) struct CalledFrom {
+#[event(crate = crate, provider = "lock", print = "{lock:#x} by chain {chain:#x}")]
+pub struct CalledFrom {
     #[event(hex)]
     pub lock: u64,
     /// Which one: `lock:call_chain` says what it is.
@@ -154,8 +176,8 @@ pub(crate) struct CalledFrom {
 
 /// What a call chain is; told when it is new, and again after a second.
 #[derive(Event)]
-#[event(provider = "lock")]
-pub(crate) struct CallChain<'a> {
+#[event(crate = crate, provider = "lock")]
+pub struct CallChain<'a> {
     #[event(hex)]
     pub chain: u64,
     /// Return addresses, the innermost first.
@@ -165,8 +187,8 @@ pub(crate) struct CallChain<'a> {
 
 /// Which file the code between two addresses is from; told as chains are.
 #[derive(Event)]
-#[event(provider = "lock", print = "{begin:#x} to {end:#x} are {path}")]
-pub(crate) struct Image<'a> {
+#[event(crate = crate, provider = "lock", print = "{begin:#x} to {end:#x} are {path}")]
+pub struct Image<'a> {
     #[event(hex)]
     pub begin: u64,
     #[event(hex)]
@@ -177,10 +199,11 @@ pub(crate) struct Image<'a> {
     pub path: &'a str,
 }
 
-/// Another object has the function, in front of this library: the program's calls may come here or not.
+/// Another object has the function than is expected: one in front of `tracewing-preload`'s, which calls of the program may come to
+/// or not; or an allocator, whose locks are recorded with the program's.
 #[derive(Event)]
-#[event(provider = "lock", level = "warn", print = "{function} is also defined by {path}, in front")]
-pub(crate) struct Shadowed<'a> {
+#[event(crate = crate, provider = "lock", level = "warn", print = "{function} is also defined by {path}, in front")]
+pub struct Shadowed<'a> {
     pub function: &'a str,
     pub path: &'a str,
 }

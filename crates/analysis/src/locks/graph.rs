@@ -1,0 +1,190 @@
+//! Who waits for whom: an arc from whoever waits for a lock to whoever has it, and the cycles of those that wait at the end,
+//! none of which can go on.
+
+use std::collections::HashMap;
+
+use super::account::{Party, Sum};
+use super::places::{Frame, Places};
+use super::thread::Acquisition;
+
+/// An arc.
+#[derive(Debug, Clone)]
+pub struct Edge {
+    /// The process of the waiter and of the lock.
+    pub process: Option<i32>,
+    /// Who waits, or waited.
+    pub waiter: Party,
+    /// Its name, or nothing.
+    pub waiter_name: String,
+    /// Who had the lock.
+    pub owner: Party,
+    /// Its name, or nothing.
+    pub owner_name: String,
+    /// The lock.
+    pub lock: u64,
+    /// What it is.
+    pub kind: &'static str,
+    /// How often and for how long.
+    pub waits: Sum,
+    /// For how long it has waited when the recording ends, ns.
+    pub lasts_ns: Option<u64>,
+    /// From where in the program it waits then, the innermost first.
+    pub frames: Vec<Frame>,
+}
+
+/// All arcs.
+#[derive(Debug, Default)]
+pub struct Graph {
+    /// Those that last first, then those that were waited for longest.
+    pub edges: Vec<Edge>,
+    /// Deadlocks at the end: places in [`Graph::edges`]. Each one's owner is the next one's waiter, and the last one's the
+    /// first one's.
+    pub cycles: Vec<Vec<usize>>,
+    arcs: HashMap<(Option<i32>, Party, Party, u64), Arc>,
+}
+
+#[derive(Debug)]
+struct Arc {
+    kind: &'static str,
+    waits: Sum,
+    lasts: Option<Lasts>,
+}
+
+#[derive(Debug)]
+struct Lasts {
+    ns: u64,
+    caller: u64,
+    chain: Option<u64>,
+}
+
+impl Graph {
+    /// A wait has ended.
+    pub(super) fn waited(
+        &mut self,
+        process: Option<i32>,
+        waiter: Party,
+        acquisition: &Acquisition,
+        owners: &[Party],
+        ns: u64,
+    ) {
+        for owner in owners {
+            self.arc(process, waiter, acquisition, *owner).waits.add(ns);
+        }
+    }
+
+    /// A wait lasts when the recording ends, for `ns` by then.
+    pub(super) fn waits(
+        &mut self,
+        process: Option<i32>,
+        waiter: Party,
+        acquisition: &Acquisition,
+        owners: &[Party],
+        ns: i64,
+    ) {
+        let Acquisition { caller, chain, .. } = *acquisition;
+        for owner in owners {
+            let ns = ns.max(0).cast_unsigned();
+            self.arc(process, waiter, acquisition, *owner).lasts = Some(Lasts { ns, caller, chain });
+        }
+    }
+
+    fn arc(&mut self, process: Option<i32>, waiter: Party, of: &Acquisition, owner: Party) -> &mut Arc {
+        let new = || Arc { kind: of.kind.name(), waits: Sum::default(), lasts: None };
+        self.arcs.entry((process, waiter, owner, of.lock)).or_insert_with(new)
+    }
+
+    /// All has been told.
+    pub(super) fn finish(&mut self, name: impl Fn(Party) -> String, places: &Places) {
+        let edge = |((process, waiter, owner, lock), arc): ((Option<i32>, Party, Party, u64), Arc)| Edge {
+            process,
+            waiter,
+            waiter_name: name(waiter),
+            owner,
+            owner_name: name(owner),
+            lock,
+            kind: arc.kind,
+            waits: arc.waits,
+            lasts_ns: arc.lasts.as_ref().map(|lasts| lasts.ns),
+            frames: arc.lasts.map_or_else(Vec::new, |Lasts { caller, chain, .. }| {
+                match places.chain(process, chain) {
+                    frames if frames.is_empty() => {
+                        places.caller(process, Some(caller).filter(|caller| *caller != 0))
+                    }
+                    frames => frames,
+                }
+            }),
+        };
+        self.edges = std::mem::take(&mut self.arcs).into_iter().map(edge).collect();
+        self.edges.sort_by_key(|edge| {
+            let key = (edge.lasts_ns.is_some(), edge.lasts_ns.max(Some(edge.waits.total_ns)));
+            (std::cmp::Reverse(key), edge.process, edge.waiter, edge.owner, edge.lock)
+        });
+        self.cycles = cycles(&self.edges);
+    }
+}
+
+/// The cycles of waits that last, each from its first edge on.
+fn cycles(edges: &[Edge]) -> Vec<Vec<usize>> {
+    let mut leads: HashMap<Party, Vec<usize>> = HashMap::new();
+    for (place, edge) in edges.iter().enumerate().filter(|(_, edge)| edge.lasts_ns.is_some()) {
+        leads.entry(edge.waiter).or_default().push(place);
+    }
+    let mut done = vec![false; edges.len()];
+    let mut cycles = Vec::new();
+    for first in (0..edges.len()).filter(|first| edges[*first].lasts_ns.is_some()) {
+        // Depth first, without recursion: the edges of the way, each with how many of what follows it have been tried.
+        let mut way: Vec<(usize, usize)> = Vec::new();
+        if !std::mem::replace(&mut done[first], true) {
+            way.push((first, 0));
+        }
+        while let Some((edge, tried)) = way.last_mut() {
+            let next = leads.get(&edges[*edge].owner).and_then(|next| next.get(*tried)).copied();
+            *tried += 1;
+            let Some(next) = next else {
+                way.pop();
+                continue;
+            };
+            if let Some(begin) = way.iter().position(|(edge, _)| *edge == next) {
+                cycles.push(way[begin..].iter().map(|(edge, _)| *edge).collect());
+            } else if !std::mem::replace(&mut done[next], true) {
+                way.push((next, 0));
+            }
+        }
+    }
+    cycles
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn edge(waiter: i32, owner: i32, lasts: bool) -> Edge {
+        Edge {
+            process: Some(1),
+            waiter: Party::Thread(waiter),
+            waiter_name: String::new(),
+            owner: Party::Thread(owner),
+            owner_name: String::new(),
+            lock: 0,
+            kind: "mutex",
+            waits: Sum::default(),
+            lasts_ns: lasts.then_some(1),
+            frames: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn who_waits_in_a_circle_waits_for_ever() {
+        let found = |edges: &[(i32, i32)]| {
+            cycles(&edges.iter().map(|(waiter, owner)| edge(*waiter, *owner, true)).collect::<Vec<_>>())
+        };
+        assert_eq!(found(&[(1, 2), (2, 3), (4, 1)]), Vec::<Vec<usize>>::new());
+        assert_eq!(found(&[(1, 1)]), [[0]]);
+        assert_eq!(found(&[(1, 2), (2, 3), (3, 1)]), [[0, 1, 2]]);
+        assert_eq!(found(&[(9, 1), (1, 2), (2, 1), (5, 6), (6, 5)]), [[1, 2], [3, 4]]);
+        // A lock that several have, for reading: one of them waits for the writer.
+        assert_eq!(found(&[(1, 2), (1, 3), (3, 1)]), [[1, 2]]);
+        let over = [edge(1, 2, true), edge(2, 1, false)];
+        assert_eq!(cycles(&over), Vec::<Vec<usize>>::new());
+    }
+}

@@ -1,0 +1,76 @@
+//! Where in a program locks are acquired: what return addresses and call chains mean, as events tell it.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// A place in a program.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Frame {
+    /// A return address, or a number that stands for a place in the source.
+    pub address: u64,
+    /// The file that the code is from, and the address by that file's own counting.
+    pub image: Option<(String, u64)>,
+    /// File and line of the source, where an event tells.
+    pub source: Option<(String, u64)>,
+}
+
+#[derive(Debug)]
+struct Image {
+    addresses: Range<u64>,
+    bias: u64,
+    path: String,
+}
+
+/// What events have told of places.
+#[derive(Debug, Default)]
+pub(super) struct Places {
+    chains: HashMap<u64, Vec<u64>>,
+    images: HashMap<Option<i32>, Vec<Image>>,
+    sources: HashMap<(Option<i32>, u64), (String, u64)>,
+}
+
+impl Places {
+    pub(super) fn learn_chain(&mut self, chain: u64, frames: Vec<u64>) {
+        self.chains.insert(chain, frames);
+    }
+
+    pub(super) fn learn_image(
+        &mut self,
+        process: Option<i32>,
+        addresses: Range<u64>,
+        bias: u64,
+        path: String,
+    ) {
+        let images = self.images.entry(process).or_default();
+        images
+            .retain(|image| image.addresses.end <= addresses.start || addresses.end <= image.addresses.start);
+        images.push(Image { addresses, bias, path });
+    }
+
+    pub(super) fn learn_source(&mut self, process: Option<i32>, caller: u64, file: String, line: u64) {
+        self.sources.insert((process, caller), (file, line));
+    }
+
+    /// The place from which a lock is acquired.
+    pub(super) fn caller(&self, process: Option<i32>, caller: Option<u64>) -> Vec<Frame> {
+        caller.into_iter().map(|address| self.frame(process, address)).collect()
+    }
+
+    /// The places of a chain, the innermost first.
+    pub(super) fn chain(&self, process: Option<i32>, chain: Option<u64>) -> Vec<Frame> {
+        let addresses = chain.and_then(|chain| self.chains.get(&chain));
+        addresses.into_iter().flatten().map(|address| self.frame(process, *address)).collect()
+    }
+
+    fn frame(&self, process: Option<i32>, address: u64) -> Frame {
+        let own = self.images.get(&process).into_iter().flatten();
+        // A forked child's are its parent's until it tells of its own.
+        let found = own.chain(self.images.values().flatten());
+        let image = found.into_iter().find(|image| image.addresses.contains(&address));
+        let image = image.map(|image| (image.path.clone(), address.wrapping_sub(image.bias)));
+        let others =
+            || self.sources.iter().find(|((_, caller), _)| *caller == address).map(|(_, source)| source);
+        let source = self.sources.get(&(process, address)).or_else(others).cloned();
+        Frame { address, image, source }
+    }
+}
