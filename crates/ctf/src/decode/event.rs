@@ -82,10 +82,8 @@ impl<'a> Event<'a> {
     /// Shows every field of a scope; nothing if the class has none.
     #[inline]
     pub fn visit(&self, scope: Scope, visitor: &mut impl Visitor) {
-        if scope >= Scope::CommonContext
-            && let Some(LaidOut { layout, record, .. }) = self.laid_out
-        {
-            return layout.show(scope as usize - Scope::CommonContext as usize, record, visitor);
+        if let (Some(LaidOut { layout, record, .. }), Some(scope)) = (self.laid_out, scope.behind_header()) {
+            return layout.show(scope, record, visitor);
         }
         self.walk_through(scope, visitor);
     }
@@ -142,6 +140,11 @@ impl<'a> Event<'a> {
         if member.stream != self.stream || (own && member.event != self.event) {
             return None;
         }
+        if let (Some(LaidOut { layout, record, .. }), Some(place), Some(scope)) =
+            (self.laid_out, member.field, member.scope.behind_header())
+        {
+            return layout.field(scope, place)?.value_in(record);
+        }
         let program = self.program(member.scope)?;
         let start = self.start(member.scope);
         match member.distance {
@@ -153,9 +156,9 @@ impl<'a> Event<'a> {
     /// The bit at which a scope begins.
     #[inline]
     pub(super) fn start(&self, scope: Scope) -> u64 {
-        match (self.laid_out, (scope as usize).checked_sub(Scope::CommonContext as usize)) {
-            (Some(LaidOut { layout, origin, record }), Some(behind)) => {
-                origin + layout.start(behind, record.pieces)
+        match (self.laid_out, scope.behind_header()) {
+            (Some(LaidOut { layout, origin, record }), Some(scope)) => {
+                origin + layout.start(scope, record.pieces)
             }
             _ => self.starts[scope as usize],
         }

@@ -118,6 +118,27 @@ impl Layout {
         pieces[usize::from(piece) % MOST_PIECES] as u64 * 8 + bits
     }
 
+    /// The place of a scope's `index`th member among the scope's fields: 0 to 2 as for [`Layout::start`].
+    pub(super) fn member(&self, scope: usize, index: usize) -> Option<usize> {
+        let mut depth = 0;
+        let mut members = self.fields[self.scopes[scope].clone()].iter().enumerate().filter(|(_, field)| {
+            let is_member = depth == 0 && !matches!(field.form, Form::End(_));
+            match field.form {
+                Form::Begin(_) => depth += 1,
+                Form::End(_) => depth -= 1,
+                _ => {}
+            }
+            is_member
+        });
+        members.nth(index).map(|(place, _)| place)
+    }
+
+    /// The field at that place.
+    #[inline(always)]
+    pub(super) fn field(&self, scope: usize, place: u32) -> Option<&Field> {
+        self.fields.get(self.scopes[scope].start + place as usize)
+    }
+
     /// The fields that are no compounds, and the sequences.
     pub(super) fn values(&self) -> Vec<RecordField> {
         let values = self.fields.iter().filter(|field| !matches!(field.form, Form::Begin(_) | Form::End(_)));

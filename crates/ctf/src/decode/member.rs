@@ -14,6 +14,8 @@ pub struct MemberHandle {
     pub(super) index: u32,
     /// Bits from the scope's aligned start, if always the same.
     pub(super) distance: Option<u64>,
+    /// Its place among the scope's fields in event records that need no walk.
+    pub(super) field: Option<u32>,
 }
 
 impl Decoder {
@@ -35,7 +37,14 @@ impl Decoder {
         }
         let align = program.nodes[(first + index) as usize].align;
         let distance = distance.and_then(|distance| distance.checked_next_multiple_of(u64::from(align)));
-        Some(MemberHandle { stream, event, scope, index, distance })
+        let field = self.field(stream, event, scope, index);
+        Some(MemberHandle { stream, event, scope, index, distance, field })
+    }
+
+    /// The place of a scope's member among the fields of that scope's layout.
+    fn field(&self, stream: usize, event: usize, scope: Scope, index: u32) -> Option<u32> {
+        let layout = self.streams.get(stream)?.events.get(event)?.layout.as_ref()?;
+        layout.member(scope.behind_header()?, index as usize)?.try_into().ok()
     }
 
     /// The program for a scope.

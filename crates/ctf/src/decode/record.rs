@@ -156,7 +156,13 @@ impl Field {
         Some(element.values(record.rest_of(self.piece, self.load.byte)?, behind))
     }
 
-    /// The value, if it is no compound and the bytes suffice.
+    /// The value, if it is no compound.
+    #[inline(always)]
+    pub(super) fn value_in<'r>(&'r self, record: Record<'r>) -> Option<Value<'r>> {
+        self.value(record, record.piece(self.piece)?)
+    }
+
+    /// The same; `bytes` are those of its piece. `None` also if they are too few.
     #[inline(always)]
     fn value<'r>(&'r self, record: Record<'r>, bytes: &'r [u8]) -> Option<Value<'r>> {
         let load = &self.load;
@@ -193,7 +199,7 @@ impl RecordField {
     /// The value; `None` of a sequence of integers.
     #[inline]
     pub fn value<'r>(&'r self, record: Record<'r>) -> Option<Value<'r>> {
-        self.0.value(record, record.piece(self.0.piece)?)
+        self.0.value_in(record)
     }
 
     /// The bits of a number.

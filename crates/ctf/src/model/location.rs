@@ -68,3 +68,11 @@ pub enum Scope {
     /// `event.fields`; CTF 2: `event-record-payload`
     Payload,
 }
+
+impl Scope {
+    /// 0 to 2 for the scopes behind the event header, in order.
+    #[inline]
+    pub(crate) fn behind_header(self) -> Option<usize> {
+        (self as usize).checked_sub(Scope::CommonContext as usize)
+    }
+}

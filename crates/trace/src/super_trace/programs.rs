@@ -55,12 +55,13 @@ impl Programs {
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
-        let (now, begin) = times;
+        let now = times.0;
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let owner = owner(lwp);
         let key = |id| Key { owner, id };
-        let waker = self.waker(lwp, lwp.cpu().or(cpu));
+        let waker = |programs: &Self, lwp: &Lwp| programs.waker(lwp, lwp.cpu().or(cpu));
         if let UserThreadKind::Create { thread, name } = kind {
+            let waker = waker(self, lwp);
             if let Some(mut namesake) = self.remove(key(thread)) {
                 self.interrupt(&namesake, lwps, now, fold);
                 namesake.finish(now, fold);
@@ -91,12 +92,11 @@ impl Programs {
             UserThreadKind::Switch { prev, next, cause } => {
                 self.leaves(prev, cause, tid, times, lwps, fold);
                 if next != 0 {
-                    self.runs(key(next), tid, (now, begin), lwps, fold);
-                    let cpu = lwps.get(&tid).and_then(Lwp::cpu).or(cpu);
-                    cpu.into_iter().for_each(|cpu| self.arrives(key(next), cpu));
+                    self.runs(key(next), (tid, cpu), times, lwps, fold);
                 }
             }
             UserThreadKind::Wake { thread } => {
+                let waker = waker(self, lwp);
                 if let Some(thread) = self.get_mut(key(thread)) {
                     thread.wakes(now, fold);
                     fold.user_thread_woken(thread, &waker, now);
@@ -226,36 +226,47 @@ impl Programs {
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let key = Key { owner: owner(lwp), id: prev };
         lwp.tell(now, fold);
-        if lwp.carries == Carries::Thread(key) {
-            self.ran(lwp, fold);
+        if lwp.carries == Carries::Thread(key)
+            && let Some(thread) = self.get_mut(key)
+        {
+            fold.ran(lwp, Some(thread));
             lwp.carries = Carries::None;
-            self.get(key).into_iter().for_each(|thread| fold.user_thread_stops(thread, lwp, cause, now));
+            fold.user_thread_stops(thread, lwp, cause, now);
+            thread.stops(cause, now, fold);
         } else {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
             if prev != 0 {
                 self.known(key, begin);
                 self.leaves_others(key, now, lwps, fold);
+                self.get_mut(key).into_iter().for_each(|thread| thread.stops(cause, now, fold));
             }
-        }
-        if let Some(thread) = self.get_mut(key) {
-            thread.stops(cause, now, fold);
         }
         if cause == SwitchCause::Ended {
             self.end(key, now, fold);
         }
     }
 
-    /// The LWP `tid`, which runs none, begins to run a user thread.
-    fn runs(&mut self, key: Key, tid: i32, (now, begin): (i64, i64), lwps: &mut Lwps, fold: &mut impl Fold) {
-        self.known(key, begin);
-        self.leaves_others(key, now, lwps, fold);
-        if let (Some(thread), Some(lwp)) = (self.get_mut(key), lwps.get_mut(&tid)) {
+    /// The LWP `tid`, which runs none, begins to run a user thread; on `cpu`, as far as its event says.
+    fn runs(
+        &mut self,
+        key: Key,
+        (tid, cpu): (i32, Option<u32>),
+        (now, begin): (i64, i64),
+        lwps: &mut Lwps,
+        fold: &mut impl Fold,
+    ) {
+        if let State::Running { .. } = self.known(key, begin).state {
+            self.leaves_others(key, now, lwps, fold);
+        }
+        let thread = self.known(key, begin);
+        if let Some(lwp) = lwps.get_mut(&tid) {
             let polls = thread.polls;
             thread.begins(tid, now, fold);
             lwp.polls += thread.polls - polls;
             lwp.carries = Carries::Thread(key);
             fold.user_thread_runs(thread, lwp, now);
+            lwp.cpu().or(cpu).into_iter().for_each(|cpu| thread.arrives(cpu));
         }
     }
 
@@ -304,12 +315,12 @@ impl Programs {
         self.programs.get_mut(&key.owner)?.remove(&key.id)
     }
 
-    fn known(&mut self, key: Key, begin: i64) {
+    fn known(&mut self, key: Key, begin: i64) -> &mut UserThread {
         let serials = &mut self.serials;
         self.programs.entry(key.owner).or_default().entry(key.id).or_insert_with(|| {
             *serials += 1;
             UserThread::new(*serials - 1, key, begin)
-        });
+        })
     }
 }
 
