@@ -149,6 +149,10 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let Some(shop) = compile(folder.path(), "shop", &["-g", "-O1"]) else { return };
     let shop = shop.to_str().unwrap();
+    let resolver = tracewing_probes::Resolver::new(None);
+    let fits = |offset: &i32| resolver.probe(&format!("{shop}:serve+{offset}")).is_ok();
+    let within = (1..20).find(|offset| !fits(offset)).unwrap();
+    let within = &*format!("serve+{within}");
     let stripped = folder.path().join("stripped");
     assert!(Command::new("strip").arg("-o").arg(&stripped).arg(shop).status().unwrap().success());
     let stripped = stripped.to_str().unwrap();
@@ -164,6 +168,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
         ("serve%return number", &["are gone when it returns"]),
         ("serve number order->number", &["another field is called number"]),
         ("serve+100000", &["the function has", "bytes"]),
+        (within, &["no instruction begins there; those around it are at +0x"]),
         ("0x10", &["there is no code"]),
         ("serve a=%nothing", &["cannot place the probe", "Invalid argument"]),
     ] {
@@ -234,7 +239,7 @@ fn debug_information_and_symbols_are_found_in_a_file_of_their_own() {
 }
 
 #[test]
-fn restartable_sequences_are_refused() {
+fn restartable_sequences_and_own_sites_are_refused() {
     if !probeable() {
         return;
     }
@@ -277,6 +282,14 @@ fn restartable_sequences_are_refused() {
             assert!(resolved(outside).is_ok());
         }
     }
+    let sites =
+        Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["sites", "--format", "json", tasks]).output();
+    let sites: Value = serde_json::from_slice(&sites.unwrap().stdout).unwrap();
+    let site = &sites["sites"][0];
+    let probe = format!("{tasks}:{}", site["address"].as_str().unwrap());
+    let error = resolver.probe(&probe).unwrap_err().to_string();
+    assert!(error.contains(&format!("the site of the event {}", site["name"].as_str().unwrap())), "{error}");
+
     let probe = format!("{tasks}:{:#x}", sequences[0].0 + distance);
     assert!(refused(&["--probe", &probe], &["true"]).contains("restartable sequence"));
 }

@@ -39,6 +39,7 @@
 //! | `sched_waking`, `sched_wakeup`, `sched_wakeup_new` | of a member by anybody, in any context; of anybody by a member |
 //! | `sched_migrate_task` | when a member is current; not when a stranger's wake-up or the balancer moves a member (the wake-up's `target_cpu` tells) |
 //! | `task_newtask`, `sched_process_fork`, `exec`, `exit` | a member's own; the last event of a thread is the switch away from it |
+//! | probes | a member's own |
 //! | `signal_deliver` | to a member |
 //! | `signal_generate` | by a member; not by a stranger to a member |
 //!

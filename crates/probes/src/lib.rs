@@ -14,17 +14,18 @@
 //! | `resolve` | all of it together |
 //! | `file` | an ELF file, and the one with its debug information |
 //! | `functions` | functions by their names |
-//! | `sequences` | where no probe may be |
+//! | `sequences`, `instructions` | where no probe may be |
 //! | `variables` | variables by their names, and their types |
 //! | `usdt`, `operand` | the probes that a program brings, and their arguments |
 //! | `place` | where a value is, in the kernel's words |
 //!
-//! Placing probes is `tracewing_kernel`'s. Nothing in a file is trusted: any bytes give probes, or an error. What the
-//! kernel would take for an instruction is another matter: an address that the user gives is believed.
+//! Placing probes is `tracewing_kernel`'s. Nothing in a file is trusted: any bytes give probes, or an error. But where the
+//! user gives an address, in front of which no function is known, that is believed to be an instruction's.
 
 mod error;
 mod file;
 mod functions;
+mod instructions;
 mod operand;
 mod place;
 mod request;

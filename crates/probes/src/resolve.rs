@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
-use object::{Object, ObjectSymbol};
+use object::{Object, ObjectSymbol, ReadRef};
 use tracewing_kernel::{Argument, Probe};
 use tracewing_rules::Glob;
-use tracewing_sites::Files;
+use tracewing_sites::{Files, Image, Listing};
 
 use crate::Error;
 use crate::file::{Elf, Segment, Segments, debug_file, has_section, is_static, open, parse};
 use crate::functions::{Function, Functions};
+use crate::instructions;
 use crate::operand::At;
 use crate::place::Place;
 use crate::request::{AtFunction, Place as Spot, Source, Usdt as UsdtRequest, Wanted};
@@ -41,7 +42,6 @@ impl Resolver {
         let command = command.and_then(in_path);
         let files = command.as_ref().and_then(|command| Files::open(&[command]).ok());
         let objects = files.map_or_else(Vec::new, |files| {
-            use tracewing_sites::Image;
             files.objects().iter().map(|object| PathBuf::from(&object.name)).collect()
         });
         Self { command, objects }
@@ -97,8 +97,18 @@ impl Resolver {
             return Err(forbidden(&format!("the function has {} bytes", function.size)));
         }
         let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden("there is no code"))?;
+        if let Some((before, behind)) = misplaced(&elf, &function, request.offset) {
+            return Err(forbidden(&format!(
+                "no instruction begins there; those around it are at +{before:#x} and +{behind:#x}"
+            )));
+        }
         if Sequences::of(&elf).contain(address) {
             return Err(forbidden(IN_SEQUENCE));
+        }
+        if let Some(site) = own_site(&path, &elf, address) {
+            return Err(forbidden(&format!(
+                "it is the site of the event {site}, which would not be recorded any more; record that, with -e '{site}'"
+            )));
         }
         let mut remarks = self.unused(&path, &program);
         let variables = Variables::new(&elf, debug.as_ref(), function.address, address, segment);
@@ -216,6 +226,22 @@ impl Resolver {
 }
 
 const IN_SEQUENCE: &str = "it is in a restartable sequence, which loses its protection where the kernel executes an instruction elsewhere";
+
+/// The beginnings of the instructions around a place within one.
+fn misplaced(elf: &Elf<'_>, function: &Function, offset: u64) -> Option<(u64, u64)> {
+    let begin = Segments::of(elf).offset(function.address).filter(|_| offset > 0)?;
+    let code = elf.data().read_bytes_at(begin, function.size).ok()?;
+    instructions::around(code, offset)
+}
+
+/// The event of the site that tracewing itself has at an address: under a probe, the kernel executes the file's instruction, which
+/// is that of a site that is off.
+fn own_site(path: &Path, elf: &Elf<'_>, address: u64) -> Option<String> {
+    elf.section_by_name(tracewing_abi::site::SECTION)?;
+    let listing = Listing::of(&Files::open(&[path]).ok()?);
+    let mut here = listing.sites.iter().filter(|site| site.object == 0 && site.address == Some(address));
+    here.next().map(|site| site.class.name.clone())
+}
 
 /// The probe at a place of a USDT probe.
 fn at(
