@@ -7,10 +7,10 @@ use crate::names::Names;
 use crate::run::Analysis;
 use crate::subjects::Subjects;
 use std::collections::HashSet;
-use tracewing_trace::Filter;
 use tracewing_trace::super_trace::{
     Activity, Doing, Fold, Kind, Lwp, Mode, Name, Scope, Seen, SuperTrace, SwitchCause, UserThread, Waker,
 };
+use tracewing_trace::{EventRef, Filter};
 
 /// An analysis behind a filter.
 #[derive(Debug)]
@@ -57,6 +57,11 @@ impl<'a, A: Analysis> Filtered<'a, A> {
     pub(crate) fn name(&mut self, name: Name, text: &str) {
         self.names.learn(name, text);
         self.analysis.name(name, text);
+    }
+
+    #[inline]
+    pub(crate) fn explained(&mut self, event: &EventRef<'_>) {
+        self.analysis.explained(event);
     }
 
     pub(crate) fn event(&mut self, seen: &Seen<'_>) {

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`Locks`] | who waited for which lock, how long locks were held, by whom, and from where in the program |
 //! | [`Functions`] | how often functions were called, how long that took, and from where; [`Calls`]: each call |
+//! | [`profile`] | in which functions threads were when they were looked at, and by which call chains they came there |
 //! | [`Slices`] | each time that a thread had a CPU, how long it had waited for it, who had woken it |
 //! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
@@ -21,6 +22,7 @@ mod functions;
 mod latency;
 mod locks;
 mod names;
+pub mod profile;
 mod run;
 mod sched;
 mod serials;

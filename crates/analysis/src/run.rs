@@ -34,6 +34,10 @@ pub trait Analysis: Fold {
         false
     }
 
+    /// An event whoever it is of, and whether or not the filter lets it through, from the recording's begin on: for those that
+    /// explain others.
+    fn explained(&mut self, _event: &EventRef<'_>) {}
+
     /// An event that the filter lets through.
     fn event(&mut self, _seen: &Seen<'_>) {}
 
@@ -57,6 +61,8 @@ pub struct Ran {
     pub partial: bool,
     /// All names.
     pub names: Names,
+    /// Samples that were lost in what was analysed.
+    pub lost_samples: u64,
     /// Whether `watch` has ended it.
     pub stopped: bool,
     /// Why it ended before the recording did: the result is of what was read.
@@ -147,6 +153,7 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.events += 1;
         let activity = self.follower.activity(event);
         self.learn_names();
+        self.filtered.explained(event);
         if let Some(time) = activity.as_ref().map(|activity| activity.time) {
             if time > self.range.end {
                 self.ran.end_ns = self.range.end;
@@ -199,7 +206,11 @@ impl<A: Analysis> Run<'_, A> {
         }
         match self.begun {
             true => {
-                self.filtered.lost(Adapter::scope(trace, stream), from, to);
+                let scope = Adapter::scope(trace, stream);
+                if scope == Scope::Samples {
+                    self.ran.lost_samples += lost.count.unwrap_or(0);
+                }
+                self.filtered.lost(scope, from, to);
                 self.follower.lost(lost, trace, stream, &mut self.filtered);
             }
             false => self.follower.lost(lost, trace, stream, &mut ()),

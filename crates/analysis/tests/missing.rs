@@ -222,6 +222,7 @@ fn is_lost((time, cpu, _, kind): &Event, loss: Loss) -> bool {
     loss.is_some_and(|(scope, from, to)| {
         let concerned = match scope {
             Scope::User => user,
+            Scope::Samples => false,
             Scope::Kernel(of) => !user && of.is_none_or(|of| of == *cpu),
         };
         concerned && (from..=to).contains(time)

@@ -19,6 +19,7 @@ mod list;
 mod locks;
 mod output;
 mod preloaded;
+mod profile;
 mod progress;
 mod record;
 mod record_summary;
@@ -95,6 +96,8 @@ enum Command {
     Locks(locks::Args),
     /// Say how often functions were called, how long that took, and from where
     Functions(functions::Args),
+    /// Say in which functions programs and the kernel spent their time, from samples, and draw flame graphs
+    Profile(profile::Args),
     /// Write a recording for other viewers: Pajé, Perfetto, Chrome
     Export(export::Args),
     /// Write a part of a recording as a trace of its own
@@ -132,6 +135,7 @@ fn main() -> ExitCode {
         Command::CriticalPath(args) => critical_path::run(&args),
         Command::Locks(args) => locks::run(&args),
         Command::Functions(args) => functions::run(&args),
+        Command::Profile(args) => profile::run(&args),
         Command::Export(args) => export::run(&args),
         Command::Extract(args) => extract::run(args),
         Command::Convert(args) => convert::run(args),

@@ -55,6 +55,8 @@ Examples:
       the locks of a program that was never instrumented
   tracewing record --functions 'queue_*' -- ./server
       the functions of these names, of a program built with gcc -finstrument-functions or -pg -mfentry
+  tracewing record --profile -- ./server
+      also 997 samples a second of where it is, for `tracewing profile`
   tracewing record --flight-recorder -o T -- ./server
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
@@ -90,6 +92,8 @@ With --functions the same library records when functions begin and end, of progr
 -finstrument-functions, or with -pg -mfentry; and functions of Rust that have the attribute #[tracewing::traced]. GLOB is \
 compared with names as in the source, C++'s with and without parameters, once for each function. `tracewing functions` reads \
 them. They are events of provider function, chosen like locks.
+
+With --profile the kernel looks HZ times a second at what each CPU runs for CMD: program counter and call chains of program and kernel, by frame pointers (for programs: -fno-omit-frame-pointer, or -C force-frame-pointers). 997 is no multiple of what else happens periodically. Without root it is programs only, if /proc/sys/kernel/perf_event_paranoid is 2 or less.
 
 Ctrl-C, SIGTERM, SIGHUP and SIGQUIT are passed on to CMD and end the recording when CMD ends, at the latest after \
 two seconds; a second one does not wait for CMD.";
@@ -181,6 +185,11 @@ pub struct Args {
     /// -mfentry, or with #[traced]; may be given several times
     #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with")]
     functions: Vec<String>,
+    /// Take HZ samples a second of what CMD and all that it starts are at, with call chains, and read counters; with
+    /// --system-wide of the whole machine [default HZ: 997]
+    #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
+        value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["with", "flight_recorder"])]
+    profile: Option<u32>,
 
     /// Record the programs of the recording that runs by this process id or command, too, into buffers of its own; without CMD
     /// until that one's command ends, or Ctrl-C. Of the kernel's events only those of the whole machine can be had
@@ -367,6 +376,7 @@ fn options(args: &Args) -> Result<Options> {
             OnFull::Overwrite => geometry.overwriting(),
         },
         preload,
+        profile: args.profile,
         buffers_in: args.buffers_in.clone(),
         flight_recorder: args.flight_recorder.then(|| {
             let on = |what| args.snapshot_on.is_empty() || args.snapshot_on.contains(&what);

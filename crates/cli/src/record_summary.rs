@@ -19,7 +19,8 @@ pub fn print(summary: &Summary) {
     if let Some(snapshots) = &summary.snapshots {
         return print_flight(summary, snapshots);
     }
-    if !summary.user_streams.is_empty() || !summary.kernel_streams.is_empty() {
+    let streams = [&summary.user_streams, &summary.kernel_streams, &summary.profile_streams];
+    if streams.iter().any(|streams| !streams.is_empty()) {
         eprintln!("{}", table(summary));
     }
     print_losses(summary);
@@ -156,6 +157,7 @@ fn table(summary: &Summary) -> Table {
     let mut rows: Vec<(&str, &StreamSummary)> =
         summary.user_streams.iter().map(|stream| ("user", stream)).collect();
     rows.extend(summary.kernel_streams.iter().map(|stream| ("kernel", stream)));
+    rows.extend(summary.profile_streams.iter().map(|stream| ("profile", stream)));
     let rest = if rows.len() > MOST_ROWS {
         rows.sort_by_key(|(_, stream)| std::cmp::Reverse((stream.lost, stream.events)));
         rows.split_off(MOST_ROWS - 1)

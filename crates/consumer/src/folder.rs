@@ -77,6 +77,11 @@ impl Folder {
         self.path.join("kernel")
     }
 
+    /// The folder of the trace of samples, which only a recorder of samples makes.
+    pub fn profile(&self) -> PathBuf {
+        self.path.join("profile")
+    }
+
     /// Writes `tracewing.json`.
     ///
     /// # Errors
@@ -158,6 +163,9 @@ pub struct Description {
     pub user_streams: Vec<StreamSummary>,
     /// Kernel streams.
     pub kernel_streams: Vec<StreamSummary>,
+    /// Streams of samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile_streams: Vec<StreamSummary>,
     /// What was lost, and when.
     pub losses: Vec<LossRange>,
     /// Sub-buffers that were overwritten before they were read, and when.
@@ -217,6 +225,7 @@ impl Description {
             processes: Vec::new(),
             user_streams: Vec::new(),
             kernel_streams: Vec::new(),
+            profile_streams: Vec::new(),
             losses: Vec::new(),
             overwritten: Vec::new(),
             notes: Vec::new(),

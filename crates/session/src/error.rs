@@ -24,6 +24,9 @@ pub enum Error {
     /// Kernel events were asked for that cannot be recorded.
     #[error(transparent)]
     Kernel(#[from] tracewing_kernel::Error),
+    /// Samples were asked for that cannot be had.
+    #[error(transparent)]
+    Profile(#[from] tracewing_profile::Error),
     /// The socket by which programs join.
     #[error("cannot listen for programs at {}: {source}", path.display())]
     Socket {

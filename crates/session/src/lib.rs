@@ -14,6 +14,7 @@
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
 //! | `kernel` | kernel events, where they can be had |
+//! | `profile` | samples and counters, where they are wanted |
 //! | `client` | one connection: handshake, changes, questions |
 //! | `connections` | all of them |
 //! | `control` | changes of a running recording: event rules, major classes, pauses |
@@ -41,6 +42,7 @@ pub mod options;
 pub mod outcome;
 pub mod preload;
 mod priority;
+mod profile;
 mod program;
 pub mod recorder;
 mod regions;

@@ -76,6 +76,9 @@ pub struct Options {
     pub flight_recorder: Option<SnapshotOn>,
     /// Records the command's locks, or functions; with locks, the kernel's events about them are among those that are recorded.
     pub preload: Option<Preload>,
+    /// Takes so many samples a second of what runs, and reads counters: of the command and what it starts, or with
+    /// `system_wide` of the whole machine. Not in a flight recorder.
+    pub profile: Option<u32>,
     /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive the
     /// recorder.
     pub buffers_in: Option<PathBuf>,
@@ -100,6 +103,7 @@ impl Options {
             clock: ClockChoice::default(),
             flight_recorder: None,
             preload: None,
+            profile: None,
             buffers_in: None,
         }
     }

@@ -40,6 +40,9 @@ pub struct Summary {
     pub user_streams: Vec<StreamSummary>,
     /// Kernel streams.
     pub kernel_streams: Vec<StreamSummary>,
+    /// Streams of samples.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub profile_streams: Vec<StreamSummary>,
     /// What was lost, where, why and when (in cycles of the recording's clock).
     pub losses: Vec<LossRange>,
     /// What was overwritten before it was read (before a snapshot: see there), where and when.

@@ -33,6 +33,7 @@ use crate::kernel::Kernel;
 use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, SnapshotSummary, Summary};
 use crate::priority::Priority;
+use crate::profile::Profile;
 use crate::regions::Regions;
 use crate::rules::RecordingRules;
 use crate::running::Running;
@@ -168,6 +169,7 @@ pub(crate) struct Recorder<'a> {
     pub(crate) child: Child,
     pub(crate) exit_status: Option<i32>,
     pub(crate) kernel: Kernel,
+    pub(crate) profile: Profile,
     pub(crate) join: Join,
     /// Notes that the observer has seen.
     pub(crate) told: usize,
@@ -270,7 +272,14 @@ impl<'a> Recorder<'a> {
         let priority = Priority::raise();
         let folder = output.folder().map(Folder::kernel);
         let note = &mut |line| join.note(line);
-        let kernel = Kernel::start(options, folder.as_deref(), &clock, class, child.pid(), note)?;
+        let kernel = Kernel::start(options, folder.as_deref(), &clock, class.clone(), child.pid(), note)?;
+        let profile = match options.profile.zip(output.folder().map(Folder::profile)) {
+            Some((hertz, folder)) => {
+                let root = (!options.system_wide).then(|| child.pid());
+                Profile::start(&folder, hertz, root, (&clock, class), options.flush, note)?
+            }
+            None => Profile::none(),
+        };
         let flight = match output {
             Output::Trace(_) => None,
             Output::Snapshots(path) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
@@ -300,6 +309,7 @@ impl<'a> Recorder<'a> {
             child,
             exit_status: None,
             kernel,
+            profile,
             join,
             told: 0,
             message: vec![0; MAX_MESSAGE + 1],
@@ -333,6 +343,10 @@ impl<'a> Recorder<'a> {
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
         }
+        let profile = self.profile.finish(&mut |line| self.join.note(line));
+        if let Some(error) = &profile.unwritten {
+            self.cannot_write(error);
+        }
 
         let description = &mut self.join.description;
         description.state = if self.stop == Stop::CannotWrite { State::CutShort } else { State::Complete };
@@ -341,6 +355,8 @@ impl<'a> Recorder<'a> {
         description.kernel_streams = kernel.streams;
         description.losses = user.losses;
         description.losses.extend(kernel.losses);
+        description.profile_streams = profile.streams;
+        description.losses.extend(profile.losses);
         description.overwritten = user.overwritten;
         if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description)) {
             self.join.note(error.to_string());
@@ -354,7 +370,9 @@ impl<'a> Recorder<'a> {
             }
         };
         let description = &self.join.description;
-        let streams = || description.user_streams.iter().chain(&description.kernel_streams);
+        let (user, kernel, profile) =
+            (&description.user_streams, &description.kernel_streams, &description.profile_streams);
+        let streams = || user.iter().chain(kernel).chain(profile);
         let snapshots = self.flight.take().map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
         let is_all_written = is_snapshot_written && description.state == State::Complete;
@@ -370,6 +388,7 @@ impl<'a> Recorder<'a> {
             processes: description.processes.len(),
             user_streams: description.user_streams.clone(),
             kernel_streams: description.kernel_streams.clone(),
+            profile_streams: description.profile_streams.clone(),
             losses: description.losses.clone(),
             overwritten: description.overwritten.clone(),
             snapshots,

@@ -85,6 +85,9 @@ impl Recorder<'_> {
         if let Err(error) = self.kernel.poll(now, longest, &mut |line| self.join.note(line)) {
             self.cannot_write(&error);
         }
+        if let Err(error) = self.profile.poll(now, longest) {
+            self.cannot_write(&error);
+        }
         self.disconnect_overdue(now);
         self.listen();
         if self
@@ -99,11 +102,12 @@ impl Recorder<'_> {
 
     fn show_progress(&mut self) {
         let (user, kernel) = (self.join.regions.totals(), self.kernel.progress());
+        let (events, lost, bytes) = self.profile.progress();
         self.observer.progress(&Progress {
             elapsed: self.started.elapsed(),
-            events: user.events + kernel.events,
-            lost: user.lost.saturating_add(kernel.lost),
-            bytes: user.bytes + kernel.bytes,
+            events: user.events + kernel.events + events,
+            lost: user.lost.saturating_add(kernel.lost).saturating_add(lost),
+            bytes: user.bytes + kernel.bytes + bytes,
             snapshots: self.flight.as_ref().map(|flight| flight.taken.len()),
         });
     }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use addr2line::Loader;
 use object::read::ReadCache;
-use object::{Object, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 /// Bytes of a symbol's name that are kept.
 const LONGEST: usize = 4096;
@@ -28,7 +28,7 @@ pub struct Symbol<'a> {
 /// Files whose symbols were read.
 #[derive(Default)]
 pub struct Symbols {
-    files: HashMap<String, Vec<Function>>,
+    files: HashMap<String, Code>,
     /// `None` where there is no debug information.
     lines: HashMap<String, Option<Loader>>,
 }
@@ -37,6 +37,24 @@ impl fmt::Debug for Symbols {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_list().entries(self.files.keys()).finish()
     }
+}
+
+/// What a file says of its code.
+#[derive(Debug, Default)]
+struct Code {
+    /// In the order of their addresses.
+    functions: Vec<Function>,
+    segments: Vec<Segment>,
+    /// Hexadecimal; empty where it has none.
+    build_id: String,
+}
+
+/// A part of a file that is loaded to addresses.
+#[derive(Debug)]
+struct Segment {
+    offset: u64,
+    size: u64,
+    address: u64,
 }
 
 /// A function of a file.
@@ -59,10 +77,25 @@ impl Symbols {
     /// The function of the file at `path` that has the code at `address`, by the file's own counting (as its program headers
     /// have it).
     pub fn at(&mut self, path: &str, address: u64) -> Option<Symbol<'_>> {
-        if !self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), functions(Path::new(path)));
+        find(&self.code(path).functions, address)
+    }
+
+    /// The function of the file at `path` whose code lies at `offset` in the file; nothing where that is another file by now:
+    /// not that with this build id (hexadecimal; empty where it is not known).
+    pub fn at_offset(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Symbol<'_>> {
+        if self.is_another(path, build_id) {
+            return None;
         }
-        find(&self.files[path], address)
+        let code = self.code(path);
+        let segment =
+            code.segments.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.size)?;
+        find(&code.functions, segment.address.wrapping_add(offset - segment.offset))
+    }
+
+    /// Whether the file at `path` has another build id than this one; not where one of them has none.
+    pub fn is_another(&mut self, path: &str, build_id: &str) -> bool {
+        let known = &self.code(path).build_id;
+        !known.is_empty() && !build_id.is_empty() && known != build_id
     }
 
     /// File and line of the source that the code at `address` of the file at `path` is from, counted as for [`Symbols::at`].
@@ -73,6 +106,20 @@ impl Symbols {
         let lines = self.lines.entry(path.to_owned()).or_insert_with(open).as_ref()?;
         let location = lines.find_location(address).ok()??;
         Some((location.file?.to_owned(), location.line?))
+    }
+
+    fn code(&mut self, path: &str) -> &Code {
+        if !self.files.contains_key(path) {
+            self.files.insert(path.to_owned(), read(Path::new(path)).unwrap_or_default());
+        }
+        &self.files[path]
+    }
+}
+
+impl Segment {
+    fn of<'d>(segment: &impl ObjectSegment<'d>) -> Self {
+        let (offset, size) = segment.file_range();
+        Self { offset, size, address: segment.address() }
     }
 }
 
@@ -86,7 +133,7 @@ fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
 
 /// The functions of a file, by their addresses.
 pub fn functions(path: &Path) -> Vec<Function> {
-    read(path).unwrap_or_default()
+    read(path).unwrap_or_default().functions
 }
 
 /// Whether a file calls one of these functions, which it has not got itself.
@@ -104,7 +151,7 @@ fn open(path: &Path) -> Option<File> {
     fs::metadata(path).ok()?.is_file().then(|| File::open(path).ok())?
 }
 
-fn read(path: &Path) -> Option<Vec<Function>> {
+fn read(path: &Path) -> Option<Code> {
     let data = ReadCache::new(open(path)?);
     let file = object::File::parse(&data).ok()?;
     let mut functions: Vec<Function> = file
@@ -127,7 +174,12 @@ fn read(path: &Path) -> Option<Vec<Function>> {
         }
         same
     });
-    Some(functions)
+    let build_id = file.build_id().ok().flatten().unwrap_or_default();
+    Some(Code {
+        functions,
+        segments: file.segments().map(|segment| Segment::of(&segment)).collect(),
+        build_id: build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+    })
 }
 
 /// A name as it was in the source: of Rust, of C++, or as it is.
@@ -174,13 +226,21 @@ mod tests {
     #[test]
     fn this_program_knows_its_functions() {
         let own = std::env::current_exe().unwrap();
-        let functions = functions(&own);
+        let Code { functions, segments, build_id } = read(&own).unwrap();
         assert!(functions.is_sorted_by_key(|function| function.begin));
         assert!(functions.iter().any(|function| function.name.ends_with("names_are_as_people_write_them")));
         let mut symbols = Symbols::new();
         let main = functions.iter().find(|function| function.name == "main").unwrap();
         let found = symbols.at(own.to_str().unwrap(), main.begin + 1);
         assert_eq!(found, Some(Symbol { name: "main", offset: 1 }));
+        let segment =
+            segments.iter().find(|segment| main.begin.wrapping_sub(segment.address) < segment.size).unwrap();
+        let offset = main.begin - segment.address + segment.offset;
+        let own = own.to_str().unwrap();
+        for known in ["", &build_id] {
+            assert_eq!(symbols.at_offset(own, known, offset), Some(Symbol { name: "main", offset: 0 }));
+        }
+        assert_eq!(symbols.at_offset(own, "00", offset).is_none(), !build_id.is_empty());
         for other in ["/dev/zero", "/nowhere", "/etc/passwd", "/"] {
             assert_eq!(symbols.at(other, 1), None);
             assert_eq!(symbols.line(other, 1), None);
@@ -191,8 +251,7 @@ mod tests {
     fn this_program_knows_its_sources() {
         let own = std::env::current_exe().unwrap();
         let name = "this_program_knows_its_sources";
-        let function =
-            functions(&own).unwrap().into_iter().find(|function| function.name.ends_with(name)).unwrap();
+        let function = functions(&own).into_iter().find(|function| function.name.ends_with(name)).unwrap();
         let (file, line) = Symbols::new().line(own.to_str().unwrap(), function.begin).unwrap();
         assert!(file.ends_with("symbols/src/lib.rs") && line > 100, "{file}:{line}");
     }

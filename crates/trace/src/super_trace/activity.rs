@@ -119,6 +119,29 @@ pub enum Kind<'a> {
         /// What it waits for: the label of `kind`, `condition` or `barrier`.
         on: Option<Name>,
     },
+    /// The event's thread was looked at while it had the CPU (`profile:sample`).
+    Sample {
+        /// Whether it was in its program, not in the kernel.
+        user: bool,
+        /// Whether the CPU's timer took the sample, with an interrupt that is no part of what is seen.
+        by_timer: bool,
+    },
+    /// The event's thread has this name from now on (`profile:thread`).
+    Named {
+        /// Its process.
+        process: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// The event's thread has made another one (`profile:fork`).
+    Made {
+        /// The new thread.
+        child: i32,
+        /// Its process.
+        process: i32,
+    },
+    /// Something that tells of no thread what it does.
+    Aside,
     /// An event of a program.
     User,
     /// Any other event of the kernel.
@@ -210,4 +233,6 @@ pub enum Scope {
     Kernel(Option<u32>),
     /// Events of programs.
     User,
+    /// Samples: of nobody is anything missing that he did.
+    Samples,
 }

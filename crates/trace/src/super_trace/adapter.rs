@@ -64,6 +64,12 @@ enum Meaning {
     /// For what kind of lock a thread waits: its field says that, or there is but one.
     LockWait(Option<Name>),
     LockWaitEnd,
+    Sample {
+        by_timer: bool,
+    },
+    Named,
+    Made,
+    Aside,
     User,
     Kernel,
 }
@@ -82,6 +88,9 @@ fn fields(meaning: Meaning) -> &'static [&'static str] {
         Meaning::UserSwitch => &["prev", "next", "cause"],
         Meaning::Wake | Meaning::UserExit => &["thread"],
         Meaning::Wait | Meaning::LockWait(None) => &["kind"],
+        Meaning::Sample { .. } => &["mode"],
+        Meaning::Named => &["name"],
+        Meaning::Made => &["child_tid", "child_pid"],
         Meaning::InterruptEntry(Interrupt::Softirq, _) => &["vec"],
         Meaning::InterruptEntry(Interrupt::Handler, _) => &["name"],
         _ => &[],
@@ -127,6 +136,10 @@ impl Adapter {
                 let name = name.map_or(general, |name| self.number(name));
                 Kind::InterruptEntry { kind, name }
             }
+            Meaning::Named => {
+                let name = Fields { event: &decoded, handles: &class.fields }.text(0)?;
+                process.map_or(Kind::Aside, |process| Kind::Named { process, name })
+            }
             meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
         };
         Some(Activity { time, cpu, tid, process, kind })
@@ -144,8 +157,10 @@ impl Adapter {
 
     /// Which events a loss concerns.
     pub fn scope(trace: &Trace, stream: &Stream) -> Scope {
-        if !is_kernel(trace) {
-            return Scope::User;
+        match domain(trace) {
+            Some(KERNEL) => {}
+            Some(PROFILE) => return Scope::Samples,
+            _ => return Scope::User,
         }
         // Kernel channels are numbered by CPU: channel_0, channel_1, by us and by LTTng.
         let file = stream.name().rsplit('/').next().unwrap_or_default();
@@ -161,9 +176,10 @@ impl Adapter {
         let member = |scope, name: &str| event.trace().decoder().member(place?, index, scope, name);
         let context = |name| member(model::Scope::CommonContext, name);
         let name = decoded.class().name.as_deref().unwrap_or_default();
-        let (mut meaning, plain) = match is_kernel(event.trace()) {
-            true => (self.kernel_meaning(name), Meaning::Kernel),
-            false => (self.user_meaning(name), Meaning::User),
+        let (mut meaning, plain) = match domain(event.trace()) {
+            Some(KERNEL) => (self.kernel_meaning(name), Meaning::Kernel),
+            Some(PROFILE) => (profile_meaning(name, event.trace()), Meaning::Aside),
+            _ => (self.user_meaning(name), Meaning::User),
         };
         let wanted = fields(meaning);
         let mut fields: Vec<_> =
@@ -270,9 +286,26 @@ fn softirq(number: i64) -> Option<&'static str> {
     NAMES.get(usize::try_from(number).ok()?).copied()
 }
 
+/// What a trace says that it is of.
+fn domain(trace: &Trace) -> Option<&str> {
+    text_of(trace, "domain")
+}
+
+const KERNEL: &str = "kernel";
+/// Of samples, taken by the kernel (`tracewing-profile`).
+const PROFILE: &str = "profile";
+
+/// A text in a trace's environment.
+fn text_of<'t>(trace: &'t Trace, name: &str) -> Option<&'t str> {
+    match trace.class().env(name)? {
+        EnvValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
 /// Whether a trace is the kernel's.
 pub(crate) fn is_kernel(trace: &Trace) -> bool {
-    matches!(trace.class().env("domain"), Some(EnvValue::String(domain)) if domain == "kernel")
+    domain(trace) == Some(KERNEL)
 }
 
 /// Says that a kernel trace has everybody's events, in the environment of tracewing's.
@@ -280,13 +313,23 @@ const SCOPE: (&str, &str) = ("scope", "system");
 
 /// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there, but nobody is left out.
 pub fn is_system_wide(trace: &Trace) -> bool {
-    is_kernel(trace)
-        && matches!(trace.class().env(SCOPE.0), Some(EnvValue::String(scope)) if scope == SCOPE.1)
+    is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
 }
 
 /// A part of a trace does not have everybody's events.
 pub(crate) fn forget_scope(class: &mut TraceClass) {
     class.env.retain(|(name, _)| name != SCOPE.0);
+}
+
+fn profile_meaning(name: &str, trace: &Trace) -> Meaning {
+    match name {
+        "profile:sample" => {
+            Meaning::Sample { by_timer: text_of(trace, "profile_event") == Some("cpu-clock") }
+        }
+        "profile:thread" => Meaning::Named,
+        "profile:fork" => Meaning::Made,
+        _ => Meaning::Aside,
+    }
 }
 
 /// The values of an event's fields, by their place in [`fields`].
@@ -343,6 +386,9 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
         Meaning::PageFault { user } => Kind::PageFault { user },
         Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
         Meaning::Dump => Kind::Dump { tid: of.tid(0)?, process: of.tid(1)?, name: of.text(2)? },
+        Meaning::Sample { by_timer } => Kind::Sample { user: of.integer(0)? == 0, by_timer },
+        Meaning::Made => Kind::Made { child: of.tid(0)?, process: of.tid(1)? },
+        Meaning::Named | Meaning::Aside => Kind::Aside,
         Meaning::LockWait(on @ Some(_)) => Kind::Waits { on },
         Meaning::LockWaitEnd => Kind::Waits { on: None },
         Meaning::User | Meaning::Wait | Meaning::LockWait(None) => Kind::User,

@@ -21,6 +21,11 @@ impl Cpu {
         !self.interrupts.is_empty()
     }
 
+    /// Whether a softirq has it, whatever has interrupted that. Only such a one can the timer interrupt.
+    pub fn is_in_softirq(&self) -> bool {
+        self.interrupts.iter().any(|(kind, _)| *kind == Interrupt::Softirq)
+    }
+
     /// The innermost interrupt that has it.
     pub fn interrupt(&self) -> Option<Name> {
         self.interrupts.last().map(|(_, name)| *name)

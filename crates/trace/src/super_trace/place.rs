@@ -1,6 +1,7 @@
 //! Where an event belongs: the process, the LWP and the user thread that it happened in, and what was running there.
 
 use super::activity::{Activity, Kind, UserThreadKind};
+use super::cpu::Cpu;
 use super::fold::Mode;
 use super::lwp::{Carries, Lwp};
 use super::state::SuperTrace;
@@ -88,6 +89,7 @@ impl SuperTrace {
                 | Kind::Waits { .. }
                 | Kind::Introduction { .. }
                 | Kind::PageFault { user: true }
+                | Kind::Sample { user: true, .. }
         );
         let in_thread = in_program
             || matches!(
@@ -97,12 +99,17 @@ impl SuperTrace {
                     | Kind::SystemCallEnd { .. }
                     | Kind::Exec { .. }
             );
-        let interrupted = matches!(event.kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_))
-            || (!in_thread && cpu.is_some_and(super::cpu::Cpu::is_interrupted));
+        let interrupted = match event.kind {
+            Kind::InterruptEntry { .. } | Kind::InterruptExit(_) => true,
+            Kind::Sample { user: false, by_timer: true } => cpu.is_some_and(Cpu::is_in_softirq),
+            _ => !in_thread && cpu.is_some_and(Cpu::is_interrupted),
+        };
         let mode = match event.kind {
             _ if interrupted => Mode::Interrupt,
             Kind::SystemCall { call } | Kind::SystemCallEnd { call } => Mode::SystemCall(call),
             _ if in_program => Mode::User,
+            // In the kernel, for a reason that no event tells.
+            Kind::Sample { .. } if lwp.is_some_and(|lwp| lwp.mode() == Mode::User) => Mode::Unknown,
             _ => lwp.map_or(Mode::Unknown, Lwp::mode),
         };
         let process = match event.kind {

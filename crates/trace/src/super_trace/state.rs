@@ -110,6 +110,17 @@ impl SuperTrace {
                 let process = if same_process { creator } else { Some(child) };
                 self.created(child, now).process = process;
             }
+            (Kind::Named { process, name }, _) => {
+                if let Some(tid) = tid {
+                    self.named(tid, process, name);
+                }
+            }
+            (Kind::Made { child, process }, _) => {
+                let name = tid.and_then(|tid| self.name(tid)).unwrap_or_default();
+                if !self.lwps.contains_key(&child) {
+                    self.dumped.insert(child, (process, name));
+                }
+            }
             (Kind::Dump { tid, process, name }, _) => match self.lwps.get_mut(&tid) {
                 Some(lwp) => lwp.introduce(process, name),
                 None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
@@ -145,8 +156,10 @@ impl SuperTrace {
 
     /// Takes a loss: events between `from` and `to` are missing.
     pub fn lost(&mut self, scope: Scope, from: i64, to: i64, fold: &mut impl Fold) {
-        let Scope::Kernel(lossy) = scope else {
-            return self.programs.lost(from, to, &mut self.lwps, fold);
+        let lossy = match scope {
+            Scope::Kernel(lossy) => lossy,
+            Scope::User => return self.programs.lost(from, to, &mut self.lwps, fold),
+            Scope::Samples => return,
         };
         self.now = self.now.max(from);
         self.blind_until = self.blind_until.max(to);
@@ -207,7 +220,14 @@ impl SuperTrace {
                 return;
             }
             // What recorded it, and where, is no matter of the threads.
-            Kind::Dump { .. } => return,
+            Kind::Dump { .. } | Kind::Named { .. } | Kind::Made { .. } | Kind::Aside => return,
+            // It tells that there is such a thread. That it runs is for the kernel's events to say, whose stamps are exact.
+            Kind::Sample { .. } => {
+                if tid != 0 {
+                    self.known(tid);
+                }
+                return;
+            }
             Kind::User | Kind::UserThread(_) | Kind::Waits { .. } => {
                 return self.seen_in_program(tid, now, fold);
             }
@@ -382,6 +402,23 @@ impl SuperTrace {
             Some(lwp) => self.programs.waker(lwp, event.cpu),
             None => Waker { tid, ..Waker::unknown(event.cpu) },
         }
+    }
+
+    /// The kernel tells a thread's name beside its other events, or without any.
+    fn named(&mut self, tid: i32, process: i32, name: &[u8]) {
+        match self.lwps.get_mut(&tid) {
+            Some(lwp) => {
+                lwp.process = Some(process);
+                lwp.rename(name);
+            }
+            None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
+        }
+    }
+
+    /// A thread's name, as far as it is known.
+    fn name(&self, tid: i32) -> Option<Vec<u8>> {
+        let met = self.lwps.get(&tid).map(|lwp| lwp.name.clone().into_bytes());
+        met.or_else(|| Some(self.dumped.get(&tid)?.1.clone()))
     }
 
     fn known(&mut self, tid: i32) -> &mut Lwp {

@@ -1,0 +1,145 @@
+//! Where programs and the kernel were when samples were taken (`profile:sample`): the histogram of functions by process of
+//! K42's paper (4.5, Figure 6), call trees, and what a flame graph is drawn from.
+//!
+//! | module | does |
+//! |---|---|
+//! | `event` | what an event says |
+//! | `spaces` | which code is where in which process |
+//! | `samples` | the samples as stacks of code |
+//! | `named` | the same as stacks of functions: histogram, tree, folded stacks |
+//!
+//! Names of functions in files are not the recording's: who calls [`Samples::name`] knows them.
+
+mod event;
+mod named;
+mod samples;
+mod spaces;
+
+use std::collections::HashMap;
+
+use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::{Fold, Lwp, Seen};
+
+use self::event::{ProfileEvent, Reader};
+pub use self::named::{Function, Group, Row, Shown, TreeLine};
+pub use self::samples::{Image, Samples};
+use self::samples::{Stack, Weight};
+use self::spaces::Spaces;
+use crate::run::{Analysis, Ran};
+
+/// The analysis.
+#[derive(Debug, Default)]
+pub struct Profile {
+    reader: Reader,
+    spaces: Spaces,
+    stacks: HashMap<Stack, Weight>,
+    names: HashMap<i32, String>,
+    /// By stream: what the counters said in front of what is analysed, and last.
+    counters: HashMap<usize, [Vec<(String, u64)>; 2]>,
+    /// What the period of a sample is a number of, and how many samples a second were asked for.
+    unit: Option<(String, u64)>,
+    begun: bool,
+}
+
+impl Profile {
+    /// An analysis that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// What was found.
+    pub fn finish(self, ran: &Ran) -> Samples {
+        let counters = grown(self.counters.into_values());
+        let (trigger, hertz) = self.unit.unwrap_or_default();
+        Samples {
+            stacks: self.stacks,
+            codes: self.spaces.into_codes(),
+            names: self.names,
+            counters,
+            trigger,
+            hertz,
+            lost: ran.lost_samples,
+            duration_ns: ran.duration_ns(),
+        }
+    }
+}
+
+/// By how much counters have grown, in all streams together.
+fn grown(streams: impl Iterator<Item = [Vec<(String, u64)>; 2]>) -> Vec<(String, u64)> {
+    let mut sums: Vec<(String, u64)> = Vec::new();
+    for [before, last] in streams {
+        for (at, (name, value)) in last.into_iter().enumerate() {
+            let grown = value.saturating_sub(before.get(at).map_or(0, |(_, before)| *before));
+            match sums.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, sum)) => *sum += grown,
+                None => sums.push((name, grown)),
+            }
+        }
+    }
+    sums
+}
+
+impl Fold for Profile {
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        if !lwp.name.is_empty() {
+            self.names.insert(lwp.tid, lwp.name.clone());
+        }
+    }
+}
+
+impl Analysis for Profile {
+    fn begins(&mut self, _time: i64) {
+        self.begun = true;
+    }
+
+    fn explained(&mut self, event: &EventRef<'_>) {
+        let Some((process, said)) = self.reader.explanation(event) else { return };
+        match said {
+            ProfileEvent::Mapping(mapping) => self.spaces.map(process, mapping),
+            ProfileEvent::Exec => self.spaces.clear(process),
+            ProfileEvent::Fork { child } => self.spaces.fork(process, child),
+            ProfileEvent::KernelSymbol { begin, end, name } => self.spaces.kernel_function(begin, end, name),
+            ProfileEvent::Counters(values) => {
+                let [before, last] = self.counters.entry(event.stream_index()).or_default();
+                if !self.begun {
+                    *before = values.clone();
+                }
+                *last = values;
+            }
+        }
+    }
+
+    fn event(&mut self, seen: &Seen<'_>) {
+        let Some(sample) = self.reader.sample(seen.event) else { return };
+        if self.unit.is_none() {
+            self.unit = Some(event::unit(seen.event));
+        }
+        let process = seen.place.process;
+        if let Some(process) = process
+            && let Some(name) = seen.state.process_name(process)
+            && self.names.get(&process).is_none_or(|known| known != name)
+        {
+            self.names.insert(process, name.to_owned());
+        }
+        let mut codes = Vec::with_capacity(sample.kernel.len() + sample.user.len() + 1);
+        let (kernel, user) = match (sample.kernel.is_empty() && sample.user.is_empty(), sample.in_program) {
+            (true, true) => (&[][..], &[sample.ip][..]),
+            (true, false) => (&[sample.ip][..], &[][..]),
+            (false, _) => (&sample.kernel[..], &sample.user[..]),
+        };
+        // The innermost address is that of the next instruction to run; the others are those to which calls return, which may
+        // be the next function's first.
+        let inside = |at: usize, address: u64| if at == 0 { address } else { address.saturating_sub(1) };
+        for (at, address) in kernel.iter().enumerate() {
+            codes.push(self.spaces.of_kernel(inside(at, *address)));
+        }
+        for (at, address) in user.iter().enumerate() {
+            codes.push(self.spaces.of_program(process.unwrap_or(0), inside(at, *address)));
+        }
+        let user_from = kernel.len();
+        let stack = Stack { process, tid: seen.place.tid, codes, user_from };
+        let weight = self.stacks.entry(stack).or_default();
+        weight.samples += 1;
+        weight.period = weight.period.saturating_add(sample.period);
+    }
+}

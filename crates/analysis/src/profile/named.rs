@@ -1,0 +1,403 @@
+//! Samples by function: the histogram, call trees, and folded stacks.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use super::samples::{Samples, Stack, Weight};
+
+/// A function.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Function {
+    /// Its name, where anybody knows it.
+    pub name: Option<String>,
+    /// The file that it is in, [`Function::KERNEL`] or [`Function::UNKNOWN`].
+    pub object: String,
+}
+
+impl Function {
+    /// The kernel, as an object.
+    pub const KERNEL: &'static str = "[kernel]";
+    /// What is in no file.
+    pub const UNKNOWN: &'static str = "[unknown]";
+
+    /// What it is called; functions without names by their object.
+    pub fn shown(&self) -> String {
+        match &self.name {
+            Some(name) => name.clone(),
+            None => format!("[{}]", self.object_name().trim_matches(['[', ']'])),
+        }
+    }
+
+    /// Its object without folders.
+    pub fn object_name(&self) -> &str {
+        self.object.rsplit('/').next().unwrap_or_default()
+    }
+
+    /// Whether this is where a program or a thread begins: a chain that leads there is whole.
+    fn is_root(&self) -> bool {
+        const ROOTS: [&str; 10] = [
+            "_start",
+            "main",
+            "__libc_start_main",
+            "__libc_start_call_main",
+            "start_thread",
+            "clone",
+            "__clone",
+            "clone3",
+            "__clone3",
+            "ret_from_fork_asm",
+        ];
+        match &self.name {
+            Some(name) => ROOTS.contains(&name.split('@').next().unwrap_or_default()),
+            None => self.is_nameless_of_libc(),
+        }
+    }
+
+    /// Where distributions take the C library's symbols away, those functions that begin threads and call `main` have no names.
+    fn is_nameless_of_libc(&self) -> bool {
+        let object = self.object_name();
+        self.name.is_none()
+            && ["libc.so.", "libc-2.", "libpthread", "ld-linux", "ld-musl"]
+                .iter()
+                .any(|name| object.starts_with(name))
+    }
+}
+
+/// What a line of the histogram stands for, in its process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Group {
+    /// A function.
+    #[default]
+    Function,
+    /// A file, or the kernel.
+    Object,
+    /// A thread.
+    Thread,
+}
+
+/// A line of the histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// The process.
+    pub process: Option<i32>,
+    /// Its name, or nothing.
+    pub process_name: String,
+    /// The thread, if lines stand for these.
+    pub tid: Option<i32>,
+    /// The function, if lines stand for these; of an object one without a name.
+    pub function: Function,
+    /// Samples in it.
+    pub own: u64,
+    /// Samples in it and what it has called.
+    pub total: u64,
+    /// The periods of its own samples: ns or cycles.
+    pub period: u64,
+    /// Samples of its process.
+    pub of: u64,
+}
+
+/// A line of a call tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeLine {
+    /// The process.
+    pub process: Option<i32>,
+    /// Its name, or nothing.
+    pub process_name: String,
+    /// How far from the root, which has 0.
+    pub depth: usize,
+    /// The function.
+    pub function: Function,
+    /// Samples in it, called so.
+    pub own: u64,
+    /// Samples in it and what it has called.
+    pub total: u64,
+    /// Samples of its process.
+    pub of: u64,
+}
+
+/// Samples as they are shown.
+#[derive(Debug)]
+pub struct Shown {
+    samples: Samples,
+    /// Each once.
+    functions: Vec<Function>,
+    /// By number of the code.
+    of_code: Vec<u32>,
+}
+
+#[derive(Debug, Default)]
+struct Node {
+    own: u64,
+    total: u64,
+    below: BTreeMap<u32, Node>,
+}
+
+impl Shown {
+    pub(super) fn new(samples: Samples, of_codes: Vec<Function>) -> Self {
+        let mut functions = Vec::new();
+        let mut numbers: HashMap<Function, u32> = HashMap::new();
+        let mut number = |function: Function| {
+            *numbers.entry(function).or_insert_with_key(|function| {
+                functions.push(function.clone());
+                functions.len() as u32 - 1
+            })
+        };
+        let of_code = of_codes.into_iter().map(&mut number).collect();
+        Self { samples, functions, of_code }
+    }
+
+    /// What was found besides.
+    pub fn samples(&self) -> &Samples {
+        &self.samples
+    }
+
+    /// All samples.
+    pub fn count(&self) -> u64 {
+        self.samples.stacks.values().map(|weight| weight.samples).sum()
+    }
+
+    /// Processes that have samples.
+    pub fn processes(&self) -> usize {
+        self.samples.stacks.keys().map(|stack| stack.process).collect::<HashSet<_>>().len()
+    }
+
+    /// How many samples have a program's call chain, and how many of these chains do not lead to where a program or a thread
+    /// begins: somewhere on the way is a function that has no frame pointer.
+    pub fn chains(&self) -> (u64, u64) {
+        let mut chains = (0, 0);
+        for (stack, weight) in &self.samples.stacks {
+            let program = &stack.codes[stack.user_from..];
+            if !program.is_empty() {
+                chains.0 += weight.samples;
+                chains.1 += if self.is_whole(program) { 0 } else { weight.samples };
+            }
+        }
+        chains
+    }
+
+    /// Whether a program's chain leads to its begin. The functions around a thread's first one may themselves be cut.
+    fn is_whole(&self, program: &[u32]) -> bool {
+        const OUTERMOST: usize = 4;
+        let callers = program.get(1..).unwrap_or_default();
+        let function = |code: &u32| &self.functions[self.of_code[*code as usize] as usize];
+        let named = program.iter().rev().take(OUTERMOST).map(function);
+        named.filter(|function| function.name.is_some()).any(Function::is_root)
+            || callers.last().map(function).is_some_and(Function::is_root)
+    }
+
+    fn total_of_processes(&self) -> HashMap<Option<i32>, u64> {
+        let mut totals = HashMap::new();
+        for (stack, weight) in &self.samples.stacks {
+            *totals.entry(stack.process).or_default() += weight.samples;
+        }
+        totals
+    }
+
+    /// A thread's name, or nothing.
+    pub fn thread_name(&self, tid: Option<i32>) -> String {
+        tid.and_then(|tid| self.samples.names.get(&tid)).cloned().unwrap_or_default()
+    }
+
+    /// The histogram: the process with most samples first, and what has most in it.
+    pub fn histogram(&self, group: Group) -> Vec<Row> {
+        type Key = (Option<i32>, Option<i32>, Option<Function>);
+        let of = self.total_of_processes();
+        let mut counts: HashMap<Key, (Weight, u64)> = HashMap::new();
+        for (stack, weight) in &self.samples.stacks {
+            let key = |code: u32| -> Key {
+                let function = &self.functions[self.of_code[code as usize] as usize];
+                match group {
+                    Group::Function => (stack.process, None, Some(function.clone())),
+                    Group::Object => {
+                        let object = Function { name: None, object: function.object.clone() };
+                        (stack.process, None, Some(object))
+                    }
+                    Group::Thread => (stack.process, stack.tid, None),
+                }
+            };
+            let mut on_stack = HashSet::new();
+            for (at, code) in stack.codes.iter().enumerate() {
+                let key = key(*code);
+                let (own, total) = counts.entry(key.clone()).or_default();
+                if at == 0 {
+                    own.samples += weight.samples;
+                    own.period = own.period.saturating_add(weight.period);
+                }
+                if on_stack.insert(key) {
+                    *total += weight.samples;
+                }
+            }
+        }
+        let row = |((process, tid, function), (own, total)): (Key, (Weight, u64))| Row {
+            process,
+            process_name: self.thread_name(process),
+            tid,
+            function: function.unwrap_or(Function { name: None, object: String::new() }),
+            own: own.samples,
+            total,
+            period: own.period,
+            of: of[&process],
+        };
+        let mut rows: Vec<Row> = counts.into_iter().map(row).collect();
+        rows.sort_by(|a, b| {
+            let key = |row: &Row| (row.of, row.process, row.own, row.total);
+            key(b).cmp(&key(a)).then_with(|| (&a.function, a.tid).cmp(&(&b.function, b.tid)))
+        });
+        rows
+    }
+
+    /// Call trees, one for each process: from where programs begin, or `inverted` from where samples were taken to their
+    /// callers. What has less than `least` percent of its process' samples is left out.
+    pub fn tree(&self, inverted: bool, least: f64) -> Vec<TreeLine> {
+        let mut roots: HashMap<Option<i32>, Node> = HashMap::new();
+        for (stack, weight) in &self.samples.stacks {
+            let mut node = roots.entry(stack.process).or_default();
+            node.total += weight.samples;
+            let innermost = if inverted { 0 } else { stack.codes.len().saturating_sub(1) };
+            for (at, code) in in_order(stack, !inverted).enumerate() {
+                node = node.below.entry(self.of_code[code as usize]).or_default();
+                node.total += weight.samples;
+                node.own += if at == innermost { weight.samples } else { 0 };
+            }
+        }
+        let mut roots: Vec<_> = roots.into_iter().collect();
+        roots.sort_by_key(|(process, root)| (std::cmp::Reverse(root.total), *process));
+        let mut lines = Vec::new();
+        for (process, root) in roots {
+            let of = root.total;
+            let process_name = self.thread_name(process);
+            let mut open = children(&root, 0);
+            while let Some((number, node, depth)) = open.pop() {
+                if (node.total as f64) * 100.0 < least * of as f64 {
+                    continue;
+                }
+                lines.push(TreeLine {
+                    process,
+                    process_name: process_name.clone(),
+                    depth,
+                    function: self.functions[number as usize].clone(),
+                    own: node.own,
+                    total: node.total,
+                    of,
+                });
+                open.extend(children(node, depth + 1));
+            }
+        }
+        lines
+    }
+
+    /// Folded stacks, as flame graphs are drawn from: process and functions from the outermost, and the samples.
+    pub fn folded(&self) -> Vec<String> {
+        let mut counts: BTreeMap<String, u64> = BTreeMap::new();
+        for (stack, weight) in &self.samples.stacks {
+            let mut line = match (self.thread_name(stack.process), stack.process) {
+                (name, Some(process)) if name.is_empty() => process.to_string(),
+                (name, Some(process)) => format!("{}-{process}", part(&name)),
+                (_, None) => "unknown".to_owned(),
+            };
+            for code in in_order(stack, true) {
+                line.push(';');
+                line.push_str(&part(&self.functions[self.of_code[code as usize] as usize].shown()));
+            }
+            *counts.entry(line).or_default() += weight.samples;
+        }
+        counts.into_iter().map(|(line, count)| format!("{line} {count}")).collect()
+    }
+}
+
+/// What a part of a folded stack can be.
+fn part(name: &str) -> String {
+    name.replace([';', '\n'], ":")
+}
+
+/// A stack's codes, from the outermost or from the innermost.
+fn in_order(stack: &Stack, outermost_first: bool) -> impl Iterator<Item = u32> {
+    let codes = &stack.codes;
+    let last = codes.len().saturating_sub(1);
+    (0..codes.len()).map(move |at| if outermost_first { codes[last - at] } else { codes[at] })
+}
+
+/// The nodes below one, that with most samples last.
+fn children(node: &Node, depth: usize) -> Vec<(u32, &Node, usize)> {
+    let mut below: Vec<_> = node.below.iter().map(|(number, node)| (*number, node, depth)).collect();
+    below.sort_by_key(|(number, node, _)| (node.total, std::cmp::Reverse(*number)));
+    below
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::samples::{Code, Codes, Image};
+    use super::*;
+
+    /// Samples of a program with functions `a`, `b`, ... at offsets 0, 1, ... of a file.
+    fn shown(stacks: &[(i32, &[u64], u64)], names: &[&str]) -> Shown {
+        let mut codes = Codes::default();
+        codes.images.push(Image { path: "/bin/x".to_owned(), build_id: String::new() });
+        let stack = |(process, offsets, samples): &(i32, &[u64], u64)| {
+            let number = |offset: &u64| codes.number(Code::File { image: 0, offset: *offset });
+            let codes = offsets.iter().map(number).collect();
+            let stack = Stack { process: Some(*process), tid: Some(*process), codes, user_from: 0 };
+            (stack, Weight { samples: *samples, period: 10 * samples })
+        };
+        let stacks = stacks.iter().map(stack).collect();
+        let samples = Samples {
+            stacks,
+            codes,
+            names: HashMap::from([(1, "one".to_owned())]),
+            counters: Vec::new(),
+            trigger: "cpu-clock".to_owned(),
+            hertz: 100,
+            lost: 0,
+            duration_ns: 0,
+        };
+        samples.name(&mut |_, offset| names.get(offset as usize).map(|name| (*name).to_owned()))
+    }
+
+    #[test]
+    fn a_function_that_calls_itself_counts_once() {
+        let shown = shown(&[(1, &[1, 1, 0], 5), (1, &[0], 2), (2, &[1], 30)], &["main", "f"]);
+        let rows: Vec<_> = shown
+            .histogram(Group::Function)
+            .into_iter()
+            .map(|row| (row.process, row.function.shown(), row.own, row.total, row.of, row.period))
+            .collect();
+        let expected = [
+            (Some(2), "f".to_owned(), 30, 30, 30, 300),
+            (Some(1), "f".to_owned(), 5, 5, 7, 50),
+            (Some(1), "main".to_owned(), 2, 7, 7, 20),
+        ];
+        assert_eq!(rows, expected);
+        assert_eq!((shown.count(), shown.processes()), (37, 2));
+    }
+
+    #[test]
+    fn trees_grow_from_both_ends() {
+        let shown = shown(&[(1, &[2, 1, 0], 6), (1, &[1, 0], 3), (1, &[2, 0], 1)], &["main", "f", "g"]);
+        let tree = |inverted, least| -> Vec<_> {
+            let lines = shown.tree(inverted, least).into_iter();
+            lines.map(|line| (line.depth, line.function.shown(), line.own, line.total)).collect()
+        };
+        let line = |depth, name: &str, own, total| (depth, name.to_owned(), own, total);
+        let down = [line(0, "main", 0, 10), line(1, "f", 3, 9), line(2, "g", 6, 6), line(1, "g", 1, 1)];
+        assert_eq!(tree(false, 0.0), down);
+        assert_eq!(tree(false, 20.0), down[..3]);
+        let up = [
+            line(0, "g", 7, 7),
+            line(1, "f", 0, 6),
+            line(2, "main", 0, 6),
+            line(1, "main", 0, 1),
+            line(0, "f", 3, 3),
+            line(1, "main", 0, 3),
+        ];
+        assert_eq!(tree(true, 0.0), up);
+        assert_eq!(shown.folded(), ["one-1;main;f 3", "one-1;main;f;g 6", "one-1;main;g 1"]);
+    }
+
+    #[test]
+    fn chains_that_do_not_lead_to_the_begin_are_cut() {
+        let shown = shown(&[(1, &[1, 0], 4), (1, &[1], 2), (1, &[1, 9], 3)], &["main", "f"]);
+        assert_eq!(shown.chains(), (9, 5));
+        let nameless = Function { name: None, object: "/usr/lib/libc.so.6".to_owned() };
+        assert!(nameless.is_root() && nameless.shown() == "[libc.so.6]");
+        assert!(!Function { name: None, object: "/bin/x".to_owned() }.is_root());
+    }
+}

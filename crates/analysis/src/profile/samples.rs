@@ -1,0 +1,105 @@
+//! Samples as stacks of code, before functions have names.
+
+use std::collections::HashMap;
+
+use super::named::{Function, Shown};
+
+/// A file that was mapped.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Image {
+    /// Its path, or what the kernel calls it, as in `[vdso]`.
+    pub path: String,
+    /// Its build id, hexadecimal; empty where it is not known.
+    pub build_id: String,
+}
+
+/// Where code is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Code {
+    /// In a file.
+    File { image: u32, offset: u64 },
+    /// In the kernel; without a name where no event tells.
+    Kernel { function: Option<u32> },
+    /// In no file that anybody told of.
+    Unknown,
+}
+
+/// Code by small numbers.
+#[derive(Debug, Default)]
+pub(super) struct Codes {
+    pub(super) images: Vec<Image>,
+    pub(super) functions: Vec<String>,
+    codes: Vec<Code>,
+    numbers: HashMap<Code, u32>,
+}
+
+impl Codes {
+    pub(super) fn number(&mut self, code: Code) -> u32 {
+        *self.numbers.entry(code).or_insert_with(|| {
+            self.codes.push(code);
+            self.codes.len() as u32 - 1
+        })
+    }
+
+    #[cfg(test)]
+    pub(super) fn code(&self, number: u32) -> Code {
+        self.codes[number as usize]
+    }
+}
+
+/// Whose samples, and where they were taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Stack {
+    pub(super) process: Option<i32>,
+    pub(super) tid: Option<i32>,
+    /// The innermost first: the kernel's, then the program's.
+    pub(super) codes: Vec<u32>,
+    /// Where the program's part begins.
+    pub(super) user_from: usize,
+}
+
+/// How many samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Weight {
+    pub(super) samples: u64,
+    pub(super) period: u64,
+}
+
+/// All samples.
+#[derive(Debug)]
+pub struct Samples {
+    pub(super) stacks: HashMap<Stack, Weight>,
+    pub(super) codes: Codes,
+    /// Of threads.
+    pub(super) names: HashMap<i32, String>,
+    /// By how much each counter has grown, whoever the filter wants.
+    pub counters: Vec<(String, u64)>,
+    /// What triggered samples: `cpu-clock` or `cycles`; empty without samples.
+    pub trigger: String,
+    /// How many samples a second were asked for.
+    pub hertz: u64,
+    /// Samples that were lost.
+    pub lost: u64,
+    /// How long what was analysed lasted, ns.
+    pub duration_ns: u64,
+}
+
+impl Samples {
+    /// Gives names to functions. `name` is asked for that of the function at an offset of a file.
+    pub fn name(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Shown {
+        let Codes { images, functions, codes, .. } = &self.codes;
+        let function = |code: &Code| match code {
+            Code::File { image, offset } => {
+                let image = &images[*image as usize];
+                Function { name: name(image, *offset), object: image.path.clone() }
+            }
+            Code::Kernel { function } => Function {
+                name: function.map(|function| functions[function as usize].clone()),
+                object: Function::KERNEL.to_owned(),
+            },
+            Code::Unknown => Function { name: None, object: Function::UNKNOWN.to_owned() },
+        };
+        let functions: Vec<Function> = codes.iter().map(function).collect();
+        Shown::new(self, functions)
+    }
+}

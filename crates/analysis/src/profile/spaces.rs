@@ -1,0 +1,162 @@
+//! Which code is where: of each process the files that are mapped as code, of the kernel its functions.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::samples::{Code, Codes, Image};
+
+/// Mappings of a process that are kept.
+const MAPPINGS: usize = 1 << 16;
+
+/// A part of a file that is code in a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) begin: u64,
+    pub(super) end: u64,
+    /// Where in the file it begins.
+    pub(super) offset: u64,
+    pub(super) path: String,
+    /// Hexadecimal; empty where it is not known.
+    pub(super) build_id: String,
+}
+
+#[derive(Debug, Clone)]
+struct Mapped {
+    end: u64,
+    offset: u64,
+    image: u32,
+}
+
+/// By where it begins.
+type Space = BTreeMap<u64, Mapped>;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Spaces {
+    processes: HashMap<i32, Space>,
+    /// By where it begins: where it ends, its number.
+    kernel: BTreeMap<u64, (u64, u32)>,
+    images: HashMap<Image, u32>,
+    codes: Codes,
+}
+
+impl Spaces {
+    /// A file's code is at a place from now on.
+    pub(super) fn map(&mut self, process: i32, mapping: Mapping) {
+        let Mapping { begin, end, offset, path, build_id } = mapping;
+        let image = Image { path, build_id };
+        let next = self.images.len() as u32;
+        let number = *self.images.entry(image.clone()).or_insert_with(|| {
+            self.codes.images.push(image);
+            next
+        });
+        let space = self.processes.entry(process).or_default();
+        let below = space.range(..begin).next_back().filter(|(_, mapped)| mapped.end > begin);
+        let covered: Vec<u64> =
+            below.into_iter().chain(space.range(begin..end)).map(|(begin, _)| *begin).collect();
+        for begin in covered {
+            space.remove(&begin);
+        }
+        if space.len() < MAPPINGS {
+            space.insert(begin, Mapped { end, offset, image: number });
+        }
+    }
+
+    /// A process begins with a new program.
+    pub(super) fn clear(&mut self, process: i32) {
+        self.processes.remove(&process);
+    }
+
+    /// A child has what its parent has.
+    pub(super) fn fork(&mut self, parent: i32, child: i32) {
+        match self.processes.get(&parent).cloned() {
+            Some(space) => self.processes.insert(child, space),
+            None => self.processes.remove(&child),
+        };
+    }
+
+    /// The kernel has a function there.
+    pub(super) fn kernel_function(&mut self, begin: u64, end: u64, name: String) {
+        let number = self.codes.functions.len() as u32;
+        if self.kernel.insert(begin, (end, number)).is_none() {
+            self.codes.functions.push(name);
+        }
+    }
+
+    /// The code at an address of a process.
+    pub(super) fn of_program(&mut self, process: i32, address: u64) -> u32 {
+        let space = self.processes.get(&process);
+        let mapped = space.and_then(|space| space.range(..=address).next_back());
+        let code = match mapped.filter(|(_, mapped)| address < mapped.end) {
+            Some((begin, mapped)) => {
+                Code::File { image: mapped.image, offset: mapped.offset.wrapping_add(address - begin) }
+            }
+            None => Code::Unknown,
+        };
+        self.codes.number(code)
+    }
+
+    /// The code at an address of the kernel.
+    pub(super) fn of_kernel(&mut self, address: u64) -> u32 {
+        let function = self.kernel.range(..=address).next_back().filter(|(_, (end, _))| address < *end);
+        self.codes.number(Code::Kernel { function: function.map(|(_, (_, number))| *number) })
+    }
+
+    pub(super) fn into_codes(self) -> Codes {
+        self.codes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn mapping(begin: u64, end: u64, offset: u64, path: &str) -> Mapping {
+        Mapping { begin, end, offset, path: path.to_owned(), build_id: String::new() }
+    }
+
+    /// The file and the place in it of an address.
+    fn at(spaces: &mut Spaces, process: i32, address: u64) -> Option<(String, u64)> {
+        let number = spaces.of_program(process, address);
+        match spaces.codes.code(number) {
+            Code::File { image, offset } => Some((spaces.codes.images[image as usize].path.clone(), offset)),
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn code_is_what_was_mapped_there_last() {
+        let mut spaces = Spaces::default();
+        spaces.map(1, mapping(0x1000, 0x3000, 0x200, "a"));
+        assert_eq!(at(&mut spaces, 1, 0xfff), None);
+        assert_eq!(at(&mut spaces, 1, 0x1010), Some(("a".to_owned(), 0x210)));
+        assert_eq!(at(&mut spaces, 1, 0x3000), None);
+        assert_eq!(at(&mut spaces, 2, 0x1010), None);
+        spaces.map(1, mapping(0x2000, 0x4000, 0, "b"));
+        assert_eq!(at(&mut spaces, 1, 0x2001), Some(("b".to_owned(), 1)));
+        assert_eq!(at(&mut spaces, 1, 0x1010), None, "what is mapped over a part is gone");
+    }
+
+    #[test]
+    fn children_inherit_and_new_programs_begin_empty() {
+        let mut spaces = Spaces::default();
+        spaces.map(1, mapping(0x1000, 0x3000, 0, "a"));
+        spaces.fork(1, 2);
+        spaces.clear(1);
+        assert_eq!(at(&mut spaces, 1, 0x1001), None);
+        assert_eq!(at(&mut spaces, 2, 0x1001), Some(("a".to_owned(), 1)));
+        spaces.fork(1, 2);
+        assert_eq!(at(&mut spaces, 2, 0x1001), None, "another process of this number");
+    }
+
+    #[test]
+    fn the_kernels_functions_have_an_end() {
+        let mut spaces = Spaces::default();
+        spaces.kernel_function(0x10, 0x20, "f".to_owned());
+        let is_known = |spaces: &mut Spaces, address| {
+            let number = spaces.of_kernel(address);
+            matches!(spaces.codes.code(number), Code::Kernel { function: Some(0) })
+        };
+        assert!(is_known(&mut spaces, 0x10) && is_known(&mut spaces, 0x1f));
+        assert!(!is_known(&mut spaces, 0x20) && !is_known(&mut spaces, 0xf));
+    }
+}

@@ -1,0 +1,293 @@
+//! `tracewing profile`: in which functions programs and the kernel were when samples were taken, and how they came there.
+
+use crate::format::TableFormat;
+use crate::input::{Input, conclude};
+use crate::output::print_warning;
+use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use anyhow::{Context, Result};
+use inferno::flamegraph;
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufWriter, Result as IoResult, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use tracewing_analysis::profile::{Function, Group, Profile, Row, Samples, Shown, TreeLine};
+use tracewing_symbols::Symbols;
+
+/// What `tracewing profile` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing record --profile -o my-trace -- ./server
+  tracewing profile my-trace
+  tracewing profile my-trace --tree
+  tracewing profile my-trace --flame-graph server.svg
+  tracewing profile my-trace --process server --where '$call == \"futex\"' --from +1s --to +2s
+
+own counts the samples in a function, total those in it and in what it has called. Times are what the samples stand for, in ns \
+in JSON and CSV. Names of functions come from the files that lie at the paths of the recording now, if they are still the same.")]
+pub struct Args {
+    /// What a line stands for, in its process
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
+
+    /// Print call trees instead: from where programs begin (callees), or from the functions to who called them (callers)
+    #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "callees", require_equals = true)]
+    tree: Option<Tree>,
+
+    /// Leave out of trees what has less than PERCENT of its process' samples
+    #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
+    least: f64,
+
+    /// Draw a flame graph into FILE instead
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["tree", "counters"])]
+    flame_graph: Option<PathBuf>,
+
+    /// Print instead what counters have counted: of the whole recording, whatever the filter says but --from and --to
+    #[arg(long, conflicts_with = "tree")]
+    counters: bool,
+
+    #[command(flatten)]
+    order: Order,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum By {
+    /// A function
+    #[default]
+    Function,
+    /// A file that functions are in, or the kernel
+    Object,
+    /// A thread
+    Thread,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum Tree {
+    Callees,
+    Callers,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let mut profile = Profile::new();
+    let ran = args.input.analyse(&mut profile)?;
+    let found = named(profile.finish(&ran));
+    let mut out = anstream::stdout().lock();
+    match (&args.flame_graph, args.tree) {
+        (Some(path), _) => draw(&found, path, &mut out)?,
+        _ if args.counters => print(args, counters(&found), "counters", &found, &mut out)?,
+        (None, Some(tree)) => {
+            let lines = found.tree(tree == Tree::Callers, args.least);
+            print(args, of_tree(&lines, args.format), "tree", &found, &mut out)?;
+        }
+        (None, None) => {
+            let group = match args.by {
+                By::Function => Group::Function,
+                By::Object => Group::Object,
+                By::Thread => Group::Thread,
+            };
+            let rows = found.histogram(group);
+            match args.format {
+                TableFormat::Table => print_histograms(args, &rows, &found, &mut out)?,
+                _ => print(args, of_rows(&rows, args.by, &found, args.format), "profile", &found, &mut out)?,
+            }
+        }
+    }
+    out.flush()?;
+    Ok(conclude(ran))
+}
+
+/// The samples, with the names that files have for functions.
+fn named(samples: Samples) -> Shown {
+    let mut symbols = Symbols::new();
+    let mut others = BTreeSet::new();
+    let shown = samples.name(&mut |image, offset| {
+        if symbols.is_another(&image.path, &image.build_id) {
+            others.insert(image.path.clone());
+        }
+        symbols.at_offset(&image.path, &image.build_id, offset).map(|symbol| symbol.name.to_owned())
+    });
+    for path in others {
+        print_warning(&format!(
+            "{path} is not the file that was recorded (its build id is another): no names of its functions"
+        ));
+    }
+    shown
+}
+
+fn print(args: &Args, mut table: Table, name: &str, found: &Shown, out: &mut impl Write) -> Result<()> {
+    table.arrange(&args.order)?;
+    let samples = found.samples();
+    let (chains, cut) = found.chains();
+    let members = [
+        ("duration_ns", Cell::Ns(samples.duration_ns)),
+        ("samples", Cell::Count(found.count())),
+        ("lost", Cell::Count(samples.lost)),
+        ("chains", Cell::Count(chains)),
+        ("cut_chains", Cell::Count(cut)),
+        ("trigger", samples.trigger.as_str().into()),
+        ("hertz", Cell::Count(samples.hertz)),
+    ];
+    table.write(out, args.format, (name, &members), |out| print_totals(out, found))?;
+    Ok(())
+}
+
+/// As in Figure 6 of K42's paper: a histogram for each process, with the program that it runs.
+fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Write) -> Result<()> {
+    for rows in rows.chunk_by(|a, b| a.process == b.process) {
+        let Some(first) = rows.first() else { continue };
+        let process = first.process.map_or("unknown".to_owned(), |process| process.to_string());
+        let name =
+            if first.process_name.is_empty() { String::new() } else { format!(" ({})", first.process_name) };
+        writeln!(out, "process {process}{}, {}", crate::output::shown(&name), samples(first.of))?;
+        let mut table = of_rows(rows, args.by, found, args.format);
+        table.arrange(&args.order)?;
+        let names: Vec<_> = IN_HISTOGRAM.iter().copied().chain(["thread", "thread_name"]).collect();
+        table.keep(&names);
+        table.print(out)?;
+        writeln!(out)?;
+    }
+    Ok(print_totals(out, found)?)
+}
+
+/// The columns that a histogram of one process has.
+const IN_HISTOGRAM: [&str; 7] =
+    ["own", "own_percent", "total", "total_percent", "time_ns", "function", "object"];
+
+fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
+    // For people the file's name will do.
+    let object = |function: &Function| match format {
+        TableFormat::Table => function.object_name().into(),
+        _ => function.object.as_str().into(),
+    };
+    let is_time = found.samples().trigger != "cycles";
+    let what: &[Column] = match by {
+        By::Function => &[text("function", "function"), text("object", "object")],
+        By::Object => &[text("object", "object")],
+        By::Thread => &[figure("thread", "thread"), text("name", "thread_name")],
+    };
+    let figures = [
+        figure("process", "process"),
+        text("name", "name"),
+        figure("own", "own"),
+        figure("%", "own_percent"),
+        figure("total", "total"),
+        figure("%", "total_percent"),
+        if is_time { figure("time", "time_ns") } else { figure("cycles", "cycles") },
+    ];
+    let mut table = Table::new([&figures[..], what].concat());
+    for row in rows {
+        let what = match by {
+            By::Function => vec![Cell::Text(row.function.shown()), object(&row.function)],
+            By::Object => vec![object(&row.function)],
+            By::Thread => vec![row.tid.into(), Cell::Text(found.thread_name(row.tid))],
+        };
+        let figures = vec![
+            row.process.into(),
+            row.process_name.as_str().into(),
+            Cell::Count(row.own),
+            percent(row.own, row.of),
+            Cell::Count(row.total),
+            percent(row.total, row.of),
+            if is_time { Cell::Period(row.period) } else { Cell::Count(row.period) },
+        ];
+        table.push([figures, what].concat());
+    }
+    table
+}
+
+fn of_tree(lines: &[TreeLine], format: TableFormat) -> Table {
+    let mut table = Table::new([
+        figure("process", "process"),
+        text("name", "name"),
+        figure("total", "total"),
+        figure("%", "total_percent"),
+        figure("own", "own"),
+        hidden("depth"),
+        text("function", "function"),
+        hidden("object"),
+    ]);
+    for line in lines {
+        // For people the depth is seen.
+        let indentation = if format == TableFormat::Table { "  ".repeat(line.depth) } else { String::new() };
+        table.push(vec![
+            line.process.into(),
+            line.process_name.as_str().into(),
+            Cell::Count(line.total),
+            percent(line.total, line.of),
+            Cell::Count(line.own),
+            Cell::Count(line.depth as u64),
+            Cell::Text(format!("{indentation}{}", line.function.shown())),
+            line.function.object.as_str().into(),
+        ]);
+    }
+    table
+}
+
+fn counters(found: &Shown) -> Table {
+    let mut table = Table::new([text("counter", "counter"), figure("value", "value")]);
+    for (name, value) in &found.samples().counters {
+        table.push(vec![name.as_str().into(), Cell::Count(*value)]);
+    }
+    table
+}
+
+fn percent(part: u64, of: u64) -> Cell {
+    Cell::Rate(part as f64 * 100.0 / of.max(1) as f64)
+}
+
+fn draw(found: &Shown, path: &Path, out: &mut impl Write) -> Result<()> {
+    let lines = found.folded();
+    anyhow::ensure!(!lines.is_empty(), "there are no samples to draw{}", hint());
+    let mut options = flamegraph::Options::default();
+    options.title = "tracewing profile".to_owned();
+    options.count_name = "samples".to_owned();
+    let failed = || format!("cannot write {}", path.display());
+    let mut file = BufWriter::new(File::create(path).with_context(failed)?);
+    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut file).with_context(failed)?;
+    file.flush().with_context(failed)?;
+    writeln!(out, "{}: a flame graph of {}", path.display(), samples(found.count()))?;
+    Ok(print_totals(out, found)?)
+}
+
+fn samples(count: u64) -> String {
+    if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") }
+}
+
+fn hint() -> &'static str {
+    ": make some with `tracewing record --profile`, or let a filter through more"
+}
+
+fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
+    let all = found.samples();
+    if found.count() == 0 {
+        return writeln!(out, "There are no samples{}.", hint());
+    }
+    let processes = match found.processes() {
+        1 => "1 process".to_owned(),
+        count => format!("{count} processes"),
+    };
+    writeln!(
+        out,
+        "{} of {processes} in {} ms ({}, {} Hz), {} lost",
+        samples(found.count()),
+        milliseconds(all.duration_ns),
+        all.trigger,
+        all.hertz,
+        all.lost
+    )?;
+    match found.chains() {
+        (_, 0) => Ok(()),
+        (chains, cut) => writeln!(
+            out,
+            "{cut} of {chains} call chains of programs are cut: some function on the way was compiled without frame pointers"
+        ),
+    }
+}

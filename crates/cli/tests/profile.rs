@@ -1,0 +1,358 @@
+//! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source says, with frame pointers
+//! and without, beside what `perf` and the kernel's scheduler say of them.
+
+mod recorded;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+use recorded::{Recording, ended, is_root, record, recorder};
+use serde_json::Value;
+
+const FRAME_POINTERS: &[&str] = &["-fno-omit-frame-pointer"];
+
+/// Compiles `crates/profile/tests/programs/busy.c`; `None` where there is no compiler.
+fn busy(folder: &Path, options: &[&str]) -> Option<PathBuf> {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../profile/tests/programs/busy.c");
+    let program = folder.join("busy");
+    match Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(source).args(options).output()
+    {
+        Ok(output) => {
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+            Some(program)
+        }
+        Err(_) => {
+            eprintln!("skipped: gcc is not installed");
+            None
+        }
+    }
+}
+
+/// Whether this machine gives samples; it says why not.
+fn can_sample() -> bool {
+    let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    let can = setting.trim().parse::<i32>().is_ok_and(|setting| is_root() || setting <= 2);
+    if !can {
+        eprintln!("skipped: perf_event_paranoid is {setting:?}");
+    }
+    can
+}
+
+/// A recording of the program with samples, or nothing where that cannot be had.
+fn profiled(
+    options: &[&str],
+    compiled: &[&str],
+    arguments: &[&str],
+) -> Option<(tempfile::TempDir, Recording)> {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_sample() {
+        return None;
+    }
+    let program = busy(folder.path(), compiled)?;
+    let command = [&[program.to_str().unwrap()], arguments].concat();
+    Some((folder, record(&[&["--profile", "499"], options].concat(), &command)))
+}
+
+fn tracewing(arguments: &[&str], trace: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(arguments).arg(trace).output().unwrap()
+}
+
+fn json(options: &[&str], trace: &Path) -> Value {
+    let output = tracewing(&[&["profile", "--format", "json"], options].concat(), trace);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+fn rows<'v>(found: &'v Value, name: &str) -> &'v Vec<Value> {
+    found[name].as_array().unwrap()
+}
+
+/// Samples in functions, with what they have called, or without.
+fn by_function(found: &Value, column: &str) -> BTreeMap<String, u64> {
+    let row = |row: &Value| (row["function"].as_str().unwrap().to_owned(), row[column].as_u64().unwrap());
+    let mut counts = BTreeMap::new();
+    for (function, count) in rows(found, "profile").iter().map(row) {
+        *counts.entry(function).or_default() += count;
+    }
+    counts
+}
+
+/// Whether a part of samples is near to what it should be: five times the deviation that chance gives it.
+fn is_about(part: u64, of: u64, share: f64) -> bool {
+    let deviation = (share * (1.0 - share) / of as f64).sqrt();
+    (part as f64 / of as f64 - share).abs() < 5.0 * deviation + 0.01
+}
+
+#[test]
+fn samples_are_where_the_time_goes() {
+    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1.5"]) else { return };
+    assert_eq!(recording.lost(), 0);
+    let found = json(&[], &recording.trace());
+    let (all, total) = (found["samples"].as_u64().unwrap(), by_function(&found, "total"));
+    assert!(all > 50, "{all} samples");
+    assert!(is_about(total["heavy"], all, 0.75), "{total:?} of {all}");
+    assert!(is_about(total["light"], all, 0.25), "{total:?} of {all}");
+    for function in ["spin", "work", "main"] {
+        assert!(total[function] * 100 >= all * 95, "{function}: {total:?} of {all}");
+    }
+    let own = by_function(&found, "own");
+    assert_eq!(own.values().sum::<u64>(), all);
+    assert!(own["spin"] * 100 >= all * 90, "{own:?} of {all}");
+    let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
+    assert!(cut * 20 <= chains, "{cut} of {chains} chains are cut");
+    // Each sample stands for as much time as the kernel counts for the program.
+    let counters = json(&["--counters"], &recording.trace());
+    let clock = rows(&counters, "counters").iter().find(|row| row["counter"] == "task_clock").unwrap();
+    let counted = clock["value"].as_u64().unwrap();
+    let sampled: u64 = rows(&found, "profile").iter().map(|row| row["time_ns"].as_u64().unwrap()).sum();
+    assert!(sampled.abs_diff(counted) < counted / 5, "{sampled} ns sampled, {counted} counted");
+    recording.compare_with_babeltrace2();
+}
+
+#[test]
+fn without_frame_pointers_chains_are_cut_and_it_is_told() {
+    let Some((_program, recording)) = profiled(&[], &["-fomit-frame-pointer"], &["0.7"]) else { return };
+    let found = json(&[], &recording.trace());
+    let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
+    assert!(chains > 20 && cut * 10 >= chains * 9, "{cut} of {chains} chains are cut");
+    let own = by_function(&found, "own");
+    assert!(own["spin"] * 100 >= chains * 90, "the innermost function is known all the same: {own:?}");
+    let shown = tracewing(&["profile"], &recording.trace());
+    let shown = String::from_utf8(shown.stdout).unwrap();
+    assert!(shown.contains(&format!("{cut} of {chains} call chains of programs are cut")), "{shown}");
+}
+
+#[test]
+fn threads_are_told_apart() {
+    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1", "3"]) else { return };
+    let threads: BTreeSet<i64> = recording.stdout.lines().map(|line| line.parse().unwrap()).collect();
+    assert_eq!(threads.len(), 3);
+    let found = json(&["--by", "thread"], &recording.trace());
+    let sampled: BTreeSet<i64> =
+        rows(&found, "profile").iter().map(|row| row["thread"].as_i64().unwrap()).collect();
+    assert_eq!(sampled, threads);
+    let names: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["thread_name"].as_str()).collect();
+    assert_eq!(names, BTreeSet::from([Some("busy")]));
+    let of_each = threads.iter().map(|tid| {
+        let found = json(&["--tid", &tid.to_string()], &recording.trace());
+        assert!(by_function(&found, "total").contains_key("heavy"), "mappings are the whole process'");
+        found["samples"].as_u64().unwrap()
+    });
+    assert_eq!(of_each.sum::<u64>(), found["samples"].as_u64().unwrap());
+}
+
+#[test]
+fn slices_add_up_and_know_what_was_mapped_before() {
+    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1"]) else { return };
+    let trace = recording.trace();
+    let samples = |options: &[&str]| json(options, &trace)["samples"].as_u64().unwrap();
+    let (all, first, last) = (samples(&[]), samples(&["--to", "+0.4999s"]), samples(&["--from", "+0.5s"]));
+    assert!((all - 1..=all).contains(&(first + last)), "{first} and {last} of {all}");
+    let own = by_function(&json(&["--from", "+0.5s"], &trace), "own");
+    assert!(own.contains_key("spin"), "{own:?}");
+    let tree = json(&["--tree"], &trace);
+    let deepest = rows(&tree, "tree").iter().find(|row| row["function"] == "spin").unwrap();
+    assert!(deepest["depth"].as_u64().unwrap() >= 3, "{tree}");
+    let callers = json(&["--tree=callers"], &trace);
+    assert_eq!(rows(&callers, "tree")[0]["function"], "spin");
+    let graph = recording.folder.path().join("graph.svg");
+    let drawn = tracewing(&["profile", "--flame-graph", graph.to_str().unwrap()], &trace);
+    assert!(drawn.status.success(), "{}", String::from_utf8_lossy(&drawn.stderr));
+    let graph = fs::read_to_string(graph).unwrap();
+    assert!(graph.contains("<svg") && graph.contains("heavy"), "{}", &graph[..graph.len().min(300)]);
+}
+
+#[test]
+fn children_have_names_and_code_of_their_own() {
+    let Some((program, recording)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
+    drop(recording);
+    let busy = program.path().join("busy");
+    let script = format!("{0} 0.5 & {0} 0.5 2; wait", busy.display());
+    let recording = record(&["--profile"], &["sh", "-c", &script]);
+    let found = json(&[], &recording.trace());
+    let heavy = rows(&found, "profile").iter().filter(|row| row["function"] == "heavy");
+    let processes: BTreeSet<_> = heavy.map(|row| (row["process"].as_i64(), row["name"].as_str())).collect();
+    assert_eq!(processes.len(), 2, "{processes:?}");
+    assert!(processes.iter().all(|(_, name)| *name == Some("busy")), "{processes:?}");
+}
+
+/// The kernel's scheduler, recorded beside, says when a thread had which CPU.
+#[test]
+fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
+    if !is_root() {
+        return eprintln!("skipped: kernel events need root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.current_dir(folder.path()).args(["record", "--quiet", "--profile", "997", "-o", "t", "--"]);
+    let output = command.arg(program).args(["1", "4"]).stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let trace = folder.path().join("t");
+    if !trace.join("kernel").is_dir() {
+        return eprintln!("skipped: no kernel events here");
+    }
+    let samples = |condition: &str| {
+        let options = ["list", "-e", "profile:sample", "--where", condition];
+        String::from_utf8(tracewing(&options, &trace).stdout).unwrap().lines().count()
+    };
+    let (all, running) = (samples("period > 0"), samples("$state == \"running\""));
+    assert!(all > 50, "{all} samples");
+    // The first ones may come before the first switch that is recorded.
+    assert!(running * 100 >= all * 98, "{running} of {all} while the thread runs");
+    let program = samples("mode == \"user\" && $mode == \"user\"");
+    assert_eq!(program, samples("mode == \"user\""));
+    assert!(program * 10 >= all * 8, "{program} of {all}");
+    // Samples say nothing of what threads did that the kernel's events do not say better.
+    let threads = |filter: &[&str]| {
+        let output = tracewing(&[&["threads", "--format", "csv"], filter].concat(), &trace);
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let kernel_alone = tracewing(&["threads", "--format", "csv"], &trace.join("kernel"));
+    assert_eq!(threads(&[]).lines().count(), String::from_utf8(kernel_alone.stdout).unwrap().lines().count());
+}
+
+/// `perf report`'s share of each function.
+fn perf_report(folder: &Path, program: &Path) -> Option<BTreeMap<String, f64>> {
+    let data = folder.join("perf.data");
+    let mut command = Command::new("perf");
+    command.args(["record", "-q", "-e", "cpu-clock", "-F", "499", "-o"]).arg(&data).arg(program).arg("1.5");
+    if !command.output().is_ok_and(|output| output.status.success()) {
+        eprintln!("skipped: perf is not installed, or cannot record");
+        return None;
+    }
+    let output =
+        Command::new("perf").args(["report", "--stdio", "-F", "overhead,sym", "-i"]).arg(&data).output();
+    let output = String::from_utf8(output.unwrap().stdout).unwrap();
+    let line = |line: &str| {
+        let (share, symbol) = line.trim().split_once("%")?;
+        Some((symbol.trim().strip_prefix("[.] ")?.trim().to_owned(), share.parse().ok()?))
+    };
+    Some(output.lines().filter_map(line).collect())
+}
+
+#[test]
+fn perf_says_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    if !can_sample() {
+        return;
+    }
+    let Some(program) = busy(folder.path(), &["-DINLINE"]) else { return };
+    let Some(theirs) = perf_report(folder.path(), &program) else { return };
+    let recording = record(&["--profile", "499"], &[program.to_str().unwrap(), "1.5"]);
+    let found = json(&[], &recording.trace());
+    let all = found["samples"].as_u64().unwrap();
+    let ours = by_function(&found, "own");
+    for function in ["heavy", "light"] {
+        let share = theirs[function] / 100.0;
+        assert!(is_about(ours[function], all, share), "{function}: {ours:?} of {all}, perf says {theirs:?}");
+    }
+    let first = |counts: Vec<(&String, f64)>| {
+        counts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.clone())
+    };
+    let top = first(ours.iter().map(|(name, count)| (name, *count as f64)).collect());
+    assert_eq!(top, first(theirs.iter().map(|(name, share)| (name, *share)).collect()));
+}
+
+#[test]
+fn ctrl_c_leaves_a_good_recording() {
+    let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let child =
+        recorder(folder.path(), &["--profile"]).arg(program.path().join("busy")).arg("60").spawn().unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    let group = -i32::try_from(child.id()).unwrap();
+    // SAFETY: a signal to the group that was made for this recorder.
+    assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
+    let output = child.wait_with_output().unwrap();
+    let summary = String::from_utf8(output.stderr).unwrap();
+    let summary: Value = serde_json::from_str(summary.lines().next_back().unwrap()).unwrap();
+    assert_eq!(summary["state"], "complete");
+    let found = json(&[], &folder.path().join("t"));
+    assert!(by_function(&found, "total").contains_key("heavy"));
+}
+
+#[test]
+fn a_killed_recorder_leaves_what_was_written() {
+    let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let mut child =
+        recorder(folder.path(), &["--profile"]).arg(program.path().join("busy")).arg("60").spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(1500));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    let group = -i32::try_from(child.id()).unwrap();
+    // SAFETY: as above; the program has survived its recorder.
+    unsafe { libc::kill(group, libc::SIGKILL) };
+    let output = tracewing(&["profile", "--format", "json"], &folder.path().join("t"));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(by_function(&found, "total").contains_key("heavy"));
+}
+
+/// The recorder as somebody without privileges.
+fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
+    const NOBODY: u32 = 65534;
+    if !is_root() {
+        eprintln!("skipped: to become somebody else needs root");
+        return None;
+    }
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let mut recorder = recorder(folder, options);
+    match recorder.args(command).uid(NOBODY).gid(NOBODY).output() {
+        Ok(output) => Some(output),
+        Err(error) => {
+            eprintln!("skipped: nobody may not run the recorder: {error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn without_privileges_there_are_programs_only() {
+    let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+    if setting.trim() != "2" {
+        return eprintln!("skipped: perf_event_paranoid is {setting:?}, not 2");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
+    let command = [program.to_str().unwrap(), "0.5"];
+    let Some(output) = as_nobody(folder.path(), &["--profile"], &command) else { return };
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success() && told.contains("profile: programs only"), "{told}");
+    let found = json(&[], &folder.path().join("t"));
+    let objects: BTreeSet<_> = rows(&found, "profile").iter().map(|row| row["object"].as_str()).collect();
+    assert!(!objects.contains(&Some("[kernel]")), "{objects:?}");
+    assert!(by_function(&found, "total")["heavy"] > 0);
+
+    let output = recorder_system_wide(folder.path(), &program).unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let line = told.lines().find(|line| line.contains("perf_event_paranoid")).unwrap();
+    assert!(line.contains("the whole machine") && line.contains("is 2"), "{told}");
+    assert_eq!(output.status.code(), Some(1));
+    assert!(!folder.path().join("w").exists(), "nothing is left of a recording that did not begin");
+}
+
+fn recorder_system_wide(folder: &Path, program: &Path) -> std::io::Result<Output> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.current_dir(folder).args(["record", "--profile", "--system-wide", "-o", "w", "--"]).arg(program);
+    command.uid(65534).gid(65534).stdin(Stdio::null()).output()
+}
+
+#[test]
+fn more_samples_than_the_kernel_allows_are_refused() {
+    if !can_sample() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = recorder(folder.path(), &["--profile", "4000000000"]).arg("true").output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(told.contains("perf_event_max_sample_rate"), "{told}");
+    assert!(!output.status.success() && !folder.path().join("t").exists());
+    let child = recorder(folder.path(), &["--profile"]).arg("true").spawn().unwrap();
+    assert!(ended(folder, child).trace().join("profile/metadata").is_file());
+}

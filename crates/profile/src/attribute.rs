@@ -1,0 +1,232 @@
+//! Opens perf events: what is asked of the kernel (`perf_event_open(2)`), and what its refusals mean.
+
+use std::fs;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+
+use perf_event_open_sys as sys;
+use rustix::io::Errno;
+use sys::bindings::{self as abi, perf_event_attr};
+use tracewing_abi::region::Clock;
+
+use crate::Error;
+
+/// Whose samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Those of a process, and of all processes and threads that it starts, from its next `exec` on.
+    Tree(i32),
+    /// Those of everybody.
+    System,
+}
+
+/// What makes the kernel take a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Trigger {
+    /// A counter of cycles, which interrupts whatever is going on.
+    Cycles,
+    /// The timer of the CPU: not while interrupts are off.
+    CpuClock,
+}
+
+impl Trigger {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::CpuClock => "cpu-clock",
+        }
+    }
+
+    /// Of what a sample's period is a number.
+    pub(crate) fn unit(self) -> &'static str {
+        match self {
+            Self::Cycles => "cycles",
+            Self::CpuClock => "ns",
+        }
+    }
+
+    fn event(self) -> (u32, u64) {
+        match self {
+            Self::Cycles => (abi::PERF_TYPE_HARDWARE, abi::PERF_COUNT_HW_CPU_CYCLES.into()),
+            Self::CpuClock => (abi::PERF_TYPE_SOFTWARE, abi::PERF_COUNT_SW_CPU_CLOCK.into()),
+        }
+    }
+}
+
+/// What can be had here.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Terms {
+    pub(crate) subject: Subject,
+    pub(crate) trigger: Trigger,
+    /// Samples a second of each thread that runs.
+    pub(crate) hertz: u32,
+    /// Whether the kernel's part may be had, too.
+    pub(crate) kernel: bool,
+    /// Whether mappings come with the build ids of their files (Linux 5.12).
+    build_ids: bool,
+    /// The records' clock.
+    clock: libc::clockid_t,
+}
+
+impl Terms {
+    /// The best that the kernel gives.
+    ///
+    /// # Errors
+    /// It gives nothing.
+    pub(crate) fn find(subject: Subject, hertz: u32, clock: Clock, cpu: u32) -> Result<Self, Error> {
+        let clock = match clock {
+            Clock::Tsc => libc::CLOCK_MONOTONIC_RAW,
+            Clock::Monotonic => libc::CLOCK_MONOTONIC,
+        };
+        let mut terms =
+            Self { subject, trigger: Trigger::Cycles, hertz, kernel: true, build_ids: true, clock };
+        loop {
+            let Err(error) = terms.open_sampler(cpu) else { return Ok(terms) };
+            match Errno::from_io_error(&error) {
+                Some(Errno::ACCESS | Errno::PERM) if terms.kernel => terms.kernel = false,
+                Some(Errno::ACCESS | Errno::PERM) => return Err(terms.not_allowed(error)),
+                Some(Errno::NOENT | Errno::NODEV | Errno::OPNOTSUPP) if terms.trigger == Trigger::Cycles => {
+                    terms.trigger = Trigger::CpuClock;
+                }
+                Some(Errno::INVAL) if most_hertz().is_some_and(|most| u64::from(hertz) > most) => {
+                    return Err(Error::Rate { wanted: hertz, most: most_hertz().unwrap_or(0) });
+                }
+                Some(Errno::INVAL) if terms.build_ids => terms.build_ids = false,
+                Some(Errno::NOSYS) => return Err(Error::Unavailable(error)),
+                _ => return Err(Error::System { call: "perf_event_open", source: error }),
+            }
+        }
+    }
+
+    fn not_allowed(&self, error: io::Error) -> Error {
+        let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
+        let setting = setting.trim();
+        let (what, most, hint) = match self.subject {
+            Subject::Tree(_) => ("own processes", 2, "; 2 would do"),
+            Subject::System => ("the whole machine", 0, "; 0 would do, or no --system-wide"),
+        };
+        match setting.parse::<i32>() {
+            Ok(number) if number > most => Error::NotAllowed { what, setting: setting.to_owned(), hint },
+            _ => Error::Unavailable(error),
+        }
+    }
+
+    /// An event that takes samples on a CPU and tells of mappings, names and forks.
+    pub(crate) fn open_sampler(&self, cpu: u32) -> io::Result<OwnedFd> {
+        let mut attribute = self.attribute(self.trigger.event());
+        attribute.__bindgen_anon_1.sample_freq = self.hertz.into();
+        let sample = abi::PERF_SAMPLE_IP
+            | abi::PERF_SAMPLE_TID
+            | abi::PERF_SAMPLE_TIME
+            | abi::PERF_SAMPLE_PERIOD
+            | abi::PERF_SAMPLE_CALLCHAIN;
+        attribute.sample_type = sample.into();
+        attribute.clockid = self.clock;
+        attribute.set_freq(1);
+        attribute.set_mmap(1);
+        attribute.set_mmap2(1);
+        attribute.set_build_id(self.build_ids.into());
+        attribute.set_comm(1);
+        attribute.set_comm_exec(1);
+        attribute.set_task(1);
+        attribute.set_sample_id_all(1);
+        attribute.set_use_clockid(1);
+        attribute.set_exclude_callchain_kernel((!self.kernel).into());
+        self.open(&mut attribute, number(cpu))
+    }
+
+    /// An event that counts, of a tree wherever it runs, of the system on one CPU: `(value, time enabled, time running)` can
+    /// be read from it.
+    pub(crate) fn open_counter(&self, event: (u32, u64), cpu: u32) -> io::Result<OwnedFd> {
+        let mut attribute = self.attribute(event);
+        let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;
+        attribute.read_format = times.into();
+        match self.subject {
+            Subject::Tree(_) => self.open(&mut attribute, -1),
+            Subject::System => self.open(&mut attribute, number(cpu)),
+        }
+    }
+
+    fn attribute(&self, (kind, config): (u32, u64)) -> perf_event_attr {
+        let in_tree = matches!(self.subject, Subject::Tree(_));
+        let mut attribute = perf_event_attr {
+            type_: kind,
+            size: size_of::<perf_event_attr>() as u32,
+            config,
+            ..Default::default()
+        };
+        attribute.set_disabled(1);
+        attribute.set_inherit(in_tree.into());
+        attribute.set_enable_on_exec(in_tree.into());
+        attribute.set_exclude_kernel((!self.kernel).into());
+        attribute.set_exclude_hv(1);
+        attribute.set_exclude_idle(1);
+        attribute
+    }
+
+    /// Opens an event on a CPU, or with -1 on any.
+    fn open(&self, attribute: &mut perf_event_attr, cpu: libc::c_int) -> io::Result<OwnedFd> {
+        let pid = match self.subject {
+            Subject::Tree(pid) => pid,
+            Subject::System => -1,
+        };
+        let flags = abi::PERF_FLAG_FD_CLOEXEC.into();
+        // SAFETY: the attribute is as long as its `size` says, zero where nothing is set, and nobody else's.
+        let descriptor = unsafe { sys::perf_event_open(attribute, pid, cpu, -1, flags) };
+        if descriptor < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        // SAFETY: the kernel has just opened it for us.
+        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+    }
+}
+
+/// A CPU as the kernel wants it; of one that cannot be, it says that it is not there.
+fn number(cpu: u32) -> libc::c_int {
+    cpu.try_into().unwrap_or(libc::c_int::MAX)
+}
+
+/// Has an event begin, or end.
+pub(crate) fn switch(event: &OwnedFd, on: bool) -> io::Result<()> {
+    let event = event.as_raw_fd();
+    // SAFETY: an open perf event; the argument is a number.
+    let done = unsafe {
+        match on {
+            true => sys::ioctls::ENABLE(event, 0),
+            false => sys::ioctls::DISABLE(event, 0),
+        }
+    };
+    if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+}
+
+fn most_hertz() -> Option<u64> {
+    fs::read_to_string("/proc/sys/kernel/perf_event_max_sample_rate").ok()?.trim().parse().ok()
+}
+
+/// The CPUs that are online.
+pub(crate) fn online_cpus() -> Vec<u32> {
+    let list = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let cpus = cpu_list(&list);
+    if cpus.is_empty() { vec![0] } else { cpus }
+}
+
+/// Reads `0-2,5`.
+fn cpu_list(text: &str) -> Vec<u32> {
+    let range = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        Some(first.parse::<u32>().ok()?..=last.parse().ok()?)
+    };
+    text.trim().split(',').filter_map(range).flatten().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_of_cpus() {
+        assert_eq!(cpu_list("0-2,5\n"), [0, 1, 2, 5]);
+        assert_eq!(cpu_list("0\n"), [0]);
+        assert_eq!(cpu_list(""), [0_u32; 0]);
+    }
+}

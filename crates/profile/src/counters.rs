@@ -1,0 +1,83 @@
+//! Counters that are read now and then: the kernel's own, and the processor's where it has them.
+
+use std::os::fd::OwnedFd;
+
+use perf_event_open_sys::bindings as abi;
+
+use crate::attribute::{Terms, switch};
+
+/// A kind of counter.
+struct Kind {
+    /// Its field.
+    name: &'static str,
+    event: (u32, u64),
+    /// Whether it counts what only the kernel does.
+    kernel: bool,
+}
+
+const fn software(name: &'static str, config: u32, kernel: bool) -> Kind {
+    Kind { name, event: (abi::PERF_TYPE_SOFTWARE, config as u64), kernel }
+}
+
+const fn hardware(name: &'static str, config: u32) -> Kind {
+    Kind { name, event: (abi::PERF_TYPE_HARDWARE, config as u64), kernel: false }
+}
+
+const KINDS: [Kind; 8] = [
+    software("task_clock", abi::PERF_COUNT_SW_TASK_CLOCK, false),
+    software("page_faults", abi::PERF_COUNT_SW_PAGE_FAULTS, false),
+    software("context_switches", abi::PERF_COUNT_SW_CONTEXT_SWITCHES, true),
+    software("cpu_migrations", abi::PERF_COUNT_SW_CPU_MIGRATIONS, true),
+    hardware("cycles", abi::PERF_COUNT_HW_CPU_CYCLES),
+    hardware("instructions", abi::PERF_COUNT_HW_INSTRUCTIONS),
+    hardware("cache_misses", abi::PERF_COUNT_HW_CACHE_MISSES),
+    hardware("branch_misses", abi::PERF_COUNT_HW_BRANCH_MISSES),
+];
+
+/// The counters that there are on this machine: their names.
+pub(crate) struct Available(Vec<&'static Kind>);
+
+impl Available {
+    /// Those that can be had, as seen on one CPU.
+    pub(crate) fn find(terms: &Terms, cpu: u32) -> Self {
+        let can_be_had =
+            |kind: &&Kind| (terms.kernel || !kind.kernel) && terms.open_counter(kind.event, cpu).is_ok();
+        Self(KINDS.iter().filter(can_be_had).collect())
+    }
+
+    pub(crate) fn names(&self) -> impl Iterator<Item = &'static str> {
+        self.0.iter().map(|kind| kind.name)
+    }
+
+    /// Opens them; one that cannot be had there stays 0.
+    pub(crate) fn open(&self, terms: &Terms, cpu: u32) -> Counters {
+        Counters(self.0.iter().map(|kind| terms.open_counter(kind.event, cpu).ok()).collect())
+    }
+}
+
+/// Open counters: of a tree, or of a CPU.
+pub(crate) struct Counters(Vec<Option<OwnedFd>>);
+
+impl Counters {
+    pub(crate) fn enable(&self) {
+        self.0.iter().flatten().for_each(|counter| drop(switch(counter, true)));
+    }
+
+    /// What they say, since they were opened.
+    pub(crate) fn read(&self) -> impl Iterator<Item = u64> {
+        self.0.iter().map(|counter| counter.as_ref().and_then(value).unwrap_or(0))
+    }
+}
+
+/// A counter's value. Where the processor has fewer counters than are wanted, they take turns, and the value is what it
+/// would have been.
+fn value(counter: &OwnedFd) -> Option<u64> {
+    let mut bytes = [0; 24];
+    if rustix::io::read(counter, &mut bytes).ok()? < bytes.len() {
+        return None;
+    }
+    let number = |at: usize| bytes[at..at + 8].try_into().map(u64::from_le_bytes);
+    let (value, enabled, running) = (number(0).ok()?, number(8).ok()?, number(16).ok()?);
+    let scaled = u128::from(value) * u128::from(enabled) / u128::from(running.max(1));
+    Some(if running < enabled { u64::try_from(scaled).unwrap_or(u64::MAX) } else { value })
+}

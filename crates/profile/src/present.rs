@@ -1,0 +1,83 @@
+//! Threads, and code that was mapped, before the recording of a whole machine began: what `/proc` tells of them
+//! (`proc_pid_maps(5)`). Processes that end meanwhile are left out.
+
+use std::fs;
+
+use crate::record::{Mapping, Record, Thread};
+
+/// Tells of all threads and mappings that there are.
+pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
+    for pid in numbers("/proc") {
+        for tid in numbers(&format!("/proc/{pid}/task")) {
+            let Ok(name) = fs::read(format!("/proc/{pid}/task/{tid}/comm")) else { continue };
+            let thread = Thread { pid, tid };
+            each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);
+        }
+        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let thread = Thread { pid, tid: pid };
+        for mapping in maps.lines().filter_map(|line| mapping(thread, line)) {
+            each(&Record::Mapping(mapping), thread);
+        }
+    }
+}
+
+/// A mapping of code, as in `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
+fn mapping(thread: Thread, line: &str) -> Option<Mapping<'_>> {
+    let (range, rest) = line.split_once(' ')?;
+    let (permissions, rest) = rest.split_once(' ')?;
+    let (offset, rest) = rest.split_once(' ')?;
+    let (_device, rest) = rest.split_once(' ')?;
+    let path = rest.split_once(' ').map_or("", |(_inode, path)| path.trim_start());
+    let (begin, end) = range.split_once('-')?;
+    let number = |text: &str| u64::from_str_radix(text, 16).ok();
+    (permissions.as_bytes().get(2) == Some(&b'x')).then_some(())?;
+    Some(Mapping {
+        thread,
+        begin: number(begin)?,
+        end: number(end)?,
+        offset: number(offset)?,
+        build_id: &[],
+        path: if path.is_empty() { b"//anon" } else { path.as_bytes() },
+    })
+}
+
+/// The entries of a directory that are numbers.
+fn numbers(directory: &str) -> Vec<i32> {
+    let entries = fs::read_dir(directory).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn code_is_read_and_data_is_not() {
+        let thread = Thread { pid: 3, tid: 3 };
+        let read =
+            |line| mapping(thread, line).map(|found| (found.begin, found.end, found.offset, found.path));
+        assert_eq!(
+            read("7f00-7f80 r-xp 00002000 08:01 1234      /lib/a b.so"),
+            Some((0x7f00, 0x7f80, 0x2000, &b"/lib/a b.so"[..]))
+        );
+        assert_eq!(read("7f00-7f80 r-xp 00000000 00:00 0 "), Some((0x7f00, 0x7f80, 0, &b"//anon"[..])));
+        assert_eq!(read("7f00-7f80 rw-p 00000000 00:00 0 [heap]"), None);
+        assert_eq!(read("nonsense"), None);
+    }
+
+    #[test]
+    fn this_process_is_there() {
+        let own = std::process::id().cast_signed();
+        let (mut names, mut mappings) = (0, 0);
+        tell(|record, thread| match record {
+            Record::Name { .. } if thread.pid == own => names += 1,
+            Record::Mapping(mapping) if thread.pid == own => {
+                let this = this_process_is_there as *const () as u64;
+                mappings += usize::from((mapping.begin..mapping.end).contains(&this));
+            }
+            _ => {}
+        });
+        assert!(names >= 1);
+        assert_eq!(mappings, 1);
+    }
+}

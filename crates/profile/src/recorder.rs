@@ -1,0 +1,287 @@
+//! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it runs.
+
+use std::fs;
+use std::io::Write;
+use std::os::fd::OwnedFd;
+use std::path::{Path, PathBuf};
+
+use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::drain::{LossRange, StreamSummary};
+use tracewing_ctf::model::{ClockClass, Uuid};
+use tracewing_ctf::tsdl;
+
+use crate::attribute::{Subject, Terms, online_cpus, switch};
+use crate::clock::Conversion;
+use crate::counters::{Available, Counters};
+use crate::error::Error;
+use crate::events::{self, Payload};
+use crate::kernel_symbols::KernelSymbols;
+use crate::present;
+use crate::record::{Record, Thread, read};
+use crate::ring::Ring;
+use crate::stream::CpuStream;
+
+/// What is to be recorded.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Of whom.
+    pub subject: Subject,
+    /// Samples a second, of each CPU that runs something.
+    pub hertz: u32,
+    /// The recording's clock.
+    pub clock: TraceClock,
+    /// The same for the metadata.
+    pub clock_class: ClockClass,
+    /// The trace's identity.
+    pub uuid: Uuid,
+}
+
+/// What a recording has come to.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// One per CPU of which there is something, in the order of their numbers.
+    pub streams: Vec<StreamSummary>,
+    /// What was lost.
+    pub losses: Vec<LossRange>,
+    /// What the user should know, a line each.
+    pub notices: Vec<String>,
+    /// Why what was left could not be written.
+    pub unwritten: Option<tracewing_consumer::Error>,
+}
+
+/// A running recording.
+pub struct ProfileRecorder {
+    cpus: Vec<Cpu>,
+    writer: Writer,
+    notices: Vec<String>,
+}
+
+/// A CPU: the kernel's side of it. What the ring is mapped from comes behind it.
+struct Cpu {
+    ring: Ring,
+    sampler: OwnedFd,
+    /// Of a tree all are with the first CPU.
+    counters: Option<Counters>,
+    stream: CpuStream,
+}
+
+/// What turns records into events.
+struct Writer {
+    conversion: Conversion,
+    symbols: Option<KernelSymbols>,
+    throttled: bool,
+    kernel: Vec<u64>,
+    user: Vec<u64>,
+    body: Vec<u8>,
+}
+
+impl ProfileRecorder {
+    /// Begins a recording into `folder`, which is made. A tree's begins with its `exec`.
+    ///
+    /// # Errors
+    /// The kernel gives no samples, or the folder cannot be written. Nothing is left then but the folder.
+    pub fn start(folder: &Path, options: &Options) -> Result<Self, Error> {
+        let online = online_cpus();
+        let first = online.first().copied().unwrap_or(0);
+        let terms = Terms::find(options.subject, options.hertz, options.clock.kind(), first)?;
+        let available = Available::find(&terms, first);
+        let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
+        create(folder, &tsdl::print(&class))?;
+        let mut cpus = Vec::new();
+        for cpu in online {
+            let sampler = terms
+                .open_sampler(cpu)
+                .map_err(|source| Error::System { call: "perf_event_open", source })?;
+            let ring = Ring::map(&sampler).map_err(|source| Error::System { call: "mmap", source })?;
+            let has_counters = options.subject == Subject::System || cpu == first;
+            let counters = has_counters.then(|| available.open(&terms, cpu));
+            let stream = CpuStream::new(folder, options.uuid, cpu);
+            cpus.push(Cpu { ring, sampler, counters, stream });
+        }
+        let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
+        let mut notices = Vec::new();
+        if !terms.kernel {
+            notices.push(
+                "profile: programs only, without what the kernel does for them (see /proc/sys/kernel/perf_event_paranoid)"
+                    .to_owned(),
+            );
+        } else if symbols.is_none() {
+            notices.push(
+                "profile: the kernel hides the names of its functions (see /proc/sys/kernel/kptr_restrict)"
+                    .to_owned(),
+            );
+        }
+        let writer = Writer {
+            conversion: Conversion::new(options.clock),
+            symbols,
+            throttled: false,
+            kernel: Vec::new(),
+            user: Vec::new(),
+            body: Vec::new(),
+        };
+        let mut recorder = Self { cpus, writer, notices };
+        if options.subject == Subject::System {
+            recorder.begin_with_all(options.clock.now())?;
+        }
+        Ok(recorder)
+    }
+
+    /// Begins with everybody who is there: looked at when the kernel tells of changes already, and stamped before these.
+    fn begin_with_all(&mut self, began: u64) -> Result<(), Error> {
+        for cpu in &self.cpus {
+            switch(&cpu.sampler, true).map_err(|source| Error::System { call: "ioctl", source })?;
+            cpu.counters.iter().for_each(Counters::enable);
+        }
+        let Self { cpus, writer, .. } = self;
+        let Some(Cpu { stream, .. }) = cpus.first_mut() else { return Ok(()) };
+        let mut written = Ok(());
+        present::tell(|record, thread| {
+            if written.is_ok() {
+                written = writer.record(began, record, thread, stream);
+            }
+        });
+        Ok(written?)
+    }
+
+    /// What the user should know of the recording's begin, a line each.
+    pub fn notices(&self) -> &[String] {
+        &self.notices
+    }
+
+    /// Moves what is in the kernel's buffers into packets, and with `flush` reads the counters and writes all packets.
+    ///
+    /// # Errors
+    /// The trace cannot be written; it is good up to there.
+    pub fn poll(&mut self, flush: bool) -> Result<(), tracewing_consumer::Error> {
+        self.writer.conversion.refresh();
+        self.cpus.iter_mut().try_for_each(|cpu| self.writer.drain(cpu, flush))
+    }
+
+    /// How many events were written and lost so far, and in how many bytes.
+    pub fn progress(&self) -> (u64, u64, u64) {
+        let summaries = self.cpus.iter().map(|cpu| cpu.stream.summary());
+        summaries.fold((0, 0, 0), |(events, lost, bytes), summary| {
+            (events + summary.events, lost + summary.lost, bytes + summary.bytes)
+        })
+    }
+
+    /// Stops, and writes what is left. What can no longer be written is counted as lost.
+    pub fn finish(mut self) -> Summary {
+        self.writer.conversion.refresh();
+        let mut summary = Summary::default();
+        for cpu in &mut self.cpus {
+            // While it still counts, so that what was lost before is told by the next record.
+            let drained = self.writer.drain(cpu, false);
+            let _ = switch(&cpu.sampler, false);
+            let drained = drained.and(self.writer.drain(cpu, true)).and(cpu.stream.finish());
+            summary.unwritten = summary.unwritten.or(drained.err());
+            summary.losses.extend_from_slice(cpu.stream.losses());
+            let stream = cpu.stream.summary();
+            if stream.packets > 0 || stream.lost > 0 {
+                summary.streams.push(stream);
+            }
+        }
+        if self.writer.throttled {
+            self.notices.push(
+                "profile: the kernel has left out samples, since they took too much time; record with a lower HZ".to_owned(),
+            );
+        }
+        summary.notices = self.notices;
+        summary
+    }
+}
+
+impl Writer {
+    /// Moves a CPU's records into its stream.
+    fn drain(&mut self, cpu: &mut Cpu, flush: bool) -> Result<(), tracewing_consumer::Error> {
+        let Cpu { ring, counters, stream, .. } = cpu;
+        let mut written = Ok(());
+        ring.drain(|raw| {
+            let Some((time, record)) = read(raw) else { return };
+            let stamp = self.conversion.cycles(time);
+            let result = self.record(stamp, &record, whose(&record), stream);
+            // All records are gone through, also where one could not be written.
+            if written.is_ok() {
+                written = result;
+            }
+        });
+        if flush {
+            if let Some(counters) = counters {
+                Payload::of(Thread::default(), &mut self.body).counters(counters.read());
+                let result = stream.event(self.conversion.now(), events::COUNTERS, &self.body);
+                written = written.and(result);
+            }
+            written = written.and(stream.end_packet());
+        }
+        written
+    }
+
+    fn record(
+        &mut self,
+        stamp: u64,
+        record: &Record<'_>,
+        thread: Thread,
+        stream: &mut CpuStream,
+    ) -> Result<(), tracewing_consumer::Error> {
+        let body = &mut self.body;
+        let id = match record {
+            Record::Sample(sample) => {
+                self.kernel.clear();
+                self.user.clear();
+                sample.frames(&mut self.kernel, &mut self.user);
+                if let Some(symbols) = &mut self.symbols {
+                    for frame in &self.kernel {
+                        if let Some(function) = symbols.news(*frame) {
+                            Payload::of(thread, body).kernel_symbol(&function);
+                            stream.event(stamp, events::KERNEL_SYMBOL, body)?;
+                        }
+                    }
+                }
+                let (kernel, user) = (&self.kernel, &self.user);
+                Payload::of(thread, body).sample(sample.ip, sample.period, sample.in_program, kernel, user);
+                events::SAMPLE
+            }
+            Record::Mapping(mapping) => {
+                Payload::of(thread, body).mapping(mapping);
+                events::MAPPING
+            }
+            Record::Name { name, exec, .. } => {
+                Payload::of(thread, body).thread(name, *exec);
+                events::THREAD
+            }
+            Record::Fork { parent, child } => {
+                // It has its parent's name and mappings, of which no records tell.
+                Payload::of(*parent, body).fork(*child);
+                events::FORK
+            }
+            Record::Lost(count) => return stream.lose(*count, stamp),
+            Record::Throttled => {
+                self.throttled = true;
+                return Ok(());
+            }
+        };
+        stream.event(stamp, id, body)
+    }
+}
+
+/// Of whom a record is.
+fn whose(record: &Record<'_>) -> Thread {
+    match record {
+        Record::Sample(sample) => sample.thread,
+        Record::Mapping(mapping) => mapping.thread,
+        Record::Name { thread, .. } => *thread,
+        Record::Fork { parent, .. } => *parent,
+        Record::Lost(_) | Record::Throttled => Thread::default(),
+    }
+}
+
+/// Makes the trace's folder, with its metadata.
+fn create(folder: &Path, metadata: &str) -> Result<(), tracewing_consumer::Error> {
+    let error =
+        |action, path: PathBuf| move |source| tracewing_consumer::Error::File { action, path, source };
+    let index = folder.join("index");
+    fs::create_dir_all(&index).map_err(error("create", index))?;
+    let path = folder.join("metadata");
+    let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(metadata.as_bytes()));
+    written.map_err(error("write", path))
+}

@@ -1,0 +1,188 @@
+//! One CPU's data stream: events into packets, packets into a file.
+
+use std::path::{Path, PathBuf};
+
+use tracewing_consumer::Error;
+use tracewing_consumer::drain::{LossRange, OverwrittenTotal, StreamSummary};
+use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_ctf::model::Uuid;
+use tracewing_ctf::write::EXTENDED_ID;
+
+/// Size at which a packet is ended, bytes.
+const PACKET_SIZE: usize = 256 << 10;
+/// Why events are lost.
+const LOSS_REASON: &str = "profile buffer full";
+
+/// A stream that is being written. Its file appears with the first packet.
+pub(crate) struct CpuStream {
+    folder: PathBuf,
+    uuid: Uuid,
+    cpu: u32,
+    file: Option<Stream>,
+    out: Vec<u8>,
+    /// Events in `out`, and when they begin.
+    pending: u64,
+    begin: u64,
+    last: u64,
+    events: u64,
+    lost: u64,
+    losses: Vec<LossRange>,
+}
+
+impl CpuStream {
+    pub(crate) fn new(folder: &Path, uuid: Uuid, cpu: u32) -> Self {
+        Self {
+            folder: folder.to_owned(),
+            uuid,
+            cpu,
+            file: None,
+            out: Vec::with_capacity(PACKET_SIZE),
+            pending: 0,
+            begin: 0,
+            last: 0,
+            events: 0,
+            lost: 0,
+            losses: Vec::new(),
+        }
+    }
+
+    /// Takes an event: context and payload as they are in the trace. Stamps do not go back, which readers would take for a
+    /// wrap of the clock.
+    pub(crate) fn event(&mut self, stamp: u64, id: u16, body: &[u8]) -> Result<(), Error> {
+        let stamp = stamp.max(self.last);
+        if self.pending == 0 {
+            self.begin = stamp;
+        }
+        if self.pending == 0 || stamp - self.last < 1 << 32 {
+            self.out.extend_from_slice(&id.to_le_bytes());
+            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
+        } else {
+            self.out.extend_from_slice(&EXTENDED_ID.to_le_bytes());
+            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
+            self.out.extend_from_slice(&stamp.to_le_bytes());
+            self.out.extend_from_slice(&id.to_le_bytes());
+        }
+        self.out.extend_from_slice(body);
+        self.pending += 1;
+        self.last = stamp;
+        if self.out.len() >= PACKET_SIZE { self.end_packet() } else { Ok(()) }
+    }
+
+    /// So many events are missing between the last one and the next.
+    pub(crate) fn lose(&mut self, count: u64, until: u64) -> Result<(), Error> {
+        let ended = self.end_packet();
+        self.count_lost(count, self.last, until.max(self.last));
+        ended
+    }
+
+    fn count_lost(&mut self, count: u64, begin: u64, end: u64) {
+        self.lost = self.lost.saturating_add(count);
+        let (stream, reason) = (self.name(), LOSS_REASON.to_owned());
+        self.losses.push(LossRange { stream, reason, events: count, begin, end });
+    }
+
+    /// Writes the packet, if there is an event in it. What cannot be written is lost.
+    pub(crate) fn end_packet(&mut self) -> Result<(), Error> {
+        let events = std::mem::take(&mut self.pending);
+        if events == 0 {
+            return Ok(());
+        }
+        let result = self.write();
+        match &result {
+            Ok(()) => self.events += events,
+            Err(_) => self.count_lost(events, self.begin, self.last),
+        }
+        self.out.clear();
+        result
+    }
+
+    fn write(&mut self) -> Result<(), Error> {
+        let name = self.name();
+        let file = match &mut self.file {
+            Some(file) => file,
+            None => {
+                self.file.insert(Stream::create(&self.folder, &name, self.uuid, self.cpu.into(), self.cpu)?)
+            }
+        };
+        let times = PacketTimes { begin: self.begin, end: self.last, lost: self.lost, skipped: 0 };
+        let events = Events { start: self.out.as_ptr(), len: self.out.len() };
+        // SAFETY: all of `out`, which nobody changes meanwhile.
+        unsafe { file.write(events, times) }
+    }
+
+    /// Writes the rest, and what was lost behind the last event.
+    pub(crate) fn finish(&mut self) -> Result<(), Error> {
+        let ended = self.end_packet();
+        let (lost, at) = (self.lost, self.losses.last().map_or(0, |loss| loss.end).max(self.last));
+        match &mut self.file {
+            Some(file) if file.lost() < lost => {
+                ended.and(file.write_empty(PacketTimes { begin: at, end: at, lost, skipped: 0 }))
+            }
+            _ => ended,
+        }
+    }
+
+    fn name(&self) -> String {
+        format!("cpu_{}", self.cpu)
+    }
+
+    pub(crate) fn losses(&self) -> &[LossRange] {
+        &self.losses
+    }
+
+    pub(crate) fn summary(&self) -> StreamSummary {
+        StreamSummary {
+            name: self.name(),
+            cpu: self.cpu,
+            events: self.events,
+            packets: self.file.as_ref().map_or(0, Stream::packets),
+            bytes: self.file.as_ref().map_or(0, Stream::bytes),
+            lost: self.lost,
+            begin: None,
+            overwritten: OverwrittenTotal::default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use tracewing_ctf::write::PACKET_HEADER_SIZE;
+
+    fn discarded(packet: &[u8]) -> u64 {
+        u64::from_le_bytes(packet[72..80].try_into().unwrap())
+    }
+
+    #[test]
+    fn what_is_lost_stands_between_two_packets() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("index")).unwrap();
+        let mut stream = CpuStream::new(folder.path(), [1; 16], 3);
+        stream.event(100, 0, b"a").unwrap();
+        stream.event(90, 0, b"b").unwrap();
+        stream.lose(5, 150).unwrap();
+        stream.event(200 + (1 << 33), 0, b"c").unwrap();
+        stream.event(200 + (1 << 34), 1, b"d").unwrap();
+        stream.finish().unwrap();
+        let summary = stream.summary();
+        assert_eq!((summary.events, summary.lost, summary.packets), (4, 5, 2));
+        let ranges: Vec<_> = stream.losses().iter().map(|loss| (loss.begin, loss.end, loss.events)).collect();
+        assert_eq!(ranges, [(100, 150, 5)]);
+        let bytes = fs::read(folder.path().join("cpu_3")).unwrap();
+        let second = PACKET_HEADER_SIZE + 2 * 7;
+        assert_eq!((discarded(&bytes), discarded(&bytes[second..])), (0, 5));
+        assert_eq!(bytes.len(), second + PACKET_HEADER_SIZE + 7 + 17);
+    }
+
+    #[test]
+    fn a_loss_at_the_end_is_told_by_an_empty_packet() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir(folder.path().join("index")).unwrap();
+        let mut stream = CpuStream::new(folder.path(), [1; 16], 0);
+        stream.event(100, 0, b"a").unwrap();
+        stream.lose(5, 150).unwrap();
+        stream.finish().unwrap();
+        assert_eq!((stream.summary().packets, stream.summary().lost), (2, 5));
+    }
+}

@@ -1,0 +1,76 @@
+//! Samples and counters in a recording: started where the kernel gives them, polled beside its events.
+
+use std::fs;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use rustix::process::Pid;
+use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::identity::random_uuid;
+use tracewing_ctf::model::ClockClass;
+use tracewing_profile::{Options, ProfileRecorder, Subject, Summary};
+
+use crate::Error;
+
+/// The samples of a recording, or nothing.
+pub(crate) struct Profile {
+    recorder: Option<ProfileRecorder>,
+    flush: Duration,
+    flushed: Instant,
+}
+
+impl Profile {
+    /// None are wanted.
+    pub(crate) fn none() -> Self {
+        Self { recorder: None, flush: Duration::MAX, flushed: Instant::now() }
+    }
+
+    /// Starts taking `hertz` samples a second of the process `root` and what it starts, or without one of everybody.
+    ///
+    /// # Errors
+    /// The kernel gives none. The folder is not there then.
+    pub(crate) fn start(
+        folder: &Path,
+        hertz: u32,
+        root: Option<Pid>,
+        (clock, clock_class): (&TraceClock, ClockClass),
+        flush: Duration,
+        note: &mut dyn FnMut(String),
+    ) -> Result<Self, Error> {
+        let subject = root.map_or(Subject::System, |root| Subject::Tree(root.as_raw_nonzero().get()));
+        let uuid = random_uuid().map_err(Error::system("getrandom"))?;
+        let options = Options { subject, hertz, clock: *clock, clock_class, uuid };
+        let recorder =
+            ProfileRecorder::start(folder, &options).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
+        recorder.notices().iter().cloned().for_each(note);
+        Ok(Self { recorder: Some(recorder), flush, flushed: Instant::now() })
+    }
+
+    /// Moves what is in the kernel's buffers, and into the folder when it would be too old there at a next call `longest`
+    /// from now.
+    ///
+    /// # Errors
+    /// The trace cannot be written any more.
+    pub(crate) fn poll(&mut self, now: Instant, longest: Duration) -> Result<(), tracewing_consumer::Error> {
+        let Some(recorder) = &mut self.recorder else { return Ok(()) };
+        let flush = now.duration_since(self.flushed) + longest >= self.flush;
+        if flush {
+            self.flushed = now;
+        }
+        recorder.poll(flush)
+    }
+
+    /// How many events were written and lost so far, and in how many bytes.
+    pub(crate) fn progress(&self) -> (u64, u64, u64) {
+        self.recorder.as_ref().map_or((0, 0, 0), ProfileRecorder::progress)
+    }
+
+    /// Stops and writes the rest.
+    pub(crate) fn finish(&mut self, note: &mut dyn FnMut(String)) -> Summary {
+        let Some(recorder) = self.recorder.take() else { return Summary::default() };
+        let told = recorder.notices().len();
+        let summary = recorder.finish();
+        summary.notices.iter().skip(told).cloned().for_each(note);
+        summary
+    }
+}
