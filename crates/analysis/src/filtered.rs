@@ -4,11 +4,11 @@
 //! makes something of that at once ([`Analysis::AT_ONCE`]); that it has ended is told only if it is wanted.
 
 use crate::names::Names;
-use crate::run::Analysis;
+use crate::run::{Analysis, Loss};
 use crate::subjects::Subjects;
 use std::collections::HashSet;
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Kind, Lwp, Mode, Name, Scope, Seen, SuperTrace, SwitchCause, UserThread, Waker,
+    Activity, Doing, Fold, Kind, Lwp, Mode, Name, Seen, SuperTrace, SwitchCause, UserThread, Waker,
 };
 use tracewing_trace::{EventRef, Filter};
 
@@ -49,6 +49,11 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.begins(time);
     }
 
+    /// Whether somebody, or a part of the time, is left out.
+    pub(crate) fn leaves_out(&self) -> bool {
+        self.subjects.is_some()
+    }
+
     /// How many names have been told.
     pub(crate) fn known_names(&self) -> usize {
         self.names.len()
@@ -68,14 +73,14 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.event(seen);
     }
 
-    pub(crate) fn lost(&mut self, scope: Scope, from: i64, to: i64) {
-        self.analysis.lost(scope, from, to);
+    pub(crate) fn lost(&mut self, lost: &Loss) {
+        self.analysis.lost(lost);
     }
 
     /// Looks at what an event has changed, beside what it has ended.
     #[inline]
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {
-        if let Kind::Dump { tid, process, name } = event.kind {
+        if let Kind::Dump { tid, process, name, .. } = event.kind {
             self.analysis.dumped(tid, process, name);
         }
         if let Some(subjects) = &mut self.subjects {
@@ -123,11 +128,42 @@ impl<'a, A: Analysis> Filtered<'a, A> {
 impl<A: Analysis> Fold for Filtered<'_, A> {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        if self.tells_lwp(lwp, doing) {
-            if self.subjects.is_some() {
-                self.pending.insert(lwp.serial);
+        match self.tells_lwp(lwp, doing) {
+            true => {
+                if self.subjects.is_some() {
+                    self.pending.insert(lwp.serial);
+                }
+                self.analysis.lwp(lwp, doing, from, to);
             }
-            self.analysis.lwp(lwp, doing, from, to);
+            false => self.analysis.other(lwp, doing, from, to),
+        }
+    }
+
+    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {
+        self.analysis.cpu_idles(cpu, interrupt, from, to);
+    }
+
+    fn lwp_was(&mut self, lwp: &Lwp, mode: Mode) {
+        if self.tells_lwp(lwp, lwp.doing()) {
+            self.analysis.lwp_was(lwp, mode);
+        }
+    }
+
+    fn lwp_calls(&mut self, lwp: &Lwp, call: Name, at: i64) {
+        if self.tells_lwp(lwp, lwp.doing()) {
+            self.analysis.lwp_calls(lwp, call, at);
+        }
+    }
+
+    fn lwp_uses_socket(&mut self, lwp: &Lwp, at: i64) {
+        if self.tells_lwp(lwp, lwp.doing()) {
+            self.analysis.lwp_uses_socket(lwp, at);
+        }
+    }
+
+    fn lwp_faults(&mut self, lwp: &Lwp, at: i64) {
+        if self.tells_lwp(lwp, lwp.doing()) {
+            self.analysis.lwp_faults(lwp, at);
         }
     }
 
@@ -148,8 +184,9 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
     }
 
     fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
-        if self.tells_lwp(lwp, READY) {
-            self.analysis.lwp_woken(lwp, by, at);
+        match self.tells_lwp(lwp, READY) {
+            true => self.analysis.lwp_woken(lwp, by, at),
+            false => self.analysis.other_woken(lwp, by, at),
         }
     }
 
@@ -194,7 +231,7 @@ impl<A: Analysis> Fold for Filtered<'_, A> {
             subjects.forget(lwp);
             self.pending.remove(&lwp.serial);
             if !subjects.is_of_lwp(lwp, self.lwps.remove(&lwp.serial)) {
-                return;
+                return self.analysis.other_ends(lwp);
             }
         }
         self.analysis.lwp_ends(lwp);

@@ -2,6 +2,7 @@
 //!
 //! | module | does |
 //! |---|---|
+//! | [`Breakdown`] | what each process did in each system call and outside of them, and who else worked for it |
 //! | [`Locks`] | who waited for which lock, how long locks were held, by whom, and from where in the program |
 //! | [`Functions`] | how often functions were called, how long that took, and from where; [`Calls`]: each call |
 //! | [`profile`] | in which functions threads were when they were looked at, and by which call chains they came there |
@@ -16,6 +17,7 @@
 //!
 //! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says so.
 
+mod breakdown;
 mod critical_path;
 mod filtered;
 mod functions;
@@ -32,6 +34,10 @@ mod threads;
 mod times;
 mod who;
 
+pub use breakdown::{
+    Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
+    Waits,
+};
 pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, What, Why};
 pub use functions::{
     Call, CallNode, Calls, Figures, Function, FunctionId, FunctionRow, Functions, FunctionsTable, ThreadKey,
@@ -45,10 +51,10 @@ pub use locks::{
     Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, Locks, LocksTable, Party, Row, Subject, Sum,
 };
 pub use names::Names;
-pub use run::{Analysis, Ran, run};
+pub use run::{Analysis, Loss, Ran, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
-pub use times::{Blocked, Times};
+pub use times::{Part, Times};
 pub use tracewing_trace::super_trace::Seen;
 pub use who::Who;

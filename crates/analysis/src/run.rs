@@ -2,10 +2,14 @@
 
 use crate::filtered::Filtered;
 use crate::names::Names;
+use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::{Adapter, Fold, Follower, Name, Scope, Seen, is_system_wide};
+use tracewing_trace::super_trace::{
+    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Waker, is_system_wide,
+};
 use tracewing_trace::{
-    Error, EventRef, Filter, Lost, Merge, Message, Progress, Recording, Selection, Stream, TimeRange, Trace,
+    Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
+    TimeRange, Trace,
 };
 
 /// Messages between two looks at how far it is.
@@ -44,8 +48,32 @@ pub trait Analysis: Fold {
     /// A state dump names a living thread, or one that has ended since.
     fn dumped(&mut self, _tid: i32, _process: i32, _name: &[u8]) {}
 
-    /// Events between two times are missing.
-    fn lost(&mut self, _scope: Scope, _from: i64, _to: i64) {}
+    /// An LWP that the filter leaves out did one thing for a time.
+    fn other(&mut self, _lwp: &Lwp, _doing: Doing, _from: i64, _to: i64) {}
+
+    /// An LWP that the filter leaves out was woken.
+    fn other_woken(&mut self, _lwp: &Lwp, _by: &Waker, _at: i64) {}
+
+    /// An LWP that the filter leaves out has ended, or the recording has.
+    fn other_ends(&mut self, _lwp: &Lwp) {}
+
+    /// Events are missing.
+    fn lost(&mut self, _lost: &Loss) {}
+}
+
+/// Events that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Whose.
+    pub scope: Scope,
+    /// The CPU in whose buffer they had no room, where the stream says.
+    pub cpu: Option<u32>,
+    /// After this time, in nanoseconds on the recording's clock.
+    pub from: i64,
+    /// Before this time.
+    pub to: i64,
+    /// How many; `None` where nobody knows, as of whole packets.
+    pub events: Option<u64>,
 }
 
 /// What is known at the end.
@@ -59,6 +87,14 @@ pub struct Ran {
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`is_partial`](tracewing_trace::super_trace::SuperTrace::is_partial)).
     pub partial: bool,
+    /// Events that are known to be missing.
+    pub lost_events: u64,
+    /// Places where others are missing, nobody knows how many.
+    pub lost_parts: u64,
+    /// CPUs whose kernel events were recorded, by the recording's streams.
+    pub cpus: u64,
+    /// Whether the filter left somebody out, or some of their time.
+    pub chosen: bool,
     /// All names.
     pub names: Names,
     /// Samples that were lost in what was analysed.
@@ -97,7 +133,7 @@ pub fn run<A: Analysis>(
         system_wide: recording.traces().iter().any(is_system_wide),
         before: false,
         begun: false,
-        ran: Ran::default(),
+        ran: Ran { cpus: kernel_cpus(recording), ..Ran::default() },
     };
     // Whether the recording goes on behind the range's end, the first event there tells.
     let mut merge = Merge::new(recording, TimeRange::ALL);
@@ -129,6 +165,18 @@ pub fn run<A: Analysis>(
         }
     }
     Ok(run.finish())
+}
+
+/// How many CPUs the kernel's streams are of.
+fn kernel_cpus(recording: &Recording) -> u64 {
+    let traces = recording.traces();
+    let streams =
+        recording.streams().iter().map(|stream| Adapter::scope(&traces[stream.trace_index()], stream));
+    let cpus = streams.filter_map(|scope| match scope {
+        Scope::Kernel(cpu) => cpu,
+        Scope::User | Scope::Samples => None,
+    });
+    cpus.collect::<BTreeSet<u32>>().len() as u64
 }
 
 /// What is read so far.
@@ -206,11 +254,16 @@ impl<A: Analysis> Run<'_, A> {
         }
         match self.begun {
             true => {
+                let cpu = Adapter::stream_cpu(stream);
                 let scope = Adapter::scope(trace, stream);
-                if scope == Scope::Samples {
-                    self.ran.lost_samples += lost.count.unwrap_or(0);
+                let events = lost.count.filter(|_| lost.kind == LostKind::Events);
+                match (scope, events) {
+                    (Scope::Samples, _) => self.ran.lost_samples += lost.count.unwrap_or(0),
+                    (_, Some(events)) => self.ran.lost_events += events,
+                    (_, None) => self.ran.lost_parts += 1,
                 }
-                self.filtered.lost(scope, from, to);
+                let (from, to) = (from.max(self.ran.begin_ns), to.min(self.range.end));
+                self.filtered.lost(&Loss { scope, cpu, from, to, events });
                 self.follower.lost(lost, trace, stream, &mut self.filtered);
             }
             false => self.follower.lost(lost, trace, stream, &mut ()),
@@ -218,6 +271,7 @@ impl<A: Analysis> Run<'_, A> {
     }
 
     fn finish(mut self) -> Ran {
+        self.ran.chosen = self.filtered.leaves_out();
         self.ran.partial = !self.system_wide && self.follower.state().is_partial();
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),

@@ -102,6 +102,8 @@ pub struct ThreadsTable {
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
+    /// Names of processes that a state dump tells.
+    pub(crate) dumped: HashMap<i32, String>,
 }
 
 impl ThreadsTable {
@@ -125,6 +127,12 @@ impl ThreadsTable {
             sum.user_events += thread.user_events;
             sum.polls += thread.polls;
         }
+        // Of a first thread that did nothing, only a state dump tells.
+        for (process, sum) in processes.iter_mut().filter(|(_, sum)| sum.name.is_empty()) {
+            if let Some(name) = process.and_then(|process| self.dumped.get(&process)) {
+                sum.name.clone_from(name);
+            }
+        }
         let mut processes: Vec<_> = processes.into_values().collect();
         processes.sort_by_key(|process| std::cmp::Reverse(process.times.running_ns));
         processes
@@ -139,6 +147,8 @@ pub struct Threads {
     ended: Vec<Ended>,
     ended_user_threads: Vec<(Clock, UserThreadAccount)>,
     sums: HashMap<(Option<i32>, String), (Clock, UserThreadAccount)>,
+    /// Names of processes that a state dump tells.
+    dumped: HashMap<i32, String>,
 }
 
 impl Threads {
@@ -164,7 +174,8 @@ impl Threads {
             let order = b.times.running_ns.cmp(&a.times.running_ns);
             order.then(a.process.cmp(&b.process)).then(a.thread.cmp(&b.thread))
         });
-        ThreadsTable { threads, user_threads, strangers, duration_ns: ran.duration_ns() }
+        let duration_ns = ran.duration_ns();
+        ThreadsTable { threads, user_threads, strangers, duration_ns, dumped: self.dumped }
     }
 }
 
@@ -188,6 +199,9 @@ impl Analysis for Threads {
 
     /// A dump may also tell of a thread that has ended; the last one of its number.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
+        if tid == process {
+            self.dumped.insert(process, String::from_utf8_lossy(name).into_owned());
+        }
         if let Some(ended) = self.ended.iter_mut().rev().find(|ended| ended.thread.tid == tid) {
             ended.thread.process.get_or_insert(process);
             if ended.thread.name.is_empty() {

@@ -25,13 +25,15 @@ pub struct Times {
     /// Part of `running_ns`: taken from it by interrupts and softirqs.
     pub interrupted_ns: u64,
     /// Parts of `blocked_ns`, longest first.
-    pub blocked_on: Vec<Blocked>,
+    pub blocked_on: Vec<Part>,
+    /// Parts of `interrupted_ns`: which interrupts and softirqs, longest first.
+    pub interrupted_by: Vec<Part>,
 }
 
-/// Time spent waiting for one kind of thing.
+/// Time spent waiting for one kind of thing, or in one kind of interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Blocked {
-    /// A system call, or what a user thread says that it waits for; `None` where no event tells.
+pub struct Part {
+    /// A system call, or what a user thread says that it waits for; an interrupt; `None` where no event tells.
     pub on: Option<String>,
     /// How long, in nanoseconds.
     pub ns: u64,
@@ -48,14 +50,19 @@ impl Times {
         self.user_ns += other.user_ns;
         self.system_ns += other.system_ns;
         self.interrupted_ns += other.interrupted_ns;
-        for blocked in &other.blocked_on {
-            match self.blocked_on.iter_mut().find(|known| known.on == blocked.on) {
-                Some(known) => known.ns += blocked.ns,
-                None => self.blocked_on.push(blocked.clone()),
-            }
-        }
-        self.blocked_on.sort_by_key(|blocked| std::cmp::Reverse(blocked.ns));
+        add_parts(&mut self.blocked_on, &other.blocked_on);
+        add_parts(&mut self.interrupted_by, &other.interrupted_by);
     }
+}
+
+fn add_parts(parts: &mut Vec<Part>, others: &[Part]) {
+    for other in others {
+        match parts.iter_mut().find(|known| known.on == other.on) {
+            Some(known) => known.ns += other.ns,
+            None => parts.push(other.clone()),
+        }
+    }
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
 }
 
 /// The same while it is being counted.
@@ -63,13 +70,13 @@ impl Times {
 pub(crate) struct Clock {
     user: u64,
     system: u64,
-    interrupt: u64,
     unknown_mode: u64,
     waiting: u64,
     nested: u64,
     unknown: u64,
     /// Few kinds each, so a search is short.
     blocked: Vec<(Option<Name>, u64)>,
+    interrupted: Vec<(Option<Name>, u64)>,
 }
 
 impl Clock {
@@ -80,59 +87,68 @@ impl Clock {
             Doing::Unknown => &mut self.unknown,
             Doing::Running { mode: Mode::User, .. } => &mut self.user,
             Doing::Running { mode: Mode::SystemCall(_), .. } => &mut self.system,
-            Doing::Running { mode: Mode::Interrupt, .. } => &mut self.interrupt,
             Doing::Running { mode: Mode::Unknown, .. } => &mut self.unknown_mode,
             Doing::Runnable { .. } => &mut self.waiting,
             Doing::Nested => &mut self.nested,
-            Doing::Blocked { on } => return self.add_blocked(on, ns),
+            Doing::Running { mode: Mode::Interrupt(by), .. } => return add(&mut self.interrupted, by, ns),
+            Doing::Blocked { on } => return add(&mut self.blocked, on, ns),
         };
         *sum += ns;
-    }
-
-    fn add_blocked(&mut self, on: Option<Name>, ns: u64) {
-        match self.blocked.iter_mut().find(|(known, _)| *known == on) {
-            Some((_, sum)) => *sum += ns,
-            None => self.blocked.push((on, ns)),
-        }
     }
 
     /// Moves what `other` counted here.
     pub(crate) fn take(&mut self, other: &mut Clock) {
         self.user += other.user;
         self.system += other.system;
-        self.interrupt += other.interrupt;
         self.unknown_mode += other.unknown_mode;
         self.waiting += other.waiting;
         self.nested += other.nested;
         self.unknown += other.unknown;
-        for (on, ns) in &other.blocked {
-            self.add_blocked(*on, *ns);
-        }
+        other.blocked.iter().for_each(|(on, ns)| add(&mut self.blocked, *on, *ns));
+        other.interrupted.iter().for_each(|(by, ns)| add(&mut self.interrupted, *by, *ns));
         other.clear();
     }
 
     pub(crate) fn clear(&mut self) {
-        let mut blocked = std::mem::take(&mut self.blocked);
-        blocked.clear();
-        *self = Clock { blocked, ..Clock::default() };
+        let mut emptied = [&mut self.blocked, &mut self.interrupted].map(std::mem::take);
+        emptied.iter_mut().for_each(Vec::clear);
+        let [blocked, interrupted] = emptied;
+        *self = Clock { blocked, interrupted, ..Clock::default() };
     }
 
     pub(crate) fn times(&self, names: &Names) -> Times {
-        let blocked = self.blocked.iter().filter(|(_, ns)| *ns > 0);
-        let mut blocked_on: Vec<_> = blocked
-            .map(|(on, ns)| Blocked { on: on.map(|name| names.get(name).to_owned()), ns: *ns })
-            .collect();
-        blocked_on.sort_by_key(|blocked| std::cmp::Reverse(blocked.ns));
+        let [blocked_on, interrupted_by] = [&self.blocked, &self.interrupted].map(|sums| parts(sums, names));
+        let sum = |parts: &[Part]| parts.iter().map(|part| part.ns).sum::<u64>();
+        let interrupted_ns = sum(&interrupted_by);
         Times {
-            running_ns: self.user + self.system + self.interrupt + self.unknown_mode,
+            running_ns: self.user + self.system + interrupted_ns + self.unknown_mode,
             waiting_ns: self.waiting,
-            blocked_ns: blocked_on.iter().map(|blocked| blocked.ns).sum(),
+            blocked_ns: sum(&blocked_on),
             nested_ns: self.nested,
             unknown_ns: self.unknown,
             user_ns: self.user,
             system_ns: self.system,
-            interrupted_ns: self.interrupt,
+            interrupted_ns,
             blocked_on,
+            interrupted_by,
         }
     }
+}
+
+/// Adds to one of few sums.
+#[inline]
+pub(crate) fn add<K: PartialEq>(sums: &mut Vec<(K, u64)>, key: K, ns: u64) {
+    match sums.iter_mut().find(|(known, _)| *known == key) {
+        Some((_, sum)) => *sum += ns,
+        None => sums.push((key, ns)),
+    }
+}
+
+/// The greatest first, with their names.
+pub(crate) fn parts(sums: &[(Option<Name>, u64)], names: &Names) -> Vec<Part> {
+    let some = sums.iter().filter(|(_, ns)| *ns > 0);
+    let mut parts: Vec<_> =
+        some.map(|(on, ns)| Part { on: on.map(|name| names.get(name).to_owned()), ns: *ns }).collect();
+    parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+    parts
 }

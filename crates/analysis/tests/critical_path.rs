@@ -12,6 +12,8 @@ const GOES_ON: i64 = 0x100;
 const READ: Name = Name(0);
 const TIMER: Name = Name(1);
 const MUTEX: Name = Name(2);
+const NET_RX: Name = Name(3);
+const SENDTO: Name = Name(4);
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -42,7 +44,9 @@ impl Machine {
 
 fn names() -> Names {
     let mut names = Names::default();
-    for (name, text) in [(READ, "read"), (TIMER, "local_timer"), (MUTEX, "mutex")] {
+    for (name, text) in
+        [(READ, "read"), (TIMER, "local_timer"), (MUTEX, "mutex"), (NET_RX, "NET_RX"), (SENDTO, "sendto")]
+    {
         names.learn(name, text);
     }
     names
@@ -120,6 +124,59 @@ fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
     assert_covers(&path, 0, 200);
 }
 
+/// 9 sends what 7 waits for; `raised` is what asks for the softirq that delivers it.
+fn delivered(raised: &[Event]) -> Vec<String> {
+    let mut events = vec![
+        switch(0, 0, 0, 0, 7),
+        switch(0, 1, 0, 0, 9),
+        (1, 1, 9, Kind::User),
+        call(5, 0, 7),
+        switch(10, 0, 7, SLEEPS, 0),
+        (40, 1, 9, Kind::SystemCall { call: SENDTO }),
+    ];
+    events.extend_from_slice(raised);
+    events.extend([
+        (50, 1, 9, Kind::InterruptEntry { kind: Interrupt::Softirq, name: NET_RX }),
+        waking(55, 1, 9, 7),
+        (60, 1, 9, Kind::InterruptExit(Interrupt::Softirq)),
+        switch(70, 0, 0, 0, 7),
+        switch(80, 0, 7, SLEEPS, 0),
+    ]);
+    let path = Machine::of(&events).path(&Target::Lwp(7), 10, 80).unwrap();
+    assert_covers(&path, 10, 80);
+    steps(&path)[..steps(&path).len() - 2].to_vec()
+}
+
+#[test]
+fn a_path_goes_on_with_who_raised_the_softirq_that_woke() {
+    let raise = |time| (time, 1, 9, Kind::Raise { name: NET_RX });
+    assert_eq!(
+        delivered(&[raise(45)]),
+        [
+            "10-40 thread 9 (lwp): user, wakes via NET_RX thread 7 (lwp)",
+            "40-50 thread 9 (lwp): system call sendto, wakes via NET_RX thread 7 (lwp)",
+            "50-55 interrupt NET_RX: interrupt, interrupts thread 9 (lwp)",
+        ]
+    );
+    // A device asked for it, before or instead of the thread.
+    let device = |inner: &[Event]| {
+        let entry = (41, 1, 9, Kind::InterruptEntry { kind: Interrupt::Handler, name: TIMER });
+        let exit = (43, 1, 9, Kind::InterruptExit(Interrupt::Handler));
+        [&[entry, raise(42), exit], inner].concat()
+    };
+    let ends_there = ["10-55 interrupt NET_RX: blocked on read, wakes thread 7 (lwp)"];
+    assert_eq!(delivered(&device(&[])), ends_there);
+    assert_eq!(delivered(&device(&[raise(45)])), ends_there);
+    assert_eq!(delivered(&[]), ends_there);
+    // It did not run then, but runs now: whoever asked for it first is no longer of interest.
+    let ran = [
+        raise(42),
+        (43, 1, 9, Kind::InterruptEntry { kind: Interrupt::Softirq, name: NET_RX }),
+        (44, 1, 9, Kind::InterruptExit(Interrupt::Softirq)),
+    ];
+    assert_eq!(delivered(&ran), ends_there);
+}
+
 #[test]
 fn a_chain_of_wakes_is_followed_only_as_far_as_the_first_one_waited() {
     let events = [
@@ -172,10 +229,10 @@ fn an_interrupt_ends_a_way() {
             "0-5 thread 7 (lwp): running, itself",
             "5-10 thread 7 (lwp): system call read, itself",
             "10-25 interrupt local_timer: blocked on read, wakes thread 7 (lwp)",
-            "25-30 interrupt: interrupt, has the CPU for thread 7 (lwp)",
+            "25-30 interrupt local_timer: interrupt, has the CPU for thread 7 (lwp)",
             "30-40 thread 9 (lwp): running, has the CPU for thread 7 (lwp)",
             "40-50 thread 7 (lwp): system call read, itself",
-            "50-55 interrupt: interrupt, interrupts thread 7 (lwp)",
+            "50-55 interrupt local_timer: interrupt, interrupts thread 7 (lwp)",
             "55-60 thread 7 (lwp): system call read, itself",
         ]
     );

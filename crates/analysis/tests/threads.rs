@@ -7,6 +7,7 @@ const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
 const DEAD: i64 = 0x20;
 const READ: Name = Name(0);
+const TIMER: Name = Name(9);
 
 /// The state and the analysis.
 #[derive(Default)]
@@ -20,7 +21,7 @@ impl Fed {
     fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
         let event = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
         self.state.event(&event, &mut self.threads);
-        if let Kind::Dump { tid, process, name } = kind {
+        if let Kind::Dump { tid, process, name, .. } = kind {
             self.threads.dumped(tid, process, name);
         }
         self.times = Some((self.times.map_or(time, |(begin, _)| begin), time));
@@ -30,6 +31,7 @@ impl Fed {
         let (begin_ns, end_ns) = self.times.unwrap_or_default();
         let mut ran = Ran { begin_ns, end_ns, partial: self.state.is_partial(), ..Ran::default() };
         ran.names.learn(READ, "read");
+        ran.names.learn(TIMER, "timer");
         self.state.finish(&mut self.threads);
         self.threads.finish(&ran)
     }
@@ -63,7 +65,7 @@ impl Events {
 }
 
 fn takes(kind: Interrupt) -> Kind<'static> {
-    Kind::InterruptEntry { kind, name: Name(9) }
+    Kind::InterruptEntry { kind, name: TIMER }
 }
 
 fn waking(tid: i32) -> Kind<'static> {
@@ -170,6 +172,8 @@ fn interrupts_are_part_of_the_running_time() {
         .switch(50, 0, 7, SLEEPS, 0)
         .table();
     assert_eq!((thread(&table, 7).times.running_ns, thread(&table, 7).times.interrupted_ns), (50, 15));
+    let by = &thread(&table, 7).times.interrupted_by;
+    assert_eq!((by.len(), by[0].on.as_deref(), by[0].ns), (1, Some("timer"), 15));
 }
 
 #[test]
@@ -240,7 +244,7 @@ fn events_of_programs_are_counted_and_move_nothing() {
 
 #[test]
 fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
-    let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped" };
+    let dump = |tid, process| Kind::Dump { tid, process, name: b"dumped", is_kernel: false };
     let table = Events::default()
         .by(50, 0, 99, dump(7, 5)) // in front of its first event, as LTTng does it
         .by(50, 0, 99, dump(9, 9)) // its number is given to another thread before it does anything
@@ -249,8 +253,9 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
         .by(70, 0, 7, Kind::SystemCall { call: READ })
         .by(80, 0, 7, Kind::NewTask { child: 9, same_process: true })
         .switch(85, 2, 11, DEAD, 0)
-        .by(90, 0, 99, Kind::Dump { tid: 11, process: 6, name: b"" }) // it has ended: only its process is known
+        .by(90, 0, 99, Kind::Dump { tid: 11, process: 6, name: b"", is_kernel: false }) // it has ended: only its process is known
         .by(90, 0, 99, dump(8, 6)) // behind its events, as a snapshot does it
+        .by(91, 0, 99, Kind::Dump { tid: 5, process: 5, name: b"first", is_kernel: false })
         .by(91, 0, 99, dump(9, 4)) // what the events told counts more
         .table();
     let of = |tid| (thread(&table, tid).process, thread(&table, tid).name.as_str());
@@ -258,5 +263,11 @@ fn a_state_dump_names_threads_that_events_tell_of_and_no_others() {
     assert_eq!(of(8), (Some(6), "dumped"));
     assert_eq!(of(9), (Some(5), "dumped"));
     assert_eq!(of(11), (Some(6), "out"));
+    let of = |number| table.processes().into_iter().find(|process| process.process == Some(number));
+    assert_eq!(
+        of(5).expect("two of its threads did something").name,
+        "first",
+        "though its first thread did not"
+    );
     assert_eq!(table.threads.len(), 4, "neither who told it nor who did nothing");
 }

@@ -102,5 +102,11 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
             "; {strangers} other threads were met beside these and are not shown (record with --system-wide)"
         );
     }
+    if ran.lost_events > 0 {
+        said += &format!("; {} events are missing, shown where they were lost", ran.lost_events);
+    }
+    if ran.lost_parts > 0 {
+        said += &format!("; in {} places nobody knows how many are missing", ran.lost_parts);
+    }
     Ok((said, conclude(ran)))
 }

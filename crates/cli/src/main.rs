@@ -4,6 +4,7 @@
 //! a variant of [`Command`].
 
 mod bar;
+mod breakdown;
 mod control;
 mod convert;
 mod critical_path;
@@ -84,6 +85,8 @@ enum Command {
     Stats(stats::Args),
     /// Say where the time of each thread went: running, waiting for a CPU, blocked
     Threads(threads::Args),
+    /// Say what each process did in each system call and outside of them, and who else worked for it
+    Breakdown(breakdown::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
     /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
@@ -129,6 +132,7 @@ fn main() -> ExitCode {
         Command::Info(args) => info::run(&args),
         Command::Stats(args) => stats::run(&args),
         Command::Threads(args) => threads::run(&args),
+        Command::Breakdown(args) => breakdown::run(&args),
         Command::Sched(args) => sched::run(&args),
         Command::Tasks(args) => tasks::run(&args),
         Command::Latency(args) => latency::run(&args),

@@ -26,6 +26,13 @@ pub struct Order {
     rows: Option<usize>,
 }
 
+impl Order {
+    /// All rows, by this column if one is given.
+    pub fn by(sort: Option<String>) -> Self {
+        Order { sort, rows: None }
+    }
+}
+
 /// Rows under named columns.
 #[derive(Debug)]
 pub struct Table {
@@ -50,6 +57,11 @@ impl Table {
     pub fn push(&mut self, row: Vec<Cell>) {
         debug_assert_eq!(row.len(), self.columns.len(), "a row has a cell for each column");
         self.rows.push(row);
+    }
+
+    /// The cells of its rows.
+    pub fn into_rows(self) -> Vec<Vec<Cell>> {
+        self.rows
     }
 
     /// Leaves out all columns but those of these names.

@@ -6,7 +6,7 @@ use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, tex
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Blocked, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount};
+use tracewing_analysis::{Part, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -23,7 +23,7 @@ first event that tells and where events are missing. user, system and irq are pa
 system calls, and what interrupts took; what is left of it no event tells. preempted counts the switches at which the thread \
 could have gone on, moved its changes of CPU, faults its page faults, whose time the kernel does not tell, polls how often it \
 began to run a task. blocked-on is what it waited for longest, ? where no event tells; JSON and CSV have all causes with \
-their times. Where no event tells a thread's process, - stands for it. It needs a \
+their times, and in interrupted_by which interrupts irq is made of. Where no event tells a thread's process, - stands for it. It needs a \
 recording of kernel events.
 
 With --by task, a line is a user thread (events user_thread:*). What the thread that ran it did counts as its own; it also \
@@ -81,7 +81,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// Where time goes, behind the columns that say whose.
-const TIMES: [Column; 9] = [
+const TIMES: [Column; 10] = [
     figure("running", "running_ns"),
     figure("waiting", "waiting_ns"),
     figure("blocked", "blocked_ns"),
@@ -91,10 +91,11 @@ const TIMES: [Column; 9] = [
     figure("system", "system_ns"),
     figure("irq", "interrupted_ns"),
     text("blocked-on", "blocked_on"),
+    hidden("interrupted_by"),
 ];
 
-fn times(times: &Times) -> [Cell; 9] {
-    let part = |blocked: &Blocked| (blocked.on.clone(), blocked.ns);
+fn times(times: &Times) -> [Cell; 10] {
+    let parts = |parts: &[Part]| Cell::Parts(parts.iter().map(|part| (part.on.clone(), part.ns)).collect());
     [
         Cell::Ns(times.running_ns),
         Cell::Ns(times.waiting_ns),
@@ -104,7 +105,8 @@ fn times(times: &Times) -> [Cell; 9] {
         Cell::Ns(times.user_ns),
         Cell::Ns(times.system_ns),
         Cell::Ns(times.interrupted_ns),
-        Cell::Parts(times.blocked_on.iter().map(part).collect()),
+        parts(&times.blocked_on),
+        parts(&times.interrupted_by),
     ]
 }
 

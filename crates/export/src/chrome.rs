@@ -176,7 +176,7 @@ impl Encoder for Chrome {
         time(out, model, at);
         self.name(out, name);
         out.extend_from_slice(b",\"args\":");
-        out.extend_from_slice(fields);
+        out.extend_from_slice(if fields.is_empty() { b"{}" } else { fields });
         out.push(b'}');
     }
 

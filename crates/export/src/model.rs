@@ -208,6 +208,7 @@ pub(crate) struct Names {
     /// By [`Name`].
     calls: Vec<Option<NameId>>,
     causes: Vec<Option<NameId>>,
+    interrupts: Vec<Option<NameId>>,
 }
 
 impl Default for Names {
@@ -224,7 +225,7 @@ impl Default for Names {
             Use::Idle,
         ];
         let names = state::TEXTS.iter().zip(uses).map(|(text, used)| ((*text).to_owned(), used)).collect();
-        Names { names, calls: Vec::new(), causes: Vec::new() }
+        Names { names, calls: Vec::new(), causes: Vec::new(), interrupts: Vec::new() }
     }
 }
 
@@ -254,7 +255,13 @@ impl Names {
             Doing::Unknown => state::UNKNOWN,
             Doing::Running { mode: Mode::Unknown, .. } => state::RUNNING,
             Doing::Running { mode: Mode::User, .. } => state::USER,
-            Doing::Running { mode: Mode::Interrupt, .. } => state::INTERRUPT,
+            Doing::Running { mode: Mode::Interrupt(None), .. } => state::INTERRUPT,
+            Doing::Running { mode: Mode::Interrupt(Some(by)), .. } => {
+                match self.interrupts.get(by.0 as usize) {
+                    Some(Some(name)) => *name,
+                    _ => self.add_interrupt(by),
+                }
+            }
             Doing::Running { mode: Mode::SystemCall(call), .. } => match self.calls.get(call.0 as usize) {
                 Some(Some(name)) => *name,
                 _ => self.add_call(call),
@@ -272,13 +279,22 @@ impl Names {
 
     /// Gives names of system calls and causes of waiting their texts.
     pub fn learn(&mut self, text: impl Fn(Name) -> String) {
-        for (known, start) in [(&self.calls, "system call "), (&self.causes, "blocked on ")] {
+        let all =
+            [(&self.calls, "system call "), (&self.causes, "blocked on "), (&self.interrupts, "interrupt ")];
+        for (known, start) in all {
             for (number, name) in known.iter().enumerate() {
                 if let Some(name) = name {
                     self.names[*name as usize].0 = format!("{start}{}", text(Name(number as u32)));
                 }
             }
         }
+    }
+
+    #[cold]
+    fn add_interrupt(&mut self, by: Name) -> NameId {
+        let name = self.add(String::new(), Use::Interrupt);
+        *at(&mut self.interrupts, by.0 as usize) = Some(name);
+        name
     }
 
     #[cold]

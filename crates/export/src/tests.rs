@@ -7,7 +7,7 @@ use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::rc::Rc;
-use tracewing_analysis::{Analysis, Ran, Threads, Times};
+use tracewing_analysis::{Analysis, Loss, Ran, Threads, Times};
 use tracewing_trace::super_trace::{
     Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
@@ -40,7 +40,8 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
                 state.event(&activity, analysis);
             }
             Step::Lost(scope, from, to) => {
-                analysis.lost(scope, from, to);
+                let cpu = if let Scope::Kernel(cpu) = scope { cpu } else { None };
+                analysis.lost(&Loss { scope, cpu, from, to, events: Some(7) });
                 state.lost(scope, from, to, analysis);
             }
         }
@@ -250,6 +251,8 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
                 assert!(alive.contains_key(words[4]) && links.remove(&(words[2], words[6])), "{line}");
             }
             "10" => {}
+            // A loss, at a CPU.
+            "11" => assert!(alive.contains_key(words[3]), "{line}"),
             other => panic!("{other}"),
         }
     }
@@ -264,7 +267,8 @@ type Line<'t> = (String, Option<(u64, &'t str)>, [u64; 5]);
 /// Which of [`sums`] a state belongs to.
 fn column(state: &str) -> usize {
     match state {
-        "user" | "interrupt" | "running" => 0,
+        "user" | "running" => 0,
+        _ if state.starts_with("interrupt") => 0,
         "preempted" | "waiting" => 1,
         "nested" => 3,
         "unknown" => 4,

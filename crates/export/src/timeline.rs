@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tracewing_analysis::{Analysis, Ran, Seen};
+use tracewing_analysis::{Analysis, Loss, Ran, Seen};
 use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
 
 /// Follows a recording.
@@ -210,7 +210,7 @@ impl Timeline {
     fn place(&mut self, place: &Place<'_>) -> Option<ContainerId> {
         let task = place.thread_serial.and_then(|serial| *self.tasks.get(serial)?);
         match (place.mode, place.thread, place.lwp.zip(place.tid)) {
-            (Mode::Interrupt, ..) => {}
+            (Mode::Interrupt(_), ..) => {}
             (_, Carried::Thread { .. }, _) if task.is_some() => return task,
             (_, _, Some((serial, tid))) => return Some(self.lwp_container(serial, tid)),
             _ => {}
@@ -224,17 +224,18 @@ impl Timeline {
         if let Some(Some(known)) = self.events.get(stream).and_then(|classes| classes.get(class)) {
             return *known;
         }
-        let text = decoded.class().name.as_deref().unwrap_or("event");
-        let name = match self.event_names.get(text) {
-            Some(known) => *known,
-            None => {
-                let new = self.model.names.add(text.to_owned(), Use::Event);
-                self.event_names.insert(text.to_owned(), new);
-                new
-            }
-        };
+        let name = self.named_event(decoded.class().name.as_deref().unwrap_or("event"));
         *at(at(&mut self.events, stream), class) = Some(name);
         name
+    }
+
+    fn named_event(&mut self, text: &str) -> NameId {
+        if let Some(known) = self.event_names.get(text) {
+            return *known;
+        }
+        let new = self.model.names.add(text.to_owned(), Use::Event);
+        self.event_names.insert(text.to_owned(), new);
+        new
     }
 
     fn show(&mut self, seen: &Seen<'_>, time: i64) {
@@ -371,8 +372,18 @@ impl Analysis for Timeline {
         }
     }
 
-    fn lost(&mut self, scope: Scope, _: i64, _: i64) {
-        let Scope::Kernel(lossy) = scope else { return };
+    fn lost(&mut self, lost: &Loss) {
+        if let Some(cpu) = lost.cpu {
+            let of = self.cpu(cpu).container;
+            let text = match lost.events {
+                Some(events) => format!("{events} lost events"),
+                None => "lost events".to_owned(),
+            };
+            let name = self.named_event(&text);
+            self.touch(of, lost.from);
+            self.push(Change::Event { of, name, fields: &[] }, lost.from);
+        }
+        let Scope::Kernel(lossy) = lost.scope else { return };
         for (number, cpu) in &mut self.cpus {
             if lossy.is_none_or(|lossy| lossy == *number) {
                 cpu.idle_since = None;

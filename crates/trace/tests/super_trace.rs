@@ -12,6 +12,7 @@ const DEAD: i64 = 0x20;
 const FUTEX: Name = Name(0);
 const READ: Name = Name(1);
 const MUTEX: Name = Name(2);
+const IRQ: Name = Name(9);
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -123,7 +124,7 @@ fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
 }
 
 fn takes(kind: Interrupt) -> Kind<'static> {
-    Kind::InterruptEntry { kind, name: Name(9) }
+    Kind::InterruptEntry { kind, name: IRQ }
 }
 
 fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
@@ -213,9 +214,9 @@ fn both_levels_are_followed_through_all_states() {
         (115, 130, WOKEN),
         (130, 140, runs(0, SystemCall(READ))),
         (140, 150, runs(0, User)),
-        (150, 155, runs(0, Interrupt)),
+        (150, 155, runs(0, Interrupt(Some(IRQ)))),
         (155, 157, runs(0, User)),
-        (157, 162, runs(0, Interrupt)),
+        (157, 162, runs(0, Interrupt(Some(IRQ)))),
     ];
     let mut expected =
         vec![(20, 30, blocked(None)), (30, 40, WOKEN), (40, 55, runs(1, Unknown)), (55, 90, runs(1, User))];
@@ -373,9 +374,9 @@ fn an_event_belongs_to_what_ran_before_it() {
     expect(80, Some(10), 11, Carried::None, Mode::User);
     expect(100, Some(10), 11, a, Mode::SystemCall(READ));
     expect(120, Some(10), 10, Carried::Unknown, Mode::SystemCall(FUTEX));
-    expect(150, Some(10), 11, Carried::None, Mode::Interrupt);
-    expect(155, Some(10), 11, Carried::None, Mode::Interrupt);
-    expect(159, Some(10), 11, Carried::None, Mode::Interrupt);
+    expect(150, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
+    expect(155, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
+    expect(159, Some(10), 11, Carried::None, Mode::Interrupt(Some(IRQ)));
     expect(180, Some(10), 11, a, Mode::User);
     expect(200, Some(10), 11, Carried::Thread { id: 2, name: "b" }, Mode::User);
     expect(210, Some(10), 10, Carried::Unknown, Mode::User);
@@ -549,7 +550,7 @@ fn an_interrupt_without_its_begin_or_its_end_is_not_made_up() {
     let unknown = runs(0, Mode::Unknown);
     assert_eq!(
         interrupts(true, true),
-        [(0, 10, unknown), (10, 20, read), (20, 40, runs(0, Mode::Interrupt)), (40, 50, read)]
+        [(0, 10, unknown), (10, 20, read), (20, 40, runs(0, Mode::Interrupt(Some(IRQ)))), (40, 50, read)]
     );
     assert_eq!(interrupts(false, true), [(0, 40, unknown), (40, 50, read)]);
     assert_eq!(interrupts(true, false), [(0, 10, unknown), (10, 20, read), (20, 50, unknown)]);
@@ -565,7 +566,7 @@ fn an_interrupt_that_cannot_lie_in_the_last_one_says_that_it_has_ended() {
     ];
     assert_eq!(
         *fold(&story).of(Who::Lwp(10)),
-        [(0, 40, runs(0, Mode::Unknown)), (40, 45, runs(0, Mode::Interrupt))]
+        [(0, 40, runs(0, Mode::Unknown)), (40, 45, runs(0, Mode::Interrupt(Some(IRQ))))]
     );
 }
 

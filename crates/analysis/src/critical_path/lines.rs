@@ -38,6 +38,8 @@ pub(super) enum By {
     UserThread(usize),
     /// An interrupt or softirq, by its name where that is known.
     Interrupt(Option<Name>),
+    /// A softirq, which this LWP raised in a system call.
+    Via(Name, usize),
     /// Nobody knows.
     Unknown,
 }
@@ -45,6 +47,7 @@ pub(super) enum By {
 impl From<&Waker> for By {
     fn from(waker: &Waker) -> Self {
         match *waker {
+            Waker { interrupt: Some(name), lwp: Some(lwp), .. } => By::Via(name, lwp),
             Waker { interrupt: Some(name), .. } => By::Interrupt(Some(name)),
             Waker { user_thread_serial: Some(thread), .. } => By::UserThread(thread),
             Waker { lwp: Some(lwp), .. } => By::Lwp(lwp),

@@ -100,12 +100,14 @@ impl fmt::Display for What {
 }
 
 /// What a path has to do with a step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Why {
     /// It is the path of this one.
     Itself,
     /// It woke somebody at the end of this.
     Wakes,
+    /// It raised the softirq of this name, which woke somebody at the end of this.
+    WakesVia(Arc<str>),
     /// It created somebody at the end of this.
     Creates,
     /// It had the CPU that somebody waited for.
@@ -121,6 +123,7 @@ impl fmt::Display for Why {
         f.write_str(match self {
             Why::Itself => "itself",
             Why::Wakes => "wakes",
+            Why::WakesVia(softirq) => return write!(f, "wakes via {softirq}"),
             Why::Creates => "creates",
             Why::HasCpu => "has the CPU for",
             Why::HasThread => "has the thread for",
@@ -178,7 +181,7 @@ impl Step {
 
     /// Whether the same goes on here that was in `before`.
     fn continues(&self, before: &Step) -> bool {
-        (self.cpu, self.why) == (before.cpu, before.why)
+        (self.cpu, &self.why) == (before.cpu, &before.why)
             && (&self.who, &self.what, &self.whom) == (&before.who, &before.what, &before.whom)
     }
 }

@@ -20,7 +20,7 @@ pub(super) enum Actor {
 }
 
 /// Whom the path follows, down to when, and why.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Frame {
     actor: Actor,
     until: i64,
@@ -54,7 +54,7 @@ impl<'l> Walk<'l> {
     pub fn back(mut self, actor: Actor, from: i64, to: i64) -> Vec<Step> {
         self.time = to;
         self.frames.push(Frame { actor, until: from, why: Why::Itself, whom: None });
-        while let Some(frame) = self.frames.last().copied() {
+        while let Some(frame) = self.frames.last().cloned() {
             if self.time <= frame.until {
                 self.frames.pop();
                 continue;
@@ -82,9 +82,9 @@ impl<'l> Walk<'l> {
         let LwpDoing { doing, user_thread } = stretch.doing;
         let frame = Frame { actor: Actor::Lwp(serial, user_thread), ..frame };
         match doing {
-            Doing::Running { cpu, mode: Mode::Interrupt } => {
+            Doing::Running { cpu, mode: Mode::Interrupt(by) } => {
                 let at = (frame.until, stretch.from, Some(cpu));
-                self.step(at, Who::interrupt("").into(), What::Interrupt, Why::Interrupts, Some(frame.actor));
+                self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(frame.actor));
             }
             Doing::Running { cpu, mode } => self.own(frame, stretch.from, Some(cpu), self.what(mode)),
             Doing::Runnable { .. } => {
@@ -117,7 +117,7 @@ impl<'l> Walk<'l> {
         match stretch.doing {
             UserDoing::On(lwp) => {
                 let actor = Actor::Lwp(lwp, Some(serial));
-                self.go(frame, Frame { actor, until, ..frame }, What::Running);
+                self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
             }
             UserDoing::Off(Doing::Runnable { .. }) => {
                 let next = line.stretches.get(place + 1).filter(|next| next.from == stretch.to);
@@ -139,7 +139,7 @@ impl<'l> Walk<'l> {
                 match place.checked_sub(1).map(|place| line.stretches[place].doing) {
                     Some(UserDoing::On(lwp)) => {
                         let actor = Actor::Lwp(lwp, None);
-                        self.go(frame, Frame { actor, until, ..frame }, What::Running);
+                        self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
                     }
                     _ => self.own(frame, stretch.from, None, What::Unknown),
                 }
@@ -153,14 +153,19 @@ impl<'l> Walk<'l> {
     /// It was blocked until now.
     fn blocked(&mut self, frame: Frame, since: i64, on: Option<Name>, woken: Option<By>) {
         let what = What::Blocked(on.map(|on| self.names.get(on).to_owned()));
-        let until = frame.until.max(since);
-        let next = |actor| Frame { actor, until, why: Why::Wakes, whom: Some(frame.actor) };
+        let (until, whom) = (frame.until.max(since), Some(frame.actor));
+        let next = |actor, why| Frame { actor, until, why, whom };
         match woken {
-            Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None)), what),
-            Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread)), what),
+            Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None), Why::Wakes), what),
+            Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread), Why::Wakes), what),
+            // A softirq that a thread raised, as its packets over the loopback device do, is that thread's doing.
+            Some(By::Via(softirq, lwp)) => {
+                let why = Why::WakesVia(self.names.get(softirq).into());
+                self.go(frame, next(Actor::Lwp(lwp, None), why), what);
+            }
             Some(By::Interrupt(name)) => {
-                let who = Who::interrupt(name.map_or("", |name| self.names.get(name)));
-                self.step((frame.until, since, None), who.into(), what, Why::Wakes, Some(frame.actor));
+                let who = self.interrupt(name);
+                self.step((frame.until, since, None), who, what, Why::Wakes, whom);
             }
             Some(By::Unknown) | None => self.own(frame, since, None, what),
         }
@@ -171,7 +176,7 @@ impl<'l> Walk<'l> {
         let actor = match creator {
             Some(By::Lwp(lwp)) => Actor::Lwp(lwp, None),
             Some(By::UserThread(thread)) => Actor::UserThread(thread),
-            Some(By::Interrupt(_) | By::Unknown) | None => {
+            Some(By::Interrupt(_) | By::Via(..) | By::Unknown) | None => {
                 return self.own(frame, i64::MIN, None, What::Unknown);
             }
         };
@@ -197,8 +202,8 @@ impl<'l> Walk<'l> {
             Some(Slot { from, to, lwp, place }) if to >= self.time => {
                 let LwpDoing { doing, user_thread } = self.lines.lwps[&lwp].stretches[place].doing;
                 match doing {
-                    Doing::Running { mode: Mode::Interrupt, .. } => {
-                        (from, Who::interrupt("").into(), What::Interrupt)
+                    Doing::Running { mode: Mode::Interrupt(by), .. } => {
+                        (from, self.interrupt(by), What::Interrupt)
                     }
                     Doing::Running { mode, .. } => {
                         (from, self.who(Actor::Lwp(lwp, user_thread)), self.what(mode))
@@ -240,9 +245,13 @@ impl<'l> Walk<'l> {
         match mode {
             Mode::User => What::User,
             Mode::SystemCall(call) => What::SystemCall(self.names.get(call).to_owned()),
-            Mode::Interrupt => What::Interrupt,
+            Mode::Interrupt(_) => What::Interrupt,
             Mode::Unknown => What::Running,
         }
+    }
+
+    fn interrupt(&self, name: Option<Name>) -> Arc<Who> {
+        Who::interrupt(name.map_or("", |name| self.names.get(name))).into()
     }
 
     pub fn who(&mut self, actor: Actor) -> Arc<Who> {

@@ -21,7 +21,7 @@ use tracewing_trace::super_trace::{Fold, Scope, Seen};
 use self::calls::since;
 pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
 pub use self::figures::Figures;
-use crate::run::{Analysis, Ran};
+use crate::run::{Analysis, Loss, Ran};
 
 /// A function's line.
 #[derive(Debug, Clone, PartialEq)]
@@ -157,8 +157,8 @@ impl Analysis for Functions {
         self.calls.event(seen, &mut |thread, time, call| self.totals.call(thread, time, call));
     }
 
-    fn lost(&mut self, scope: Scope, _from: i64, _to: i64) {
-        self.lossy |= matches!(scope, Scope::User);
+    fn lost(&mut self, lost: &Loss) {
+        self.lossy |= matches!(lost.scope, Scope::User);
     }
 }
 

@@ -15,7 +15,7 @@ pub use durations::{Bar, Distribution};
 pub use episodes::Episodes;
 pub use pairs::{Moment, Nesting};
 
-use crate::run::Analysis;
+use crate::run::{Analysis, Loss};
 use crate::times::Times;
 use crate::who::Who;
 use durations::Durations;
@@ -23,7 +23,7 @@ use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tracewing_trace::super_trace::{Fold, Scope, Seen};
+use tracewing_trace::super_trace::{Fold, Seen};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
@@ -324,7 +324,7 @@ impl Analysis for Latency {
         }
     }
 
-    fn lost(&mut self, _: Scope, _: i64, to: i64) {
-        self.lost_until = self.lost_until.max(to);
+    fn lost(&mut self, lost: &Loss) {
+        self.lost_until = self.lost_until.max(lost.to);
     }
 }

@@ -31,7 +31,7 @@ pub use self::graph::{Edge, Graph};
 pub use self::places::Frame;
 use self::places::Places;
 use self::thread::{Acquisition, By, Thread, Told};
-use crate::run::{Analysis, Ran};
+use crate::run::{Analysis, Loss, Ran};
 
 /// What a line of the table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -257,9 +257,9 @@ impl Analysis for Locks {
         }
     }
 
-    fn lost(&mut self, scope: Scope, from: i64, _to: i64) {
-        if matches!(scope, Scope::User) {
-            self.forget_threads(from);
+    fn lost(&mut self, lost: &Loss) {
+        if matches!(lost.scope, Scope::User) {
+            self.forget_threads(lost.from);
         }
     }
 }

@@ -91,6 +91,13 @@ pub enum Kind<'a> {
     },
     /// It gives the CPU back.
     InterruptExit(Interrupt),
+    /// `irq_softirq_raise`: whatever runs here asks for a softirq, which soon runs on this CPU.
+    Raise {
+        /// The softirq.
+        name: Name,
+    },
+    /// `sock_send_length`, `sock_recv_length`: the event's thread has used a socket.
+    Socket,
     /// The event's thread touched a page that was not there. The kernel does not say when it goes on.
     PageFault {
         /// Whether its program did, not the kernel for it.
@@ -111,6 +118,8 @@ pub enum Kind<'a> {
         process: i32,
         /// Its name.
         name: &'a [u8],
+        /// Whether it is a thread of the kernel's own.
+        is_kernel: bool,
     },
     /// What a program tells of its user threads.
     UserThread(UserThreadKind<'a>),

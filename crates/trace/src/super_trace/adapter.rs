@@ -10,6 +10,9 @@ use tracewing_ctf::model::{self, EnvValue, TraceClass};
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: i64 = 0x0001_0000;
 
+/// LTTng's `enum lttng_thread_type`, as its state dump tells it.
+const KERNEL_THREAD: i64 = 1;
+
 /// How many names are kept apart.
 const NAMES: usize = 1 << 16;
 
@@ -48,6 +51,8 @@ enum Meaning {
     /// What it is called where its field does not say.
     InterruptEntry(Interrupt, Name),
     InterruptExit(Interrupt),
+    Raise,
+    Socket,
     PageFault {
         user: bool,
     },
@@ -91,7 +96,7 @@ fn fields(meaning: Meaning) -> &'static [&'static str] {
         Meaning::Sample { .. } => &["mode"],
         Meaning::Named => &["name"],
         Meaning::Made => &["child_tid", "child_pid"],
-        Meaning::InterruptEntry(Interrupt::Softirq, _) => &["vec"],
+        Meaning::InterruptEntry(Interrupt::Softirq, _) | Meaning::Raise => &["vec"],
         Meaning::InterruptEntry(Interrupt::Handler, _) => &["name"],
         _ => &[],
     }
@@ -125,6 +130,11 @@ impl Adapter {
             Meaning::LockWait(None) => {
                 let label = label(&decoded, class.fields.first().copied()?);
                 Kind::Waits { on: Some(self.number(label)) }
+            }
+            Meaning::Raise => {
+                let fields = Fields { event: &decoded, handles: &class.fields };
+                let name = self.number(fields.integer(0).and_then(softirq)?);
+                Kind::Raise { name }
             }
             Meaning::InterruptEntry(kind, general) => {
                 let fields = Fields { event: &decoded, handles: &class.fields };
@@ -162,9 +172,13 @@ impl Adapter {
             Some(PROFILE) => return Scope::Samples,
             _ => return Scope::User,
         }
-        // Kernel channels are numbered by CPU: channel_0, channel_1, by us and by LTTng.
+        Scope::Kernel(Self::stream_cpu(stream))
+    }
+
+    /// The CPU of a stream. Streams are numbered by CPU, as in `channel_0` and `uid0_1`, by us and by LTTng.
+    pub fn stream_cpu(stream: &Stream) -> Option<u32> {
         let file = stream.name().rsplit('/').next().unwrap_or_default();
-        Scope::Kernel(file.rsplit('_').next().and_then(|cpu| cpu.parse().ok()))
+        file.rsplit('_').next().and_then(|cpu| cpu.parse().ok())
     }
 
     #[cold]
@@ -186,6 +200,9 @@ impl Adapter {
             wanted.iter().filter_map(|name| member(model::Scope::Payload, name)).collect();
         if meaning == Meaning::NewTask && member(model::Scope::Payload, "tid").is_none() {
             fields.splice(0..0, member(model::Scope::Payload, "pid"));
+        }
+        if meaning == Meaning::Dump {
+            fields.extend(member(model::Scope::Payload, "type"));
         }
         // An interrupt is one, also where nobody tells its name.
         if fields.len() < wanted.len() && !matches!(meaning, Meaning::InterruptEntry(..)) {
@@ -221,6 +238,8 @@ impl Adapter {
             ("sched_process_exec", _) => Meaning::Exec,
             ("sched_process_exit", _) => Meaning::Exit,
             ("lttng_statedump_process_state", _) => Meaning::Dump,
+            ("irq_softirq_raise" | "softirq_raise", _) => Meaning::Raise,
+            ("sock_send_length" | "sock_recv_length", _) => Meaning::Socket,
             ("x86_exceptions_page_fault_user", _) => Meaning::PageFault { user: true },
             ("x86_exceptions_page_fault_kernel", _) => Meaning::PageFault { user: false },
             (_, Some((start, kind))) if name.ends_with("_entry") => {
@@ -385,14 +404,20 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
         Meaning::InterruptExit(interrupt) => Kind::InterruptExit(interrupt),
         Meaning::PageFault { user } => Kind::PageFault { user },
         Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
-        Meaning::Dump => Kind::Dump { tid: of.tid(0)?, process: of.tid(1)?, name: of.text(2)? },
+        Meaning::Dump => Kind::Dump {
+            tid: of.tid(0)?,
+            process: of.tid(1)?,
+            name: of.text(2)?,
+            is_kernel: of.integer(3) == Some(KERNEL_THREAD),
+        },
+        Meaning::Socket => Kind::Socket,
         Meaning::Sample { by_timer } => Kind::Sample { user: of.integer(0)? == 0, by_timer },
         Meaning::Made => Kind::Made { child: of.tid(0)?, process: of.tid(1)? },
         Meaning::Named | Meaning::Aside => Kind::Aside,
         Meaning::LockWait(on @ Some(_)) => Kind::Waits { on },
         Meaning::LockWaitEnd => Kind::Waits { on: None },
         Meaning::User | Meaning::Wait | Meaning::LockWait(None) => Kind::User,
-        Meaning::Kernel | Meaning::InterruptEntry(..) => Kind::Kernel,
+        Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => Kind::Kernel,
         Meaning::Create => {
             Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, name: of.text(1)? })
         }

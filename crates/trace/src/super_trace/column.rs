@@ -211,7 +211,7 @@ pub(crate) fn mode_word(mode: Mode) -> Option<&'static str> {
         Mode::Unknown => None,
         Mode::User => Some("user"),
         Mode::SystemCall(_) => Some("syscall"),
-        Mode::Interrupt => Some("interrupt"),
+        Mode::Interrupt(_) => Some("interrupt"),
     }
 }
 

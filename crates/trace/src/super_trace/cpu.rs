@@ -1,20 +1,50 @@
-//! A CPU: who runs there, and which interrupts have taken it.
+//! A CPU: who runs there, which interrupts have taken it, and when it is idle.
 
 use super::activity::{Interrupt, Name};
+use super::fold::{Fold, Waker};
 
 /// What is known of a CPU.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Cpu {
     /// Who runs there, 0 for its idle thread; `None` if unknown.
     pub current: Option<i32>,
     /// Interrupts within each other; at most one of each kind.
     interrupts: Vec<(Interrupt, Name)>,
+    /// Softirqs that have not run yet, and the thread that asked first for each, if it was one.
+    raised: Vec<(Name, Option<Waker>)>,
+    /// The softirq that runs, and who asked for it.
+    softirq: Option<(Name, Waker)>,
+    /// Up to when it is told what it does when it has no thread.
+    since: i64,
 }
 
 impl Cpu {
-    /// A CPU on which `tid` runs and nothing else.
-    pub fn running(tid: i32) -> Self {
-        Self { current: Some(tid), interrupts: Vec::new() }
+    /// A CPU that is watched since `begin`, and of which nothing is known.
+    pub fn since(begin: i64) -> Self {
+        Self { current: None, interrupts: Vec::new(), raised: Vec::new(), softirq: None, since: begin }
+    }
+
+    /// A thread is seen to run on it; gives the one that was thought to.
+    pub fn runs(&mut self, tid: i32, now: i64) -> Option<i32> {
+        // Whoever is seen first has had it since it is watched: a switch would have told otherwise.
+        self.since = self.since.min(now);
+        self.current.replace(tid)
+    }
+
+    /// It gives `next` the CPU.
+    pub fn switch(&mut self, number: u32, next: i32, now: i64, fold: &mut impl Fold) {
+        self.tell(number, now, fold);
+        self.is_threads(now);
+        self.current = Some(next);
+    }
+
+    /// Tells what it did up to now if it has no thread.
+    pub fn tell(&mut self, number: u32, now: i64, fold: &mut impl Fold) {
+        let now = now.max(self.since);
+        if self.current == Some(0) && self.since < now {
+            fold.cpu_idles(number, self.interrupt(), self.since, now);
+        }
+        self.since = now;
     }
 
     pub fn is_interrupted(&self) -> bool {
@@ -31,24 +61,61 @@ impl Cpu {
         self.interrupts.last().map(|(_, name)| *name)
     }
 
+    /// The thread that asked for this softirq, which runs.
+    pub fn raiser(&self, softirq: Name) -> Option<Waker> {
+        self.softirq.filter(|(name, _)| *name == softirq).map(|(_, by)| by)
+    }
+
+    /// A softirq is asked for by a thread, or by an interrupt.
+    pub fn raise(&mut self, softirq: Name, by: Option<Waker>) {
+        if self.raised.iter().all(|(name, _)| *name != softirq) {
+            self.raised.push((softirq, by));
+        }
+    }
+
     /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is missing.
-    pub fn enter(&mut self, interrupt: Interrupt, name: Name) -> bool {
+    pub fn enter(
+        &mut self,
+        number: u32,
+        interrupt: Interrupt,
+        name: Name,
+        now: i64,
+        fold: &mut impl Fold,
+    ) -> bool {
         let was_interrupted = self.is_interrupted();
+        let below = self.interrupts.iter().filter(|(below, _)| (*below as u8) < interrupt as u8).count();
+        let missing = was_interrupted && below == 0;
+        match missing {
+            true => self.since = self.since.max(now),
+            false => self.tell(number, now, fold),
+        }
         self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
-        let missing = was_interrupted && !self.is_interrupted();
         self.interrupts.push((interrupt, name));
+        if interrupt == Interrupt::Softirq {
+            let raised = self.raised.iter().position(|(raised, _)| *raised == name);
+            self.softirq = raised.and_then(|place| Some((name, self.raised.swap_remove(place).1?)));
+        }
         missing
     }
 
     /// An interrupt ends, and those within it; false if it never began.
-    pub fn exit(&mut self, interrupt: Interrupt) -> bool {
+    pub fn exit(&mut self, number: u32, interrupt: Interrupt, now: i64, fold: &mut impl Fold) -> bool {
         let began = self.interrupts.iter().any(|(below, _)| *below == interrupt);
+        match began || self.is_interrupted() {
+            true => self.tell(number, now, fold),
+            false => self.since = self.since.max(now),
+        }
         self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
+        if interrupt == Interrupt::Softirq {
+            self.softirq = None;
+        }
         began
     }
 
-    /// The thread is seen to have the CPU.
-    pub fn is_threads(&mut self) {
+    /// The thread is seen to have the CPU: an interrupt's end is missing, or nobody knows what was before.
+    pub fn is_threads(&mut self, now: i64) {
         self.interrupts.clear();
+        self.softirq = None;
+        self.since = self.since.max(now);
     }
 }

@@ -41,8 +41,9 @@ pub enum Mode {
     User,
     /// A system call.
     SystemCall(Name),
-    /// An interrupt or softirq, which has nothing to do with whom it interrupts.
-    Interrupt,
+    /// An interrupt or softirq, which has nothing to do with whom it interrupts; `None` where no event tells which. Of several
+    /// within each other, the innermost.
+    Interrupt(Option<Name>),
 }
 
 /// Who made something ready: what ran where the wake was recorded.
@@ -50,8 +51,11 @@ pub enum Mode {
 pub struct Waker {
     /// The CPU.
     pub cpu: Option<u32>,
-    /// The interrupt or softirq that had it: then the wake is by that, not by whom it interrupted, and all below is `None`.
+    /// The interrupt or softirq that had it: then the wake is by that, not by whom it interrupted. All below is then of the
+    /// thread that raised the softirq in a system call, as one does that sends over the loopback device; or `None`.
     pub interrupt: Option<Name>,
+    /// The system call that it was in.
+    pub call: Option<Name>,
     /// The process: its first thread's number.
     pub process: Option<i32>,
     /// The LWP; 0 is the CPU's idle thread.
@@ -72,6 +76,7 @@ impl Waker {
         Self {
             cpu,
             interrupt: None,
+            call: None,
             process: None,
             tid: None,
             name: Comm::default(),
@@ -99,6 +104,22 @@ pub trait Fold {
 
     /// A user thread that no LWP ran did one thing for a time.
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {}
+
+    /// A CPU had no LWP for a time: it was idle, or in an interrupt. Not told where no event tells that.
+    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {}
+
+    /// The first event that tells an LWP's mode proves that it has been in this one so far, since nothing has changed it; it was
+    /// told as unknown.
+    fn lwp_was(&mut self, lwp: &Lwp, mode: Mode) {}
+
+    /// An LWP begins a system call.
+    fn lwp_calls(&mut self, lwp: &Lwp, call: Name, at: i64) {}
+
+    /// An LWP touched a page that was not there.
+    fn lwp_faults(&mut self, lwp: &Lwp, at: i64) {}
+
+    /// An LWP is seen to use a socket, in the system call that it is in.
+    fn lwp_uses_socket(&mut self, lwp: &Lwp, at: i64) {}
 
     /// An LWP was woken, once for each time that [`Lwp::wakeups`] counts; its creator wakes it first. It may have been
     /// ready before, or running.

@@ -6,6 +6,7 @@
 
 use super::activity::Name;
 use super::fold::{Doing, Fold, Mode};
+use super::state::Dumped;
 use super::user_thread::Key;
 
 /// What is known of a thread at a moment.
@@ -42,6 +43,9 @@ pub(super) enum Carries {
     Thread(Key),
 }
 
+/// So many interrupts within one wait for its end.
+const INTERRUPTS: usize = 1000;
+
 /// A thread as the kernel knows it.
 #[derive(Debug)]
 pub struct Lwp {
@@ -55,6 +59,8 @@ pub struct Lwp {
     pub name: String,
     /// Whether events show that the recording follows this thread: it recorded something itself.
     pub followed: bool,
+    /// Whether it is one of the kernel's own, which have no program.
+    pub is_kernel: bool,
     /// How often it left a CPU.
     pub switches: u64,
     /// How often of these it could have gone on.
@@ -82,8 +88,12 @@ pub struct Lwp {
     mode: Mode,
     /// The last event that fits the mode.
     mode_confirmed: i64,
-    /// An interrupt has its CPU.
-    interrupted: bool,
+    /// Whether it is in vain to ask which mode it began with: that has been told, or events are missing.
+    mode_settled: bool,
+    /// The interrupt that has its CPU.
+    interrupted: Option<Name>,
+    /// Those that had it before within the same outermost one, each with its end: not told before that one's end is seen.
+    interrupts: Vec<(Name, i64)>,
     last_cpu: Option<u32>,
     /// A waking without a wake-up so far.
     waking: bool,
@@ -98,6 +108,7 @@ impl Lwp {
             process: None,
             name: String::new(),
             followed: false,
+            is_kernel: false,
             switches: 0,
             preemptions: 0,
             migrations: 0,
@@ -113,7 +124,9 @@ impl Lwp {
             confirmed: begin,
             mode: Mode::Unknown,
             mode_confirmed: begin,
-            interrupted: false,
+            mode_settled: false,
+            interrupted: None,
+            interrupts: Vec::new(),
             last_cpu: None,
             waking: false,
         }
@@ -122,6 +135,14 @@ impl Lwp {
     /// A thread that was created just now: it does not run before its first wake-up.
     pub(super) fn created(serial: usize, tid: i32, now: i64) -> Self {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
+    }
+
+    /// Its creator made it so: it begins in the system call that made it, or is a thread of the kernel's own, too.
+    pub(super) fn inherit(&mut self, mode: Mode, is_kernel: bool) {
+        self.is_kernel = is_kernel;
+        if let Mode::SystemCall(_) = mode {
+            (self.mode, self.mode_settled) = (mode, true);
+        }
     }
 
     /// It was created, without a name, and nothing was seen of it since.
@@ -167,10 +188,11 @@ impl Lwp {
     }
 
     /// Something else than its own doings tells its process and its name; what these have told counts more.
-    pub(super) fn introduce(&mut self, process: i32, name: &[u8]) {
-        self.process.get_or_insert(process);
+    pub(super) fn introduce(&mut self, dumped: &Dumped) {
+        self.process.get_or_insert(dumped.process);
+        self.is_kernel |= dumped.is_kernel;
         if !self.has_name() {
-            self.rename(name);
+            self.rename(&dumped.name);
         }
     }
 
@@ -253,6 +275,7 @@ impl Lwp {
     /// It begins a system call.
     pub(super) fn begins_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
         self.system_calls += 1;
+        self.settle_mode(Mode::User, now, fold);
         if let Mode::SystemCall(_) = self.mode {
             self.doubt_mode(now, fold);
         }
@@ -261,6 +284,7 @@ impl Lwp {
 
     /// It ends a system call.
     pub(super) fn ends_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+        self.settle_mode(Mode::SystemCall(call), now, fold);
         if self.mode != Mode::SystemCall(call) {
             self.doubt_mode(now, fold);
         }
@@ -269,31 +293,37 @@ impl Lwp {
 
     /// It runs its program's code.
     pub(super) fn in_program(&mut self, now: i64, fold: &mut impl Fold) {
+        self.settle_mode(Mode::User, now, fold);
         match self.mode {
             Mode::User => self.mode_confirmed = self.mode_confirmed.max(now),
             Mode::SystemCall(_) => {
                 self.doubt_mode(now, fold);
                 self.enter_mode(Mode::User, now, fold);
             }
-            Mode::Unknown | Mode::Interrupt => self.enter_mode(Mode::User, now, fold),
+            Mode::Unknown | Mode::Interrupt(_) => self.enter_mode(Mode::User, now, fold),
         }
     }
 
-    /// An interrupt takes its CPU.
-    pub(super) fn interrupted(&mut self, now: i64, fold: &mut impl Fold) {
-        self.enter(self.state, now, fold);
-        self.interrupted = true;
+    /// An interrupt takes its CPU, or has it back from one within it.
+    pub(super) fn interrupted(&mut self, by: Name, now: i64, fold: &mut impl Fold) {
+        match self.interrupted {
+            Some(before) if self.interrupts.len() < INTERRUPTS => self.interrupts.push((before, now)),
+            _ => self.enter(self.state, now, fold),
+        }
+        self.interrupted = Some(by);
     }
 
     /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
     pub(super) fn resumes(&mut self, seen: bool, now: i64, fold: &mut impl Fold) {
-        if !std::mem::replace(&mut self.interrupted, false) {
+        if self.interrupted.is_none() {
             return;
         }
-        let mode = if seen { Mode::Interrupt } else { Mode::Unknown };
-        if let Some(cpu) = self.cpu() {
-            self.cut(Doing::Running { cpu, mode }, now, fold);
+        match (seen, self.cpu()) {
+            (true, _) => self.tell(now, fold),
+            (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
+            (false, None) => {}
         }
+        self.is_back();
     }
 
     /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
@@ -307,8 +337,8 @@ impl Lwp {
     pub(super) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
         if self.state != State::Ended {
             self.enter(State::Unknown, from, fold);
-            self.interrupted = false;
-            self.mode = Mode::Unknown;
+            self.is_back();
+            (self.mode, self.mode_settled) = (Mode::Unknown, true);
         }
     }
 
@@ -321,7 +351,18 @@ impl Lwp {
 
     /// Tells what it did up to now.
     pub(super) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
+        if let Some(cpu) = self.cpu() {
+            for (by, to) in std::mem::take(&mut self.interrupts) {
+                self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
+            }
+        }
         self.cut(self.doing(), now, fold);
+    }
+
+    /// No interrupt has its CPU.
+    fn is_back(&mut self) {
+        self.interrupted = None;
+        self.interrupts.clear();
     }
 
     /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
@@ -330,6 +371,14 @@ impl Lwp {
         self.resumes(false, confirmed, fold);
         self.enter(State::Unknown, confirmed, fold);
         self.enter(State::Unknown, now, fold);
+    }
+
+    /// An event proves that it was in this mode up to now, if it was in one mode only.
+    fn settle_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+        if !std::mem::replace(&mut self.mode_settled, true) {
+            self.tell(now, fold);
+            fold.lwp_was(self, mode);
+        }
     }
 
     fn doubt_mode(&mut self, now: i64, fold: &mut impl Fold) {
@@ -359,8 +408,10 @@ impl Lwp {
     pub fn doing(&self) -> Doing {
         match self.state {
             State::Unknown | State::Ended => Doing::Unknown,
-            State::Running { cpu } if self.interrupted => Doing::Running { cpu, mode: Mode::Interrupt },
-            State::Running { cpu } => Doing::Running { cpu, mode: self.mode },
+            State::Running { cpu } => {
+                let mode = self.interrupted.map_or(self.mode, |by| Mode::Interrupt(Some(by)));
+                Doing::Running { cpu, mode }
+            }
             State::Runnable { preempted } => Doing::Runnable { preempted },
             State::Blocked { .. } => Doing::Blocked {
                 on: self.waits_for.or(match self.mode {

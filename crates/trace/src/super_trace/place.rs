@@ -74,7 +74,7 @@ impl SuperTrace {
         let first = self.lwps.get(&process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
         first
             .or_else(|| self.headless.get(&process).map(String::as_str))
-            .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.1).ok())
+            .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.name).ok())
     }
 
     /// Where the event belongs that comes next: a switch to what it switches from, at both levels.
@@ -105,7 +105,8 @@ impl SuperTrace {
             _ => !in_thread && cpu.is_some_and(Cpu::is_interrupted),
         };
         let mode = match event.kind {
-            _ if interrupted => Mode::Interrupt,
+            Kind::InterruptEntry { name, .. } => Mode::Interrupt(Some(name)),
+            _ if interrupted => Mode::Interrupt(cpu.and_then(super::cpu::Cpu::interrupt)),
             Kind::SystemCall { call } | Kind::SystemCallEnd { call } => Mode::SystemCall(call),
             _ if in_program => Mode::User,
             // In the kernel, for a reason that no event tells.

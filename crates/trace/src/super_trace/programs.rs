@@ -5,7 +5,7 @@
 
 use super::activity::{SwitchCause, UserThreadKind};
 use super::comm::Comm;
-use super::fold::{Fold, Waker};
+use super::fold::{Fold, Mode, Waker};
 use super::lwp::{Carries, Lwp};
 use super::map::Map;
 use super::user_thread::{Key, State, UserThread};
@@ -130,6 +130,10 @@ impl Programs {
         Waker {
             cpu,
             interrupt: None,
+            call: match lwp.mode() {
+                Mode::SystemCall(call) => Some(call),
+                _ => None,
+            },
             process: lwp.process,
             tid: Some(lwp.tid),
             name: Comm::new(&lwp.name),

@@ -7,10 +7,18 @@
 use super::activity::{Activity, Kind, Scope};
 use super::comm;
 use super::cpu::Cpu;
-use super::fold::{Fold, Waker};
+use super::fold::{Fold, Mode, Waker};
 use super::lwp::{Carries, Lwp, State};
 use super::map::Map;
 use super::programs::Programs;
+
+/// What a state dump tells of a thread.
+#[derive(Debug)]
+pub(super) struct Dumped {
+    pub process: i32,
+    pub name: Vec<u8>,
+    pub is_kernel: bool,
+}
 
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
@@ -19,8 +27,8 @@ pub struct SuperTrace {
     /// How many there have been.
     serials: usize,
     pub(super) programs: Programs,
-    /// Process and name of threads that were dumped and not met so far.
-    pub(super) dumped: Map<i32, (i32, Vec<u8>)>,
+    /// Threads that were dumped and not met so far.
+    pub(super) dumped: Map<i32, Dumped>,
     /// Names of processes whose first thread has ended before others.
     pub(super) headless: Map<i32, String>,
     pub(super) cpus: Map<u32, Cpu>,
@@ -72,13 +80,14 @@ impl SuperTrace {
         let now = event.time;
         let tid = event.tid.or_else(|| self.cpus.get(&event.cpu?)?.current);
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
-            let state = self.cpus.entry(cpu).or_default();
-            let began = state.exit(interrupt);
-            let (over, current) = (!state.is_interrupted(), state.current);
-            if let Some(lwp) = current.and_then(|tid| self.lwps.get_mut(&tid)).filter(|_| over) {
-                match began {
-                    true => lwp.resumes(true, now, fold),
-                    false => lwp.was_interrupted(now, fold),
+            let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+            let began = state.exit(cpu, interrupt, now, fold);
+            if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
+                match (began, state.interrupt()) {
+                    (true, Some(outer)) => lwp.interrupted(outer, now, fold),
+                    (true, None) => lwp.resumes(true, now, fold),
+                    (false, None) => lwp.was_interrupted(now, fold),
+                    (false, Some(_)) => {}
                 }
             }
         }
@@ -106,9 +115,20 @@ impl SuperTrace {
                 self.created(child, now).rename(name);
             }
             (Kind::NewTask { child, same_process }, _) => {
-                let creator = tid.and_then(|tid| self.lwps.get(&tid)).and_then(|lwp| lwp.process);
-                let process = if same_process { creator } else { Some(child) };
-                self.created(child, now).process = process;
+                let creator = tid.and_then(|tid| self.lwps.get(&tid));
+                let (mode, is_kernel) =
+                    creator.map_or((Mode::Unknown, false), |lwp| (lwp.mode(), lwp.is_kernel));
+                let process = if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child) };
+                let created = self.created(child, now);
+                created.process = process;
+                created.inherit(mode, is_kernel);
+            }
+            (Kind::Dump { tid, process, name, is_kernel }, _) => {
+                let dumped = Dumped { process, name: name.to_owned(), is_kernel };
+                match self.lwps.get_mut(&tid) {
+                    Some(lwp) => lwp.introduce(&dumped),
+                    None => drop(self.dumped.insert(tid, dumped)),
+                }
             }
             (Kind::Named { process, name }, _) => {
                 if let Some(tid) = tid {
@@ -118,24 +138,17 @@ impl SuperTrace {
             (Kind::Made { child, process }, _) => {
                 let name = tid.and_then(|tid| self.name(tid)).unwrap_or_default();
                 if !self.lwps.contains_key(&child) {
-                    self.dumped.insert(child, (process, name));
+                    self.dumped.insert(child, Dumped { process, name, is_kernel: false });
                 }
             }
-            (Kind::Dump { tid, process, name }, _) => match self.lwps.get_mut(&tid) {
-                Some(lwp) => lwp.introduce(process, name),
-                None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
-            },
             (Kind::InterruptEntry { kind, name }, Some(cpu)) => {
-                let state = self.cpus.entry(cpu).or_default();
-                let first = !state.is_interrupted();
-                let missing = state.enter(kind, name);
+                let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+                let missing = state.enter(cpu, kind, name, now, fold);
                 if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
                     if missing {
                         lwp.resumes(false, now, fold);
                     }
-                    if first || missing {
-                        lwp.interrupted(now, fold);
-                    }
+                    lwp.interrupted(name, now, fold);
                 }
             }
             (Kind::Waits { on }, _) => {
@@ -143,6 +156,11 @@ impl SuperTrace {
                 if let Some(lwp) = tid.and_then(|tid| self.lwps.get_mut(&tid)) {
                     lwp.waits_for = on;
                 }
+            }
+            (Kind::Raise { name }, Some(cpu)) => {
+                let by = self.waker(event);
+                let by = Some(by).filter(|by| by.interrupt.is_none() && by.call.is_some());
+                self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin)).raise(name, by);
             }
             (Kind::UserThread(kind), cpu) => {
                 if let Some(tid) = tid.filter(|tid| *tid != 0) {
@@ -173,7 +191,8 @@ impl SuperTrace {
         }
         for (number, cpu) in &mut self.cpus {
             if lossy.is_none_or(|lossy| lossy == *number) {
-                *cpu = Cpu::default();
+                cpu.tell(*number, from, fold);
+                *cpu = Cpu::since(to);
             }
         }
     }
@@ -183,6 +202,7 @@ impl SuperTrace {
         self.advance(time);
         self.begin = Some(time);
         self.lwps.values_mut().for_each(|lwp| lwp.restart(time));
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(*number, time, &mut ()));
         self.programs.restart(time);
     }
 
@@ -197,6 +217,7 @@ impl SuperTrace {
             lwp.tell(self.now, fold);
         }
         self.programs.finish(self.now, &mut self.lwps, fold);
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(*number, self.now, fold));
         for lwp in self.lwps.values() {
             fold.lwp_ends(lwp);
         }
@@ -240,6 +261,7 @@ impl SuperTrace {
                 | Kind::InterruptExit(_)
                 | Kind::Waking { .. }
                 | Kind::Wakeup { .. }
+                | Kind::Raise { .. }
                 | Kind::Kernel
                 | Kind::PageFault { user: false }
         );
@@ -252,16 +274,21 @@ impl SuperTrace {
         let lwp = self.known(tid);
         lwp.seen_on(cpu, now, fold);
         match kind {
-            Kind::SystemCall { call } => lwp.begins_call(*call, now, fold),
+            Kind::SystemCall { call } => {
+                lwp.begins_call(*call, now, fold);
+                fold.lwp_calls(lwp, *call, now);
+            }
             Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
             Kind::PageFault { user } => {
                 lwp.page_faults += 1;
                 if *user {
                     lwp.in_program(now, fold);
                 }
+                fold.lwp_faults(lwp, now);
             }
+            Kind::Socket => fold.lwp_uses_socket(lwp, now),
             Kind::Exec { file } => {
-                lwp.process = Some(tid);
+                (lwp.process, lwp.is_kernel) = (Some(tid), false);
                 let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
                 lwp.rename(&name[..name.len().min(comm::LONGEST)]);
                 self.programs.ends(tid, now, &mut self.lwps, fold);
@@ -272,6 +299,7 @@ impl SuperTrace {
             Kind::Switch { .. }
             | Kind::Waking { .. }
             | Kind::Wakeup { .. }
+            | Kind::Raise { .. }
             | Kind::InterruptEntry { .. }
             | Kind::InterruptExit(_) => return,
             _ => {}
@@ -298,7 +326,7 @@ impl SuperTrace {
             lwp.resumes(false, now, fold);
             lwp.in_program(now, fold);
             if let Some(cpu) = self.cpus.get_mut(&cpu) {
-                cpu.is_threads();
+                cpu.is_threads(now);
             }
         }
     }
@@ -308,7 +336,7 @@ impl SuperTrace {
         if let Some(state) = self.cpus.get_mut(&cpu)
             && state.is_interrupted()
         {
-            state.is_threads();
+            state.is_threads(now);
             if let Some(lwp) = self.lwps.get_mut(&tid) {
                 lwp.resumes(false, now, fold);
             }
@@ -317,12 +345,13 @@ impl SuperTrace {
 
     /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
     fn takes_over(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
-        let state = self.cpus.entry(cpu).or_default();
-        let before = state.current.replace(tid);
+        let begin = self.begin.unwrap_or(now);
+        let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+        let before = state.runs(tid, now);
         if let Some(before) = before
             && before != tid
         {
-            state.is_threads();
+            state.is_threads(now);
             self.partial = true;
             if let Some(lwp) = self.lwps.get_mut(&before)
                 && lwp.state() == (State::Running { cpu })
@@ -344,7 +373,9 @@ impl SuperTrace {
         let (next, next_name) = next;
         self.takes_over(prev, cpu, now, fold);
         self.has_cpu(prev, cpu, now, fold);
-        self.cpus.insert(cpu, Cpu::running(next));
+        if let Some(state) = self.cpus.get_mut(&cpu) {
+            state.switch(cpu, next, now, fold);
+        }
         let blind = now < self.blind_until;
         if prev != 0 {
             let lwp = self.known(prev);
@@ -394,8 +425,9 @@ impl SuperTrace {
     /// Who does what an event of the kernel tells.
     fn waker(&self, event: &Activity<'_>) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
-        if let Some(interrupt) = cpu.and_then(Cpu::interrupt) {
-            return Waker { interrupt: Some(interrupt), ..Waker::unknown(event.cpu) };
+        if let Some((cpu, interrupt)) = cpu.and_then(|cpu| Some((cpu, cpu.interrupt()?))) {
+            let raiser = cpu.raiser(interrupt).unwrap_or_else(|| Waker::unknown(event.cpu));
+            return Waker { interrupt: Some(interrupt), ..raiser };
         }
         let tid = event.tid.or_else(|| cpu?.current);
         match tid.and_then(|tid| self.lwps.get(&tid)) {
@@ -411,14 +443,17 @@ impl SuperTrace {
                 lwp.process = Some(process);
                 lwp.rename(name);
             }
-            None => drop(self.dumped.insert(tid, (process, name.to_owned()))),
+            None => {
+                let dumped = Dumped { process, name: name.to_owned(), is_kernel: false };
+                self.dumped.insert(tid, dumped);
+            }
         }
     }
 
     /// A thread's name, as far as it is known.
     fn name(&self, tid: i32) -> Option<Vec<u8>> {
         let met = self.lwps.get(&tid).map(|lwp| lwp.name.clone().into_bytes());
-        met.or_else(|| Some(self.dumped.get(&tid)?.1.clone()))
+        met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
     }
 
     fn known(&mut self, tid: i32) -> &mut Lwp {
@@ -427,8 +462,8 @@ impl SuperTrace {
         self.lwps.entry(tid).or_insert_with(|| {
             let mut lwp = Lwp::new(*serials, tid, begin);
             *serials += 1;
-            if let Some((process, name)) = dumped.remove(&tid) {
-                lwp.introduce(process, &name);
+            if let Some(dumped) = dumped.remove(&tid) {
+                lwp.introduce(&dumped);
             }
             lwp
         })

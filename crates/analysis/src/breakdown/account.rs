@@ -1,0 +1,183 @@
+//! What one LWP did, by where it did it.
+
+use super::ipc::Ipc;
+use crate::times::add;
+use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
+
+/// Where a thread does something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    User,
+    Call(Name),
+    /// The work of a thread of the kernel's own.
+    Kernel,
+    Unknown,
+}
+
+impl Place {
+    pub fn new(mode: Mode, is_kernel: bool) -> Self {
+        match mode {
+            Mode::User => Place::User,
+            Mode::SystemCall(call) => Place::Call(call),
+            Mode::Unknown | Mode::Interrupt(_) if is_kernel => Place::Kernel,
+            Mode::Unknown | Mode::Interrupt(_) => Place::Unknown,
+        }
+    }
+}
+
+/// How often somebody waited, and how long.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Waits {
+    /// How often.
+    pub count: u64,
+    /// How long in all, in nanoseconds.
+    pub ns: u64,
+}
+
+impl Waits {
+    pub(super) fn add(&mut self, other: Waits) {
+        self.count += other.count;
+        self.ns += other.ns;
+    }
+}
+
+/// What was done, counted, and waited for in one place.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Sums {
+    pub own_ns: u64,
+    pub calls: u64,
+    pub events: u64,
+    pub faults: u64,
+    pub woke: u64,
+    /// By [`Ipc`].
+    pub ipc: [Waits; 3],
+    pub interrupts: Vec<(Option<Name>, u64)>,
+    pub blocked_ns: u64,
+    pub ready_ns: u64,
+}
+
+impl Sums {
+    pub fn take(&mut self, other: Sums) {
+        self.own_ns += other.own_ns;
+        self.calls += other.calls;
+        self.events += other.events;
+        self.faults += other.faults;
+        self.woke += other.woke;
+        self.ipc.iter_mut().zip(other.ipc).for_each(|(sum, waits)| sum.add(waits));
+        other.interrupts.into_iter().for_each(|(by, ns)| add(&mut self.interrupts, by, ns));
+        self.blocked_ns += other.blocked_ns;
+        self.ready_ns += other.ready_ns;
+    }
+}
+
+/// A time in which it was blocked, up to now.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Block {
+    pub place: Place,
+    pub ns: u64,
+    to: i64,
+}
+
+/// What one LWP did.
+#[derive(Debug, Default)]
+pub(super) struct Account {
+    /// Few places, so a search is short.
+    pub places: Vec<(Place, Sums)>,
+    /// No event tells where it was.
+    pub unseen_ns: u64,
+    /// How long it was on CPUs, interrupts apart.
+    pub own_ns: u64,
+    /// Its first function, where its program tells.
+    pub entry: Option<String>,
+    /// The process that woke it from its last wait: for that it runs.
+    pub client: Option<i32>,
+    block: Option<Block>,
+    /// Waits in the system call that it is in that were counted as a pipe's, for want of anything better.
+    doubtful: Option<(Place, Waits)>,
+}
+
+impl Account {
+    pub fn at(&mut self, place: Place) -> &mut Sums {
+        let known = self.places.iter().position(|(known, _)| *known == place);
+        let index = known.unwrap_or_else(|| {
+            self.places.push((place, Sums::default()));
+            self.places.len() - 1
+        });
+        &mut self.places[index].1
+    }
+
+    /// What it did in a place that no event told was done here.
+    pub fn was(&mut self, place: Place) {
+        if let Some(unknown) = self.places.iter().position(|(known, _)| *known == Place::Unknown) {
+            let (_, sums) = self.places.swap_remove(unknown);
+            self.at(place).take(sums);
+        }
+        self.block
+            .iter_mut()
+            .filter(|block| block.place == Place::Unknown)
+            .for_each(|block| block.place = place);
+    }
+
+    /// It did one thing for a time, which a filter leaves out.
+    pub fn did_unseen(&mut self, lwp: &Lwp, doing: Doing, to: i64) {
+        if let Doing::Blocked { .. } = doing {
+            self.block = Some(Block { place: Place::new(lwp.mode(), lwp.is_kernel), ns: 0, to });
+        }
+    }
+
+    /// It did one thing for a time.
+    pub fn did(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        let place = match doing {
+            Doing::Running { mode, .. } if !matches!(mode, Mode::Interrupt(_)) => {
+                Place::new(mode, lwp.is_kernel)
+            }
+            _ => Place::new(lwp.mode(), lwp.is_kernel),
+        };
+        match doing {
+            Doing::Unknown | Doing::Nested => self.unseen_ns += ns,
+            Doing::Running { mode: Mode::Interrupt(by), .. } => add(&mut self.at(place).interrupts, by, ns),
+            Doing::Running { .. } => {
+                self.at(place).own_ns += ns;
+                self.own_ns += ns;
+            }
+            Doing::Runnable { .. } => self.at(place).ready_ns += ns,
+            Doing::Blocked { .. } => {
+                self.at(place).blocked_ns += ns;
+                let before = self.block.filter(|block| block.to == from && block.place == place);
+                self.block = Some(Block { place, ns: ns + before.map_or(0, |block| block.ns), to });
+            }
+        }
+    }
+
+    /// It is woken: the block that ends by that.
+    pub fn woken(&mut self, at: i64) -> Option<Block> {
+        self.block.take().filter(|block| block.to == at)
+    }
+
+    /// That was a wait for another thread.
+    pub fn waited(&mut self, block: Block, over: Ipc) {
+        let sums = self.at(block.place);
+        let waits = Waits { count: 1, ns: block.ns };
+        sums.blocked_ns -= block.ns;
+        sums.ipc[over as usize].add(waits);
+        if over == Ipc::Pipe {
+            self.doubtful.get_or_insert((block.place, Waits::default())).1.add(waits);
+        }
+    }
+
+    /// It begins a system call.
+    pub fn calls(&mut self, call: Name) {
+        self.doubtful = None;
+        self.at(Place::Call(call)).calls += 1;
+    }
+
+    /// The system call that it is in is for a socket.
+    pub fn uses_socket(&mut self) {
+        let Some((place, waits)) = self.doubtful.take() else { return };
+        let ipc = &mut self.at(place).ipc;
+        let pipe = &mut ipc[Ipc::Pipe as usize];
+        (pipe.count, pipe.ns) = (pipe.count - waits.count, pipe.ns - waits.ns);
+        ipc[Ipc::Socket as usize].add(waits);
+    }
+}

@@ -1,0 +1,91 @@
+//! Which waits are for other threads, and over what: by the system calls in which one waits and the other wakes it.
+//!
+//! | waits in | woken in | over |
+//! |---|---|---|
+//! | a futex call | a system call | futex |
+//! | a call for sockets, or of the next line | a call for sockets, softirq `NET_RX` | socket |
+//! | `read`, `write`, `splice` and the like, `poll`, `epoll_wait`, `select` | `read`, `write`, `close` and the like, an exit | pipe |
+//!
+//! `read` and `write` do not say what they are used on. Where the recording has the events `sock_send_length` and
+//! `sock_recv_length`, these tell.
+
+use serde::Serialize;
+use tracewing_trace::super_trace::Waker;
+
+/// What connects two threads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Ipc {
+    /// A pipe, or something else that `read` and `write` are used on: an eventfd, a terminal.
+    Pipe,
+    /// A socket.
+    Socket,
+    /// A futex: a lock, a condition variable, the end of a thread.
+    Futex,
+}
+
+impl Ipc {
+    /// All.
+    pub const ALL: [Ipc; 3] = [Ipc::Pipe, Ipc::Socket, Ipc::Futex];
+}
+
+/// What a name means: of a system call, or of an interrupt.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Means {
+    Futex,
+    Socket,
+    /// Data flows.
+    Stream,
+    /// It waits until data can flow.
+    Ready,
+    /// It closes files.
+    Close,
+    /// It makes a process or thread.
+    Start,
+    /// It ends one.
+    End,
+    /// Packets arrive.
+    Network,
+    #[default]
+    Other,
+}
+
+impl Means {
+    pub fn of(name: &str) -> Self {
+        match name {
+            "futex" | "futex_wait" | "futex_waitv" | "futex_wake" | "futex_requeue" => Means::Futex,
+            "sendto" | "recvfrom" | "sendmsg" | "recvmsg" | "sendmmsg" | "recvmmsg" | "connect"
+            | "accept" | "accept4" | "shutdown" => Means::Socket,
+            "read" | "write" | "readv" | "writev" | "splice" | "tee" | "vmsplice" | "sendfile64"
+            | "sendfile" | "preadv2" | "pwritev2" => Means::Stream,
+            "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
+                Means::Ready
+            }
+            "close" | "close_range" | "dup2" | "dup3" => Means::Close,
+            "clone" | "clone3" | "fork" | "vfork" => Means::Start,
+            "exit" | "exit_group" => Means::End,
+            "NET_RX" => Means::Network,
+            _ => Means::Other,
+        }
+    }
+}
+
+/// Over what a thread that waited in a call was woken; `None` if it waited for something else than another thread.
+pub(super) fn over(
+    waited: Means,
+    by: &Waker,
+    means: impl Fn(tracewing_trace::super_trace::Name) -> Means,
+) -> Option<Ipc> {
+    let woke = match (by.interrupt, by.call) {
+        (Some(interrupt), _) => Some(means(interrupt)).filter(|woke| *woke == Means::Network)?,
+        (None, call) => means(call?),
+    };
+    match (waited, woke) {
+        (Means::Futex, Means::Network) => None,
+        (Means::Futex, _) => Some(Ipc::Futex),
+        (Means::Socket | Means::Stream | Means::Ready, Means::Socket | Means::Network) => Some(Ipc::Socket),
+        (Means::Socket, Means::Stream | Means::Close | Means::End) => Some(Ipc::Socket),
+        (Means::Stream | Means::Ready, Means::Stream | Means::Close | Means::End) => Some(Ipc::Pipe),
+        _ => None,
+    }
+}

@@ -1,0 +1,197 @@
+//! What each process did where: in each system call, in its own code, and what others did for it outside (Wisniewski,
+//! Rosenburg: Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor Operating Systems, section 4.7, Figure 8).
+//!
+//! K42's page faults and calls to servers have times of their own. Here the kernel has no event for the end of a page fault, so
+//! faults are counted, and their time is of where they happened; servers are threads, so a call to one is a wait that its wake ends.
+//!
+//! | file | does |
+//! |---|---|
+//! | `account` | what one LWP did |
+//! | `ipc` | which waits were for other threads |
+//! | `outside` | what was done for processes by others |
+//! | `table` | the result |
+
+mod account;
+mod ipc;
+mod outside;
+mod table;
+
+pub use account::Waits;
+pub use ipc::Ipc;
+pub use table::{BreakdownTable, Entry, Machine, Outside, ProcessBreakdown, Row, Spent};
+
+use crate::run::{Analysis, Ran};
+use crate::serials::Serials;
+use account::{Account, Place};
+use ipc::Means;
+use outside::Served;
+use std::collections::HashMap;
+use table::Ended;
+use tracewing_trace::super_trace::{Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
+
+/// The function that a thread begins with is told by its first event of this name.
+const ENTRY: &str = "function:entry:";
+
+/// The analysis.
+#[derive(Debug, Default)]
+pub struct Breakdown {
+    lwps: Serials<Account>,
+    ended: Vec<Ended>,
+    /// What names mean, by their numbers.
+    means: Vec<Means>,
+    served: Served,
+    /// What processes are called.
+    processes: HashMap<i32, String>,
+    /// Time of CPUs without a thread.
+    idle_ns: u64,
+    idle_interrupts_ns: u64,
+}
+
+impl Breakdown {
+    /// An analysis that has seen nothing yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The table, when all has been read.
+    pub fn finish(self, ran: &Ran) -> BreakdownTable {
+        table::table(self, ran)
+    }
+
+    /// What an LWP did counts for those that it did it for; for itself, the caller has counted it.
+    fn serves(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        let account = self.lwps.at(lwp.serial);
+        match doing {
+            Doing::Running { cpu, mode: Mode::Interrupt(by) } => self.served.interrupt(cpu, by, ns),
+            Doing::Running { .. } => {
+                if let Some((client, server)) = account.client.zip(lwp.process) {
+                    self.served.ran(client, server, ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn woken(&mut self, lwp: &Lwp, by: &Waker, at: i64, is_wanted: bool) {
+        let means = |name: Name| self.means.get(name.0 as usize).copied().unwrap_or_default();
+        if let (None, Some(call), Some(waker)) = (by.interrupt, by.call, by.lwp) {
+            self.lwps.at(waker).at(Place::Call(call)).woke += 1;
+        }
+        if let (Some(interrupt), Some(cpu), Some(process)) = (by.interrupt, by.cpu, lwp.process) {
+            self.served.wakes(cpu, interrupt, process);
+        }
+        let account = self.lwps.at(lwp.serial);
+        let Some(block) = account.woken(at) else { return };
+        if is_wanted
+            && let Place::Call(call) = block.place
+            && let Some(over) = ipc::over(means(call), by, means)
+        {
+            account.waited(block, over);
+        }
+        // Who makes a process does not wait for it, and who waits for an end does not serve the ended.
+        let asks = by.call.is_some_and(|call| !matches!(means(call), Means::Start | Means::End));
+        account.client = by.process.filter(|client| asks && Some(*client) != lwp.process);
+        if let Some((client, server)) = account.client.zip(lwp.process) {
+            self.served.asks(client, server);
+        }
+    }
+
+    fn is_called(&mut self, lwp: &Lwp) {
+        if lwp.process == Some(lwp.tid) && !lwp.name.is_empty() {
+            self.processes.insert(lwp.tid, lwp.name.clone());
+        }
+    }
+}
+
+impl Analysis for Breakdown {
+    fn name(&mut self, name: Name, text: &str) {
+        let index = name.0 as usize;
+        if self.means.len() <= index {
+            self.means.resize(index + 1, Means::Other);
+        }
+        self.means[index] = Means::of(text);
+    }
+
+    fn event(&mut self, seen: &Seen<'_>) {
+        let (Some(activity), Some(lwp)) = (seen.activity, seen.lwp()) else { return };
+        let account = self.lwps.at(lwp.serial);
+        if activity.kind == Kind::User && account.entry.is_none() {
+            let name = seen.event.decoded().class().name.as_deref();
+            account.entry = name.and_then(|name| name.strip_prefix(ENTRY)).map(str::to_owned);
+        }
+        if !matches!(seen.place.mode, Mode::Interrupt(_)) {
+            account.at(Place::new(seen.place.mode, lwp.is_kernel)).events += 1;
+        }
+    }
+
+    fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
+        if tid == process {
+            self.processes.entry(process).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
+        }
+    }
+
+    fn other(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        self.lwps.at(lwp.serial).did_unseen(lwp, doing, to);
+        self.serves(lwp, doing, from, to);
+    }
+
+    fn other_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+        self.woken(lwp, by, at, false);
+    }
+
+    fn other_ends(&mut self, lwp: &Lwp) {
+        self.is_called(lwp);
+        self.lwps.take(lwp.serial);
+    }
+}
+
+impl Fold for Breakdown {
+    #[inline]
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        self.lwps.at(lwp.serial).did(lwp, doing, from, to);
+        self.serves(lwp, doing, from, to);
+    }
+
+    fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {
+        let ns = to.saturating_sub(from).unsigned_abs();
+        match interrupt {
+            None => self.idle_ns += ns,
+            Some(_) => {
+                self.idle_interrupts_ns += ns;
+                self.served.interrupt(cpu, interrupt, ns);
+            }
+        }
+    }
+
+    fn lwp_was(&mut self, lwp: &Lwp, mode: Mode) {
+        self.lwps.at(lwp.serial).was(Place::new(mode, lwp.is_kernel));
+    }
+
+    fn lwp_calls(&mut self, lwp: &Lwp, call: Name, _: i64) {
+        self.lwps.at(lwp.serial).calls(call);
+    }
+
+    fn lwp_faults(&mut self, lwp: &Lwp, _: i64) {
+        self.lwps.at(lwp.serial).at(Place::new(lwp.mode(), lwp.is_kernel)).faults += 1;
+    }
+
+    fn lwp_uses_socket(&mut self, lwp: &Lwp, _: i64) {
+        self.lwps.at(lwp.serial).uses_socket();
+    }
+
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, at: i64) {
+        self.woken(lwp, by, at, true);
+    }
+
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        self.is_called(lwp);
+        let account = self.lwps.take(lwp.serial);
+        self.ended.push(Ended {
+            process: lwp.process,
+            name: lwp.name.clone(),
+            followed: lwp.followed,
+            account,
+        });
+    }
+}

@@ -1,0 +1,58 @@
+//! What was done for processes outside of them: by those whom they woke, and by the interrupts that woke them.
+
+use super::account::Waits;
+use std::collections::HashMap;
+use tracewing_trace::super_trace::Name;
+
+/// Who did something for a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Helper {
+    Process(i32),
+    Interrupt(Name),
+}
+
+/// Who did how much for which process.
+#[derive(Debug, Default)]
+pub(super) struct Served {
+    sums: HashMap<(i32, Helper), Waits>,
+    /// By CPU: the interrupt that goes on, and the processes whose threads it has woken.
+    interrupts: HashMap<u32, (Name, Vec<i32>)>,
+}
+
+impl Served {
+    /// A process has woken a thread of another one.
+    pub fn asks(&mut self, client: i32, server: i32) {
+        self.sums.entry((client, Helper::Process(server))).or_default().count += 1;
+    }
+
+    /// That thread ran.
+    pub fn ran(&mut self, client: i32, server: i32, ns: u64) {
+        self.sums.entry((client, Helper::Process(server))).or_default().ns += ns;
+    }
+
+    /// An interrupt has woken a thread of a process.
+    pub fn wakes(&mut self, cpu: u32, interrupt: Name, process: i32) {
+        self.sums.entry((process, Helper::Interrupt(interrupt))).or_default().count += 1;
+        let (name, processes) = self.interrupts.entry(cpu).or_insert((interrupt, Vec::new()));
+        if *name != interrupt {
+            (*name, *processes) = (interrupt, Vec::new());
+        }
+        processes.push(process);
+    }
+
+    /// An interrupt had a CPU for a time. It is shared by those whom it woke, each wake alike.
+    pub fn interrupt(&mut self, cpu: u32, interrupt: Option<Name>, ns: u64) {
+        let Some((name, processes)) = self.interrupts.get_mut(&cpu) else { return };
+        let count = processes.len() as u64;
+        for process in processes.drain(..) {
+            if interrupt == Some(*name) {
+                self.sums.entry((process, Helper::Interrupt(*name))).or_default().ns += ns / count;
+            }
+        }
+    }
+
+    /// All of it.
+    pub fn into_sums(self) -> impl Iterator<Item = (i32, Helper, Waits)> {
+        self.sums.into_iter().map(|((process, helper), waits)| (process, helper, waits))
+    }
+}

@@ -1,0 +1,280 @@
+//! The result: processes with their rows, and the whole machine.
+
+use super::account::{Account, Place, Sums, Waits};
+use super::outside::Helper;
+use super::{Breakdown, Ipc};
+use crate::names::Names;
+use crate::run::Ran;
+use crate::times::{Part, parts};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, HashMap};
+
+/// The result.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct BreakdownTable {
+    /// By time on CPUs, longest first.
+    pub processes: Vec<ProcessBreakdown>,
+    /// What all CPUs did, where the recording is of the whole machine and nobody is left out.
+    pub machine: Option<Machine>,
+    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of them.
+    pub strangers: u64,
+    /// From the first event to the last, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// One process.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct ProcessBreakdown {
+    /// Its first thread's number; `None` for all threads whose process no event tells.
+    pub process: Option<i32>,
+    /// Its first thread's name.
+    pub name: String,
+    /// System calls by their time, longest first, then its own code, then what is unknown. Places where nothing was done are
+    /// left out.
+    pub rows: Vec<Row>,
+    /// Of all threads together: no event tells where they were.
+    pub unseen_ns: u64,
+    /// What others did for it, most first. It is part of their time, not of its.
+    pub outside: Vec<Outside>,
+    /// Where its threads began, most time first.
+    pub entries: Vec<Entry>,
+}
+
+/// What was done in one place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Row {
+    /// Where.
+    pub place: Spent,
+    /// How long its threads were on CPUs there, interrupts apart, in nanoseconds.
+    pub own_ns: u64,
+    /// How often the system call was begun.
+    pub calls: u64,
+    /// Events that its threads recorded there.
+    pub events: u64,
+    /// How often they touched a page that was not there.
+    pub faults: u64,
+    /// How often they woke a thread.
+    pub woke: u64,
+    /// Waits for other threads, by [`Ipc`].
+    pub ipc: [Waits; 3],
+    /// Which interrupts and softirqs had the CPU meanwhile, longest first.
+    pub interrupts: Vec<Part>,
+    /// Waits for anything else.
+    pub blocked_ns: u64,
+    /// Waits for a CPU.
+    pub ready_ns: u64,
+}
+
+/// Where time is spent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Spent {
+    /// In this system call.
+    Call(String),
+    /// In the program's own code.
+    User,
+    /// In a thread of the kernel's own.
+    Kernel,
+    /// No event tells.
+    Unknown,
+}
+
+/// What one other did for a process.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outside {
+    /// A process, which the process woke; or an interrupt, which woke the process.
+    pub process: Option<i32>,
+    /// What it is called.
+    pub name: String,
+    /// How often it did.
+    pub count: u64,
+    /// How long it was on CPUs for it, in nanoseconds.
+    pub ns: u64,
+}
+
+/// Threads of a process that began alike.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Entry {
+    /// Their first function where their program tells it, else their name.
+    pub name: String,
+    /// How many.
+    pub threads: u64,
+    /// How long they were on CPUs, interrupts apart, in nanoseconds.
+    pub own_ns: u64,
+}
+
+/// What all CPUs did, in nanoseconds.
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
+pub struct Machine {
+    /// How many there are.
+    pub cpus: u64,
+    /// In programs' own code.
+    pub user_ns: u64,
+    /// In system calls.
+    pub calls_ns: u64,
+    /// In threads of the kernel's own.
+    pub kernel_ns: u64,
+    /// In interrupts and softirqs, idle CPUs' included.
+    pub interrupts_ns: u64,
+    /// Without anything to do.
+    pub idle_ns: u64,
+    /// No event tells.
+    pub unknown_ns: u64,
+}
+
+impl Machine {
+    /// All of it, which should be the recording's duration on each CPU.
+    pub fn total_ns(&self) -> u64 {
+        self.user_ns + self.calls_ns + self.kernel_ns + self.interrupts_ns + self.idle_ns + self.unknown_ns
+    }
+}
+
+impl Row {
+    /// How long interrupts had the CPU.
+    pub fn interrupts_ns(&self) -> u64 {
+        self.interrupts.iter().map(|part| part.ns).sum()
+    }
+
+    /// Waits for other threads, over whatever.
+    pub fn ipc(&self) -> Waits {
+        let mut sum = Waits::default();
+        self.ipc.iter().for_each(|waits| sum.add(*waits));
+        sum
+    }
+
+    /// Waits for other threads, by over what, longest first.
+    pub fn ipc_by_kind(&self) -> Vec<(Ipc, Waits)> {
+        let mut kinds: Vec<_> =
+            Ipc::ALL.into_iter().zip(self.ipc).filter(|(_, waits)| waits.count > 0).collect();
+        kinds.sort_by_key(|(_, waits)| Reverse(waits.ns));
+        kinds
+    }
+
+    fn is_empty(&self) -> bool {
+        let counts = self.calls + self.events + self.faults + self.woke + self.ipc().count;
+        let waits = self.ipc().ns + self.blocked_ns + self.ready_ns;
+        counts + waits + self.own_ns + self.interrupts_ns() == 0
+    }
+
+    fn new(place: Place, sums: Sums, names: &Names) -> Self {
+        Row {
+            place: match place {
+                Place::Call(call) => Spent::Call(names.get(call).to_owned()),
+                Place::User => Spent::User,
+                Place::Kernel => Spent::Kernel,
+                Place::Unknown => Spent::Unknown,
+            },
+            own_ns: sums.own_ns,
+            calls: sums.calls,
+            events: sums.events,
+            faults: sums.faults,
+            woke: sums.woke,
+            ipc: sums.ipc,
+            interrupts: parts(&sums.interrupts, names),
+            blocked_ns: sums.blocked_ns,
+            ready_ns: sums.ready_ns,
+        }
+    }
+}
+
+impl ProcessBreakdown {
+    /// How long its threads were on CPUs, interrupts included.
+    pub fn running_ns(&self) -> u64 {
+        self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()).sum()
+    }
+}
+
+/// An LWP that has ended.
+#[derive(Debug)]
+pub(super) struct Ended {
+    pub process: Option<i32>,
+    pub name: String,
+    pub followed: bool,
+    pub account: Account,
+}
+
+/// What is summed for a process.
+#[derive(Debug, Default)]
+struct Sum {
+    places: HashMap<Place, Sums>,
+    unseen_ns: u64,
+    entries: BTreeMap<String, (u64, u64)>,
+    outside: Vec<Outside>,
+}
+
+pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
+    let Breakdown { ended, served, processes: called, idle_ns, idle_interrupts_ns, .. } = breakdown;
+    let mut sums: BTreeMap<Option<i32>, Sum> = BTreeMap::new();
+    let mut strangers = 0;
+    for Ended { process, name, followed, account } in ended {
+        if ran.partial && !followed {
+            strangers += 1;
+            continue;
+        }
+        let sum = sums.entry(process).or_default();
+        account.places.into_iter().for_each(|(place, sums)| sum.places.entry(place).or_default().take(sums));
+        sum.unseen_ns += account.unseen_ns;
+        let (threads, own_ns) = sum.entries.entry(account.entry.unwrap_or(name)).or_default();
+        *threads += 1;
+        *own_ns += account.own_ns;
+    }
+    let names = &ran.names;
+    for (process, helper, waits) in served.into_sums() {
+        let Some(sum) = sums.get_mut(&Some(process)) else { continue };
+        let (process, name) = match helper {
+            Helper::Process(server) => (Some(server), called.get(&server).cloned().unwrap_or_default()),
+            Helper::Interrupt(by) => (None, names.get(by).to_owned()),
+        };
+        sum.outside.push(Outside { process, name, count: waits.count, ns: waits.ns });
+    }
+    let of = |(process, sum): (Option<i32>, Sum)| {
+        let name = process.and_then(|process| called.get(&process)).cloned().unwrap_or_default();
+        of_process(process, name, sum, names)
+    };
+    let mut processes: Vec<_> = sums.into_iter().map(of).collect();
+    processes.sort_by_key(|process| Reverse(process.running_ns()));
+    let duration_ns = ran.duration_ns();
+    let whole = !ran.partial && !ran.chosen && ran.cpus > 0;
+    let machine = whole.then(|| {
+        let mut machine =
+            Machine { cpus: ran.cpus, interrupts_ns: idle_interrupts_ns, idle_ns, ..Machine::default() };
+        for row in processes.iter().flat_map(|process| &process.rows) {
+            machine.interrupts_ns += row.interrupts_ns();
+            *match row.place {
+                Spent::User => &mut machine.user_ns,
+                Spent::Call(_) => &mut machine.calls_ns,
+                Spent::Kernel => &mut machine.kernel_ns,
+                Spent::Unknown => &mut machine.unknown_ns,
+            } += row.own_ns;
+        }
+        machine.unknown_ns += (ran.cpus * duration_ns).saturating_sub(machine.total_ns());
+        machine
+    });
+    BreakdownTable { processes, machine, strangers, duration_ns }
+}
+
+fn of_process(process: Option<i32>, name: String, sum: Sum, names: &Names) -> ProcessBreakdown {
+    let rows = sum.places.into_iter().map(|(place, sums)| Row::new(place, sums, names));
+    let mut rows: Vec<_> = rows.filter(|row| !row.is_empty()).collect();
+    rows.sort_by(|a, b| {
+        let order = |row: &Row| match row.place {
+            Spent::Call(_) => (0, Reverse(row.own_ns)),
+            Spent::Kernel => (1, Reverse(0)),
+            Spent::User => (2, Reverse(0)),
+            Spent::Unknown => (3, Reverse(0)),
+        };
+        let name = |row: &Row| match &row.place {
+            Spent::Call(call) => call.clone(),
+            _ => String::new(),
+        };
+        order(a).cmp(&order(b)).then_with(|| name(a).cmp(&name(b)))
+    });
+    let mut outside = sum.outside;
+    outside.sort_by(|a, b| {
+        b.ns.cmp(&a.ns).then(b.count.cmp(&a.count)).then(a.process.cmp(&b.process)).then(a.name.cmp(&b.name))
+    });
+    let entries = sum.entries.into_iter();
+    let mut entries: Vec<_> =
+        entries.map(|(name, (threads, own_ns))| Entry { name, threads, own_ns }).collect();
+    entries.sort_by_key(|entry| Reverse(entry.own_ns));
+    ProcessBreakdown { process, name, rows, unseen_ns: sum.unseen_ns, outside, entries }
+}

@@ -1,0 +1,274 @@
+//! `tracewing breakdown`: what each process did in each system call and outside of them, and who else worked for it.
+
+use crate::format::TableFormat;
+use crate::input::{Input, conclude};
+use crate::output::shown;
+use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use anyhow::Result;
+use std::io::Write;
+use std::process::ExitCode;
+use tracewing_analysis::{
+    Breakdown, BreakdownRow as Row, BreakdownTable, Ipc, Machine, Part, ProcessBreakdown, Spent, Waits,
+};
+
+/// What `tracewing breakdown` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tracewing record --system-wide -o my-trace -- make
+  tracewing breakdown my-trace -n 3
+  tracewing breakdown my-trace --process postgres --sort ipc
+  tracewing breakdown my-trace --from +1s --to +2s --format csv > breakdown.csv
+
+Times are in ms (ns in JSON and CSV). A row is a system call, the program's own code (user), or the work of a thread of the \
+kernel's own (kernel). own is time on a CPU; it includes page faults, which are counted: the kernel does not tell their time. \
+ipc is time waiting for another thread, waits how often, over by what: pipe, socket, futex; woke how many threads were woken. \
+irq is what interrupts took, by which one most; blocked is all other waiting, ready waiting for a CPU. `unknown` is time of which \
+no event tells in what it was spent.
+
+Outside is what others did for the process: those that it woke, until they waited again, and the interrupts that woke it. That is \
+part of their time. Then come its threads, by their first function where the program tells it, else by name; and at the end what \
+all CPUs did, where the recording is of the whole machine (--system-wide) and no filter leaves anybody out.")]
+pub struct Args {
+    /// Sort the rows of a process by this column, the largest first
+    #[arg(long, value_name = "COLUMN")]
+    sort: Option<String>,
+
+    /// Print only the N processes that had the most time on CPUs
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    count: Option<usize>,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    format: TableFormat,
+
+    #[command(flatten)]
+    input: Input,
+}
+
+pub fn run(args: &Args) -> Result<ExitCode> {
+    let mut breakdown = Breakdown::new();
+    let ran = args.input.analyse(&mut breakdown)?;
+    let mut found = breakdown.finish(&ran);
+    let all = found.processes.len();
+    found.processes.truncate(args.count.unwrap_or(all));
+    let order = Order::by(args.sort.clone());
+    let mut out = anstream::stdout().lock();
+    match args.format {
+        TableFormat::Table => print(&mut out, &found, all, &order)?,
+        _ => {
+            let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
+            let members = [
+                ("duration_ns", Cell::Ns(found.duration_ns)),
+                ("cpus", cpus),
+                ("strangers", Cell::Count(found.strangers)),
+            ];
+            flat(&found, &order)?.write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
+        }
+    }
+    out.flush()?;
+    Ok(conclude(ran))
+}
+
+/// What is told of a place.
+const FIGURES: [Column; 14] = [
+    text("in", "row"),
+    figure("own", "own_ns"),
+    figure("calls", "calls"),
+    figure("events", "events"),
+    figure("faults", "faults"),
+    figure("ipc", "ipc_ns"),
+    figure("waits", "ipc_waits"),
+    text("over", "ipc_over"),
+    figure("woke", "woke"),
+    figure("irq", "interrupted_ns"),
+    text("by", "interrupted_by"),
+    figure("blocked", "blocked_ns"),
+    figure("ready", "ready_ns"),
+    hidden("unseen_ns"),
+];
+
+/// Columns of a table of all that is told: whose, and what part of it.
+const WHOSE: [Column; 3] = [figure("process", "process"), text("name", "name"), text("part", "part")];
+
+fn figures(row: &Row) -> Vec<Cell> {
+    let ipc = row.ipc();
+    let calls = match row.place {
+        Spent::Call(_) => Cell::Count(row.calls),
+        _ => Cell::None,
+    };
+    let over = |(ipc, waits): (Ipc, Waits)| (Some(over(ipc).to_owned()), waits.ns);
+    let part = |part: &Part| (part.on.clone(), part.ns);
+    vec![
+        place(&row.place).into(),
+        Cell::Ns(row.own_ns),
+        calls,
+        Cell::Count(row.events),
+        Cell::Count(row.faults),
+        Cell::Ns(ipc.ns),
+        Cell::Count(ipc.count),
+        Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()),
+        Cell::Count(row.woke),
+        Cell::Ns(row.interrupts_ns()),
+        Cell::Parts(row.interrupts.iter().map(part).collect()),
+        Cell::Ns(row.blocked_ns),
+        Cell::Ns(row.ready_ns),
+        Cell::None,
+    ]
+}
+
+fn place(place: &Spent) -> &str {
+    match place {
+        Spent::Call(call) => call,
+        Spent::User => "user",
+        Spent::Kernel => "kernel",
+        Spent::Unknown => "unknown",
+    }
+}
+
+fn over(ipc: Ipc) -> &'static str {
+    match ipc {
+        Ipc::Pipe => "pipe",
+        Ipc::Socket => "socket",
+        Ipc::Futex => "futex",
+    }
+}
+
+/// What is told of others, of threads and of the machine: a name, a time, a number.
+fn short(name: &str, ns: u64, count: Option<u64>) -> Vec<Cell> {
+    let mut cells = vec![Cell::None; FIGURES.len()];
+    (cells[0], cells[1]) = (name.into(), Cell::Ns(ns));
+    cells[2] = count.map_or(Cell::None, Cell::Count);
+    cells
+}
+
+fn helper(process: Option<i32>, name: &str) -> String {
+    match process {
+        None => format!("interrupt {name}"),
+        Some(process) if name.is_empty() => format!("process {process}"),
+        Some(process) => format!("process {process} ({name})"),
+    }
+}
+
+fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
+    [
+        ("user", machine.user_ns),
+        ("system calls", machine.calls_ns),
+        ("kernel", machine.kernel_ns),
+        ("interrupts", machine.interrupts_ns),
+        ("idle", machine.idle_ns),
+        ("unknown", machine.unknown_ns),
+    ]
+}
+
+/// All as one table, for programs.
+fn flat(found: &BreakdownTable, order: &Order) -> Result<Table> {
+    let mut table = Table::new([&WHOSE[..], &FIGURES].concat());
+    let mut push = |whose: [Cell; 3], cells: Vec<Cell>| table.push(whose.into_iter().chain(cells).collect());
+    for process in &found.processes {
+        let whose = |part: &str| [process.process.into(), process.name.as_str().into(), part.into()];
+        for cells in rows(process, order)?.into_rows() {
+            push(whose("inside"), cells);
+        }
+        if process.unseen_ns > 0 {
+            let mut cells = vec![Cell::None; FIGURES.len()];
+            (cells[0], cells[FIGURES.len() - 1]) = ("unseen".into(), Cell::Ns(process.unseen_ns));
+            push(whose("inside"), cells);
+        }
+        for other in &process.outside {
+            push(whose("outside"), short(&helper(other.process, &other.name), other.ns, Some(other.count)));
+        }
+        for entry in &process.entries {
+            push(whose("threads"), short(&entry.name, entry.own_ns, Some(entry.threads)));
+        }
+    }
+    for (name, ns) in found.machine.iter().flat_map(parts_of) {
+        push([Cell::None, Cell::None, "machine".into()], short(name, ns, None));
+    }
+    Ok(table)
+}
+
+fn rows(process: &ProcessBreakdown, order: &Order) -> Result<Table> {
+    let mut table = Table::new(FIGURES);
+    process.rows.iter().for_each(|row| table.push(figures(row)));
+    table.arrange(order)?;
+    Ok(table)
+}
+
+fn print(out: &mut impl Write, found: &BreakdownTable, all: usize, order: &Order) -> Result<()> {
+    for process in &found.processes {
+        print_process(out, process, order)?;
+    }
+    if let Some(machine) = &found.machine {
+        print_machine(out, machine, found.duration_ns)?;
+    }
+    let more = all - found.processes.len();
+    if more > 0 {
+        writeln!(out, "{more} more processes; without -n, they are here")?;
+    }
+    if found.strangers > 0 {
+        writeln!(
+            out,
+            "{} other threads were met beside these; nothing is known of their time (record with --system-wide)",
+            found.strangers
+        )?;
+    }
+    if all == 0 {
+        writeln!(out, "No process fits that was met in this time.")?;
+    }
+    Ok(())
+}
+
+/// As in the paper's Figure 8: what it did, what others did for it, where its threads began.
+fn print_process(out: &mut impl Write, process: &ProcessBreakdown, order: &Order) -> Result<()> {
+    match (process.process, process.name.as_str()) {
+        (None, _) => writeln!(out, "Threads whose process no event tells")?,
+        (Some(number), "") => writeln!(out, "Process {number}")?,
+        (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
+    }
+    rows(process, order)?.print(out)?;
+    let sum = |part: fn(&Row) -> u64| milliseconds(process.rows.iter().map(part).sum());
+    writeln!(
+        out,
+        "In the process: {} ms on CPUs, {} of them in interrupts; waited {} ms for other threads, {} for anything else, {} for a CPU",
+        milliseconds(process.running_ns()),
+        sum(Row::interrupts_ns),
+        sum(|row| row.ipc().ns),
+        sum(|row| row.blocked_ns),
+        sum(|row| row.ready_ns),
+    )?;
+    if process.unseen_ns > 0 {
+        writeln!(out, "For {} ms no event tells where its threads were", milliseconds(process.unseen_ns))?;
+    }
+    let list = |title, what, lines: Vec<(String, u64, u64)>, out: &mut _| {
+        let mut table = Table::new([text(title, ""), figure("ms", ""), figure(what, "")]);
+        for (name, ns, count) in lines {
+            table.push(vec![Cell::Text(name), Cell::Ns(ns), Cell::Count(count)]);
+        }
+        table.print(out)
+    };
+    if !process.outside.is_empty() {
+        writeln!(out)?;
+        let lines = process.outside.iter();
+        let lines = lines.map(|other| (helper(other.process, &other.name), other.ns, other.count)).collect();
+        list("outside, for it", "times", lines, out)?;
+    }
+    writeln!(out)?;
+    let lines =
+        process.entries.iter().map(|entry| (entry.name.clone(), entry.own_ns, entry.threads)).collect();
+    list("its threads", "threads", lines, out)?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> Result<()> {
+    let whole = (machine.cpus * duration_ns).max(1);
+    let mut table = Table::new([text("all CPUs", ""), figure("ms", ""), figure("%", "")]);
+    for (name, ns) in parts_of(machine).into_iter().chain([("together", machine.total_ns())]) {
+        table.push(vec![name.into(), Cell::Ns(ns), Cell::Rate(ns as f64 * 100.0 / whole as f64)]);
+    }
+    table.print(out)?;
+    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
+    writeln!(out, "of {} {cpus} x {} ms", machine.cpus, milliseconds(duration_ns))?;
+    Ok(())
+}

@@ -1,0 +1,60 @@
+//! `tracewing tasks` warns of what is wrong with the tasks of a tokio program (`crates/tokio/examples/troubles.rs`), and of
+//! nothing else. What needs the kernel's events is told as root.
+
+mod recorded;
+
+use recorded::{build, is_root};
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+/// As in the program.
+const TIMES: u64 = 40;
+
+#[test]
+fn each_trouble_is_told_of_the_task_that_has_it() {
+    let program = build(&["-p", "tracewing-tokio", "--example", "troubles"]).join("examples/troubles");
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    let mut record = Command::new(TRACEWING);
+    record.args(["record", "-o"]).arg(&trace).args(if is_root() { &[][..] } else { &["--no-kernel"] });
+    let output = record.arg("--").arg(program).stdout(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let tasks = |options: &[&str]| {
+        let output = Command::new(TRACEWING).arg("tasks").arg(&trace).args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let table: Value = serde_json::from_str(&tasks(&["--format", "json"])).unwrap();
+    let task = |name: &str| {
+        let rows = table["tasks"].as_array().unwrap();
+        rows.iter().find(|row| row["name"] == name).unwrap_or_else(|| panic!("no {name} in {table}"))
+    };
+    let count =
+        |name: &str, what: &str| task(name)[what].as_u64().unwrap_or_else(|| panic!("{what} in {table}"));
+    // Woken so often, but for its first poll, which nobody woke it for, and the last one, which was not in vain. A machine
+    // that takes the CPU from a poll makes it a long one.
+    let vain = count("vain", "vain_polls");
+    assert!((TIMES / 2..=TIMES).contains(&vain), "{table}");
+    assert_eq!(count("vain", "polls"), TIMES + 2, "{table}");
+    for other in ["main", "blocks", "hogs"] {
+        assert!(count(other, "vain_polls") * 2 < count(other, "polls").max(10), "{other}: {table}");
+    }
+    let text = tasks(&[]);
+    let warned: Vec<&str> = text.lines().filter_map(|line| line.strip_prefix("warning: ")).collect();
+    let about = |name: &str, what: &str| {
+        warned.iter().any(|line| line.contains(&format!("({name})")) && line.contains(what))
+    };
+    assert!(about("vain", "woken in vain"), "{text}");
+    if !trace.join("kernel").exists() {
+        return eprintln!("skipped in part: whether a worker sleeps or runs the kernel's events tell");
+    }
+    assert_eq!(count("blocks", "blocking_polls"), TIMES, "{table}");
+    assert!(about("blocks", "blocks its worker") && !about("blocks", "does not yield"), "{text}");
+    assert!(about("blocks", "nanosleep"), "what it sleeps in is told: {text}");
+    assert!(count("hogs", "long_polls") > TIMES / 2, "{table}");
+    assert!(about("hogs", "does not yield") && !about("hogs", "blocks its worker"), "{text}");
+    for well in ["main", "wakes"] {
+        assert!(!warned.iter().any(|line| line.contains(&format!("({well})"))), "{text}");
+    }
+}
