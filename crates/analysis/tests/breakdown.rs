@@ -263,3 +263,21 @@ fn a_softirq_that_a_thread_raised_is_its_doing() {
     assert_eq!(outside(process(&table, 200)), [(Some(1), "", 1, 21)]);
     assert_eq!(outside(process(&table, 1)), [(None, "NET_RX", 1, 6)]);
 }
+
+/// What is known of 7, which leaves CPU 0 in these states and comes back.
+fn computes(states: &[i64]) -> BreakdownTable {
+    let mut events = vec![(0, 0, 7, Kind::Kernel)];
+    for (time, state) in (10..).step_by(10).zip(states) {
+        events.extend([switch(time, 0, 7, *state, 0), switch(time, 0, 0, 0, 7)]);
+    }
+    events.push((100, 0, 7, Kind::Kernel));
+    of(&events)
+}
+
+#[test]
+fn who_leaves_cpus_only_on_its_way_back_into_its_program_was_there() {
+    assert_eq!(row(process(&computes(&[0, 0]), 1), "user").own_ns, 100);
+    for states in [&[][..], &[0, 0x100], &[0, SLEEPS]] {
+        assert_eq!(row(process(&computes(states), 1), "unknown").own_ns, 100, "{states:?}");
+    }
+}

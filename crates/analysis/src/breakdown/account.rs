@@ -92,6 +92,11 @@ pub(super) struct Account {
     /// The process that woke it from its last wait: for that it runs.
     pub client: Option<i32>,
     block: Option<Block>,
+    /// Whether the mode that it began with is known.
+    is_settled: bool,
+    /// Whether it left a CPU on its way back into its program; or in the kernel, or to wait.
+    returning: bool,
+    in_kernel: bool,
     /// Waits in the system call that it is in that were counted as a pipe's, for want of anything better.
     doubtful: Option<(Place, Waits)>,
 }
@@ -106,8 +111,25 @@ impl Account {
         &mut self.places[index].1
     }
 
+    /// It leaves a CPU. The kernel's state tells apart a thread that has to leave it on its way back into its program (0), one
+    /// that is preempted in the kernel (above 0xff), and one that waits.
+    pub fn stops(&mut self, prev_state: i64) {
+        match prev_state {
+            0 => self.returning = true,
+            _ => self.in_kernel = true,
+        }
+    }
+
+    /// It has ended. Where no event has told its mode, but it left CPUs only on its way back into its program, it was in that.
+    pub fn ends(&mut self) {
+        if !self.is_settled && self.returning && !self.in_kernel {
+            self.was(Place::User);
+        }
+    }
+
     /// What it did in a place that no event told was done here.
     pub fn was(&mut self, place: Place) {
+        self.is_settled = true;
         if let Some(unknown) = self.places.iter().position(|(known, _)| *known == Place::Unknown) {
             let (_, sums) = self.places.swap_remove(unknown);
             self.at(place).take(sums);

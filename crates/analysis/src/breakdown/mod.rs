@@ -184,9 +184,16 @@ impl Fold for Breakdown {
         self.woken(lwp, by, at, true);
     }
 
+    fn lwp_stops(&mut self, lwp: &Lwp, _: u32, prev_state: i64, _: i64) {
+        self.lwps.at(lwp.serial).stops(prev_state);
+    }
+
     fn lwp_ends(&mut self, lwp: &Lwp) {
         self.is_called(lwp);
-        let account = self.lwps.take(lwp.serial);
+        let mut account = self.lwps.take(lwp.serial);
+        if !lwp.is_kernel {
+            account.ends();
+        }
         self.ended.push(Ended {
             process: lwp.process,
             name: lwp.name.clone(),
