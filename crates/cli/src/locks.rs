@@ -90,7 +90,7 @@ enum By {
     Thread,
     /// A user thread, such as a task of an async runtime; what threads do for none is a line together
     Task,
-    /// A place in the program that acquires locks
+    /// A place in the program that acquires locks; for the kernel's locks, the system call
     Caller,
     /// A call chain; acquisitions without one are a line together
     Chain,

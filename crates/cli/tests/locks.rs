@@ -620,3 +620,32 @@ fn the_table_counts_what_the_program_did() {
         assert_eq!(sum(&rows), sum(&found));
     }
 }
+
+#[test]
+fn a_wait_for_a_lock_is_what_its_thread_is_blocked_on() {
+    let folder = tempfile::tempdir().unwrap();
+    if !kernel_common::traceable() {
+        return;
+    }
+    let Some(program) = program(folder.path(), "truth", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let mut record = kernel_common::record(place.path(), &["--locks"], &[program.to_str().unwrap()]);
+    let recording = ended(place, record.spawn().unwrap());
+    let tracewing = |command: &str, options: &[&str]| {
+        let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = tracewing.arg(command).arg(recording.trace()).args(options).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        output.stdout
+    };
+    let threads: Value = serde_json::from_slice(&tracewing("threads", &["--format", "json"])).unwrap();
+    let threads = threads["threads"].as_array().unwrap();
+    let causes = threads.iter().flat_map(|thread| thread["blocked_on"].as_array().unwrap());
+    let causes: Vec<&str> = causes.filter_map(|cause| cause["on"].as_str()).collect();
+    let picture = recording.folder.path().join("picture");
+    tracewing("export", &["--format", "chrome", "-o", picture.to_str().unwrap()]);
+    let picture = fs::read_to_string(picture).unwrap();
+    for kind in ["mutex", "read", "write", "semaphore", "condition", "barrier"] {
+        assert!(causes.contains(&kind), "{kind}: {causes:?}");
+        assert!(picture.contains(&format!("\"blocked on {kind}\"")), "{kind}");
+    }
+}

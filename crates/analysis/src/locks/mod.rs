@@ -244,7 +244,13 @@ impl Analysis for Locks {
                 }
             }
             event => {
-                let by = By { tid, task: self.task(process, seen.place.thread) };
+                let within = match level {
+                    Level::Kernel => {
+                        self.places.activity(seen.place.mode, |name| seen.adapter.name(name).to_owned())
+                    }
+                    Level::Thread | Level::Task => 0,
+                };
+                let by = By { tid, task: self.task(process, seen.place.thread), within };
                 let party = match level {
                     Level::Task if by.task != 0 => Party::Task(process, by.task),
                     _ => Party::Thread(tid),

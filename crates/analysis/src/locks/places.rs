@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use tracewing_trace::super_trace::{Mode, Name};
+
 /// A place in a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
@@ -12,6 +14,8 @@ pub struct Frame {
     pub image: Option<(String, u64)>,
     /// File and line of the source, where an event tells.
     pub source: Option<(String, u64)>,
+    /// What the kernel does, where it is one of its own locks: a system call, an interrupt.
+    pub activity: Option<String>,
 }
 
 #[derive(Debug)]
@@ -27,7 +31,12 @@ pub(super) struct Places {
     chains: HashMap<u64, Vec<u64>>,
     images: HashMap<Option<i32>, Vec<Image>>,
     sources: HashMap<(Option<i32>, u64), (String, u64)>,
+    /// What the kernel does where it acquires its own locks; none has a number but by its place.
+    activities: Vec<(Mode, String)>,
 }
+
+/// Above all addresses of programs: numbers of what the kernel does.
+const KERNEL: u64 = 1 << 63;
 
 impl Places {
     pub(super) fn learn_chain(&mut self, chain: u64, frames: Vec<u64>) {
@@ -51,6 +60,21 @@ impl Places {
         self.sources.insert((process, caller), (file, line));
     }
 
+    /// A number for what the kernel does.
+    pub(super) fn activity(&mut self, mode: Mode, name: impl Fn(Name) -> String) -> u64 {
+        let known = self.activities.iter().position(|(known, _)| *known == mode);
+        let place = known.unwrap_or_else(|| {
+            let text = match mode {
+                Mode::SystemCall(call) => format!("system call {}", name(call)),
+                Mode::Interrupt => "interrupt".to_owned(),
+                Mode::User | Mode::Unknown => "no system call".to_owned(),
+            };
+            self.activities.push((mode, text));
+            self.activities.len() - 1
+        });
+        KERNEL | place as u64
+    }
+
     /// The place from which a lock is acquired.
     pub(super) fn caller(&self, process: Option<i32>, caller: Option<u64>) -> Vec<Frame> {
         caller.into_iter().map(|address| self.frame(process, address)).collect()
@@ -71,6 +95,8 @@ impl Places {
         let others =
             || self.sources.iter().find(|((_, caller), _)| *caller == address).map(|(_, source)| source);
         let source = self.sources.get(&(process, address)).or_else(others).cloned();
-        Frame { address, image, source }
+        let activity =
+            address.checked_sub(KERNEL).and_then(|place| self.activities.get(usize::try_from(place).ok()?));
+        Frame { address, image, source, activity: activity.map(|(_, text)| text.clone()) }
     }
 }

@@ -22,6 +22,8 @@ pub(super) struct By {
     pub(super) tid: i32,
     /// The user thread's number.
     pub(super) task: u64,
+    /// For the kernel's own locks: what the kernel does there, as a caller.
+    pub(super) within: u64,
 }
 
 /// What is told of a thread. Times are in nanoseconds.
@@ -171,7 +173,7 @@ impl Thread {
             LockEvent::KernelWait { lock, kind } => {
                 // A mutex tells again when it goes from spinning to sleeping.
                 let same = self.kernel.filter(|request| request.acquisition.lock == lock);
-                self.kernel = same.or(Some(self.request(lock, kind, 0, 0, at)));
+                self.kernel = same.or(Some(self.request(lock, kind, by.within, 0, at)));
             }
             LockEvent::KernelHas { lock } => {
                 let request = self.kernel.take().filter(|request| request.acquisition.lock == lock);

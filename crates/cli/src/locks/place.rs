@@ -11,6 +11,9 @@ pub fn chain(frames: &[Frame], symbols: &mut Symbols) -> String {
 
 /// A place, as precisely as anything tells.
 fn place(frame: &Frame, symbols: &mut Symbols) -> String {
+    if let Some(activity) = &frame.activity {
+        return activity.clone();
+    }
     if let Some((file, line)) = &frame.source {
         return format!("{file}:{line}");
     }
