@@ -35,7 +35,8 @@ pub struct Args {
     #[arg(long, value_name = "WHICH", num_args = 0..=1, default_missing_value = "callees", require_equals = true)]
     tree: Option<Tree>,
 
-    /// Leave out of trees what has less than PERCENT of its process' samples
+    /// Leave out of trees what has less than PERCENT of its process' samples, and of tables for people processes that have less
+    /// of all
     #[arg(long, value_name = "PERCENT", default_value_t = 1.0)]
     least: f64,
 
@@ -141,8 +142,15 @@ fn print(args: &Args, mut table: Table, name: &str, found: &Shown, out: &mut imp
 
 /// As in Figure 6 of K42's paper: a histogram for each process, with the program that it runs.
 fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Write) -> Result<()> {
+    let all = found.count();
+    // How many processes are left out, and their samples.
+    let mut others = (0, 0);
     for rows in rows.chunk_by(|a, b| a.process == b.process) {
         let Some(first) = rows.first() else { continue };
+        if (first.of as f64) * 100.0 < args.least * all as f64 {
+            others = (others.0 + 1, others.1 + first.of);
+            continue;
+        }
         let process = first.process.map_or("unknown".to_owned(), |process| process.to_string());
         let name =
             if first.process_name.is_empty() { String::new() } else { format!(" ({})", first.process_name) };
@@ -153,6 +161,14 @@ fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Wri
         table.keep(&names);
         table.print(out)?;
         writeln!(out)?;
+    }
+    if others.0 > 0 {
+        writeln!(
+            out,
+            "{} more with {} together (--least 0 has them)",
+            processes(others.0),
+            samples(others.1)
+        )?;
     }
     Ok(print_totals(out, found)?)
 }
@@ -261,6 +277,10 @@ fn samples(count: u64) -> String {
     if count == 1 { "1 sample".to_owned() } else { format!("{count} samples") }
 }
 
+fn processes(count: usize) -> String {
+    if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
+}
+
 fn hint() -> &'static str {
     ": make some with `tracewing record --profile`, or let a filter through more"
 }
@@ -270,14 +290,11 @@ fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
     if found.count() == 0 {
         return writeln!(out, "There are no samples{}.", hint());
     }
-    let processes = match found.processes() {
-        1 => "1 process".to_owned(),
-        count => format!("{count} processes"),
-    };
     writeln!(
         out,
-        "{} of {processes} in {} ms ({}, {} Hz), {} lost",
+        "{} of {} in {} ms ({}, {} Hz), {} lost",
         samples(found.count()),
+        processes(found.processes()),
         milliseconds(all.duration_ns),
         all.trigger,
         all.hertz,

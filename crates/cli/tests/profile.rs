@@ -260,6 +260,74 @@ fn perf_says_the_same() {
 }
 
 #[test]
+fn samples_of_those_who_wait_for_a_lock_are_found() {
+    const SOURCE: &str = r"
+        #include <pthread.h>
+        static pthread_spinlock_t lock;
+        static volatile unsigned long sum;
+        __attribute__((noinline)) void hold(void) { for (long at = 0; at < 20000000; at++) sum += at; }
+        static void *work(void *unused) {
+            for (int at = 0; at < 15; at++) {
+                pthread_spin_lock(&lock);
+                hold();
+                pthread_spin_unlock(&lock);
+            }
+            return unused;
+        }
+        int main(void) {
+            pthread_t other;
+            pthread_spin_init(&lock, 0);
+            pthread_create(&other, 0, work, 0);
+            work(0);
+            return pthread_join(other, 0);
+        }";
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("wait.c"), folder.path().join("wait"));
+    fs::write(&source, SOURCE).unwrap();
+    let gcc = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
+    if !can_sample() || !gcc.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: no samples, or no gcc");
+    }
+    recorded::build(&["-p", "tracewing-preload"]);
+    let recording = record(&["--locks", "--profile"], &[program]);
+    let held = |condition: &str| {
+        let found = json(&["--where", condition], &recording.trace());
+        let samples = found["samples"].as_u64().unwrap();
+        (by_function(&found, "own").get("hold").copied().unwrap_or(0), samples)
+    };
+    let (all_held, all) = held("period > 0");
+    let (held_in_wait, waiting) = held("$waits_for == \"spin\"");
+    assert!(waiting > 20 && all_held > 20, "{waiting} waiting, {all_held} in hold() of {all}");
+    assert_eq!(held_in_wait, 0, "who waits for the lock has not got it");
+    assert!(all_held + waiting > all * 9 / 10, "{all_held} and {waiting} of {all}");
+}
+
+/// The recorder is stopped so long that the kernel's buffer cannot hold what comes meanwhile.
+#[test]
+fn lost_samples_are_counted() {
+    let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
+    let folder = tempfile::tempdir().unwrap();
+    let command = program.path().join("busy");
+    let child = recorder(folder.path(), &["--profile", "20000"]).arg(command).arg("5").spawn().unwrap();
+    let pid = i32::try_from(child.id()).unwrap();
+    std::thread::sleep(Duration::from_millis(800));
+    // SAFETY: signals to the recorder that was just started.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGSTOP) }, 0);
+    std::thread::sleep(Duration::from_millis(2500));
+    // SAFETY: as above.
+    assert_eq!(unsafe { libc::kill(pid, libc::SIGCONT) }, 0);
+    let recording = ended(folder, child);
+    let lost = recording.lost();
+    if lost == 0 {
+        return eprintln!("skipped: this machine had too little time for the program to lose a sample");
+    }
+    assert_eq!(recording.reasons(), BTreeMap::from([("profile buffer full", lost)]));
+    assert_eq!(json(&[], &recording.trace())["lost"], lost);
+    let shown = String::from_utf8(tracewing(&["profile"], &recording.trace()).stdout).unwrap();
+    assert!(shown.contains(&format!(" {lost} lost")), "{shown}");
+}
+
+#[test]
 fn ctrl_c_leaves_a_good_recording() {
     let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
     let folder = tempfile::tempdir().unwrap();

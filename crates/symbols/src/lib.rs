@@ -16,6 +16,9 @@ use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 /// Bytes of a symbol's name that are kept.
 const LONGEST: usize = 4096;
 
+/// Where distributions put the symbols of stripped files, by their build ids.
+const DEBUG_FILES: &str = "/usr/lib/debug/.build-id";
+
 /// A function, and how far into it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Symbol<'a> {
@@ -110,7 +113,8 @@ impl Symbols {
 
     fn code(&mut self, path: &str) -> &Code {
         if !self.files.contains_key(path) {
-            self.files.insert(path.to_owned(), read(Path::new(path)).unwrap_or_default());
+            let code = read(Path::new(path)).map(with_debug_file).unwrap_or_default();
+            self.files.insert(path.to_owned(), code);
         }
         &self.files[path]
     }
@@ -154,15 +158,40 @@ fn open(path: &Path) -> Option<File> {
 fn read(path: &Path) -> Option<Code> {
     let data = ReadCache::new(open(path)?);
     let file = object::File::parse(&data).ok()?;
-    let mut functions: Vec<Function> = file
-        .symbols()
-        .chain(file.dynamic_symbols())
+    let build_id = file.build_id().ok().flatten().unwrap_or_default();
+    Some(Code {
+        functions: in_order(all_functions(&file)),
+        segments: file.segments().map(|segment| Segment::of(&segment)).collect(),
+        build_id: build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
+    })
+}
+
+/// Adds the functions of a stripped file, where its symbols are installed in a file of their own.
+fn with_debug_file(mut code: Code) -> Code {
+    let more = || {
+        let (folder, name) = code.build_id.split_at_checked(2)?;
+        let data = ReadCache::new(open(&Path::new(DEBUG_FILES).join(folder).join(format!("{name}.debug")))?);
+        Some(all_functions(&object::File::parse(&data).ok()?))
+    };
+    if let Some(more) = more() {
+        code.functions = in_order(code.functions.into_iter().chain(more).collect());
+    }
+    code
+}
+
+fn all_functions<'d>(file: &impl Object<'d>) -> Vec<Function> {
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    symbols
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
             let name = symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= LONGEST)?;
             Some(Function { begin: symbol.address(), size: symbol.size(), name: demangled(name) })
         })
-        .collect();
+        .collect()
+}
+
+/// Functions in the order of their addresses, one at each.
+fn in_order(mut functions: Vec<Function>) -> Vec<Function> {
     // Of several at an address, the largest with the shortest name is the last.
     functions.sort_by(|a, b| {
         (a.begin, a.size, b.name.len(), &b.name).cmp(&(b.begin, b.size, a.name.len(), &a.name))
@@ -174,12 +203,7 @@ fn read(path: &Path) -> Option<Code> {
         }
         same
     });
-    let build_id = file.build_id().ok().flatten().unwrap_or_default();
-    Some(Code {
-        functions,
-        segments: file.segments().map(|segment| Segment::of(&segment)).collect(),
-        build_id: build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
-    })
+    functions
 }
 
 /// A name as it was in the source: of Rust, of C++, or as it is.
@@ -245,6 +269,22 @@ mod tests {
             assert_eq!(symbols.at(other, 1), None);
             assert_eq!(symbols.line(other, 1), None);
         }
+    }
+
+    #[test]
+    fn stripped_files_have_the_names_that_are_installed_beside_them() {
+        let libc = "/lib/x86_64-linux-gnu/libc.so.6";
+        let names =
+            |code: &Code| code.functions.iter().filter(|function| function.name == "start_thread").count();
+        let Some(code) = read(Path::new(libc)).filter(|code| names(code) == 0).map(with_debug_file) else {
+            return eprintln!("skipped: there is no stripped libc at {libc}");
+        };
+        if names(&code) == 0 {
+            return eprintln!("skipped: its symbols (libc6-dbg) are not installed");
+        }
+        assert!(code.functions.is_sorted_by_key(|function| function.begin));
+        let start = code.functions.iter().find(|function| function.name == "start_thread").unwrap().begin;
+        assert_eq!(Symbols::new().at(libc, start + 1), Some(Symbol { name: "start_thread", offset: 1 }));
     }
 
     #[test]

@@ -8,6 +8,7 @@
 //! | `$cpu` | whose buffer it comes from | where it ran |
 //! | `$mode` | what was running: `user`, `syscall`, `interrupt` | the same |
 //! | `$call` | the system call that was running | also the one, or what else, it waited for |
+//! | `$waits_for` | the kind of lock for which its LWP waits, blocked or not, by the program's own account | what it was blocked on |
 //! | `$state` | of its LWP, before it: `running`, `runnable` (woken), `preempted`, `blocked`, `nested`, `unknown` | what it did |
 //!
 //! A column has no value where no event tells it; no comparison holds then.
@@ -40,12 +41,14 @@ pub enum Column {
     Mode,
     /// `$call`
     Call,
+    /// `$waits_for`
+    WaitsFor,
     /// `$state`
     State,
 }
 
 /// All columns, with their names behind the `$`.
-const COLUMNS: [(&str, Column); 10] = [
+const COLUMNS: [(&str, Column); 11] = [
     ("pid", Column::Pid),
     ("process", Column::Process),
     ("tid", Column::Tid),
@@ -55,6 +58,7 @@ const COLUMNS: [(&str, Column); 10] = [
     ("cpu", Column::Cpu),
     ("mode", Column::Mode),
     ("call", Column::Call),
+    ("waits_for", Column::WaitsFor),
     ("state", Column::State),
 ];
 
@@ -93,6 +97,7 @@ impl Column {
                 Mode::SystemCall(call) => text(seen.adapter.name(call)),
                 _ => None,
             },
+            Column::WaitsFor => text(seen.adapter.name(seen.lwp()?.waits_for?)),
             Column::State => Some(state(seen.lwp()?.doing())),
         }
     }
@@ -112,6 +117,10 @@ impl Column {
             Column::Cpu => Some(Value::Integer(cpu?.into())),
             Column::Mode => mode(ran),
             Column::Call => text(timed.call?),
+            Column::WaitsFor => match timed.doing {
+                Doing::Blocked { .. } => text(timed.call?),
+                _ => None,
+            },
             Column::State => Some(state(timed.doing)),
         }
     }
