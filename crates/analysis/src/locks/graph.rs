@@ -59,38 +59,24 @@ struct Lasts {
 
 impl Graph {
     /// A wait has ended.
-    pub(super) fn waited(
-        &mut self,
-        process: Option<i32>,
-        waiter: Party,
-        acquisition: &Acquisition,
-        owners: &[Party],
-        ns: u64,
-    ) {
+    pub(super) fn waited(&mut self, waiter: Party, acquisition: &Acquisition, owners: &[Party], ns: u64) {
         for owner in owners {
-            self.arc(process, waiter, acquisition, *owner).waits.add(ns);
+            self.arc(waiter, acquisition, *owner).waits.add(ns);
         }
     }
 
     /// A wait lasts when the recording ends, for `ns` by then.
-    pub(super) fn waits(
-        &mut self,
-        process: Option<i32>,
-        waiter: Party,
-        acquisition: &Acquisition,
-        owners: &[Party],
-        ns: i64,
-    ) {
+    pub(super) fn waits(&mut self, waiter: Party, acquisition: &Acquisition, owners: &[Party], ns: i64) {
         let Acquisition { caller, chain, .. } = *acquisition;
         for owner in owners {
             let ns = ns.max(0).cast_unsigned();
-            self.arc(process, waiter, acquisition, *owner).lasts = Some(Lasts { ns, caller, chain });
+            self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, caller, chain });
         }
     }
 
-    fn arc(&mut self, process: Option<i32>, waiter: Party, of: &Acquisition, owner: Party) -> &mut Arc {
+    fn arc(&mut self, waiter: Party, of: &Acquisition, owner: Party) -> &mut Arc {
         let new = || Arc { kind: of.kind.name(), waits: Sum::default(), lasts: None };
-        self.arcs.entry((process, waiter, owner, of.lock)).or_insert_with(new)
+        self.arcs.entry((of.by.process, waiter, owner, of.lock)).or_insert_with(new)
     }
 
     /// All has been told.

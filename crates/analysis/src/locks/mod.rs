@@ -105,7 +105,7 @@ pub struct LocksTable {
 #[derive(Debug)]
 pub struct Locks {
     reader: Reader,
-    threads: HashMap<(Option<i32>, Party), Thread>,
+    threads: HashMap<Party, Thread>,
     totals: Totals,
     names: HashMap<i32, String>,
     task_names: HashMap<(Option<i32>, u64), String>,
@@ -188,22 +188,22 @@ impl Locks {
 
     /// The recording ends: who waits now has to be known before it is forgotten.
     fn note_who_waits(&mut self, at: i64) {
-        for ((process, party), thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*process, *party, &told));
+        for (party, thread) in &mut self.threads {
+            thread.settle(&mut |told| self.totals.add(*party, &told));
         }
-        for ((process, party), thread) in &self.threads {
+        for (party, thread) in &self.threads {
             if let Some(request) = thread.waits() {
                 let acquisition = &request.acquisition;
-                let owners = self.totals.owners_of(*process, acquisition.lock, request.owner);
-                self.totals.graph.waits(*process, *party, acquisition, &owners, at - request.at);
+                let owners = self.totals.owners_of(acquisition, request.owner);
+                self.totals.graph.waits(*party, acquisition, &owners, at - request.at);
             }
         }
     }
 
     /// No thread's state is known any more.
     fn forget_threads(&mut self, at: i64) {
-        for ((process, party), mut thread) in self.threads.drain() {
-            thread.finish(at, &mut |told| self.totals.add(process, party, &told));
+        for (party, mut thread) in self.threads.drain() {
+            thread.finish(at, &mut |told| self.totals.add(party, &told));
         }
         self.totals.owners.clear();
     }
@@ -250,15 +250,15 @@ impl Analysis for Locks {
                     }
                     Level::Thread | Level::Task => 0,
                 };
-                let by = By { tid, task: self.task(process, seen.place.thread), within };
+                // The kernel's locks are nobody's.
+                let of = process.filter(|_| level != Level::Kernel || self.totals.group != Group::Lock);
+                let by = By { process: of, tid, task: self.task(process, seen.place.thread), within };
                 let party = match level {
                     Level::Task if by.task != 0 => Party::Task(process, by.task),
                     _ => Party::Thread(tid),
                 };
-                // The kernel's locks are nobody's.
-                let process = process.filter(|_| level != Level::Kernel || self.totals.group != Group::Lock);
-                let thread = self.threads.entry((process, party)).or_default();
-                thread.event(&event, by, activity.time, &mut |told| self.totals.add(process, party, &told));
+                let thread = self.threads.entry(party).or_default();
+                thread.event(&event, by, activity.time, &mut |told| self.totals.add(party, &told));
             }
         }
     }
@@ -271,22 +271,22 @@ impl Analysis for Locks {
 }
 
 impl Totals {
-    fn add(&mut self, process: Option<i32>, party: Party, told: &Told) {
+    fn add(&mut self, party: Party, told: &Told) {
         match told {
             Told::Acquired { acquisition, wait, owner, spins, depth } => {
-                self.tried(process, party, acquisition, *wait, *owner, *spins).acquired += 1;
+                self.tried(party, acquisition, *wait, *owner, *spins).acquired += 1;
                 if acquisition.kind.is_held() {
                     self.histogram.nested(*depth);
-                    self.owners.entry((process, acquisition.lock)).or_default().push(party);
+                    self.owners.entry((acquisition.by.process, acquisition.lock)).or_default().push(party);
                 }
             }
             Told::Refused { acquisition, wait, owner, spins } => {
-                self.tried(process, party, acquisition, *wait, *owner, *spins).refused += 1;
+                self.tried(party, acquisition, *wait, *owner, *spins).refused += 1;
             }
             Told::Held { acquisition, length } => {
-                self.account(process, acquisition).holds.add(*length);
+                self.account(acquisition).holds.add(*length);
                 self.histogram.held(*length);
-                if let Some(owners) = self.owners.get_mut(&(process, acquisition.lock)) {
+                if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
                     owners.retain(|owner| *owner != party);
                 }
             }
@@ -295,28 +295,27 @@ impl Totals {
     }
 
     /// Who has a lock: as it says itself, else as events do.
-    fn owners_of(&self, process: Option<i32>, lock: u64, owner: i32) -> Vec<Party> {
+    fn owners_of(&self, acquisition: &Acquisition, owner: i32) -> Vec<Party> {
+        let lock = (acquisition.by.process, acquisition.lock);
         match owner {
-            0 => self.owners.get(&(process, lock)).cloned().unwrap_or_default(),
+            0 => self.owners.get(&lock).cloned().unwrap_or_default(),
             owner => vec![Party::Thread(owner)],
         }
     }
 
     fn tried(
         &mut self,
-        process: Option<i32>,
         party: Party,
         acquisition: &Acquisition,
         wait: Option<u64>,
         owner: i32,
         spins: Option<u64>,
     ) -> &mut Account {
-        let owners =
-            if wait.is_some() { self.owners_of(process, acquisition.lock, owner) } else { Vec::new() };
+        let owners = if wait.is_some() { self.owners_of(acquisition, owner) } else { Vec::new() };
         if let Some(wait) = wait {
-            self.graph.waited(process, party, acquisition, &owners, wait);
+            self.graph.waited(party, acquisition, &owners, wait);
         }
-        let account = self.account(process, acquisition);
+        let account = self.account(acquisition);
         if let Some(wait) = wait {
             account.waits.add(wait);
             if let Some(owner) = owners.last() {
@@ -329,7 +328,7 @@ impl Totals {
         account
     }
 
-    fn account(&mut self, process: Option<i32>, acquisition: &Acquisition) -> &mut Account {
+    fn account(&mut self, acquisition: &Acquisition) -> &mut Account {
         let by = acquisition.by;
         let subject = match self.group {
             Group::Lock => Subject::Lock(acquisition.lock),
@@ -338,7 +337,7 @@ impl Totals {
             Group::Caller => Subject::Caller(Some(acquisition.caller).filter(|caller| *caller != 0)),
             Group::Chain => Subject::Chain(acquisition.chain),
         };
-        let account = self.accounts.entry((process, subject)).or_default();
+        let account = self.accounts.entry((by.process, subject)).or_default();
         account.kinds.add(acquisition.kind);
         account
     }

@@ -66,7 +66,8 @@ impl Places {
         let place = known.unwrap_or_else(|| {
             let text = match mode {
                 Mode::SystemCall(call) => format!("system call {}", name(call)),
-                Mode::Interrupt => "interrupt".to_owned(),
+                Mode::Interrupt(Some(which)) => format!("interrupt {}", name(which)),
+                Mode::Interrupt(None) => "interrupt".to_owned(),
                 Mode::User | Mode::Unknown => "no system call".to_owned(),
             };
             self.activities.push((mode, text));

@@ -19,6 +19,8 @@ pub(super) struct Acquisition {
 /// Who runs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct By {
+    /// Its process; `None` where no event tells, and for the kernel's own locks, which are nobody's.
+    pub(super) process: Option<i32>,
     pub(super) tid: i32,
     /// The user thread's number.
     pub(super) task: u64,
