@@ -6,7 +6,8 @@
 //! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
-//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload` in [`preload`].
+//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload` in [`preload`], `bench functions` in
+//! [`functions`].
 //! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod analyse;
@@ -14,6 +15,7 @@ mod bounds;
 mod disk;
 mod events;
 mod figures;
+mod functions;
 mod latency;
 mod layout;
 mod lttng;
@@ -56,6 +58,8 @@ enum What {
     Read(read::Options),
     /// Measure what recording locks adds to them
     Preload(preload::Options),
+    /// Measure what recording functions adds to them
+    Functions(functions::Options),
     /// Measure what telling of tasks costs
     Tasks(tasks::Options),
     /// Measure analyses
@@ -78,6 +82,7 @@ pub fn main() -> ExitCode {
         What::Seek(options) => seek::run(&options),
         What::Read(options) => read::run(&options),
         What::Preload(options) => preload::run(&options),
+        What::Functions(options) => functions::run(&options),
         What::Tasks(options) => tasks::run(&options),
         What::Analyse(options) => analyse::run(&options),
         What::Make(options) => read::trace::run(&options),

@@ -54,6 +54,25 @@ pub enum Comparison {
         cargo xtask bench preload            a minute\n  \
         cargo xtask bench preload --quick    to see that everything works")]
     Preload(Preload),
+    /// What recording functions adds to them, beside uftrace, uprobes, a system call and a printf
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench functions            a minute\n  \
+        cargo xtask bench functions --quick    to see that everything works")]
+    Functions(Functions),
+}
+
+/// What `bench functions` accepts.
+#[derive(Args)]
+pub struct Functions {
+    /// How often each side is measured (at least 5)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Leave uftrace out
+    #[arg(long)]
+    no_uftrace: bool,
 }
 
 /// What `bench analyse` accepts.
@@ -180,10 +199,11 @@ pub fn run(comparison: &Comparison) -> Result<()> {
     match comparison {
         Comparison::Seek(_) | Comparison::Tasks(_) | Comparison::Analyse(_) => {}
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
+        Comparison::Functions(_) => packages::ensure(packages::FOR_BENCH_FUNCTIONS)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
-    if let Comparison::Preload(_) = comparison {
+    if let Comparison::Preload(_) | Comparison::Functions(_) = comparison {
         cargo(&["build", "--release", "--package", "tracewing-preload"])?;
     }
     match comparison {
@@ -194,6 +214,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Tasks(options) => tasks(options),
         Comparison::Analyse(options) => analyse(options),
         Comparison::Preload(options) => preload(options),
+        Comparison::Functions(options) => functions(options),
     }
 }
 
@@ -236,6 +257,15 @@ fn read(options: &Read) -> Result<()> {
 fn preload(options: &Preload) -> Result<()> {
     let mut bench = bench("preload", !options.no_lttng, &[], options.rounds, options.quick)?;
     bench.arg("--program").arg(crate::root()?.join("bench/peers/preload"));
+    run_command(&mut bench)
+}
+
+fn functions(options: &Functions) -> Result<()> {
+    let mut bench = bench("functions", false, &[], options.rounds, options.quick)?;
+    bench.arg("--program").arg(crate::root()?.join("bench/peers/functions"));
+    if options.no_uftrace {
+        bench.arg("--no-uftrace");
+    }
     run_command(&mut bench)
 }
 

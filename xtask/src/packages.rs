@@ -38,6 +38,9 @@ const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exporte
 const PROTOC: Package =
     Package { name: "protobuf-compiler", reason: "decodes what is exported for Perfetto" };
 
+const UFTRACE: Package =
+    Package { name: "uftrace", reason: "records functions, to compare calls and prices with" };
+
 const SPIN: Package = Package { name: "spin", reason: "searches the models of the ring" };
 
 /// What `cargo xtask test` needs.
@@ -58,6 +61,7 @@ pub const FOR_TESTS: &[Package] = &[
     PKG_CONFIG,
     PAJENG,
     PROTOC,
+    UFTRACE,
     PERF,
 ];
 
@@ -69,6 +73,9 @@ pub const FOR_MODELS: &[Package] = &[GCC, LIBC_DEV, SPIN];
 
 /// What `cargo xtask bench record` needs.
 pub const FOR_BENCH: &[Package] = &[GCC, GXX, LIBC_DEV, LTTNG_TOOLS, LTTNG_UST];
+
+/// What `cargo xtask bench functions` needs.
+pub const FOR_BENCH_FUNCTIONS: &[Package] = &[GCC, LIBC_DEV, UFTRACE];
 
 /// What `cargo xtask bench read` needs.
 pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];

@@ -22,7 +22,7 @@ pub struct How {
     /// The one CPU that the worker may use.
     pub cpu: Option<usize>,
     /// What is recorded, as arguments; by default all but the kernel's events.
-    pub selection: Option<Vec<&'static str>>,
+    pub selection: Option<Vec<String>>,
 }
 
 /// A recording with its worker.
@@ -44,7 +44,7 @@ impl Recording {
     pub fn start_program(tracewing: &Path, folder: &Path, how: How, program: &[&OsStr]) -> Result<Self> {
         let mut command = Command::new(tracewing);
         command.args(["record", "--quiet", "--sub-buffer-size", "1M", "--sub-buffers", "4"]);
-        command.args(how.selection.as_deref().unwrap_or(&["--no-kernel"]));
+        command.args(how.selection.unwrap_or_else(|| vec!["--no-kernel".to_owned()]));
         if !how.to_disk {
             command.args(["--flight-recorder", "--snapshot-on", "exit"]);
         }

@@ -125,7 +125,7 @@ fn measure(
         ("tracewing, call chains of all", "all"),
     ] {
         let folder = scratch.join(format!("{}-{chains}", workload.name));
-        let selection = Some(vec!["--no-kernel", "--locks", "--lock-chains", chains]);
+        let selection = Some(["--no-kernel", "--locks", "--lock-chains", chains].map(str::to_owned).to_vec());
         let how = How { cpu, selection, ..How::default() };
         let recording = Recording::start_program(&options.tracewing, &folder, how, &[program.as_os_str()])?;
         side(title, By::Tracewing(recording));

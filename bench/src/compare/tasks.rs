@@ -205,12 +205,14 @@ fn own_worker() -> Result<PathBuf> {
 }
 
 /// What of a degree can be recorded: for the kernel's events one has to be root.
-fn allowed(selection: &'static [&'static str]) -> Vec<&'static str> {
-    if rustix::process::geteuid().is_root() {
-        return selection.to_vec();
-    }
-    let user = selection.chunks(2).filter(|option| option[0] == "-e").flatten().copied();
-    user.chain(["--no-kernel"]).collect()
+fn allowed(selection: &[&str]) -> Vec<String> {
+    let words: Vec<&str> = if rustix::process::geteuid().is_root() {
+        selection.to_vec()
+    } else {
+        let user = selection.chunks(2).filter(|option| option[0] == "-e").flatten().copied();
+        user.chain(["--no-kernel"]).collect()
+    };
+    words.into_iter().map(str::to_owned).collect()
 }
 
 /// Measures and prints.

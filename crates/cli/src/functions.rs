@@ -126,11 +126,7 @@ impl Names {
             Function::InFile { path, address } => (path, *address),
         };
         let symbols = &mut self.symbols;
-        let name =
-            self.known.entry((path.clone(), address)).or_insert_with(|| match symbols.at(path, address) {
-                Some(symbol) => symbol.name.to_owned(),
-                None => format!("{}+{address:#x}", path.rsplit('/').next().unwrap_or_default()),
-            });
+        let name = self.known.entry((path.clone(), address)).or_insert_with(|| symbols.name(path, address));
         name.clone()
     }
 }

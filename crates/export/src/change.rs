@@ -18,6 +18,8 @@ pub(crate) enum Change<'s> {
     },
     /// Nothing more is known of what a container does.
     NoState { of: ContainerId },
+    /// A function begins in a container of functions, within those that have begun there; or the innermost one ends.
+    Function { of: ContainerId, name: Option<NameId> },
     /// A container wakes another one, which goes on with the state that has this number.
     Wake { of: ContainerId, woken: ContainerId, link: LinkId },
     /// An event.
@@ -35,6 +37,7 @@ const WAKE: u8 = 1;
 const STATE: u8 = 2;
 const WOKEN: u8 = 3;
 const EVENT: u8 = 4;
+const FUNCTION: u8 = 5;
 
 impl<'s> Change<'s> {
     /// Gives it to the sorter.
@@ -47,6 +50,11 @@ impl<'s> Change<'s> {
                 words(out, [of, name, by]);
                 out.extend_from_slice(&link.to_le_bytes());
             }),
+            // Both of one rank, to stay in their order.
+            Change::Function { of, name: Some(name) } => {
+                sorter.push(time, FUNCTION, |out| words(out, [of, name]))
+            }
+            Change::Function { of, name: None } => sorter.push(time, FUNCTION, |out| words(out, [of])),
             Change::Wake { of, woken, link } => sorter.push(time, WAKE, |out| {
                 words(out, [of, woken]);
                 out.extend_from_slice(&link.to_le_bytes());
@@ -71,6 +79,7 @@ impl<'s> Change<'s> {
                 Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken }
             }
             WAKE => Change::Wake { of: word(bytes, 0)?, woken: word(bytes, 1)?, link: link(8)? },
+            FUNCTION => Change::Function { of: word(bytes, 0)?, name: word(bytes, 1) },
             EVENT => Change::Event { of: word(bytes, 0)?, name: word(bytes, 1)?, fields: bytes.get(8..)? },
             _ => return None,
         })

@@ -1,7 +1,7 @@
 //! Chrome's trace events (Google: Trace Event Format): JSON, an object per event.
 //!
 //! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of its process, with a
-//! number above those that Linux gives. Times are in µs since the begin of what is exported, with three digits.
+//! number above those that Linux gives, as are the functions of a thread. Times are in µs since the begin of what is exported, with three digits.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
@@ -99,7 +99,7 @@ impl Encoder for Chrome {
                 Kind::Cpu { .. } => (CPUS, OTHERS + id),
                 Kind::Process { pid } => (process(pid), process(pid)),
                 Kind::Lwp { tid } => (process(container.process), process(Some(tid))),
-                Kind::Task { .. } => (process(container.process), OTHERS + id),
+                Kind::Task { .. } | Kind::Functions { .. } => (process(container.process), OTHERS + id),
             };
             self.tracks.push(format!(",\"pid\":{pid},\"tid\":{tid}").into_bytes());
         }
@@ -120,7 +120,7 @@ impl Encoder for Chrome {
             let place: u64 = match container.kind {
                 Kind::Process { .. } => continue,
                 Kind::Cpu { number } => number.into(),
-                Kind::Lwp { .. } => id.into(),
+                Kind::Lwp { .. } | Kind::Functions { .. } => id.into(),
                 // Below all threads.
                 Kind::Task { .. } => u64::from(OTHERS + id),
             };
@@ -149,6 +149,13 @@ impl Encoder for Chrome {
         if let Some((link, _)) = woken {
             self.arrow(out, "f\",\"bp\":\"e", model, of, link, at);
         }
+    }
+
+    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+        self.start(out, if name.is_some() { "B" } else { "E" }, of);
+        time(out, model, at);
+        name.into_iter().for_each(|name| self.name(out, name));
+        out.push(b'}');
     }
 
     fn wake(

@@ -36,6 +36,9 @@ pub(crate) trait Encoder: std::fmt::Debug {
         at: i64,
     );
 
+    /// A function begins in a container of functions, or the innermost one ends.
+    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64);
+
     /// A container wakes another one.
     fn wake(
         &mut self,
@@ -89,7 +92,7 @@ pub(crate) fn write(
         match change {
             Change::State { of, name, .. } => waiting.change(of, Some(name), time),
             Change::NoState { of } => waiting.change(of, None, time),
-            Change::Wake { .. } | Change::Event { .. } => {}
+            Change::Wake { .. } | Change::Event { .. } | Change::Function { .. } => {}
         }
         shape.change(change, time, &mut buffer, model, encoder);
         if buffer.len() >= CHUNK {
@@ -184,6 +187,7 @@ impl Shape {
                 true => encoder.wake(out, model, of, woken, link, time),
                 false => drop(self.broken.insert(link)),
             },
+            Change::Function { of, name } if is_shown(of) => encoder.function(out, model, of, name, time),
             Change::Event { of, name, fields } if is_shown(of) => {
                 encoder.event(out, model, of, name, fields, time);
             }

@@ -33,7 +33,7 @@ impl Model {
                 && match container.kind {
                     Kind::Lwp { .. } => container.ended && followed,
                     Kind::Task { .. } => container.ended,
-                    Kind::Cpu { .. } | Kind::Process { .. } => true,
+                    Kind::Cpu { .. } | Kind::Process { .. } | Kind::Functions { .. } => true,
                 };
             if let Kind::Lwp { tid } = container.kind
                 && container.process == Some(tid)
@@ -65,7 +65,7 @@ impl Model {
         let first = self.containers.len() as ContainerId;
         let ids: BTreeMap<_, _> = processes.keys().copied().zip(first..).collect();
         for container in &mut self.containers {
-            if let Kind::Lwp { .. } | Kind::Task { .. } = container.kind {
+            if let Kind::Lwp { .. } | Kind::Task { .. } | Kind::Functions { .. } = container.kind {
                 container.parent = ids.get(&container.process).copied();
             }
         }
@@ -121,6 +121,10 @@ pub(crate) enum Kind {
     Task {
         number: u64,
     },
+    /// The functions of an LWP.
+    Functions {
+        tid: i32,
+    },
 }
 
 impl Container {
@@ -152,6 +156,7 @@ impl Container {
             (Kind::Process { pid: None }, _) => return "unknown process".to_owned(),
             (Kind::Process { pid: Some(number) } | Kind::Lwp { tid: number }, _) => number.to_string(),
             (Kind::Task { number }, Some(process)) => format!("{process}/{number}"),
+            (Kind::Functions { tid }, _) => return format!("functions of {tid}"),
             (Kind::Task { number }, None) => format!("?/{number}"),
         };
         match self.own_name.is_empty() {
@@ -197,6 +202,8 @@ pub(crate) enum Use {
     Idle,
     /// It is a container, which a CPU runs.
     Container,
+    /// It is a function.
+    Function,
     /// It is an event.
     Event,
 }

@@ -1,6 +1,7 @@
 //! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, a line per event, sorted by time.
 //!
-//! Containers: a machine, in it its CPUs and processes, in these their threads and tasks. Each of them has one state, a thread or
+//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks and the functions of threads. Each of them has one
+//! state, functions one within the other, a thread or
 //! task is woken by links, and events carry their fields as text. Times are in seconds since the begin of what is exported, with
 //! nine digits: what readers keep in a `double` is exact to the nanosecond for 100 days.
 //!
@@ -100,14 +101,22 @@ const DEFINITIONS: &str = "\
 % Value string
 % Key string
 %EndEventDef
+%EventDef PajePushState 14
+% Time date
+% Type string
+% Container string
+% Value string
+%EndEventDef
 0 M 0 \"Machine\"
 0 C M \"CPU\"
 0 P M \"Process\"
 0 L P \"Thread\"
 0 T P \"Task\"
+0 F P \"Functions\"
 1 SC C \"CPU State\"
 1 SL L \"Thread State\"
 1 ST T \"Task State\"
+1 SF F \"Function\"
 2 EC C \"CPU Event\"
 2 EL L \"Thread Event\"
 2 ET T \"Task Event\"
@@ -139,6 +148,7 @@ fn letter(kind: Kind) -> char {
         Kind::Process { .. } => 'P',
         Kind::Lwp { .. } => 'L',
         Kind::Task { .. } => 'T',
+        Kind::Functions { .. } => 'F',
     }
 }
 
@@ -148,6 +158,7 @@ fn color(used: Use) -> &'static str {
         Use::User => "0.2 0.7 0.2",
         Use::SystemCall => "0.2 0.4 0.8",
         Use::Interrupt => "0.8 0.2 0.8",
+        Use::Function => "0.9 0.5 0.1",
         Use::Running | Use::Container => "0.5 0.8 0.5",
         Use::Waiting => "0.9 0.7 0.1",
         Use::Blocked => "0.8 0.4 0.4",
@@ -223,6 +234,7 @@ impl Encoder for Paje {
         for (name, shown, used) in model.names.all() {
             let types: &[&str] = match used {
                 Use::Event => &["EC", "EL", "ET"],
+                Use::Function => &["SF"],
                 Use::Container | Use::Idle => &["SC"],
                 _ => &["SL", "ST"],
             };
@@ -280,6 +292,13 @@ impl Encoder for Paje {
             line(out, "13", model, at);
             Paje::link(out, model, by, of, of, link);
         }
+    }
+
+    fn function(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+        line(out, if name.is_some() { "14" } else { "9" }, model, at);
+        Paje::of(out, 'S', model, of);
+        name.into_iter().for_each(|name| word(out, 'n', name.into()));
+        out.push(b'\n');
     }
 
     fn wake(

@@ -1,7 +1,7 @@
 //! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s (protos/perfetto/trace of
 //! Perfetto; the numbers of fields are those of its messages).
 //!
-//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks below their processes. States are
+//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the functions of threads below their processes. States are
 //! slices, events instants with their fields as debug annotations, a wake is an instant and a flow to the slice that follows.
 //! Names are interned. Stamps are those of the recording; a clock snapshot says that they count from the Unix epoch.
 
@@ -196,6 +196,13 @@ impl Encoder for Perfetto {
         }
     }
 
+    fn function(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, name: Option<NameId>, at: i64) {
+        let kind = if name.is_some() { SLICE_BEGIN } else { SLICE_END };
+        track_event(out, at, track(of), kind, |out| {
+            name.into_iter().for_each(|name| unsigned(out, NAME_IID, name_iid(name)));
+        });
+    }
+
     fn wake(&mut self, out: &mut Vec<u8>, _: &Model, of: ContainerId, _: ContainerId, link: LinkId, at: i64) {
         track_event(out, at, track(of), INSTANT, |out| {
             unsigned(out, NAME_IID, self.wake);
@@ -244,7 +251,7 @@ fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
                 text(out, 5, &container.own_name);
             }
         }),
-        (Kind::Process { pid: None } | Kind::Lwp { .. } | Kind::Task { .. }, _) => {
+        (Kind::Process { pid: None } | Kind::Lwp { .. } | Kind::Task { .. } | Kind::Functions { .. }, _) => {
             container.parent.into_iter().for_each(|parent| unsigned(out, PARENT_UUID, track(parent)));
             text(out, NAME, label);
         }

@@ -14,7 +14,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tracewing_analysis::{Analysis, Loss, Ran, Seen};
+use tracewing_analysis::{Analysis, Call, Calls, Function, Loss, Ran, Seen, ThreadKey};
+use tracewing_symbols::Symbols;
 use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
 
 /// Follows a recording.
@@ -37,6 +38,11 @@ pub(crate) struct Timeline {
     event_names: HashMap<String, NameId>,
     links: LinkId,
     fields: Vec<u8>,
+    calls: Calls,
+    /// Containers of functions, by thread.
+    function_lines: HashMap<ThreadKey, ContainerId>,
+    /// Names of functions, by their numbers.
+    functions: Vec<Option<NameId>>,
     /// Why a temporary file could not be written: all that follows is in vain.
     failure: Option<std::io::Error>,
     failed: Rc<Cell<bool>>,
@@ -80,6 +86,9 @@ impl Timeline {
             event_names: HashMap::new(),
             links: 0,
             fields: Vec::new(),
+            calls: Calls::default(),
+            function_lines: HashMap::new(),
+            functions: Vec::new(),
             failure: None,
             failed,
         }
@@ -90,6 +99,7 @@ impl Timeline {
     /// # Errors
     /// A temporary file could not be written.
     pub fn finish(mut self, ran: &Ran) -> Result<(Box<dyn Encoder>, Model, Sorted)> {
+        self.finish_functions();
         for id in 0..self.lines.len() as ContainerId {
             let line = &self.lines[id as usize];
             if line.state.is_some() {
@@ -249,6 +259,47 @@ impl Timeline {
         self.fields = fields;
     }
 
+    /// A function begins or ends in a thread.
+    fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
+        let (process, tid) = thread;
+        let of = match self.function_lines.get(&thread) {
+            Some(known) => *known,
+            None => {
+                let new = self.container(What::Functions { tid });
+                self.model.containers[new as usize].process = process;
+                self.function_lines.insert(thread, new);
+                new
+            }
+        };
+        let name = match call {
+            Call::Begins { function, .. } => {
+                let name = at(&mut self.functions, function as usize);
+                Some(*name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Function)))
+            }
+            Call::Ends { .. } => None,
+        };
+        self.touch(of, time);
+        self.push(Change::Function { of, name }, time);
+    }
+
+    /// Ends functions that last, and names all.
+    fn finish_functions(&mut self) {
+        let mut ends = Vec::new();
+        self.calls.finish(&mut |thread, time, call| ends.push((thread, time, call)));
+        ends.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call));
+        let mut symbols = Symbols::new();
+        for (number, name) in (0..).zip(&self.functions) {
+            if let Some(name) = name {
+                let text = match self.calls.function(number) {
+                    Function::Named(name) => name,
+                    Function::InFile { path, address } => symbols.name(&path, address),
+                    Function::InMemory(address) => format!("{address:#x}"),
+                };
+                self.model.names.set(*name, text);
+            }
+        }
+    }
+
     /// No LWP has a CPU from `time` on.
     fn idle(&mut self, cpu: u32, time: i64) {
         self.cpu(cpu).idle_since = Some(time);
@@ -344,6 +395,12 @@ impl Fold for Timeline {
 
 impl Analysis for Timeline {
     fn event(&mut self, seen: &Seen<'_>) {
+        let mut calls = Vec::new();
+        let is_call = self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call)));
+        calls.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call));
+        if is_call {
+            return;
+        }
         let Some(activity) = seen.activity else { return };
         match (activity.kind, activity.cpu) {
             (Kind::User | Kind::Waits { .. } | Kind::Kernel | Kind::PageFault { .. }, _) => {

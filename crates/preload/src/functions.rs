@@ -23,7 +23,7 @@ mod thread;
 
 use core::sync::atomic::{AtomicBool, Ordering::*};
 
-use tracewing::dynamic::is_recorded;
+use tracewing::dynamic::{is_recorded, try_record};
 use tracewing::{Event, emit};
 use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 
@@ -43,7 +43,6 @@ pub(crate) fn prepare() {
         }
         Err(_) => {
             fentry::pass_on();
-            profile::pass_on();
         }
     }
 }
@@ -111,8 +110,9 @@ struct Image<'a> {
 /// None: the addresses are only numbers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cyg_profile_func_enter(function: usize, _caller: usize) {
-    if is_on() && chosen::is_wanted(function) {
-        emit!(Entry { function: function as u64 });
+    if is_on() && chosen::is_wanted(function) && !try_record(Entry::class(), &(function as u64).to_ne_bytes())
+    {
+        entry_slow(function);
     }
 }
 
@@ -122,7 +122,20 @@ unsafe extern "C" fn __cyg_profile_func_enter(function: usize, _caller: usize) {
 /// As above.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __cyg_profile_func_exit(function: usize, _caller: usize) {
-    if is_on() && chosen::is_wanted(function) {
-        emit!(Exit { function: function as u64 });
+    if is_on() && chosen::is_wanted(function) && !try_record(Exit::class(), &(function as u64).to_ne_bytes())
+    {
+        exit_slow(function);
     }
+}
+
+#[cold]
+#[inline(never)]
+fn entry_slow(function: usize) {
+    emit!(Entry { function: function as u64 });
+}
+
+#[cold]
+#[inline(never)]
+fn exit_slow(function: usize) {
+    emit!(Exit { function: function as u64 });
 }

@@ -101,6 +101,14 @@ impl Symbols {
         !known.is_empty() && !build_id.is_empty() && known != build_id
     }
 
+    /// What to call that function: where the file does not tell, by file and address.
+    pub fn name(&mut self, path: &str, address: u64) -> String {
+        match self.at(path, address) {
+            Some(symbol) => symbol.name.to_owned(),
+            None => format!("{}+{address:#x}", path.rsplit('/').next().unwrap_or_default()),
+        }
+    }
+
     /// File and line of the source that the code at `address` of the file at `path` is from, counted as for [`Symbols::at`].
     /// Debug information may lie in a file of its own, where debuggers look for it.
     pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {

@@ -124,17 +124,30 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when.
-    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
-        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
+    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when. Gives whether it was about
+    /// functions.
+    pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) -> bool {
+        let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         let (process, time) = (seen.place.process, activity.time);
         let key = (process, tid);
         let Some(event) = self.reader.read(seen.event) else {
             if let Some(thread) = self.threads.get_mut(&key) {
                 thread.last = time;
             }
-            return;
+            return false;
         };
+        self.take(event, (process, tid), time, tell);
+        true
+    }
+
+    fn take(
+        &mut self,
+        event: FunctionEvent,
+        key: ThreadKey,
+        time: i64,
+        tell: &mut impl FnMut(ThreadKey, i64, Call),
+    ) {
+        let (process, _) = key;
         match event {
             FunctionEvent::Entry(which) => {
                 let function = self.number(process, which);

@@ -154,7 +154,8 @@ impl Fold for Functions {}
 
 impl Analysis for Functions {
     fn event(&mut self, seen: &Seen<'_>) {
-        self.calls.event(seen, &mut |thread, time, call| self.totals.call(thread, time, call));
+        let totals = &mut self.totals;
+        self.calls.event(seen, &mut |thread, time, call| totals.call(thread, time, call));
     }
 
     fn lost(&mut self, lost: &Loss) {

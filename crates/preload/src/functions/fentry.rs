@@ -89,26 +89,26 @@ unsafe extern "C" fn __fentry__() {
 #[unsafe(naked)]
 unsafe extern "C" fn returned() {
     naked_asm!(
-        // The place of the return address again, and below it all that may hold results.
-        "push rax",
+        // All that may hold results. The place of the return address was above.
         "push rax",
         "push rdx",
         "push rbp",
         "mov rbp, rsp",
-        "lea rdi, [rbp + 24]",
+        "lea rdi, [rbp + 16]",
         "sub rsp, 32",
         "and rsp, -16",
         "movaps [rsp], xmm0",
         "movaps [rsp + 16], xmm1",
         "call {ends}",
-        "mov [rbp + 24], rax",
+        "mov r11, rax",
         "movaps xmm0, [rsp]",
         "movaps xmm1, [rsp + 16]",
         "mov rsp, rbp",
         "pop rbp",
         "pop rdx",
         "pop rax",
-        "ret",
+        // The processor has taken the function's return for the one that was called for: another would lead it astray.
+        "jmp r11",
         ends = sym ends,
     )
 }

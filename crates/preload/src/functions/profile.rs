@@ -1,28 +1,32 @@
 //! What programs built with `-pg` have the C library do besides: sample the program counter and write `gmon.out`. While functions
 //! are recorded, nobody does.
+//!
+//! They begin with it before any library is ready, this one included, so nothing here is prepared.
 
-use core::ffi::c_void;
+use core::ffi::{CStr, c_void};
 use core::mem::transmute;
-use core::ptr;
-use core::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-static BEGIN: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
-static END: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 
-/// Leaves it to the C library: nobody has asked for functions.
-pub(super) fn pass_on() {
-    for (next, name) in [(&BEGIN, c"__monstartup"), (&END, c"_mcleanup")] {
-        // SAFETY: a NUL-terminated name.
-        next.store(unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }, Relaxed);
-    }
+/// Whether it was left to the C library, as when nobody has asked for functions.
+static HAS_BEGUN: AtomicBool = AtomicBool::new(false);
+
+/// The C library's function.
+fn next(name: &CStr) -> Option<*mut c_void> {
+    // SAFETY: a NUL-terminated name.
+    let next = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) };
+    (!next.is_null()).then_some(next)
 }
 
 /// # Safety
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn __monstartup(low: usize, high: usize) {
-    let next = BEGIN.load(Relaxed); // of code, which nobody has written
-    if !next.is_null() {
+    if std::env::var_os(FUNCTIONS_VARIABLE).is_none()
+        && let Some(next) = next(c"__monstartup")
+    {
+        HAS_BEGUN.store(true, Relaxed); // for the same thread, or one that it starts
         // SAFETY: the C library's function of this type; its obligations are the caller's.
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn(usize, usize)>(next)(low, high) }
     }
@@ -32,8 +36,9 @@ unsafe extern "C" fn __monstartup(low: usize, high: usize) {
 /// As for the C library's.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn _mcleanup() {
-    let next = END.load(Relaxed);
-    if !next.is_null() {
+    if HAS_BEGUN.load(Relaxed)
+        && let Some(next) = next(c"_mcleanup")
+    {
         // SAFETY: as above.
         unsafe { transmute::<*mut c_void, unsafe extern "C" fn()>(next)() }
     }

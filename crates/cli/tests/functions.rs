@@ -1,0 +1,292 @@
+//! `tracewing record --functions` and `tracewing functions`: what C++ programs say that they called, and what uftrace says, against
+//! what was recorded.
+
+mod recorded;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use recorded::{Recording, build, record, recorder};
+use serde_json::Value;
+
+/// How programs are built so that functions tell of themselves.
+const BUILDS: [(&str, &[&str]); 4] = [
+    ("g++", &["-finstrument-functions"]),
+    ("g++", &["-pg", "-mfentry"]),
+    ("clang++", &["-finstrument-functions"]),
+    ("clang++", &["-pg", "-mfentry"]),
+];
+
+/// Functions of the program that are left with others of the same thread above them, since they change stacks.
+const OF_STACKS: [&str; 3] = ["coroutine", "yields", "resumes"];
+
+/// Compiles the C++ program, and builds the library; `None` where there is no such compiler.
+fn program(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    build(&[&["-p", "tracewing-preload"], optimised].concat());
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../preload/tests/programs/functions.cc");
+    let program = folder.join("functions");
+    let mut command = Command::new(compiler);
+    command.args(["-O2", "-w", "-pthread", "-o"]).arg(&program).arg(source).args(options);
+    match command.output() {
+        Ok(output) if output.status.success() => Some(program),
+        Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
+        _ => {
+            eprintln!("skipped: {compiler} cannot make this with {options:?}");
+            None
+        }
+    }
+}
+
+/// How often functions were called, by their names: as the program says.
+fn told(stdout: &str) -> BTreeMap<String, u64> {
+    let line =
+        |line: &str| line.split_once(' ').map(|(name, count)| (name.to_owned(), count.parse().unwrap()));
+    stdout.lines().filter_map(line).collect()
+}
+
+/// `tracewing functions` of a recording.
+fn functions(recording: &Recording, options: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = command.arg("functions").arg(recording.trace()).args(options).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    output
+}
+
+fn text(recording: &Recording, options: &[&str]) -> String {
+    String::from_utf8(functions(recording, options).stdout).unwrap()
+}
+
+fn json(recording: &Recording, options: &[&str]) -> Value {
+    serde_json::from_slice(&functions(recording, &[options, &["--format", "json"]].concat()).stdout).unwrap()
+}
+
+/// The rows of a table by function.
+fn rows(table: &Value) -> BTreeMap<String, Value> {
+    let row = |row: &Value| {
+        let name = row["function"].as_str().unwrap();
+        (name.split('(').next().unwrap().to_owned(), row.clone())
+    };
+    table["functions"].as_array().unwrap().iter().map(row).collect()
+}
+
+/// How often functions were called, as the recording has it.
+fn counted(rows: &BTreeMap<String, Value>) -> BTreeMap<String, u64> {
+    rows.iter().map(|(name, row)| (name.clone(), row["calls"].as_u64().unwrap())).collect()
+}
+
+#[test]
+fn every_call_is_counted_however_it_is_left() {
+    for (compiler, options) in BUILDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program(folder.path(), compiler, options) else { continue };
+        let alone = Command::new(&program).arg("all").current_dir(folder.path()).output().unwrap();
+        let recording = record(&["--functions"], &[program.as_os_str(), "all".as_ref()]);
+        let what = format!("{compiler} {options:?}");
+        assert_eq!(
+            recording.stdout,
+            String::from_utf8(alone.stdout).unwrap(),
+            "{what}: what the program does"
+        );
+        assert_eq!(recording.lost(), 0);
+        let table = json(&recording, &[]);
+        let rows = rows(&table);
+        let mut found = counted(&rows);
+        let told = told(&recording.stdout);
+        assert!(told.len() > 20, "{told:?}");
+        found.retain(|name, _| told.contains_key(name)); // there are functions of headers, too
+        assert_eq!(found, told, "{what}");
+        let count = |member: &str| table[member].as_u64().unwrap();
+        assert_eq!(count("not_followed"), 0);
+        // Only a stack that is left in the middle of functions has ends without begins, each time.
+        let most = told["yields"] + told["coroutine"];
+        assert!(count("unmatched_ends") <= most, "{what}: {}", count("unmatched_ends"));
+        if options.contains(&"-mfentry") {
+            // Jumps and exceptions are told.
+            let most: u64 = OF_STACKS.iter().map(|name| told[*name]).sum();
+            assert!(count("left") <= most, "{what}: {} were left", count("left"));
+        }
+        check_times(&rows, &what);
+        check_graph(&json(&recording, &["--graph"]), &rows, &what);
+    }
+}
+
+/// A function that waits for 20 ms takes no less, and the average of calls lies between the shortest and the longest.
+fn check_times(rows: &BTreeMap<String, Value>, what: &str) {
+    assert!(rows["waits"]["total_ns"].as_u64().unwrap() >= 20_000_000, "{what}");
+    for (name, row) in rows {
+        let number = |column: &str| row[column].as_u64().unwrap();
+        for part in ["total", "self"] {
+            let [avg, min, max] = ["avg", "min", "max"].map(|figure| number(&format!("{part}_{figure}_ns")));
+            assert!(min <= avg && avg <= max, "{what}: {name}: {row}");
+        }
+        assert!(
+            number("self_ns") <= number("total_avg_ns") * number("calls") + number("calls"),
+            "{name}: {row}"
+        );
+    }
+}
+
+/// The graph has the calls of the table, and what is called lies within who called it.
+fn check_graph(graph: &Value, rows: &BTreeMap<String, Value>, what: &str) {
+    let mut calls: BTreeMap<String, u64> = BTreeMap::new();
+    let mut around: Vec<(String, u64)> = Vec::new();
+    let mut callers: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for node in graph["functions"].as_array().unwrap() {
+        let name = node["function"].as_str().unwrap().split('(').next().unwrap().to_owned();
+        *calls.entry(name.clone()).or_default() += node["calls"].as_u64().unwrap();
+        around.truncate(node["depth"].as_u64().unwrap() as usize);
+        let total = node["total_ns"].as_u64().unwrap();
+        if let Some((caller, outer)) = around.last() {
+            assert!(total <= *outer, "{what}: {name} in {caller}");
+            callers.entry(name.clone()).or_default().push(caller.clone());
+        }
+        around.push((name, total));
+    }
+    assert_eq!(calls, counted(rows), "{what}");
+    for (function, caller) in [("works", "handler"), ("called", "calls"), ("recursive", "recursive")] {
+        assert!(callers[function].iter().all(|found| found == caller), "{what}: {function}: {callers:?}");
+    }
+}
+
+#[test]
+fn uftrace_counts_the_same() {
+    for (compiler, options) in BUILDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program(folder.path(), compiler, options) else { continue };
+        let uftrace = |arguments: &[&str]| {
+            let mut command = Command::new("uftrace");
+            command.args(arguments).args(["-d", "data"]).current_dir(folder.path());
+            command
+        };
+        let Ok(output) = uftrace(&["record", "--no-libcall"]).arg(&program).output() else {
+            return eprintln!("skipped: uftrace is not installed");
+        };
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let report = uftrace(&["report", "-f", "call", "--demangle=full"]).output().unwrap();
+        let report = String::from_utf8(report.stdout).unwrap();
+        let line = |line: &str| {
+            let (count, name) = line.trim().split_once(char::is_whitespace)?;
+            Some((name.trim().split('(').next()?.to_owned(), count.parse().ok()?))
+        };
+        let mut theirs: BTreeMap<String, u64> = report.lines().filter_map(line).collect();
+        theirs.retain(|name, _| !name.starts_with("linux:"));
+        let ours = counted(&rows(&json(&record(&["--functions"], &[&program]), &[])));
+        assert!(ours.len() >= 6);
+        assert_eq!(ours, theirs, "{compiler} {options:?}: {report}");
+    }
+}
+
+#[test]
+fn only_functions_that_are_chosen_are_recorded() {
+    for (compiler, options) in BUILDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program(folder.path(), compiler, options) else { continue };
+        let chosen = ["--functions", "inn?r", "--functions", "call*", "--functions", "arguments(int*"];
+        let recording = record(&chosen, &[&program]);
+        let mut told = told(&recording.stdout);
+        told.retain(|name, _| ["inner", "calls", "called", "arguments"].contains(&name.as_str()));
+        assert_eq!(told.len(), 4);
+        assert_eq!(counted(&rows(&json(&recording, &[]))), told, "{compiler} {options:?}");
+        assert!(recording.events().iter().all(|event| !event.name.starts_with("lock:")));
+        let without = record(&["--functions", "--exclude", "function:exit"], &[&program]);
+        assert!(without.events().iter().all(|event| event.name != "function:exit"));
+    }
+}
+
+#[test]
+fn too_many_functions_within_each_other_are_counted() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-pg", "-mfentry"]) else { return };
+    let recording = record(&["--functions=recursive"], &[program.as_os_str(), "deep".as_ref()]);
+    let table = json(&recording, &[]);
+    let found = counted(&rows(&table))["recursive"];
+    let not_followed = table["not_followed"].as_u64().unwrap();
+    assert!(not_followed > 0 && found > 60_000, "{table}");
+    assert_eq!(found + not_followed, told(&recording.stdout)["recursive"]);
+}
+
+#[test]
+fn replay_has_each_call_where_it_was_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
+    let recording = record(&["--functions"], &[&program]);
+    let replay = text(&recording, &["--replay", "-n", "12"]);
+    let lines: Vec<String> = replay.lines().skip(1).map(|line| line.chars().skip(22).collect()).collect();
+    let one =
+        ["outer() {", "  inner();", "  inner();", "  inner();", "} /* outer */", "calls() {", "  called();"];
+    assert_eq!(lines, [&one[..], &["} /* calls */"], &one[..4]].concat(), "{replay}");
+    let has_duration: Vec<bool> =
+        replay.lines().skip(1).map(|line| line.chars().take(10).any(|letter| letter != ' ')).collect();
+    assert_eq!(has_duration[..8], [false, true, true, true, true, false, true, true]);
+    let whole = text(&recording, &["--replay"]);
+    let count = |text: &str| whole.lines().filter(|line| line.ends_with(text)).count();
+    assert_eq!((count("recursive() {"), count("recursive();"), count("} /* recursive */")), (20, 1, 20));
+}
+
+#[test]
+fn recordings_are_compared_and_drawn() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
+    let before = record(&["--functions=outer"], &[&program]);
+    let after = record(&["--functions"], &[&program]);
+    let other = after.trace();
+    let difference = rows(&json(&before, &["--diff", other.to_str().unwrap()]));
+    let calls = |name: &str| {
+        ["calls", "calls_there", "calls_difference"].map(|column| difference[name][column].as_i64().unwrap())
+    };
+    assert_eq!(calls("outer"), [10, 10, 0]);
+    assert_eq!(calls("inner"), [0, 30, 30]);
+    let row = &difference["inner"];
+    assert_eq!(row["total_ns"], 0);
+    assert_eq!(row["total_there_ns"], row["total_difference_ns"]);
+
+    let drawn = folder.path().join("graph.svg");
+    text(&after, &["--flame-graph", drawn.to_str().unwrap()]);
+    let svg = fs::read_to_string(drawn).unwrap();
+    assert!(
+        svg.starts_with("<?xml") && svg.contains("<title>outer(int) (") && svg.contains("inner(int)"),
+        "{svg:.300}"
+    );
+}
+
+#[test]
+fn programs_whose_functions_cannot_be_seen_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let said = |options: &[&str], recorded: &[&str]| {
+        let program = program(folder.path(), "g++", options)?;
+        let recorder = recorder(folder.path(), recorded).arg(&program).stdin(Stdio::null()).output().unwrap();
+        fs::remove_dir_all(folder.path().join("t")).unwrap();
+        assert!(recorder.status.success());
+        Some(String::from_utf8(recorder.stderr).unwrap())
+    };
+    for (options, text) in [
+        (&[][..], "has no instrumented functions of its own"),
+        (&["-pg"], "add -mfentry"),
+        (&["-static", "-finstrument-functions"], "is statically linked"),
+    ] {
+        let Some(told) = said(options, &["--functions"]) else { continue };
+        let lines = told.lines().filter(|line| line.contains("functions: ") && !line.starts_with('{'));
+        assert_eq!(lines.clone().count(), 1, "{told}");
+        assert!(lines.clone().all(|line| line.contains(text)), "{options:?}: {told}");
+    }
+    let Some(told) = said(&["-finstrument-functions"], &["--functions"]) else { return };
+    assert!(!told.contains("functions: "), "{told}");
+}
+
+#[test]
+fn what_pg_does_otherwise_it_does_when_nobody_asks_for_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-pg", "-mfentry"]) else { return };
+    let profile = folder.path().join("gmon.out");
+    for (options, has_profile) in [("--functions", false), ("--locks", true)] {
+        let output = recorder(folder.path(), &[options]).arg(&program).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(profile.exists(), has_profile, "{options}");
+        let events = recorded::list(&folder.path().join("t"));
+        assert_eq!(events.iter().any(|event| event.name == "function:entry"), !has_profile, "{options}");
+        fs::remove_dir_all(folder.path().join("t")).unwrap();
+    }
+}
