@@ -47,7 +47,7 @@ pub struct Options {
 /// Tasks of a tree, with the one that sums it up.
 const TASKS: u64 = (2 << tree::HEIGHT) - 1;
 /// Trees in a measurement.
-const TREES: u64 = 5;
+const TREES: u64 = 40;
 /// Trees before the first one, which fill the buffers.
 const FIRST_TREES: u64 = 60;
 /// Time for the threads of tracers to come to rest.

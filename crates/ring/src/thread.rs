@@ -59,7 +59,7 @@ pub struct Mark {
     /// Number of the user thread (a task of a runtime, a green thread) that the thread runs, 0 for none. The business of who
     /// schedules those.
     pub user_thread: AtomicU64,
-    /// Number of the next user thread that the thread creates; a multiple of the size of its blocks where it has none left.
+    /// Which user thread the thread creates next: its block of numbers, and which of them. The same one's business.
     pub next_user_thread: AtomicU64,
     _pad: u64,
 }

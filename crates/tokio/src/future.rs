@@ -1,10 +1,11 @@
-//! A future that is a user thread: each poll is told, and who wakes it.
+//! Futures that are user threads: each poll is told, and who wakes them.
 
 use crate::life::Life;
-use crate::waker::{self, TellingWaker};
+use crate::waker::{self, OwnWaker, TaskWaker};
 use pin_project_lite::pin_project;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
+use std::ptr;
 use std::task::{Context, Poll};
 use tracewing::user_thread;
 
@@ -15,20 +16,14 @@ pin_project! {
         // Dropped first: what its destructors tell comes before the end.
         #[pin]
         future: F,
-        waker: TellingWaker,
+        waker: OwnWaker,
         life: Life,
     }
 }
 
 impl<F> Instrumented<F> {
-    /// One that anybody may poll.
     pub(crate) fn new(future: F, life: Life) -> Self {
-        Self { future, waker: TellingWaker::Any(None), life }
-    }
-
-    /// One that is to be spawned.
-    pub(crate) fn task(future: F, life: Life) -> Self {
-        Self { future, waker: TellingWaker::Task(None), life }
+        Self { future, waker: OwnWaker::default(), life }
     }
 }
 
@@ -41,7 +36,7 @@ impl<F: Future> Future for Instrumented<F> {
         let poll = match running.thread() {
             Some(thread) if user_thread::wants_wake() => {
                 let waker = this.waker.of(thread, context.waker());
-                this.future.poll(&mut Context::from_waker(&waker))
+                this.future.poll(&mut Context::from_waker(waker))
             }
             _ => this.future.poll(context),
         };
@@ -49,6 +44,63 @@ impl<F: Future> Future for Instrumented<F> {
             this.waker.retire();
             running.complete();
         } else {
+            running.stop();
+        }
+        poll
+    }
+}
+
+pin_project! {
+    /// A future that is spawned as a task, which is a user thread. It takes eight bytes of the task, no more: what its wakers need to
+    /// know stands elsewhere.
+    pub(crate) struct Task<F> {
+        #[pin]
+        future: Option<F>,
+        life: Life,
+    }
+
+    impl<F> PinnedDrop for Task<F> {
+        fn drop(this: Pin<&mut Self>) {
+            let address = ptr::from_ref(&*this).addr();
+            let mut this = this.project();
+            // First: what its destructors tell comes before the end.
+            this.future.set(None);
+            if let Some(thread) = this.life.thread() {
+                waker::retire_within(address, thread);
+            }
+        }
+    }
+}
+
+impl<F> Task<F> {
+    pub fn new(future: F, life: Life) -> Self {
+        Self { future: Some(future), life }
+    }
+}
+
+impl<F: Future> Future for Task<F> {
+    type Output = F::Output;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
+        let address = ptr::from_ref(&*self).addr();
+        let this = self.project();
+        let future = this.future.as_pin_mut().expect("it is there until it is dropped");
+        let Some(thread) = this.life.thread() else { return future.poll(context) };
+        // In a panic, it retires after the end has been told.
+        let retires = waker::Retires::new(thread, context.waker());
+        let running = this.life.run();
+        let poll = match user_thread::wants_wake() {
+            true => {
+                let waker = TaskWaker::lend(thread, context.waker(), address);
+                future.poll(&mut Context::from_waker(&waker))
+            }
+            false => future.poll(context),
+        };
+        if poll.is_ready() {
+            drop(retires);
+            running.complete();
+        } else {
+            retires.not_yet();
             running.stop();
         }
         poll

@@ -31,6 +31,11 @@ impl Life {
         Running { before, could_go_on: waker::exchange(false), life: self }
     }
 
+    /// Who lives.
+    pub fn thread(&self) -> Option<UserThread> {
+        self.0
+    }
+
     fn end(&mut self, outcome: Outcome) {
         if let Some(thread) = self.0.take() {
             user_thread::exit(thread, outcome);

@@ -2,7 +2,7 @@
 
 #[cfg(tokio_unstable)]
 use crate::hooks::Known;
-use crate::{Instrumented, life::Life};
+use crate::{Instrumented, future::Task, life::Life};
 use std::future::Future;
 use std::panic::Location;
 use tokio::runtime::Handle;
@@ -88,8 +88,8 @@ impl<'a> Builder<'a> {
     }
 
     #[track_caller]
-    fn task<F: Future>(self, future: F, runtime: Option<&Handle>) -> Instrumented<F> {
-        Instrumented::task(future, self.life::<F>(runtime))
+    fn task<F: Future>(self, future: F, runtime: Option<&Handle>) -> Task<F> {
+        Task::new(future, self.life::<F>(runtime))
     }
 
     /// As [`instrument`].

@@ -235,7 +235,7 @@ const BLOCK: u64 = 1 << 16;
 #[doc(hidden)]
 pub fn next_id() -> u64 {
     // One instruction, since a signal handler may want an id, too.
-    match thread::with(|mark| mark.next_span.fetch_add(1, Relaxed)) {
+    match thread::with(|mark| thread::count(&mark.next_span)) {
         spent if spent % BLOCK == 0 => begin_block(),
         id => id,
     }

@@ -79,24 +79,28 @@ fn number(thread: Option<UserThread>) -> u64 {
     thread.map_or(0, |thread| thread.0.get())
 }
 
-/// How many numbers a thread takes at a time; the first of them, a multiple of this, stands for none.
+/// How many numbers a thread takes at a time: a block of them. The first one of a block stands for none.
 const BLOCK: u64 = 64;
+/// In a thread's block of memory: which of a block's numbers is next, and above that the block, counted from 1.
+const WHICH: u32 = 16;
 
-/// The first number of the next block.
-static NEXT_BLOCK: AtomicU64 = AtomicU64::new(0);
+/// Blocks that threads have taken.
+static BLOCKS: AtomicU64 = AtomicU64::new(0);
 
 /// A number that no user thread has had.
 #[inline]
 fn next() -> UserThread {
     let number = thread::with(|mark| {
-        let next = &mark.next_user_thread;
-        // Only a signal handler can be in between, which has taken a number of its own then.
-        let taken = next.fetch_update(Relaxed, Relaxed, |number| (number % BLOCK != 0).then_some(number + 1));
-        taken.unwrap_or_else(|_| {
-            let first = NEXT_BLOCK.fetch_add(BLOCK, Relaxed) + 1;
-            next.store(first + 1, Relaxed);
-            first
-        })
+        let next = thread::count(&mark.next_user_thread);
+        match (next >> WHICH, next % (1 << WHICH)) {
+            (block @ 1.., which @ 1..BLOCK) => (block - 1) * BLOCK + which,
+            // A signal handler that comes in between takes a block of its own, of which the store below forgets the rest.
+            _ => {
+                let block = BLOCKS.fetch_add(1, Relaxed) + 1;
+                mark.next_user_thread.store(block << WHICH | 2, Relaxed);
+                (block - 1) * BLOCK + 1
+            }
+        }
     });
     UserThread(NonZeroU64::new(number).expect("nobody counts to 2^64"))
 }

@@ -9,8 +9,8 @@
 //! one process, each with a block of its own.
 
 use core::arch::{asm, global_asm};
-use core::sync::atomic::AtomicIsize;
 use core::sync::atomic::Ordering::Relaxed;
+use core::sync::atomic::{AtomicIsize, AtomicU64};
 
 use super::{Entry, Mark};
 
@@ -84,6 +84,19 @@ pub fn entry_offset(slot: usize) -> Option<isize> {
     // Relaxed: it is the same number whoever stores it.
     let offset = OFFSET.load(Relaxed);
     (offset != 0).then_some(offset + (slot * size_of::<Entry>()) as isize)
+}
+
+/// Adds one to a number in the calling thread's own block, and gives what it was: in one instruction, which a signal handler cannot
+/// come between, and without a lock, since no other thread writes there.
+#[inline(always)]
+pub fn count(number: &AtomicU64) -> u64 {
+    let mut added = 1_u64;
+    // SAFETY: the reference is valid and aligned. This does no more than a relaxed load and a relaxed store of the atomic, which is
+    // sound whoever else uses it; that nobody else does makes the number right.
+    unsafe {
+        asm!("xadd qword ptr [{}], {}", in(reg) number.as_ptr(), inout(reg) added, options(nostack));
+    }
+    added
 }
 
 /// The calling thread's pointer (`fs`): what [`offset`] and rseq offsets are relative to.

@@ -1,12 +1,17 @@
-//! Wakers of tasks that tell wakes without memory of their own.
+//! Wakers of tasks that tell wakes without memory of their own, neither allocated nor in the task.
 //!
 //! All of tokio's wakers of tasks have one table of functions, and as data an address that stands for the task as long as there
 //! is any waker of it. A telling one has the same data and the functions here, which pass everything on to tokio's. Which
-//! user thread the task is stands in a table by that address.
+//! user thread the task is stands in a table by that address, once a waker is kept; where another task has the place, the waker is one of
+//! the [`crowd`]'s. That address is where tokio has allocated the task, so that its future, too, knows it: it lies in the first
+//! [`ALIGNMENT`] bytes, or else the waker is one of the crowd's.
 
-use super::{Lent, tell};
+use super::{crowd, tell};
+use std::cell::Cell;
+use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
 use std::num::NonZeroU64;
+use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::task::{RawWaker, RawWakerVTable, Waker};
@@ -27,8 +32,13 @@ static TOKIOS: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 /// The functions of telling wakers.
 static TELLING: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
 
-/// Where the wakers of a task find the user thread.
-pub(crate) struct Place {
+thread_local! {
+    /// The task that is being polled here with a telling waker, as that waker's data, and its user thread; 0 for none.
+    static POLLED: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
+}
+
+/// Where the wakers of a task find the user thread, from the first that is kept until the task ends.
+struct Place {
     /// The data of the task's wakers, 0 where nobody has the place.
     task: AtomicUsize,
     thread: AtomicU64,
@@ -39,54 +49,147 @@ fn place(task: usize) -> &'static Place {
 }
 
 impl Place {
-    /// The place of a task, which is polled with this waker, if it is free.
-    pub fn take(waker: &Waker, thread: UserThread) -> Option<&'static Self> {
-        let functions = ptr::from_ref(waker.vtable()).cast_mut();
-        if ptr::eq(functions, &TELLING) {
-            return None;
-        }
-        // Relaxed: what is behind the pointer was there before the program ran.
-        let known = TOKIOS.compare_exchange(ptr::null_mut(), functions, Relaxed, Relaxed);
-        if known.is_err_and(|known| known != functions) {
-            return None;
-        }
-        let task = waker.data().addr();
-        let place = place(task);
+    fn is_of(&self, task: usize) -> bool {
+        self.task.load(Relaxed) == task
+    }
+
+    /// Gives it to a task, if it is free.
+    fn take(&self, task: usize, thread: u64) -> bool {
         // Relaxed: nobody looks for the task before the store below has reached them with one of its wakers.
-        place.task.compare_exchange(0, task, Relaxed, Relaxed).ok()?;
-        place.thread.store(thread.get().get(), Release); // with `told`
-        Some(place)
+        let free = self.task.compare_exchange(0, task, Relaxed, Relaxed).is_ok();
+        if free {
+            self.thread.store(thread, Release); // with `told`
+        }
+        free
     }
 
-    /// The telling waker of the task, if this is the one behind it.
-    pub fn lend<'a>(&self, behind: &'a Waker) -> Option<Lent<'a>> {
-        let same =
-            self.task.load(Relaxed) == behind.data().addr() && ptr::eq(behind.vtable(), TOKIOS.load(Relaxed));
-        // SAFETY: the functions need what those of `behind` need, which is borrowed.
-        same.then(|| unsafe { Lent::new(behind.data(), &TELLING) })
+    /// Takes it from the task, if it is this one's.
+    fn leave(&self, task: usize, thread: UserThread) -> bool {
+        // Relaxed: its own from `take` until here, on whatever threads the task ran.
+        let own = self.is_of(task) && self.thread.load(Relaxed) == thread.get().get();
+        if own {
+            self.task.store(0, Relaxed);
+        }
+        own
+    }
+}
+
+/// The waker that a task is polled with.
+pub(crate) enum TaskWaker<'a> {
+    /// tokio's data, with the functions here.
+    Telling {
+        /// Not to be dropped.
+        waker: ManuallyDrop<Waker>,
+        /// What was [`POLLED`] before.
+        before: (usize, u64),
+        behind: PhantomData<&'a Waker>,
+    },
+    /// An allocated one.
+    Own(Waker),
+}
+
+impl<'a> TaskWaker<'a> {
+    /// A waker for the user thread that the task is, which is polled with tokio's waker `behind`, and whose future lies at address
+    /// `within`.
+    pub fn lend(thread: UserThread, behind: &'a Waker, within: usize) -> Self {
+        let task = behind.data().addr();
+        if !is_tokios(behind) || within / ALIGNMENT * ALIGNMENT != task {
+            return Self::Own(crowd::waker(thread, behind));
+        }
+        // SAFETY: the functions need what those of `behind` need, which is borrowed; it is never dropped.
+        let waker = ManuallyDrop::new(unsafe { Waker::new(behind.data(), &TELLING) });
+        let before = POLLED.replace((task, thread.get().get()));
+        Self::Telling { waker, before, behind: PhantomData }
+    }
+}
+
+impl Deref for TaskWaker<'_> {
+    type Target = Waker;
+
+    fn deref(&self) -> &Waker {
+        match self {
+            Self::Telling { waker, .. } => waker,
+            Self::Own(waker) => waker,
+        }
+    }
+}
+
+impl Drop for TaskWaker<'_> {
+    fn drop(&mut self) {
+        if let Self::Telling { before, .. } = self {
+            POLLED.set(*before);
+        }
+    }
+}
+
+/// Whether a waker is one of tokio's own for its tasks.
+fn is_tokios(waker: &Waker) -> bool {
+    let functions = ptr::from_ref(waker.vtable()).cast_mut();
+    // Relaxed: what is behind the pointer was there before the program ran.
+    let known = match TOKIOS.load(Relaxed) {
+        null if null.is_null() => TOKIOS
+            .compare_exchange(null, functions, Relaxed, Relaxed)
+            .map_or_else(|known| known, |_| functions),
+        known => known,
+    };
+    ptr::eq(known, functions)
+}
+
+/// Has the wakers of a task that is being polled tell nothing any more when this is dropped, since the task ends.
+pub(crate) struct Retires<'a> {
+    thread: UserThread,
+    behind: &'a Waker,
+}
+
+impl<'a> Retires<'a> {
+    /// Of the task that is polled with tokio's waker `behind`.
+    pub fn new(thread: UserThread, behind: &'a Waker) -> Self {
+        Self { thread, behind }
     }
 
-    /// The task has ended: its wakers tell nothing any more.
-    pub fn leave(&self) {
-        self.task.store(0, Relaxed); // its own until here
+    /// The task goes on.
+    pub fn not_yet(self) {
+        std::mem::forget(self);
+    }
+}
+
+impl Drop for Retires<'_> {
+    fn drop(&mut self) {
+        retire_within(self.behind.data().addr(), self.thread);
+    }
+}
+
+/// The task whose future lies at address `within` ends: its wakers tell nothing any more.
+pub(crate) fn retire_within(within: usize, thread: UserThread) {
+    // Relaxed: the task's own wakers have stored it, if it has any that tell.
+    if TOKIOS.load(Relaxed).is_null() {
+        return;
+    }
+    let task = within / ALIGNMENT * ALIGNMENT;
+    if !place(task).leave(task, thread) {
+        crowd::retire(thread);
     }
 }
 
 /// Tells the wake of a task by its waker's data, if it has not ended.
 fn told(task: *const ()) {
-    let place = place(task.addr());
-    let is_its = || place.task.load(Relaxed) == task.addr();
-    if !is_its() {
-        return;
-    }
-    // With `take`: whoever's thread this is, the second look sees that one's task, or a later one. It cannot be this
-    // task's again, whose address nobody else has as long as it has a waker.
-    let thread = place.thread.load(Acquire);
-    if is_its()
-        && let Some(thread) = NonZeroU64::new(thread).map(UserThread::from)
+    let (task, place) = (task.addr(), place(task.addr()));
+    if place.is_of(task) {
+        // With `take`: whoever's thread this is, the second look sees that one's task, or a later one. It cannot be this
+        // task's again, whose address nobody else has as long as it has a waker.
+        let thread = place.thread.load(Acquire);
+        if place.is_of(task) {
+            tell_number(thread);
+        }
+    } else if let (polled, thread) = POLLED.get()
+        && polled == task
     {
-        tell(thread);
+        tell_number(thread);
     }
+}
+
+fn tell_number(thread: u64) {
+    NonZeroU64::new(thread).map(UserThread::from).into_iter().for_each(tell);
 }
 
 /// tokio's waker.
@@ -103,14 +206,27 @@ unsafe fn behind(task: *const ()) -> Waker {
 /// # Safety
 /// As for [`RawWakerVTable::new`].
 unsafe fn clone(task: *const ()) -> RawWaker {
-    // SAFETY: the caller's; what is not to be dropped is not.
-    let (waker, clone) = unsafe {
-        let waker = ManuallyDrop::new(behind(task));
-        let clone = ManuallyDrop::new((*waker).clone());
-        (waker, clone)
-    };
-    let functions = if clone.will_wake(&waker) { &TELLING } else { clone.vtable() };
-    RawWaker::new(clone.data(), functions)
+    // SAFETY: the caller's; not dropped.
+    let waker = ManuallyDrop::new(unsafe { behind(task) });
+    let (polled, thread) = POLLED.get();
+    let place = place(task.addr());
+    // A first one that is kept, of a task that is being polled.
+    if polled == task.addr() && !place.is_of(polled) && !place.take(polled, thread) {
+        let thread = NonZeroU64::new(thread).map(UserThread::from);
+        let own = thread.map_or_else(|| (*waker).clone(), |thread| crowd::waker(thread, &waker));
+        return raw(own);
+    }
+    let clone = (*waker).clone();
+    match clone.will_wake(&waker) {
+        true => RawWaker::new(ManuallyDrop::new(clone).data(), &TELLING),
+        false => raw(clone),
+    }
+}
+
+/// A waker's parts.
+fn raw(waker: Waker) -> RawWaker {
+    let waker = ManuallyDrop::new(waker);
+    RawWaker::new(waker.data(), waker.vtable())
 }
 
 /// # Safety
@@ -139,27 +255,84 @@ unsafe fn drop_waker(task: *const ()) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::future::Future;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
 
     static FUNCTIONS: RawWakerVTable =
         RawWakerVTable::new(|task| RawWaker::new(task, &FUNCTIONS), |_| {}, |_| {}, |_| {});
 
+    fn waker(address: usize) -> Waker {
+        // SAFETY: functions that do nothing with the data.
+        unsafe { Waker::new(ptr::without_provenance(address), &FUNCTIONS) }
+    }
+
+    fn thread(number: u64) -> UserThread {
+        NonZeroU64::new(number).unwrap().into()
+    }
+
     #[test]
-    fn a_place_is_one_tasks_until_it_leaves() {
-        let waker = |address: usize| {
-            // SAFETY: functions that do nothing with the data.
-            unsafe { Waker::new(ptr::without_provenance(address), &FUNCTIONS) }
-        };
-        let thread = || UserThread::from(NonZeroU64::MIN);
-        let (one, other) = (waker(ALIGNMENT), waker(ALIGNMENT + ALIGNMENT * PLACES));
-        let place = Place::take(&one, thread()).unwrap();
-        assert!(Place::take(&other, thread()).is_none());
-        assert!(place.lend(&other).is_none());
-        let lent = place.lend(&one).unwrap();
-        let clone = lent.clone();
-        assert!(clone.will_wake(&lent) && !clone.will_wake(&one));
-        assert!(Place::take(&clone, thread()).is_none(), "a telling waker behind a telling one");
-        place.leave();
-        assert!(Place::take(&other, thread()).is_some());
-        clone.wake();
+    fn a_place_is_one_tasks_until_it_ends() {
+        let place = &Place { task: AtomicUsize::new(0), thread: AtomicU64::new(0) };
+        assert!(place.take(ALIGNMENT, 1) && !place.take(2 * ALIGNMENT, 2));
+        assert!(!place.leave(2 * ALIGNMENT, thread(2)) && !place.leave(ALIGNMENT, thread(2)));
+        assert!(place.leave(ALIGNMENT, thread(1)));
+        assert!(place.take(2 * ALIGNMENT, 2));
+    }
+
+    #[test]
+    fn a_waker_of_nobody_known_is_told_by_an_own_one() {
+        // tokio's functions are known from here on.
+        poll_and_cancel(Kept::default());
+        let (behind, thread) = (waker(ALIGNMENT), thread(1 << 40));
+        let lent = TaskWaker::lend(thread, &behind, ALIGNMENT);
+        assert!(matches!(&lent, TaskWaker::Own(_)));
+        let again = TaskWaker::lend(thread, &behind, ALIGNMENT);
+        assert!(lent.will_wake(&again));
+        retire_within(ALIGNMENT, thread);
+    }
+
+    /// A task that keeps its waker and never ends by itself.
+    #[derive(Default)]
+    struct Kept(Option<Waker>);
+
+    const NUMBER: u64 = 1 << 41;
+
+    impl Future for Kept {
+        type Output = ();
+
+        fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+            let lent = TaskWaker::lend(thread(NUMBER), context.waker(), ptr::from_ref(&*self).addr());
+            assert!(matches!(&lent, TaskWaker::Telling { .. }), "tokio has tasks laid out in another way");
+            let again = self.0.replace(lent.clone());
+            let (data, place) = (lent.data().addr(), place(lent.data().addr()));
+            assert!(place.is_of(data) && place.thread.load(Relaxed) == NUMBER);
+            assert!(again.is_none_or(|again| again.will_wake(&lent)));
+            context.waker().wake_by_ref();
+            Poll::Pending
+        }
+    }
+
+    impl Drop for Kept {
+        fn drop(&mut self) {
+            let place = place(self.0.as_ref().unwrap().data().addr());
+            retire_within(ptr::from_ref(self).addr(), thread(NUMBER));
+            assert_eq!(place.task.load(Relaxed), 0);
+        }
+    }
+
+    fn poll_and_cancel(task: Kept) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let task = tokio::spawn(task);
+            tokio::task::yield_now().await;
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        });
+    }
+
+    #[test]
+    fn a_cancelled_task_leaves_its_place() {
+        poll_and_cancel(Kept::default());
     }
 }
