@@ -83,7 +83,7 @@ impl Segments {
     /// Where in the file the data at an address is.
     pub(crate) fn offset(&self, address: u64) -> Option<u64> {
         let segment = self.find(address, false)?;
-        Some(address - segment.address + segment.offset)
+        Some(segment.place(address))
     }
 }
 

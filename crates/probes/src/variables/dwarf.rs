@@ -225,15 +225,17 @@ impl<'d> Node<'d> {
 
     /// How often this function was inlined in its unit.
     pub(super) fn inlined_copies(&self) -> usize {
-        let Some(origin) = self.follow(gimli::DW_AT_abstract_origin) else { return 0 };
+        let origin = |value: AttributeValue<Reader<'d>>| match value {
+            AttributeValue::UnitRef(offset) => offset.to_debug_info_offset(&self.unit.header),
+            AttributeValue::DebugInfoRef(offset) => Some(offset),
+            _ => None,
+        };
+        let Some(own) = self.own(gimli::DW_AT_abstract_origin).and_then(origin) else { return 0 };
         let mut entries = self.unit.entries();
         let mut copies = 0;
         while let Ok(Some(entry)) = entries.next_dfs() {
-            if entry.tag() == gimli::DW_TAG_inlined_subroutine {
-                let copy = Self { offset: entry.offset(), ..self.clone() };
-                copies +=
-                    usize::from(copy.follow(gimli::DW_AT_abstract_origin).is_some_and(|of| of.is(&origin)));
-            }
+            let of = entry.attr_value(gimli::DW_AT_abstract_origin).and_then(origin);
+            copies += usize::from(entry.tag() == gimli::DW_TAG_inlined_subroutine && of == Some(own));
         }
         copies
     }

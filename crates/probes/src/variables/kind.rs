@@ -59,24 +59,13 @@ impl<'d> Kind<'d> {
         let Some(node) = real(node) else { return Self::Unknown };
         let bytes = node.number(gimli::DW_AT_byte_size).unwrap_or(0);
         match node.tag() {
-            Some(gimli::DW_TAG_base_type) => match node.own(gimli::DW_AT_encoding) {
-                Some(AttributeValue::Encoding(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char)) => {
-                    Self::Integer { signed: true, bytes }
-                }
-                Some(AttributeValue::Encoding(
-                    gimli::DW_ATE_unsigned
-                    | gimli::DW_ATE_unsigned_char
-                    | gimli::DW_ATE_boolean
-                    | gimli::DW_ATE_UTF
-                    | gimli::DW_ATE_address,
-                )) => Self::Integer { signed: false, bytes },
-                _ => Self::Float,
+            Some(gimli::DW_TAG_base_type) => match is_signed(&node) {
+                Some(signed) => Self::Integer { signed, bytes },
+                None => Self::Float,
             },
             Some(gimli::DW_TAG_enumeration_type) => {
-                let signed = node
-                    .follow(gimli::DW_AT_type)
-                    .is_some_and(|of| matches!(Self::of(&of), Self::Integer { signed: true, .. }));
-                Self::Integer { signed, bytes }
+                let of = node.follow(gimli::DW_AT_type).and_then(|of| real(&of));
+                Self::Integer { signed: of.and_then(|of| is_signed(&of)).unwrap_or(false), bytes }
             }
             Some(
                 gimli::DW_TAG_pointer_type
@@ -125,6 +114,21 @@ impl<'d> Kind<'d> {
             }
             _ => Passed::Unknown,
         }
+    }
+}
+
+/// Of a base type, whether it is a signed number; `None` for what is no integer.
+fn is_signed(node: &Node<'_>) -> Option<bool> {
+    match node.own(gimli::DW_AT_encoding)? {
+        AttributeValue::Encoding(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char) => Some(true),
+        AttributeValue::Encoding(
+            gimli::DW_ATE_unsigned
+            | gimli::DW_ATE_unsigned_char
+            | gimli::DW_ATE_boolean
+            | gimli::DW_ATE_UTF
+            | gimli::DW_ATE_address,
+        ) => Some(false),
+        _ => None,
     }
 }
 
