@@ -142,6 +142,22 @@ fn places_behind_a_functions_beginning_have_its_variables_too() {
 }
 
 #[test]
+fn copies_that_the_compiler_has_inlined_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let text = "#include <unistd.h>\nint twice(int a) { return getppid() * a * 2; }\n\
+                int main(int n, char **v) { return twice(n) + twice(n + (v != 0)) == 1; }\n";
+    fs::write(folder.path().join("copies.c"), text).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-O2", "-o", "copies", "copies.c"]).current_dir(folder.path());
+    if !gcc.status().is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: gcc is not installed");
+    }
+    let resolver = tracewing_probes::Resolver::new(None);
+    let resolved = resolver.probe(&format!("{}/copies:twice", folder.path().display())).unwrap();
+    assert_eq!(resolved.remarks, ["copies:twice is also inlined 2 times, which a probe does not see"]);
+}
+
+#[test]
 fn what_cannot_be_probed_is_refused_with_a_reason() {
     if !probeable() {
         return;

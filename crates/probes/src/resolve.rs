@@ -124,13 +124,14 @@ impl Resolver {
                 })
             })
             .collect::<Result<_, _>>()?;
-        let copies = variables.inlined_copies();
-        if copies > 0 {
-            remarks.push(format!(
-                "{program}:{} is also inlined in {copies} places, which a probe does not see",
-                function.symbol
-            ));
-        }
+        let times = match variables.inlined_copies() {
+            0 => None,
+            1 => Some("once".to_owned()),
+            copies => Some(format!("{copies} times")),
+        };
+        remarks.extend(times.map(|times| {
+            format!("{program}:{} is also inlined {times}, which a probe does not see", function.symbol)
+        }));
         let spot = match &request.place {
             Spot::Function(name) => name.clone(),
             Spot::Address(_) => function.symbol,
