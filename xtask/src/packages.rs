@@ -34,6 +34,7 @@ const PKG_CONFIG: Package =
 const PROCPS: Package = Package { name: "procps", reason: "kills processes by their parent in the tests" };
 const PERF: Package =
     Package { name: "linux-perf", reason: "tells the scheduler's accounts to compare with" };
+const STRACE: Package = Package { name: "strace", reason: "counts the system calls to compare with" };
 const PAJENG: Package = Package { name: "pajeng", reason: "reads what is exported as Pajé" };
 const PROTOC: Package =
     Package { name: "protobuf-compiler", reason: "decodes what is exported for Perfetto" };
@@ -63,6 +64,7 @@ pub const FOR_TESTS: &[Package] = &[
     PROTOC,
     UFTRACE,
     PERF,
+    STRACE,
 ];
 
 /// What `cargo xtask capi` needs.

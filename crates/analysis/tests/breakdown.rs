@@ -6,7 +6,7 @@ use tracewing_analysis::{
 use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, SuperTrace};
 
 const SLEEPS: i64 = 1;
-const NAMES: [&str; 10] = [
+const NAMES: [&str; 11] = [
     "read",
     "write",
     "futex",
@@ -17,6 +17,7 @@ const NAMES: [&str; 10] = [
     "clone",
     "exit_group",
     "nanosleep",
+    "kill",
 ];
 const READ: Name = Name(0);
 const WRITE: Name = Name(1);
@@ -28,6 +29,7 @@ const TIMER: Name = Name(6);
 const CLONE: Name = Name(7);
 const EXIT: Name = Name(8);
 const SLEEP: Name = Name(9);
+const KILL: Name = Name(10);
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -224,6 +226,7 @@ fn the_calls_of_both_say_over_what_they_meet() {
     assert_eq!(over(RECVFROM, None, false), [(Ipc::Socket, 15)]);
     assert_eq!(over(FUTEX, Some(FUTEX), false), [(Ipc::Futex, 15)]);
     assert_eq!(over(FUTEX, None, false), []);
+    assert_eq!(over(SLEEP, Some(KILL), false), [(Ipc::Signal, 15)]);
     assert_eq!(over(SLEEP, Some(WRITE), false), []);
     assert_eq!(over(READ, Some(SLEEP), false), []);
 }

@@ -22,7 +22,7 @@ Examples:
 
 Times are in ms (ns in JSON and CSV). A row is a system call, the program's own code (user), or the work of a thread of the \
 kernel's own (kernel). own is time on a CPU; it includes page faults, which are counted: the kernel does not tell their time. \
-ipc is time waiting for another thread, waits how often, over by what: pipe, socket, futex; woke how many threads were woken. \
+ipc is time waiting for another thread, waits how often, over by what most: pipe, socket, futex, signal; woke how many threads were woken. \
 irq is what interrupts took, by which one most; blocked is all other waiting, ready waiting for a CPU. `unknown` is time of which \
 no event tells in what it was spent.
 
@@ -131,6 +131,7 @@ fn over(ipc: Ipc) -> &'static str {
         Ipc::Pipe => "pipe",
         Ipc::Socket => "socket",
         Ipc::Futex => "futex",
+        Ipc::Signal => "signal",
     }
 }
 

@@ -50,7 +50,7 @@ pub(super) struct Sums {
     pub faults: u64,
     pub woke: u64,
     /// By [`Ipc`].
-    pub ipc: [Waits; 3],
+    pub ipc: [Waits; 4],
     pub interrupts: Vec<(Option<Name>, u64)>,
     pub blocked_ns: u64,
     pub ready_ns: u64,

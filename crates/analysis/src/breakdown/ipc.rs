@@ -4,6 +4,7 @@
 //! |---|---|---|
 //! | a futex call | a system call | futex |
 //! | a call for sockets, or of the next line | a call for sockets, softirq `NET_RX` | socket |
+//! | any call | `kill` and the like | signal |
 //! | `read`, `write`, `splice` and the like, `poll`, `epoll_wait`, `select` | `read`, `write`, `close` and the like, an exit | pipe |
 //!
 //! `read` and `write` do not say what they are used on. Where the recording has the events `sock_send_length` and
@@ -22,11 +23,13 @@ pub enum Ipc {
     Socket,
     /// A futex: a lock, a condition variable, the end of a thread.
     Futex,
+    /// A signal that the other one sends.
+    Signal,
 }
 
 impl Ipc {
     /// All.
-    pub const ALL: [Ipc; 3] = [Ipc::Pipe, Ipc::Socket, Ipc::Futex];
+    pub const ALL: [Ipc; 4] = [Ipc::Pipe, Ipc::Socket, Ipc::Futex, Ipc::Signal];
 }
 
 /// What a name means: of a system call, or of an interrupt.
@@ -38,6 +41,8 @@ pub(super) enum Means {
     Stream,
     /// It waits until data can flow.
     Ready,
+    /// It sends a signal.
+    Signal,
     /// It closes files.
     Close,
     /// It makes a process or thread.
@@ -61,6 +66,9 @@ impl Means {
             "poll" | "ppoll" | "select" | "pselect6" | "epoll_wait" | "epoll_pwait" | "epoll_pwait2" => {
                 Means::Ready
             }
+            "kill" | "tkill" | "tgkill" | "rt_sigqueueinfo" | "rt_tgsigqueueinfo" | "pidfd_send_signal" => {
+                Means::Signal
+            }
             "close" | "close_range" | "dup2" | "dup3" => Means::Close,
             "clone" | "clone3" | "fork" | "vfork" => Means::Start,
             "exit" | "exit_group" => Means::End,
@@ -81,6 +89,7 @@ pub(super) fn over(
         (None, call) => means(call?),
     };
     match (waited, woke) {
+        (_, Means::Signal) => Some(Ipc::Signal),
         (Means::Futex, Means::Network) => None,
         (Means::Futex, _) => Some(Ipc::Futex),
         (Means::Socket | Means::Stream | Means::Ready, Means::Socket | Means::Network) => Some(Ipc::Socket),

@@ -56,7 +56,7 @@ pub struct Row {
     /// How often they woke a thread.
     pub woke: u64,
     /// Waits for other threads, by [`Ipc`].
-    pub ipc: [Waits; 3],
+    pub ipc: [Waits; 4],
     /// Which interrupts and softirqs had the CPU meanwhile, longest first.
     pub interrupts: Vec<Part>,
     /// Waits for anything else.
