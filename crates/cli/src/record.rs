@@ -188,7 +188,7 @@ pub struct Args {
     /// Take HZ samples a second of what CMD and all that it starts are at, with call chains, and read counters; with
     /// --system-wide of the whole machine [default HZ: 997]
     #[arg(long, value_name = "HZ", num_args = 0..=1, default_missing_value = "997",
-        value_parser = clap::value_parser!(u32).range(1..), conflicts_with_all = ["with", "flight_recorder"])]
+        value_parser = parse_hertz, conflicts_with_all = ["with", "flight_recorder"])]
     profile: Option<u32>,
 
     /// Record the programs of the recording that runs by this process id or command, too, into buffers of its own; without CMD
@@ -280,6 +280,12 @@ fn parse_size(text: &str) -> Result<Size, String> {
     };
     let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
     size.map(Size).ok_or_else(|| "a number of bytes, or one followed by K, M or G, is expected".to_owned())
+}
+
+fn parse_hertz(text: &str) -> Result<u32, String> {
+    let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
+    hertz
+        .ok_or_else(|| "a number of samples a second is expected; a command is to stand behind --".to_owned())
 }
 
 fn parse_seconds(text: &str) -> Result<Duration, String> {

@@ -90,7 +90,7 @@ fn is_about(part: u64, of: u64, share: f64) -> bool {
 
 #[test]
 fn samples_are_where_the_time_goes() {
-    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1.5"]) else { return };
+    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1"]) else { return };
     assert_eq!(recording.lost(), 0);
     let found = json(&[], &recording.trace());
     let (all, total) = (found["samples"].as_u64().unwrap(), by_function(&found, "total"));
@@ -129,7 +129,7 @@ fn without_frame_pointers_chains_are_cut_and_it_is_told() {
 
 #[test]
 fn threads_are_told_apart() {
-    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1", "3"]) else { return };
+    let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["0.4", "3"]) else { return };
     let threads: BTreeSet<i64> = recording.stdout.lines().map(|line| line.parse().unwrap()).collect();
     assert_eq!(threads.len(), 3);
     let found = json(&["--by", "thread"], &recording.trace());
@@ -172,13 +172,33 @@ fn children_have_names_and_code_of_their_own() {
     let Some((program, recording)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
     drop(recording);
     let busy = program.path().join("busy");
-    let script = format!("{0} 0.5 & {0} 0.5 2; wait", busy.display());
+    let script = format!("{0} 0.3 & {0} 0.3 2; wait", busy.display());
     let recording = record(&["--profile"], &["sh", "-c", &script]);
     let found = json(&[], &recording.trace());
     let heavy = rows(&found, "profile").iter().filter(|row| row["function"] == "heavy");
     let processes: BTreeSet<_> = heavy.map(|row| (row["process"].as_i64(), row["name"].as_str())).collect();
     assert_eq!(processes.len(), 2, "{processes:?}");
     assert!(processes.iter().all(|(_, name)| *name == Some("busy")), "{processes:?}");
+}
+
+#[test]
+fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
+    if !is_root() {
+        return eprintln!("skipped: recordings of the whole machine need root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
+    let mut before = Command::new(program).args(["60", "2"]).stdout(Stdio::null()).spawn().unwrap();
+    std::thread::sleep(Duration::from_millis(300));
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.current_dir(folder.path()).args(["record", "--quiet", "--profile", "--system-wide"]);
+    let output = command.args(["-k", "sched_process_exec", "-o", "t", "--", "sleep", "1"]).output().unwrap();
+    before.kill().unwrap();
+    before.wait().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let found = json(&["--pid", &before.id().to_string()], &folder.path().join("t"));
+    assert!(by_function(&found, "total").contains_key("heavy"), "{found}");
+    assert!(rows(&found, "profile").iter().all(|row| row["name"] == "busy"), "{found}");
 }
 
 /// The kernel's scheduler, recorded beside, says when a thread had which CPU.
@@ -191,7 +211,7 @@ fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
     let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
     command.current_dir(folder.path()).args(["record", "--quiet", "--profile", "997", "-o", "t", "--"]);
-    let output = command.arg(program).args(["1", "4"]).stdin(Stdio::null()).output().unwrap();
+    let output = command.arg(program).args(["0.3", "4"]).stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let trace = folder.path().join("t");
     if !trace.join("kernel").is_dir() {
@@ -221,7 +241,7 @@ fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
 fn perf_report(folder: &Path, program: &Path) -> Option<BTreeMap<String, f64>> {
     let data = folder.join("perf.data");
     let mut command = Command::new("perf");
-    command.args(["record", "-q", "-e", "cpu-clock", "-F", "499", "-o"]).arg(&data).arg(program).arg("1.5");
+    command.args(["record", "-q", "-e", "cpu-clock", "-F", "499", "-o"]).arg(&data).arg(program).arg("1");
     if !command.output().is_ok_and(|output| output.status.success()) {
         eprintln!("skipped: perf is not installed, or cannot record");
         return None;
@@ -244,7 +264,7 @@ fn perf_says_the_same() {
     }
     let Some(program) = busy(folder.path(), &["-DINLINE"]) else { return };
     let Some(theirs) = perf_report(folder.path(), &program) else { return };
-    let recording = record(&["--profile", "499"], &[program.to_str().unwrap(), "1.5"]);
+    let recording = record(&["--profile", "499"], &[program.to_str().unwrap(), "1"]);
     let found = json(&[], &recording.trace());
     let all = found["samples"].as_u64().unwrap();
     let ours = by_function(&found, "own");
@@ -308,7 +328,7 @@ fn lost_samples_are_counted() {
     let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let command = program.path().join("busy");
-    let child = recorder(folder.path(), &["--profile", "20000"]).arg(command).arg("5").spawn().unwrap();
+    let child = recorder(folder.path(), &["--profile", "20000"]).arg(command).arg("4.5").spawn().unwrap();
     let pid = i32::try_from(child.id()).unwrap();
     std::thread::sleep(Duration::from_millis(800));
     // SAFETY: signals to the recorder that was just started.
@@ -412,7 +432,7 @@ fn recorder_system_wide(folder: &Path, program: &Path) -> std::io::Result<Output
 }
 
 #[test]
-fn more_samples_than_the_kernel_allows_are_refused() {
+fn a_rate_that_cannot_be_is_refused() {
     if !can_sample() {
         return;
     }
@@ -421,6 +441,9 @@ fn more_samples_than_the_kernel_allows_are_refused() {
     let told = String::from_utf8(output.stderr).unwrap();
     assert!(told.contains("perf_event_max_sample_rate"), "{told}");
     assert!(!output.status.success() && !folder.path().join("t").exists());
+    let output = Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["record", "--profile", "true"]).output();
+    let told = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(told.contains("a command is to stand behind --"), "{told}");
     let child = recorder(folder.path(), &["--profile"]).arg("true").spawn().unwrap();
     assert!(ended(folder, child).trace().join("profile/metadata").is_file());
 }

@@ -1,5 +1,5 @@
-/* Computes for SECONDS on THREADS threads: three quarters of it in heavy(), a quarter in light(), as far as its CPU time goes. Both
-   call spin(), which with -DINLINE is a part of them. Prints the numbers of its threads. */
+/* Computes for SECONDS of CPU time on each of THREADS threads: three quarters of it in heavy(), a quarter in light(). Both call
+   spin(), which with -DINLINE is a part of them. Prints the numbers of its threads. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdio.h>
@@ -9,11 +9,11 @@
 #include <unistd.h>
 
 static __thread volatile unsigned long sink;
-static double until;
+static double seconds;
 
-static double now(void) {
+static double used(void) {
     struct timespec time;
-    clock_gettime(CLOCK_MONOTONIC, &time);
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
     return time.tv_sec + time.tv_nsec / 1e9;
 }
 
@@ -52,7 +52,7 @@ __attribute__((noinline, noipa)) unsigned long heavy(void) {
 __attribute__((noinline, noipa)) void *work(void *unused) {
     printf("%ld\n", syscall(SYS_gettid));
     fflush(stdout);
-    while (now() < until) {
+    while (used() < seconds) {
         sink = light();
         sink = heavy();
     }
@@ -62,7 +62,7 @@ __attribute__((noinline, noipa)) void *work(void *unused) {
 int main(int count, char **arguments) {
     pthread_t threads[16];
     int more = count > 2 ? atoi(arguments[2]) - 1 : 0;
-    until = now() + (count > 1 ? atof(arguments[1]) : 1);
+    seconds = count > 1 ? atof(arguments[1]) : 1;
     for (int at = 0; at < more; at++)
         pthread_create(&threads[at], NULL, work, NULL);
     work(NULL);
