@@ -44,8 +44,8 @@ pub use functions::{
     Unmatched,
 };
 pub use latency::{
-    Bar, Distribution, Episode, Episodes, EventPattern, Latency, LatencyTable, Moment, Nesting, Period,
-    Question,
+    Bar, Distribution, Episode, Episodes, EventPattern, Group as LatencyGroup, Latency, LatencyTable, Moment,
+    Nesting, Period, Question,
 };
 pub use locks::{
     Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, Locks, LocksTable, Party, Row, Subject, Sum,

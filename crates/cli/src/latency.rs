@@ -5,13 +5,13 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::output::{quoted, shown};
 use crate::progress::Watch;
-use crate::table::{Cell, Table, figure, hidden, period, text};
-use anyhow::{Result, bail};
+use crate::table::{Cell, Column, Table, figure, hidden, period, text};
+use anyhow::{Result, bail, ensure};
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{
-    self as analysis, Bar, Distribution, Episode, EventPattern, Latency, LatencyTable, Moment, Nesting,
-    Period, Question,
+    self as analysis, Bar, Distribution, Episode, EventPattern, Latency, LatencyGroup, LatencyTable, Moment,
+    Nesting, Period, Question,
 };
 use tracewing_trace::{Filter, TimePoint, Variable};
 
@@ -29,6 +29,8 @@ Examples:
       from a thread's waking to when it has a CPU; what it did in the five worst cases
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --by '$tid' --show histogram
       system calls, each on its own thread
+  tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --by '$tid' --group '$event'
+      the same for each system call by itself; --group '$process' for each process
   tracewing latency my-trace --begin job:start --end job:end --by '$task' --format csv --show worst -n 1000000
       every period as a line
 
@@ -36,6 +38,8 @@ A PATTERN is a shell pattern for names of events, and behind ` where ` a conditi
 --by says what must be equal at begin and end: a field, a context ($tid, $pid, $cpu), $task (the user thread), or A=B where \
 the begin calls it A and the end B. Without --by, any begin fits any end. An event that fits both patterns ends a period and \
 begins the next.
+
+--group tells the figures also by what the ends have in common: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest time in all first.
 
 Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. Of the worst periods it is told what the end's \
 thread and task did in them, for which the recording is read a second time; of a switch it is the thread that leaves the CPU, or with --by …=next_tid the one \
@@ -53,6 +57,10 @@ pub struct Args {
     /// Begin and end have the same value of this; several with commas
     #[arg(long, value_name = "FIELD|A=B", value_delimiter = ',', value_parser = pair)]
     by: Vec<(Variable, Variable)>,
+
+    /// Tell the figures also for each value of this, of the end; several with commas
+    #[arg(long, value_name = "FIELD", value_delimiter = ',', value_parser = variable)]
+    group: Vec<Variable>,
 
     /// To which begin an end belongs if there are several
     #[arg(long, value_enum, default_value_t)]
@@ -92,15 +100,20 @@ enum Nested {
 enum Show {
     /// Count, mean, quantiles
     Figures,
+    /// The same by --group
+    Groups,
     /// How many took how long
     Histogram,
     /// The longest ones
     Worst,
 }
 
+fn variable(text: &str) -> Result<Variable, String> {
+    text.trim().parse::<Variable>().map_err(|error| error.to_string())
+}
+
 /// `A`, or `A=B`.
 fn pair(text: &str) -> Result<(Variable, Variable), String> {
-    let variable = |text: &str| text.trim().parse::<Variable>().map_err(|error| error.to_string());
     let (begin, end) = text.split_once('=').unwrap_or((text, text));
     Ok((variable(begin)?, variable(end)?))
 }
@@ -108,17 +121,27 @@ fn pair(text: &str) -> Result<(Variable, Variable), String> {
 pub fn run(args: &Args) -> Result<ExitCode> {
     let show = match (&args.show[..], args.format) {
         ([_, _, ..], TableFormat::Csv) => {
-            bail!("CSV is one table: give --show one of figures, histogram, worst")
+            bail!("CSV is one table: give --show one of figures, groups, histogram, worst")
         }
-        ([], TableFormat::Csv) => vec![Show::Figures],
-        ([], _) if args.worst == 0 => vec![Show::Figures, Show::Histogram],
-        ([], _) => vec![Show::Figures, Show::Histogram, Show::Worst],
+        ([], TableFormat::Csv) if args.group.is_empty() => vec![Show::Figures],
+        ([], TableFormat::Csv) => vec![Show::Groups],
+        ([], _) => {
+            let mut show = vec![Show::Figures, Show::Groups, Show::Histogram, Show::Worst];
+            show.retain(|part| match part {
+                Show::Groups => !args.group.is_empty(),
+                Show::Worst => args.worst > 0,
+                _ => true,
+            });
+            show
+        }
         (show, _) => show.to_vec(),
     };
+    ensure!(!show.contains(&Show::Groups) || !args.group.is_empty(), "--show groups needs --group");
     let question = Question {
         begin: args.begin.clone(),
         end: args.end.clone(),
         by: args.by.clone(),
+        group: args.group.clone(),
         nesting: match args.nested {
             Nested::Stack => Nesting::Stack,
             Nested::Queue => Nesting::Queue,
@@ -144,12 +167,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     drop(watch);
     let mut out = anstream::stdout().lock();
     match args.format {
-        TableFormat::Table => print(&mut out, &table, &show, &args.input)?,
+        TableFormat::Table => print(&mut out, &table, &show, args)?,
         TableFormat::Json => {
             serde_json::to_writer(&mut out, &table).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
         TableFormat::Csv => match show[..] {
+            [Show::Groups, ..] => groups(&table.groups, &args.group).csv(&mut out)?,
             [Show::Histogram, ..] => histogram(&table.distribution).csv(&mut out)?,
             [Show::Worst, ..] => worst(&table).csv(&mut out)?,
             _ => figures(&table).csv(&mut out)?,
@@ -159,7 +183,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], input: &Input) -> IoResult<()> {
+fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args) -> IoResult<()> {
     for (place, part) in show.iter().enumerate() {
         if place > 0 {
             writeln!(out)?;
@@ -167,7 +191,8 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], input: &Inpu
         match part {
             Show::Figures => figures(table).print(out)?,
             Show::Histogram => draw(out, &table.distribution)?,
-            Show::Worst => print_worst(out, table, input)?,
+            Show::Groups => groups(&table.groups, &args.group).print(out)?,
+            Show::Worst => print_worst(out, table, &args.input)?,
         }
     }
     let LatencyTable { distribution, unmatched_begins, unmatched_ends, .. } = table;
@@ -191,25 +216,53 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], input: &Inpu
 }
 
 fn figures(table: &LatencyTable) -> Table {
-    let mut figures = Table::new([
-        figure("count", "count"),
-        figure("min", "min_ns"),
-        figure("mean", "mean_ns"),
-        figure("deviation", "deviation_ns"),
-        figure("p50", "p50_ns"),
-        figure("p90", "p90_ns"),
-        figure("p99", "p99_ns"),
-        figure("p99.9", "p999_ns"),
-        figure("max", "max_ns"),
-        hidden("unmatched_begins"),
-        hidden("unmatched_ends"),
-        hidden("without_key"),
-        hidden("across_losses"),
-        hidden("forgotten"),
-    ]);
+    let counts =
+        ["unmatched_begins", "unmatched_ends", "without_key", "across_losses", "forgotten"].map(hidden);
+    let mut figures = Table::new([&FIGURES[..], &counts].concat());
+    let LatencyTable { unmatched_begins, unmatched_ends, without_key, across_losses, forgotten, .. } = *table;
+    let counts = [unmatched_begins, unmatched_ends, without_key, across_losses, forgotten];
+    figures.push(cells(&table.distribution).chain(counts.map(Cell::Count)).collect());
+    figures
+}
+
+/// A row for each group.
+fn groups(groups: &[LatencyGroup], by: &[Variable]) -> Table {
+    let columns = [&[text(GROUP, GROUP)][..], &FIGURES, &[hidden("total_ns")]].concat();
+    let mut table = Table::new(columns);
+    for LatencyGroup { group, distribution } in groups {
+        let values: Vec<_> = group.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let total = distribution.mean_ns * distribution.count as f64;
+        let name = match (&group[..], &values[..]) {
+            ([], _) => Cell::None,
+            ([(_, value)], _) if by.len() == 1 && !value.is_empty() => Cell::Text(value.clone()),
+            ([(name, value)], _) if value.is_empty() => Cell::Text(name.clone()),
+            (_, values) => Cell::Text(values.join(", ")),
+        };
+        table.push(
+            [name].into_iter().chain(cells(distribution)).chain([Cell::Ns(total.round() as u64)]).collect(),
+        );
+    }
+    table
+}
+
+const GROUP: &str = "group";
+
+const FIGURES: [Column; 9] = [
+    figure("count", "count"),
+    figure("min", "min_ns"),
+    figure("mean", "mean_ns"),
+    figure("deviation", "deviation_ns"),
+    figure("p50", "p50_ns"),
+    figure("p90", "p90_ns"),
+    figure("p99", "p99_ns"),
+    figure("p99.9", "p999_ns"),
+    figure("max", "max_ns"),
+];
+
+fn cells(distribution: &Distribution) -> impl Iterator<Item = Cell> + use<> {
     let Distribution {
         count, min_ns, mean_ns, deviation_ns, p50_ns, p90_ns, p99_ns, p999_ns, max_ns, ..
-    } = table.distribution;
+    } = *distribution;
     let times = [
         min_ns,
         mean_ns.round() as u64,
@@ -220,11 +273,7 @@ fn figures(table: &LatencyTable) -> Table {
         p999_ns,
         max_ns,
     ];
-    let LatencyTable { unmatched_begins, unmatched_ends, without_key, across_losses, forgotten, .. } = *table;
-    let counts = [unmatched_begins, unmatched_ends, without_key, across_losses, forgotten];
-    let row = [Cell::Count(count)].into_iter().chain(times.map(Cell::Period)).chain(counts.map(Cell::Count));
-    figures.push(row.collect());
-    figures
+    [Cell::Count(count)].into_iter().chain(times.map(Cell::Period))
 }
 
 fn histogram(distribution: &Distribution) -> Table {

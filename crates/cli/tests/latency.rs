@@ -108,6 +108,34 @@ fn figures_are_those_of_the_events() {
     assert_eq!((&one["count"], &one["unmatched_ends"]), (&Value::from(1), &Value::from(4)));
 }
 
+#[test]
+fn groups_are_those_of_the_ends() {
+    let late = late();
+    let of_messages = [&["latency"], &SENT[..], &["--by", "message", "--group", "message"]].concat();
+    let table = json(&of_messages);
+    let groups = table["groups"].as_array().unwrap();
+    let group = |group: &Value| {
+        assert_eq!((&group["count"], &group["group"][0][0]), (&Value::from(1), &Value::from("message")));
+        assert_eq!(group["min_ns"], group["max_ns"]);
+        (group["group"][0][1].as_str().unwrap().parse().unwrap(), group["max_ns"].as_u64().unwrap())
+    };
+    assert_eq!(groups.iter().map(group).collect::<BTreeMap<u64, u64>>(), late);
+    assert!(
+        groups.is_sorted_by_key(|group| std::cmp::Reverse(group["max_ns"].as_u64())),
+        "longest in all first"
+    );
+    let whole =
+        json(&[&["latency"], &SENT[..], &["--by", "message", "--group", "$event,message,$process"]].concat());
+    assert_eq!(whole["groups"][0]["group"][0][1], "reactivity:received_msg");
+    assert_eq!(whole["groups"].as_array().unwrap().len(), MESSAGES);
+    let csv = printed(&[&of_messages[..], &["--format", "csv"]].concat());
+    assert_eq!((csv.lines().count(), csv.starts_with("group,count,")), (1 + MESSAGES, true), "{csv}");
+    let output = tracewing(&[&["latency"], &SENT[..], &["--group", "nothing"]].concat());
+    assert!(
+        !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`nothing` to group by")
+    );
+}
+
 /// Periods of events that `tracewing list` prints: each end has the latest begin with an equal key. Sorted lengths.
 fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u64> {
     let (mut open, mut periods) = (BTreeMap::<String, Vec<u64>>::new(), Vec::new());

@@ -79,7 +79,8 @@ impl Default for Durations {
 }
 
 impl Durations {
-    fn keeping(kept: usize) -> Self {
+    /// Of more than `kept`, quantiles come from a histogram.
+    pub(crate) fn keeping(kept: usize) -> Self {
         let (all, bars) = (All::Each(Vec::new()), Vec::new());
         Self { all, kept, count: 0, min: 0, max: 0, mean: 0.0, squares: 0.0, bars }
     }

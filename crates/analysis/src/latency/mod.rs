@@ -5,20 +5,24 @@
 //! |---|---|
 //! | `pairs` | which begin an end belongs to |
 //! | `durations` | how the durations are distributed |
+//! | `groups` | the same by what their ends have in common |
 //! | `episodes` | what the threads of the longest periods did meanwhile: a second pass |
 
 mod durations;
 mod episodes;
+mod groups;
 mod pairs;
 
 pub use durations::{Bar, Distribution};
 pub use episodes::Episodes;
+pub use groups::Group;
 pub use pairs::{Moment, Nesting};
 
 use crate::run::{Analysis, Loss};
 use crate::times::Times;
 use crate::who::Who;
 use durations::Durations;
+use groups::Groups;
 use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -64,6 +68,8 @@ pub struct Question {
     pub by: Vec<(Variable, Variable)>,
     /// Which begin an end belongs to where there are several.
     pub nesting: Nesting,
+    /// Variables of the end by which periods are told in groups, too.
+    pub group: Vec<Variable>,
     /// How many of the longest periods are told.
     pub worst: usize,
 }
@@ -84,6 +90,8 @@ pub struct LatencyTable {
     pub forgotten: u64,
     /// Periods during which events were lost: a begin or an end of them may be among those.
     pub across_losses: u64,
+    /// The periods by what was asked for, those with the longest time in all first.
+    pub groups: Vec<Group>,
     /// The longest ones, longest first.
     pub worst: Vec<Period>,
 }
@@ -180,6 +188,7 @@ pub struct Latency {
     ends_at_next: bool,
     pairs: Pairs,
     durations: Durations,
+    groups: Groups,
     longest: BinaryHeap<Reverse<Candidate>>,
     worst: usize,
     without_key: u64,
@@ -209,6 +218,11 @@ impl Latency {
     /// [`Error::Usage`] where the recording has no such events, or they have nothing to match them by.
     pub fn new(question: &Question, recording: &Recording) -> Result<Self, Error> {
         let by = &question.by;
+        let groups = Groups::new(&question.group);
+        let ends = question.end.name();
+        if let Some(variable) = groups.missing(recording, &Glob::new(ends)) {
+            return Err(Error::Usage(format!("no event called `{ends}` has `{variable}` to group by")));
+        }
         Ok(Self {
             begin: Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?,
             end: Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?,
@@ -216,6 +230,7 @@ impl Latency {
             ends_at_next: by.iter().any(|(_, end)| end.name.starts_with("next")),
             pairs: Pairs::new(question.nesting),
             durations: Durations::default(),
+            groups,
             longest: BinaryHeap::new(),
             worst: question.worst,
             without_key: 0,
@@ -244,6 +259,7 @@ impl Latency {
             without_key: self.without_key,
             forgotten: self.pairs.forgotten,
             across_losses: self.across_losses,
+            groups: self.groups.finish(),
             worst,
         };
         (table, episodes)
@@ -272,6 +288,7 @@ impl Latency {
         let Some(begin) = self.pairs.end(&self.key) else { return };
         let length = ns.saturating_sub(begin.ns).max(0).unsigned_abs();
         self.durations.add(length);
+        self.groups.add(seen, length);
         self.across_losses += u64::from(begin.ns <= self.lost_until);
         let is_longer = match self.longest.peek() {
             Some(Reverse(shortest)) if self.longest.len() >= self.worst => length > shortest.ns,
