@@ -27,17 +27,20 @@ fn probeable() -> bool {
     exists
 }
 
-/// Compiles a program of `crates/probes/tests/programs`; `None` where gcc cannot.
+/// Compiles a program of `crates/probes/tests/programs` with gcc; `None` where there is none.
 fn compile(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
+    compile_with("gcc", folder, name, options)
+}
+
+fn compile_with(compiler: &str, folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
     let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../probes/tests/programs");
     let made = folder.join(name);
-    let mut gcc = Command::new("gcc");
-    gcc.arg(sources.join(name).with_extension("c")).arg("-o").arg(&made).args(options);
-    match gcc.output() {
+    let source = sources.join(name).with_extension("c");
+    match Command::new(compiler).arg(source).arg("-o").arg(&made).args(options).output() {
         Ok(output) if output.status.success() => Some(made),
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            eprintln!("skipped: gcc: {error}");
+            eprintln!("skipped: {compiler}: {error}");
             None
         }
     }
@@ -68,15 +71,21 @@ fn functions_are_met_exactly_with_their_arguments_whatever_the_optimisation() {
     if !probeable() {
         return;
     }
-    for options in
-        [&["-g", "-O0"][..], &["-g", "-O2"], &["-g", "-O2", "-gdwarf-4", "-no-pie"], &["-gz", "-g", "-O1"]]
-    {
+    for (compiler, options) in [
+        ("gcc", &["-g", "-O0"][..]),
+        ("gcc", &["-g", "-O2"]),
+        ("gcc", &["-g", "-O2", "-gdwarf-4", "-no-pie"]),
+        ("gcc", &["-gz", "-g", "-O1", "-fomit-frame-pointer"]),
+        ("clang", &["-g", "-O0"]),
+        ("clang", &["-g", "-O1"]),
+        ("clang", &["-g", "-O0", "-fomit-frame-pointer"]),
+    ] {
         let folder = tempfile::tempdir().unwrap();
-        let Some(shop) = compile(folder.path(), "shop", options) else { return };
+        let Some(shop) = compile_with(compiler, folder.path(), "shop", options) else { continue };
         let shop = shop.to_str().unwrap();
         let serve = format!(
-            "{shop}:serve number customer order->basket.items order->basket.coupon order->note small colour sixth stacked \
-             before=order->previous->number raw=%di:s32"
+            "{shop}:serve number customer order->basket.items order->basket.coupon order->note small colour sixth \
+             stacked before=order->previous->number raw=%di:s32"
         );
         let returned = format!("{shop}:serve%return $retval");
         let name = format!("{shop}:name_of%return $retval");
@@ -139,6 +148,77 @@ fn places_behind_a_functions_beginning_have_its_variables_too() {
         *calls[3],
         json!({"ip": calls[0]["ip"], "number": 2, "customer": "Ann", "stacked": 6, "coupon": "ten percent"})
     );
+}
+
+#[test]
+fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
+    if !probeable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let text = "mod queue {
+        pub struct Order { pub number: u64, pub small: u16 }
+        pub trait Serve { fn serve(&self, times: u8) -> i32; }
+        impl Serve for Order {
+            #[inline(never)]
+            fn serve(&self, times: u8) -> i32 { std::hint::black_box(i32::from(times) - 7) }
+        }
+        #[inline(never)]
+        pub fn take(order: &Order, depth: u32, offset: i64) -> u64 {
+            // So that the optimiser does not pass what is in it.
+            let order = std::hint::black_box(order);
+            let sum = order.number + u64::from(depth) + u64::from(order.small);
+            std::hint::black_box((sum, offset)).0
+        }
+        #[inline(never)]
+        pub fn name(text: &str, depth: u32) -> usize { std::hint::black_box((text.len(), depth)).0 }
+        #[inline(never)]
+        pub fn twice<T: Copy>(value: T) -> (T, T) { std::hint::black_box((value, value)) }
+    }
+    use queue::Serve;
+    fn main() {
+        for i in 0..100 {
+            let order = queue::Order { number: i, small: 3 };
+            queue::take(&order, i as u32 + 1, -(i as i64));
+            std::hint::black_box(order.serve(i as u8));
+            queue::name(\"Ann\", 1);
+            (queue::twice(1_u8), queue::twice(1_i64));
+        }
+    }";
+    fs::write(folder.path().join("rusty.rs"), text).unwrap();
+    for options in [&["-g"][..], &["-g", "-O"], &["-g", "-O", "-Csymbol-mangling-version=v0"]] {
+        let mut rustc = Command::new("rustc");
+        rustc.args(["--edition=2024", "rusty.rs", "-o", "rusty"]).args(options).current_dir(folder.path());
+        if !rustc.output().is_ok_and(|output| output.status.success()) {
+            return eprintln!("skipped: rustc is not in the PATH");
+        }
+        let program = folder.path().join("rusty");
+        let program = program.to_str().unwrap();
+        let serve = "<rusty::queue::Order as rusty::queue::Serve>::serve";
+        let probes = [
+            format!("{program}:rusty::queue::take order->number order->small depth offset"),
+            format!("{program}:{serve} times"),
+            format!("{program}:{serve}%return $retval"),
+        ];
+        let options: Vec<_> = probes.iter().flat_map(|probe| ["--probe", probe]).collect();
+        let recording = record(&options, &[program]);
+        let events = events(&recording);
+        for (i, call) in named(&events, "rusty:rusty::queue::take").iter().enumerate() {
+            let expected =
+                json!({"ip": call["ip"], "number": i, "small": 3, "depth": i + 1, "offset": -(i as i64)});
+            assert_eq!(**call, expected, "{options:?}");
+        }
+        assert_eq!(named(&events, "rusty:rusty::queue::take").len(), 100);
+        assert_eq!(named(&events, &format!("rusty:{serve}"))[9]["times"], 9);
+        assert_eq!(named(&events, &format!("rusty:{serve}%return"))[9]["retval"], 2);
+        // A text is two registers, and nobody promises which.
+        let stderr = refused(&["--probe", &format!("{program}:rusty::queue::name text")], &[program]);
+        assert!(stderr.contains("text cannot be recorded"), "{stderr}");
+        let stderr = refused(&["--probe", &format!("{program}:rusty::queue::twice")], &[program]);
+        assert!(stderr.contains("2 functions rusty::queue::twice"), "{stderr}");
+        let stderr = refused(&["--probe", &format!("{program}:queue::take")], &[program]);
+        assert!(stderr.contains("similar: rusty::queue::take"), "{stderr}");
+    }
 }
 
 #[test]

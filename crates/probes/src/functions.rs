@@ -74,7 +74,9 @@ impl Functions {
         let by_name = || {
             let alike = |function: &&Function| {
                 let readable = demangled(&function.symbol);
-                readable == name || without_parameters(&readable) == name
+                readable == name
+                    || without_parameters(&readable) == name
+                    || without_generics(&readable) == name
             };
             self.list.iter().filter(alike).collect::<Vec<_>>()
         };
@@ -172,6 +174,23 @@ fn without_parameters(name: &str) -> &str {
     name
 }
 
+/// A Rust function's name without its generic arguments: `shop::take` of `shop::take::<u8>`.
+fn without_generics(name: &str) -> &str {
+    let mut depth = 0;
+    for (at, c) in name.char_indices().rev() {
+        match c {
+            '>' => depth += 1,
+            '<' => depth -= 1,
+            _ => {}
+        }
+        if depth <= 0 {
+            let before = (c == '<').then(|| name[..at].strip_suffix("::")).flatten();
+            return before.unwrap_or(name);
+        }
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,12 +206,17 @@ mod tests {
     }
 
     #[test]
-    fn names_of_cpp_functions_go_without_parameters() {
+    fn names_go_without_parameters_and_generic_arguments() {
         assert_eq!(without_parameters("foo::bar(int) const"), "foo::bar");
         assert_eq!(without_parameters("foo::call<int (*)(char)>(int)"), "foo::call<int (*)(char)>");
         assert_eq!(without_parameters("foo::operator()(int)"), "foo::operator()");
         assert_eq!(without_parameters("(anonymous namespace)::f(int)"), "(anonymous namespace)::f");
         assert_eq!(without_parameters("core::fmt::write"), "core::fmt::write");
+        assert_eq!(without_generics("shop::take::<Vec<u8>, u8>"), "shop::take");
+        assert_eq!(without_generics("<shop::A<u8> as B>::take"), "<shop::A<u8> as B>::take");
+        assert_eq!(without_generics("A<u8>"), "A<u8>");
+        assert_eq!(without_generics("shop::f"), "shop::f");
+        assert_eq!(without_generics(">"), ">");
     }
 
     #[test]

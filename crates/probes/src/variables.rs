@@ -113,30 +113,36 @@ impl<'a> Variables<'a> {
 
     /// Where a variable is at the probe.
     fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, String> {
-        let location = variable.location(gimli::DW_AT_location, self.address);
         let at_begin = self.address == self.function;
         let is_parameter = variable.tag() == Some(gimli::DW_TAG_formal_parameter);
-        let Some(operations) = location else {
+        let Some(location) = variable.location(gimli::DW_AT_location, self.address) else {
             return match at_begin && is_parameter && function.has_flag(gimli::DW_AT_external) {
                 true => self.passed(function, variable),
                 false => Err("the compiler has optimised it out here".to_owned()),
             };
         };
+        // A place in memory for all of the function has its value when the first instructions have put it there.
+        let is_later = at_begin && location.everywhere;
+        let later = || match is_parameter {
+            true => self.passed(function, variable),
+            false => {
+                Err("it has no value yet where the function begins; probe behind that (+OFFSET)".to_owned())
+            }
+        };
         let register = |number: gimli::Register| numbered(number.0).ok_or(NO_REGISTER);
-        match operations[..] {
+        match location.operations[..] {
             [Operation::Register { register: number }] => Ok(Place::Register(register(number)?)),
+            [Operation::RegisterOffset { .. }] if is_later => later(),
             [Operation::RegisterOffset { register: number, offset, .. }] => {
                 Ok(Place::Register(register(number)?).memory(offset))
             }
-            [Operation::FrameOffset { offset }] => {
-                let (base, distance) = self.frame(function, at_begin)?;
-                let offset = offset.wrapping_add(distance);
+            [Operation::FrameOffset { offset }] => match self.frame(function, at_begin)? {
                 // Above the return address, the caller has put it there.
-                if at_begin && is_parameter && offset < 8 {
-                    return self.passed(function, variable);
+                Some((base, distance)) if !is_later || offset.wrapping_add(distance) >= 8 => {
+                    Ok(base.memory(offset.wrapping_add(distance)))
                 }
-                Ok(base.memory(offset))
-            }
+                _ => later(),
+            },
             [Operation::Address { address }] => Ok(Place::Static(self.segment.place(address))),
             [Operation::UnsignedConstant { value }, Operation::StackValue] => {
                 Ok(Place::Constant(value.cast_signed()))
@@ -146,26 +152,26 @@ impl<'a> Variables<'a> {
                 Err("its place is used for something else here; probe where the function begins".to_owned())
             }
             [] => Err("the compiler has optimised it out here".to_owned()),
-            _ if operations.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
+            _ if location.operations.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
                 Err("it lies in several places".to_owned())
             }
             _ => Err("its value is computed by the debugger".to_owned()),
         }
     }
 
-    /// The frame base as a register, and how far from it.
-    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<(Place, i64), String> {
-        let base = function.location(gimli::DW_AT_frame_base, self.address).unwrap_or_default();
-        match base[..] {
-            [Operation::CallFrameCFA] if at_begin => Ok((Place::Register("sp"), 8)),
-            [Operation::CallFrameCFA] => self.call_frame(),
-            // The frame pointer, which the first instructions set up: to below the return address and the caller's.
-            [Operation::Register { register }] if at_begin && register.0 == 6 => {
-                Ok((Place::Register("sp"), -8))
+    /// The frame base as a register, and how far from it; `None` where it is only set up.
+    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<Option<(Place, i64)>, String> {
+        let base = function.location(gimli::DW_AT_frame_base, self.address);
+        match base.map(|base| base.operations).as_deref() {
+            Some([Operation::CallFrameCFA]) if at_begin => Ok(Some((Place::Register("sp"), 8))),
+            Some([Operation::CallFrameCFA]) => self.call_frame().map(Some),
+            // The frame pointer, which will point below the return address and the caller's.
+            Some([Operation::Register { register }]) if at_begin && register.0 == 6 => {
+                Ok(Some((Place::Register("sp"), -8)))
             }
-            [Operation::Register { register }] => {
-                let name = numbered(register.0).ok_or("its frame is at no address")?;
-                Ok((Place::Register(name), 0))
+            Some([Operation::Register { .. }]) if at_begin => Ok(None),
+            Some([Operation::Register { register }]) => {
+                Ok(Some((Place::Register(numbered(register.0).ok_or(NO_REGISTER)?), 0)))
             }
             _ => Err("its frame is computed by the debugger".to_owned()),
         }
@@ -190,32 +196,44 @@ impl<'a> Variables<'a> {
         }
     }
 
-    /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section 3.2.3).
+    /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section 3.2.3). Rust's own does the same
+    /// with integers and pointers.
     fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, String> {
-        let returned = function.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
-        let hidden = match returned.map(|node| Kind::of(&node).passed()) {
-            None | Some(Passed::Register | Passed::Vector) => 0,
+        let type_of = |node: &Node<'d>| {
+            node.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type))
+        };
+        let passed = |node: &Node<'d>| Kind::of(node).passed(function.is_rust());
+        let hidden = match type_of(function) {
+            None => 0,
             // Where to put what is returned.
-            Some(Passed::Memory) => 1,
-            Some(Passed::Unknown) => return Err(UNCERTAIN.to_owned()),
+            Some(of) if Kind::of(&of).is_large() => 1,
+            Some(of) => match passed(&of) {
+                Passed::Register | Passed::Vector => 0,
+                Passed::Memory | Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+            },
         };
         let mut registers = PARAMETERS.iter().skip(hidden);
+        // Behind the return address are, in order, those for which there is no register.
+        let mut on_stack = Some(8);
         for parameter in function.parameters() {
-            let kind = parameter.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
-            let passed = kind.map_or(Passed::Unknown, |kind| Kind::of(&kind).passed());
-            let register = match passed {
-                Passed::Register => registers.next(),
-                Passed::Vector | Passed::Memory => None,
+            let place = match type_of(&parameter).map_or(Passed::Unknown, |of| passed(&of)) {
+                Passed::Register => match registers.next() {
+                    Some(name) => Ok(Place::Register(name)),
+                    None => {
+                        let at = on_stack;
+                        on_stack = at.map(|at| at + 8);
+                        at.map(|at| Place::Register("sp").memory(at)).ok_or(UNCERTAIN)
+                    }
+                },
+                Passed::Vector => Err(NO_REGISTER),
+                Passed::Memory => {
+                    on_stack = None;
+                    Err(UNCERTAIN)
+                }
                 Passed::Unknown => return Err(UNCERTAIN.to_owned()),
             };
             if parameter.is(wanted) {
-                return register.map(|name| Place::Register(name)).ok_or_else(|| {
-                    match passed {
-                        Passed::Vector => NO_REGISTER,
-                        _ => "it is on the stack",
-                    }
-                    .to_owned()
-                });
+                return place.map_err(str::to_owned);
             }
         }
         Err(UNCERTAIN.to_owned())

@@ -63,6 +63,13 @@ pub(crate) struct Node<'d> {
     offset: UnitOffset,
 }
 
+/// Where something is.
+pub(super) struct Location<'d> {
+    pub(super) operations: Vec<Operation<Reader<'d>>>,
+    /// At all addresses at which it is anywhere; else at those around the one that was asked for.
+    pub(super) everywhere: bool,
+}
+
 /// The function that begins at an address.
 pub(super) fn function<'d>(dwarf: &'d Dwarf<'d>, address: u64) -> Option<Node<'d>> {
     let mut headers = dwarf.units();
@@ -203,24 +210,31 @@ impl<'d> Node<'d> {
         false
     }
 
-    /// The operations of a location at an address; `None` where it has none.
-    pub(super) fn location(&self, name: DwAt, address: u64) -> Option<Vec<Operation<Reader<'d>>>> {
+    /// A location at an address; `None` where it has none.
+    pub(super) fn location(&self, name: DwAt, address: u64) -> Option<Location<'d>> {
         let value = self.own(name)?;
-        let expression = match value.exprloc_value() {
-            Some(expression) => expression,
-            None => {
-                let mut list = self.dwarf.attr_locations(&self.unit, value).ok()??;
-                std::iter::from_fn(|| list.next().ok().flatten())
-                    .find(|entry| (entry.range.begin..entry.range.end).contains(&address))?
-                    .data
-            }
-        };
-        let mut operations = expression.operations(self.unit.encoding());
-        let mut parsed = Vec::new();
-        while let Some(operation) = operations.next().ok()? {
-            parsed.push(operation);
+        let own = value.exprloc_value();
+        let everywhere = own.is_some();
+        let expression = own.or_else(|| {
+            let mut list = self.dwarf.attr_locations(&self.unit, value).ok()??;
+            std::iter::from_fn(|| list.next().ok().flatten())
+                .find(|entry| (entry.range.begin..entry.range.end).contains(&address))
+                .map(|entry| entry.data)
+        })?;
+        let mut parser = expression.operations(self.unit.encoding());
+        let mut operations = Vec::new();
+        while let Some(operation) = parser.next().ok()? {
+            operations.push(operation);
         }
-        Some(parsed)
+        Some(Location { operations, everywhere })
+    }
+
+    /// Whether its unit was written in Rust.
+    pub(super) fn is_rust(&self) -> bool {
+        let mut entries = self.unit.entries();
+        let root = entries.next_dfs().ok().flatten();
+        let language = root.and_then(|root| root.attr_value(gimli::DW_AT_language));
+        matches!(language, Some(AttributeValue::Language(gimli::DW_LANG_Rust)))
     }
 
     /// How often this function was inlined in its unit.

@@ -19,7 +19,9 @@ pub(super) enum Kind<'d> {
     Structure(Node<'d>),
     /// Of elements of a type.
     Array(Option<Node<'d>>),
-    Float,
+    Float {
+        bytes: u64,
+    },
     Unknown,
 }
 
@@ -61,7 +63,7 @@ impl<'d> Kind<'d> {
         match node.tag() {
             Some(gimli::DW_TAG_base_type) => match is_signed(&node) {
                 Some(signed) => Self::Integer { signed, bytes },
-                None => Self::Float,
+                None => Self::Float { bytes },
             },
             Some(gimli::DW_TAG_enumeration_type) => {
                 let of = node.follow(gimli::DW_AT_type).and_then(|of| real(&of));
@@ -100,21 +102,33 @@ impl<'d> Kind<'d> {
                     members.join(", ")
                 ))
             }
-            Self::Float => Err("it is a floating-point number, which the kernel cannot read".to_owned()),
+            Self::Float { .. } => {
+                Err("it is a floating-point number, which the kernel cannot read".to_owned())
+            }
             Self::Unknown => Err("its type is not known".to_owned()),
         }
     }
 
-    pub(super) fn passed(&self) -> Passed {
+    /// Whether a function that returns it gets told where to put it.
+    pub(super) fn is_large(&self) -> bool {
+        matches!(self, Self::Structure(node) if node.number(gimli::DW_AT_byte_size).is_some_and(|bytes| bytes > 16))
+    }
+
+    pub(super) fn passed(&self, in_rust: bool) -> Passed {
         match self {
             Self::Integer { bytes: ..=8, .. } | Self::Pointer(_) => Passed::Register,
-            Self::Float => Passed::Vector,
-            Self::Structure(node) if node.number(gimli::DW_AT_byte_size).is_some_and(|bytes| bytes > 16) => {
-                Passed::Memory
-            }
+            Self::Float { bytes: ..=8 } => Passed::Vector,
+            // Of C++, what is not to be copied byte by byte.
+            Self::Structure(node) if is_by_reference(node) => Passed::Register,
+            Self::Structure(_) if self.is_large() && !in_rust => Passed::Memory,
             _ => Passed::Unknown,
         }
     }
+}
+
+fn is_by_reference(node: &Node<'_>) -> bool {
+    let convention = node.own(gimli::DW_AT_calling_convention);
+    matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_pass_by_reference)))
 }
 
 /// Of a base type, whether it is a signed number; `None` for what is no integer.
@@ -169,10 +183,13 @@ pub(super) fn member<'d>(place: Place, of: &Node<'d>, wanted: &Member) -> Result
         None => 0,
         Some(value) => match value.udata_value() {
             Some(offset) => offset.cast_signed(),
-            None => match found.location(gimli::DW_AT_data_member_location, 0).as_deref() {
-                Some([Operation::PlusConstant { value }]) => value.cast_signed(),
-                _ => return Err(format!("the place of {name} is computed by the debugger")),
-            },
+            None => {
+                match found.location(gimli::DW_AT_data_member_location, 0).map(|of| of.operations).as_deref()
+                {
+                    Some([Operation::PlusConstant { value }]) => value.cast_signed(),
+                    _ => return Err(format!("the place of {name} is computed by the debugger")),
+                }
+            }
         },
     };
     let place = place.part(offset).ok_or("it is in a register as a whole")?;
