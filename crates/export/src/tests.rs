@@ -261,6 +261,22 @@ fn read(text: &str) -> Vec<(String, [u64; 5])> {
     done
 }
 
+#[test]
+fn a_loss_is_an_event_of_its_cpu() {
+    let story = [
+        Step::Event(1000, 0, 10, Kind::Introduction { process: 10, name: b"a" }),
+        Step::Event(1050, 0, 0, switch(0, 0, 10)),
+        Step::Lost(Scope::Kernel(Some(0)), 1100, 1200),
+        Step::Event(1300, 0, 10, Kind::SystemCall { call: READ }),
+    ];
+    let text = paje(&story);
+    let loss =
+        text.lines().find(|line| line.contains("\"7 lost events\"")).unwrap_or_else(|| panic!("{text}"));
+    let of_cpu = text.lines().find(|line| line.ends_with(" C m \"CPU 0\"")).expect("the CPU is there");
+    let [loss, of_cpu] = [loss, of_cpu].map(|line| line.split(' ').collect::<Vec<_>>());
+    assert_eq!(loss[..4], ["11", "0.000000100", "EC", of_cpu[2]], "{text}");
+}
+
 /// A line's label, what it does since when, and what it has done.
 type Line<'t> = (String, Option<(u64, &'t str)>, [u64; 5]);
 
