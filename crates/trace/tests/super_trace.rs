@@ -729,3 +729,62 @@ fn a_poll_is_told_only_where_both_its_ends_are() {
     ];
     assert_eq!(moves(&events), expected);
 }
+
+fn sample(user: bool, by_timer: bool) -> Kind<'static> {
+    Kind::Sample { user, by_timer }
+}
+
+#[test]
+fn a_sample_belongs_to_whom_its_timer_has_interrupted() {
+    let read = (10, 0, 10, Kind::SystemCall { call: READ });
+    let timer = Kind::InterruptEntry { kind: Interrupt::Vector, name: Name(8) };
+    let vector = (20, 0, 10, timer);
+    let softirq = (15, 0, 10, takes(Interrupt::Softirq));
+    let runs = (0, 0, 0, switch(0, 0, 10));
+    let mode = |events: &[Event], kind| place(events, (30, 0, 10, kind), |place| place.mode);
+    assert_eq!(mode(&[runs, read, vector], sample(false, true)), Mode::SystemCall(READ));
+    assert_eq!(mode(&[runs, read, vector], sample(true, true)), Mode::User, "who was interrupted tells");
+    assert_eq!(mode(&[runs, read, softirq, vector], sample(false, true)), Mode::Interrupt(Some(IRQ)));
+    assert_eq!(
+        mode(&[runs, read, vector], sample(false, false)),
+        Mode::Interrupt(Some(Name(8))),
+        "by a counter"
+    );
+    assert_eq!(mode(&[runs, (5, 0, 10, Kind::User)], sample(false, true)), Mode::Unknown);
+}
+
+#[test]
+fn samples_change_nobodys_account() {
+    let story = story();
+    let whole = fold(&story);
+    let beside = |event: &Event| {
+        let (time, cpu, tid, _) = *event;
+        // As if from a CPU and of a thread that the scheduler's events tell otherwise of.
+        [(time, cpu, tid, sample(true, true)), (time, 1 - cpu, 10, sample(false, true)), *event]
+    };
+    let sampled = fold(&story.iter().flat_map(beside).collect::<Vec<_>>());
+    let told = |notes: &Notes, tid| notes.spans.get(&Who::Lwp(tid)).cloned();
+    for tid in [10, 11] {
+        assert_eq!(told(&sampled, tid), told(&whole, tid), "{tid}");
+    }
+}
+
+#[test]
+fn names_come_with_samples_where_nothing_else_tells_them() {
+    let name = |events: &[Event], tid: i32| {
+        let mut state = SuperTrace::new();
+        for (time, cpu, tid, kind) in events {
+            let activity =
+                Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+            state.event(&activity, &mut ());
+        }
+        state.lwp(tid).map(|lwp| (lwp.process, lwp.name.clone()))
+    };
+    let named = (0, 0, 10, Kind::Named { process: 10, name: b"sh" });
+    let made = (1, 0, 10, Kind::Made { child: 11, process: 11 });
+    let of_child = (2, 1, 11, sample(true, true));
+    assert_eq!(name(&[named, made], 11), None, "nothing shows that it is there");
+    assert_eq!(name(&[named, made, of_child], 11), Some((Some(11), "sh".to_owned())));
+    let executed = (3, 1, 11, Kind::Named { process: 11, name: b"make" });
+    assert_eq!(name(&[named, made, of_child, executed], 11), Some((Some(11), "make".to_owned())));
+}

@@ -1,7 +1,5 @@
 //! What an event of the provider `profile` says.
 
-use std::collections::HashMap;
-
 use tracewing_ctf::decode::{Compound, MemberHandle, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope};
 use tracewing_trace::EventRef;
@@ -52,8 +50,20 @@ enum Meaning {
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// By stream and class: what it means and where the context has the process; `None` for events about something else.
-    classes: HashMap<(usize, usize), Option<(Meaning, MemberHandle)>>,
+    /// By stream and class: what is known of it.
+    classes: Vec<Vec<Class>>,
+}
+
+/// What is known of an event class.
+#[derive(Debug, Clone, Copy, Default)]
+enum Class {
+    /// It has not been met.
+    #[default]
+    Unknown,
+    /// It is about something else.
+    Other,
+    /// What it means, and where the context has the process.
+    Known(Meaning, MemberHandle),
 }
 
 impl Reader {
@@ -104,13 +114,34 @@ impl Reader {
         Some((process, said))
     }
 
+    /// Asked of every event of a recording.
+    #[inline]
     fn class(&mut self, event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
-        let place = (event.stream_index(), event.decoded().class_index());
-        *self.classes.entry(place).or_insert_with(|| class_of(event))
+        let (stream, index) = (event.stream_index(), event.decoded().class_index());
+        let known = self.classes.get(stream).and_then(|classes| classes.get(index)).copied();
+        match known.unwrap_or_default() {
+            Class::Unknown => self.learn(event),
+            Class::Other => None,
+            Class::Known(meaning, process) => Some((meaning, process)),
+        }
+    }
+
+    #[cold]
+    fn learn(&mut self, event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
+        let (stream, index) = (event.stream_index(), event.decoded().class_index());
+        if self.classes.len() <= stream {
+            self.classes.resize_with(stream + 1, Vec::new);
+        }
+        let known = &mut self.classes[stream];
+        if known.len() <= index {
+            known.resize_with(index + 1, Class::default);
+        }
+        let found = class_of(event);
+        known[index] = found.map_or(Class::Other, |(meaning, process)| Class::Known(meaning, process));
+        found
     }
 }
 
-#[cold]
 fn class_of(event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
     let decoded = event.decoded();
     let meaning = match decoded.class().name.as_deref()? {

@@ -51,9 +51,11 @@ impl Cpu {
         !self.interrupts.is_empty()
     }
 
-    /// Whether a softirq has it, whatever has interrupted that. Only such a one can the timer interrupt.
-    pub fn is_in_softirq(&self) -> bool {
-        self.interrupts.iter().any(|(kind, _)| *kind == Interrupt::Softirq)
+    /// The softirq that has it, whatever has interrupted that. Of what interrupts threads, only such a one can the timer
+    /// interrupt.
+    pub fn softirq(&self) -> Option<Name> {
+        let softirq = self.interrupts.iter().find(|(kind, _)| *kind == Interrupt::Softirq);
+        softirq.map(|(_, name)| *name)
     }
 
     /// The innermost interrupt that has it.

@@ -99,14 +99,15 @@ impl SuperTrace {
                     | Kind::SystemCallEnd { .. }
                     | Kind::Exec { .. }
             );
-        let interrupted = match event.kind {
-            Kind::InterruptEntry { .. } | Kind::InterruptExit(_) => true,
-            Kind::Sample { user: false, by_timer: true } => cpu.is_some_and(Cpu::is_in_softirq),
-            _ => !in_thread && cpu.is_some_and(Cpu::is_interrupted),
+        let interrupt = match event.kind {
+            Kind::InterruptEntry { name, .. } => Some(name),
+            Kind::Sample { by_timer: true, .. } => cpu.and_then(Cpu::softirq),
+            _ => cpu.and_then(Cpu::interrupt),
         };
+        let interrupted = matches!(event.kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_))
+            || (!in_thread && interrupt.is_some());
         let mode = match event.kind {
-            Kind::InterruptEntry { name, .. } => Mode::Interrupt(Some(name)),
-            _ if interrupted => Mode::Interrupt(cpu.and_then(super::cpu::Cpu::interrupt)),
+            _ if interrupted => Mode::Interrupt(interrupt),
             Kind::SystemCall { call } | Kind::SystemCallEnd { call } => Mode::SystemCall(call),
             _ if in_program => Mode::User,
             // In the kernel, for a reason that no event tells.
