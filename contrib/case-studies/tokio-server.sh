@@ -1,5 +1,5 @@
 #!/bin/sh
-# Fetches mini-redis 0.4.1 from crates.io into a folder, has its tasks told, and builds its server: a tokio program that was not
+# Fetches mini-redis 0.4.1 from crates.io into a folder, has its tasks and its mutex told, and builds its server: a tokio program that was not
 # written for tracewing, to record under a load generator such as redis-benchmark.
 set -eu
 
@@ -28,9 +28,19 @@ rm -rf mini-redis
 cp -r "$(dirname "$manifest")" mini-redis
 cd mini-redis
 
-# The whole change: two calls, and where they lead.
+# The whole change: two calls and an import, and where they lead.
 sed -i 's/tokio::spawn(/tracewing_tokio::spawn(/' src/server.rs src/db.rs
-printf '\n[dependencies.tracewing-tokio]\npath = "%s/crates/tokio"\n\n[workspace]\n' "$tracewing" >> Cargo.toml
+sed -i 's/^use std::sync::{Arc, Mutex};/use std::sync::Arc;\nuse tracewing::sync::Mutex;/' src/db.rs
+cat >> Cargo.toml <<END
+
+[dependencies.tracewing-tokio]
+path = "$tracewing/crates/tokio"
+
+[dependencies.tracewing]
+path = "$tracewing/crates/tracewing"
+
+[workspace]
+END
 rm -f Cargo.lock
 
 cargo build --release --bin mini-redis-server

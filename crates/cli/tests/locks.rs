@@ -190,10 +190,11 @@ fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], errors: &mut E
     assert!(rest.is_empty(), "{tid}: {rest:?}");
 }
 
-/// Every wait has a chain, which is described before and begins where the program called.
+/// Every wait has a chain, which is described before and begins where the program called; of each caller, the file is told.
 fn check_chains(events: &[Event]) {
     let mut chains = HashMap::new();
     let mut images = Vec::new();
+    let mut callers = Vec::new();
     let mut requests: HashMap<i64, &Event> = HashMap::new();
     let mut count = 0;
     for event in events {
@@ -210,6 +211,7 @@ fn check_chains(events: &[Event]) {
                 assert!(frames.len() > 1 && frames.iter().all(is_known), "{}", event.payload);
                 chains.insert(event.number("chain"), frames);
             }
+            "lock:acquired" => callers.push(event.number("caller")),
             "lock:requested" => drop(requests.insert(event.tid, event)),
             "lock:called_from" => {
                 let request = requests.remove(&event.tid).expect("a request in front");
@@ -221,6 +223,8 @@ fn check_chains(events: &[Event]) {
         }
     }
     assert!(requests.is_empty() && count > 5, "{count}");
+    let is_known = |caller: &u64| images.iter().any(|image| image.contains(caller));
+    assert!(callers.iter().all(is_known), "{images:x?}");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Call chains of acquisitions. An event names a chain by a number, which is made of the chain's addresses; what the
 //! number means is told when it is new.
 
-use core::sync::atomic::{AtomicU8, Ordering::Relaxed};
+use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
+use tracewing::dynamic::changes;
 use tracewing::sync::events::{CallChain, CalledFrom, Image};
 use tracewing::{Event as _, emit};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, NO_CHAINS};
@@ -54,6 +55,30 @@ pub(crate) fn tell(call: Call) {
         }
         emit!(CalledFrom { lock: address(call.lock), chain });
     });
+}
+
+/// Pages of code from which the program was seen to call lately, each with the number of changes at that time; two that share
+/// an entry are looked up in turns.
+static CALLERS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
+
+/// The address from which the program calls; which file that is from is told before, if that may be new.
+#[inline(always)]
+pub(crate) fn noted(caller: u64) -> u64 {
+    const PAGE: u32 = 12;
+    let page = caller >> PAGE;
+    let number = page ^ (u64::from(changes()) << 48);
+    let entry = &CALLERS[page as usize % CALLERS.len()];
+    if entry.load(Relaxed) != number {
+        note(entry, number, caller);
+    }
+    caller
+}
+
+#[cold]
+#[inline(never)]
+fn note(entry: &AtomicU64, number: u64, caller: u64) {
+    entry.store(number, Relaxed); // alone: who comes at the same time tells it, too, or not
+    tell_image(caller);
 }
 
 /// Tells which file the code at an address is from.

@@ -23,7 +23,7 @@ impl Call {
     #[inline(always)]
     fn acquired(self, waited: bool) {
         let Self { lock, caller, kind } = self;
-        emit!(Acquired { lock: address(lock), caller, kind, waited });
+        emit!(Acquired { lock: address(lock), caller: chain::noted(caller), kind, waited });
     }
 
     #[inline(always)]

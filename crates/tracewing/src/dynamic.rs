@@ -5,7 +5,7 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE};
 use tracewing_abi::schema::Class;
 
 use crate::agent;
-pub use crate::agent::{is_recorded, on_change};
+pub use crate::agent::{changes, is_recorded, on_change};
 pub use crate::class::EventClass;
 pub use crate::path::Segment;
 
