@@ -18,8 +18,8 @@ use std::process::{Command, Stdio};
 /// What is required: how many times cheaper than uftrace.
 const LIMIT: f64 = 3.0;
 
-/// Calls in a turn: few enough that their events wait in the buffers for the disk.
-const COUNT: u64 = 20_000;
+/// Calls in a turn. The events of two fit into the buffers, where they wait for the disk, and those of one begin a new sub-buffer.
+const COUNT: u64 = 30_000;
 
 /// How the program is built.
 const BUILDS: [(&str, &[&str]); 2] =

@@ -290,3 +290,41 @@ fn what_pg_does_otherwise_it_does_when_nobody_asks_for_functions() {
         fs::remove_dir_all(folder.path().join("t")).unwrap();
     }
 }
+
+#[test]
+fn a_function_is_a_slice_for_other_viewers() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
+    let recording = record(&["--functions"], &[&program]);
+    let told = told(&recording.stdout);
+    let export = |format: &str| {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        command.args(["export", "--format", format, "-o", "-"]).arg(recording.trace());
+        let output = command.output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let chrome: Value = serde_json::from_str(&export("chrome")).unwrap();
+    let (mut open, mut calls) = (Vec::new(), BTreeMap::new());
+    for event in chrome["traceEvents"].as_array().unwrap() {
+        match event["ph"].as_str().unwrap() {
+            "B" => {
+                let name = event["name"].as_str().unwrap().split('(').next().unwrap().to_owned();
+                let within: Option<&String> = open.last();
+                assert!(name != "inner" || within.is_some_and(|name| name == "outer"), "inner in {within:?}");
+                *calls.entry(name.clone()).or_default() += 1;
+                open.push(name);
+            }
+            "E" => drop(open.pop().expect("a begin")),
+            "i" => panic!("an event that is no slice: {event}"),
+            _ => {}
+        }
+    }
+    assert!(open.is_empty(), "{open:?}");
+    assert_eq!(calls, told);
+    let paje = export("paje");
+    let lines =
+        |begin: &str| paje.lines().filter(|line| line.starts_with(begin) && line.contains(" SF F")).count();
+    assert_eq!([lines("14 "), lines("9 ")], [told.values().sum::<u64>() as usize; 2]);
+    assert!(export("perfetto").contains("recursive(int)"));
+}

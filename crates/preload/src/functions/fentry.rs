@@ -43,11 +43,10 @@ unsafe extern "C" fn __fentry__() {
         "push r8",
         "push r9",
         "push r10",
-        "push r11",
         "push rbp",
         "mov rbp, rsp",
-        "mov rdi, [rbp + 80]", // where this call returns to: the function
-        "lea rsi, [rbp + 88]", // where the function does
+        "mov rdi, [rbp + 72]", // where this call returns to: the function
+        "lea rsi, [rbp + 80]", // where the function does
         "sub rsp, 128",
         "and rsp, -16",
         "movaps [rsp], xmm0",
@@ -69,7 +68,6 @@ unsafe extern "C" fn __fentry__() {
         "movaps xmm7, [rsp + 112]",
         "mov rsp, rbp",
         "pop rbp",
-        "pop r11",
         "pop r10",
         "pop r9",
         "pop r8",
@@ -124,21 +122,26 @@ unsafe extern "C" fn begins(function: usize, place: *mut usize) {
     if !chosen::is_wanted(function) {
         return;
     }
-    let mut shadow = thread::shadow();
-    if shadow.is_none_or(shadow::Shadow::is_restored) {
-        saved(|| shadow = prepared(place.expose_provenance()));
-    }
+    let own = thread::shadow().filter(|shadow| !shadow.is_restored());
+    let Some(shadow) = own.or_else(|| prepared_saved(place.expose_provenance())) else {
+        return not_followed(function);
+    };
     // SAFETY: the caller's.
     let back = unsafe { place.read() };
-    let follows =
-        shadow.is_some_and(|shadow| shadow.begin(place.expose_provenance(), back, function, back != hook()));
-    if follows {
-        // SAFETY: the caller's; `returned` finds out that it was `back`.
-        unsafe { place.write(hook()) };
-        tell(Entry::class(), function);
-    } else {
-        not_followed(function);
+    if !shadow.begin(place.expose_provenance(), back, function, back != hook()) {
+        return not_followed(function);
     }
+    // SAFETY: the caller's; `returned` finds out that it was `back`.
+    unsafe { place.write(hook()) };
+    tell(Entry::class(), function);
+}
+
+#[cold]
+#[inline(never)]
+fn prepared_saved(place: usize) -> Option<&'static shadow::Shadow> {
+    let mut shadow = None;
+    saved(|| shadow = prepared(place));
+    shadow
 }
 
 /// A shadow in which all is as it has to be.
