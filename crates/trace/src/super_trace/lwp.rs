@@ -351,7 +351,7 @@ impl Lwp {
 
     /// Tells what it did up to now.
     pub(super) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
-        if let Some(cpu) = self.cpu() {
+        if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
             for (by, to) in std::mem::take(&mut self.interrupts) {
                 self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
             }
