@@ -303,6 +303,7 @@ fn stripped_programs_are_probed_by_address_and_static_ones_in_themselves() {
     let own = record(&["--probe", &format!("{shop}:getppid"), "--probe", "libc.so.6:getppid"], &[shop, "50"]);
     assert!(own.stderr.contains("shop is statically linked: it does not use libc.so.6"), "{}", own.stderr);
     assert_eq!(named(&events(&own), "shop:getppid").len(), 50);
+    assert!(own.stderr.contains("no event of libc.so.6:getppid: nothing"), "{}", own.stderr);
 
     assert!(Command::new("strip").arg(shop).status().unwrap().success());
     let probe = format!("{shop}:{address} number=%di:s32 customer=+0(%si):string");

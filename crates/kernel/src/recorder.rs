@@ -142,9 +142,13 @@ impl KernelRecorder {
         let stopped = self.source.stop();
         let drained = stopped.and_then(|()| self.drain_rest());
         let streams = self.cpus.iter().map(|(_, stream)| stream.summary().clone()).collect();
-        let Self { cpus, source, failed, .. } = self;
+        let has_lost = self.progress().lost > 0;
+        let Self { cpus, source, programs, failed, .. } = self;
         drop(cpus);
-        let notices = source.remove();
+        // Of what was lost nobody knows.
+        let never_met = source.never_met(&programs).filter(|_| !has_lost);
+        let mut notices = source.remove();
+        notices.extend(never_met);
         let unwritten = match drained {
             Ok(()) => None,
             Err(Error::Write { .. }) if failed => None,

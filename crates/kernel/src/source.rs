@@ -9,7 +9,9 @@ use crate::options::{Options, Scope};
 use crate::probes::{self, Probe};
 use crate::reader::{Buffers, CpuReader};
 use crate::statedump::{self, Thread};
+use crate::stream::Programs;
 use crate::tracefs::{Tracefs, read};
+use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 
@@ -30,6 +32,8 @@ pub(crate) struct Source {
     scope: Scope,
     /// The events that the kernel lets be recorded, in the order of their ids in the trace.
     pub(crate) classes: Vec<Class>,
+    /// Where among them those of probes begin.
+    first_probe: usize,
     /// What the user should know, a line each.
     pub(crate) notices: Vec<String>,
 }
@@ -53,6 +57,7 @@ impl Source {
         let instance = Instance::create(&tracefs)?;
         configure(&instance, options, when_full)?;
         let (mut classes, refused) = enable(&tracefs, &instance, &choice.events)?;
+        let first_probe = classes.len();
         place(&tracefs, &instance, &options.probes, &mut classes)?;
         if classes.is_empty() {
             return Err(Error::NothingEnabled(refused));
@@ -61,7 +66,7 @@ impl Source {
             notices.push(format!("the kernel refused, left out: {refused}"));
         }
         let cpus = open_cpus(&tracefs, &instance, options)?;
-        Ok((Self { tracefs, instance, scope: options.scope, classes, notices }, cpus))
+        Ok((Self { tracefs, instance, scope: options.scope, classes, first_probe, notices }, cpus))
     }
 
     /// Begins to record the whole system, if that is the scope; a tree is recorded from
@@ -107,6 +112,22 @@ impl Source {
     /// Records no more.
     pub(crate) fn stop(&self) -> Result<(), Error> {
         self.instance.set("tracing_on", "0")
+    }
+
+    /// What to tell of probes of which no event was converted.
+    pub(crate) fn never_met(&self, programs: &Programs) -> Option<String> {
+        let probes = || {
+            let of = |id: usize| {
+                (self.classes[id].record.name.as_deref().unwrap_or_default(), programs.has_met(id))
+            };
+            (self.first_probe..self.classes.len()).map(of)
+        };
+        // A USDT probe may have several places.
+        let met: BTreeSet<&str> = probes().filter(|(_, met)| *met).map(|(name, _)| name).collect();
+        let others: BTreeSet<&str> =
+            probes().map(|(name, _)| name).filter(|name| !met.contains(name)).collect();
+        let names = others.into_iter().collect::<Vec<_>>().join(", ");
+        (!names.is_empty()).then(|| format!("no event of {names}: nothing that was recorded came there"))
     }
 
     /// Removes the instance, whose readers must be closed, and gives the notices.

@@ -12,6 +12,7 @@
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};
 use crate::page::Page;
+use std::cell::Cell;
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{EXTENDED_ID, PACKET_HEADER_SIZE, PacketHeader};
@@ -26,6 +27,8 @@ const NONE: u16 = u16::MAX;
 pub(crate) struct Programs {
     by_kernel_id: Vec<u16>,
     programs: Vec<Program>,
+    /// Of which there was an event.
+    met: Vec<Cell<bool>>,
 }
 
 impl Programs {
@@ -36,12 +39,18 @@ impl Programs {
         for (id, class) in (0..NONE).zip(classes) {
             by_kernel_id[usize::from(class.kernel_id)] = id;
         }
-        Self { by_kernel_id, programs: classes.iter().map(|class| class.program.clone()).collect() }
+        let programs = classes.iter().map(|class| class.program.clone()).collect();
+        Self { by_kernel_id, programs, met: vec![Cell::new(false); classes.len()] }
     }
 
     /// The thread that has recorded an event.
     pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
         self.find(record).and_then(|(_, program)| program.tid(record))
+    }
+
+    /// Whether an event of this class was converted.
+    pub(crate) fn has_met(&self, id: usize) -> bool {
+        self.met.get(id).is_some_and(Cell::get)
     }
 
     #[inline]
@@ -159,6 +168,7 @@ impl Stream {
             match programs.find(record.data) {
                 None => self.summary.foreign += 1,
                 Some((id, program)) => {
+                    programs.met[usize::from(id)].set(true);
                     if !self.append(record.stamp, id, |out| program.run(record.data, out)) {
                         self.damage();
                         gap_at = self.next_gap();
