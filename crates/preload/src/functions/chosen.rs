@@ -117,7 +117,7 @@ pub(super) fn forget_told() {
 /// Adds a file, unless another thread has, or there are too many.
 fn add(begin: usize, size: usize, wanted: *mut u8) {
     let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
-    let count = COUNT.load(Acquire);
+    let count = COUNT.load(Acquire); // with the store below: files before it are whole
     let Some(file) = KNOWN.get(count).filter(|_| !KNOWN[..count].iter().any(is_known)) else { return };
     // Whoever is first has the place until `COUNT` says that it is full.
     if file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok() {

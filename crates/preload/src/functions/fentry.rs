@@ -18,6 +18,8 @@ pub(super) static IS_ON: AtomicU8 = AtomicU8::new(0);
 /// Where `__fentry__` goes on to otherwise: the C library's function, where nobody has asked for functions.
 pub(super) static NEXT: AtomicPtr<c_void> = AtomicPtr::new(nothing as *mut c_void);
 
+/// # Safety
+/// For [`NEXT`] only.
 #[unsafe(naked)]
 unsafe extern "C" fn nothing() {
     naked_asm!("ret")
@@ -84,6 +86,9 @@ unsafe extern "C" fn __fentry__() {
 }
 
 /// Where functions return to.
+///
+/// # Safety
+/// For functions only whose return address was replaced by this.
 #[unsafe(naked)]
 unsafe extern "C" fn returned() {
     naked_asm!(

@@ -99,6 +99,7 @@ fn make() -> Option<&'static Shadow> {
         &*memory.cast::<Shadow>()
     };
     shadow.is_used.store(true, Relaxed);
+    // Release: with `all`, which finds the shadow whole.
     let _ = NEWEST.fetch_update(Release, Relaxed, |newest| {
         shadow.next.store(newest, Relaxed);
         Some(ptr::from_ref(shadow).cast_mut())
@@ -131,10 +132,10 @@ impl Shadow {
         let Some(entry) = self.entries.get(depth) else { return false };
         // A signal handler that comes now leaves the entry alone, and puts its own above it.
         self.depth.store(depth + 1, Relaxed);
-        compiler_fence(Release);
+        compiler_fence(Release); // with signal handlers of this thread: the depth first
         entry.back.store(back, Relaxed);
         entry.function.store(function, Relaxed);
-        compiler_fence(Release);
+        compiler_fence(Release); // with the same: the place last
         entry.place.store(place, Relaxed);
         true
     }
