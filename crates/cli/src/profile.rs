@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::output::print_warning;
+use crate::output::{print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Context, Result};
 use inferno::flamegraph;
@@ -109,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 fn named(samples: Samples) -> Shown {
     let mut symbols = Symbols::new();
     let mut others = BTreeSet::new();
-    let shown = samples.name(&mut |image, offset| {
+    let named = samples.name(&mut |image, offset| {
         if symbols.is_another(&image.path, &image.build_id) {
             others.insert(image.path.clone());
         }
@@ -120,7 +120,7 @@ fn named(samples: Samples) -> Shown {
             "{path} is not the file that was recorded (its build id is another): no names of its functions"
         ));
     }
-    shown
+    named
 }
 
 fn print(args: &Args, mut table: Table, name: &str, found: &Shown, out: &mut impl Write) -> Result<()> {
@@ -154,7 +154,9 @@ fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Wri
         let process = first.process.map_or("unknown".to_owned(), |process| process.to_string());
         let name =
             if first.process_name.is_empty() { String::new() } else { format!(" ({})", first.process_name) };
-        writeln!(out, "process {process}{}, {}", crate::output::shown(&name), samples(first.of))?;
+        let program = found.program(first.process).map(|path| format!(", mapped file {path}"));
+        let title = format!("process {process}{name}{}", program.unwrap_or_default());
+        writeln!(out, "{}: {}", shown(&title), samples(first.of))?;
         let mut table = of_rows(rows, args.by, found, args.format);
         table.arrange(&args.order)?;
         let names: Vec<_> = IN_HISTOGRAM.iter().copied().chain(["thread", "thread_name"]).collect();
@@ -192,6 +194,7 @@ fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
     let figures = [
         figure("process", "process"),
         text("name", "name"),
+        hidden("program"),
         figure("own", "own"),
         figure("%", "own_percent"),
         figure("total", "total"),
@@ -208,6 +211,7 @@ fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
         let figures = vec![
             row.process.into(),
             row.process_name.as_str().into(),
+            found.program(row.process).map_or(Cell::None, Cell::from),
             Cell::Count(row.own),
             percent(row.own, row.of),
             Cell::Count(row.total),

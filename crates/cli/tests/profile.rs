@@ -100,6 +100,8 @@ fn samples_are_where_the_time_goes() {
     for function in ["spin", "work", "main"] {
         assert!(total[function] * 100 >= all * 95, "{function}: {total:?} of {all}");
     }
+    let is_program = |row: &Value| row["program"].as_str().is_some_and(|path| path.ends_with("/busy"));
+    assert!(rows(&found, "profile").iter().all(is_program), "{found}");
     let own = by_function(&found, "own");
     assert_eq!(own.values().sum::<u64>(), all);
     assert!(own["spin"] * 100 >= all * 90, "{own:?} of {all}");

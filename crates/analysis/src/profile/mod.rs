@@ -51,9 +51,11 @@ impl Profile {
     pub fn finish(self, ran: &Ran) -> Samples {
         let counters = grown(self.counters.into_values());
         let (trigger, hertz) = self.unit.unwrap_or_default();
+        let (codes, programs) = self.spaces.finish();
         Samples {
             stacks: self.stacks,
-            codes: self.spaces.into_codes(),
+            codes,
+            programs,
             names: self.names,
             counters,
             trigger,

@@ -197,6 +197,11 @@ impl Shown {
         tid.and_then(|tid| self.samples.names.get(&tid)).cloned().unwrap_or_default()
     }
 
+    /// The path of the program that a process executes, where anybody told.
+    pub fn program(&self, process: Option<i32>) -> Option<&str> {
+        process.and_then(|process| self.samples.programs.get(&process)).map(String::as_str)
+    }
+
     /// The histogram: the process with most samples first, and what has most in it.
     pub fn histogram(&self, group: Group) -> Vec<Row> {
         type Key = (Option<i32>, Option<i32>, Option<Function>);
@@ -342,6 +347,7 @@ mod tests {
         let samples = Samples {
             stacks,
             codes,
+            programs: HashMap::new(),
             names: HashMap::from([(1, "one".to_owned())]),
             counters: Vec::new(),
             trigger: "cpu-clock".to_owned(),

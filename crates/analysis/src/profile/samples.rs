@@ -70,6 +70,8 @@ pub(super) struct Weight {
 pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
     pub(super) codes: Codes,
+    /// Of processes: the file that each has executed last.
+    pub(super) programs: HashMap<i32, String>,
     /// Of threads.
     pub(super) names: HashMap<i32, String>,
     /// By how much each counter has grown, whoever the filter wants.

@@ -36,6 +36,8 @@ pub(super) struct Spaces {
     /// By where it begins: where it ends, its number.
     kernel: BTreeMap<u64, (u64, u32)>,
     images: HashMap<Image, u32>,
+    /// What each process has mapped first: the program that it executes.
+    programs: HashMap<i32, u32>,
     codes: Codes,
 }
 
@@ -49,6 +51,7 @@ impl Spaces {
             self.codes.images.push(image);
             next
         });
+        self.programs.entry(process).or_insert(number);
         let space = self.processes.entry(process).or_default();
         let below = space.range(..begin).next_back().filter(|(_, mapped)| mapped.end > begin);
         let covered: Vec<u64> =
@@ -64,6 +67,7 @@ impl Spaces {
     /// A process begins with a new program.
     pub(super) fn clear(&mut self, process: i32) {
         self.processes.remove(&process);
+        self.programs.remove(&process);
     }
 
     /// A child has what its parent has.
@@ -71,6 +75,10 @@ impl Spaces {
         match self.processes.get(&parent).cloned() {
             Some(space) => self.processes.insert(child, space),
             None => self.processes.remove(&child),
+        };
+        match self.programs.get(&parent).copied() {
+            Some(program) => self.programs.insert(child, program),
+            None => self.programs.remove(&child),
         };
     }
 
@@ -101,8 +109,11 @@ impl Spaces {
         self.codes.number(Code::Kernel { function: function.map(|(_, (_, number))| *number) })
     }
 
-    pub(super) fn into_codes(self) -> Codes {
-        self.codes
+    /// All code that was asked for, and the files that processes execute.
+    pub(super) fn finish(self) -> (Codes, HashMap<i32, String>) {
+        let path = |image: u32| self.codes.images[image as usize].path.clone();
+        let programs = self.programs.iter().map(|(process, image)| (*process, path(*image))).collect();
+        (self.codes, programs)
     }
 }
 
