@@ -47,12 +47,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let order = Order::by(args.sort.clone());
+    Table::new(FIGURES).arrange(&order)?;
     let mut breakdown = Breakdown::new();
     let ran = args.input.analyse(&mut breakdown)?;
     let mut found = breakdown.finish(&ran);
     let all = found.processes.len();
     found.processes.truncate(args.count.unwrap_or(all));
-    let order = Order::by(args.sort.clone());
     let mut out = anstream::stdout().lock();
     match args.format {
         TableFormat::Table => print(&mut out, &found, all, &order)?,
@@ -216,6 +217,8 @@ fn print(out: &mut impl Write, found: &BreakdownTable, all: usize, order: &Order
     }
     if all == 0 {
         writeln!(out, "No process fits that was met in this time.")?;
+    } else if !found.processes.is_empty() && found.processes.iter().all(|process| process.running_ns() == 0) {
+        writeln!(out, "No sched_switch events were chosen, so nothing is known of the processes' time.")?;
     }
     Ok(())
 }
