@@ -117,6 +117,30 @@ fn functions_are_met_exactly_with_their_arguments_whatever_the_optimisation() {
 }
 
 #[test]
+fn a_probe_at_begin_and_return_is_a_function() {
+    if !probeable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shop) = compile(folder.path(), "shop", &["-O1"]) else { return };
+    let shop = shop.to_str().unwrap();
+    let probes =
+        ["main", "main%return", "serve", "serve%return", "name_of"].map(|name| format!("{shop}:{name}"));
+    let options: Vec<_> = probes.iter().flat_map(|probe| ["--probe", probe]).collect();
+    let recording = record(&options, &[shop, "100"]);
+    let mut functions = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = functions.args(["functions", "--format", "json"]).arg(recording.trace()).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let functions = answer["functions"].as_array().unwrap();
+    let called: Vec<_> = functions
+        .iter()
+        .map(|function| (function["function"].as_str().unwrap(), function["calls"].as_u64().unwrap()))
+        .collect();
+    // Of one that is only met where it begins nobody knows how long it takes.
+    assert_eq!(called, [("shop:main", 1), ("shop:serve", 100)], "{answer}");
+}
+
+#[test]
 fn places_behind_a_functions_beginning_have_its_variables_too() {
     if !probeable() {
         return;

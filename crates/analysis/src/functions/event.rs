@@ -6,6 +6,9 @@ use tracewing_ctf::decode::{MemberHandle, Value};
 use tracewing_ctf::model::Scope;
 use tracewing_trace::EventRef;
 
+/// What the names of probes end with that are met when a function returns.
+const AT_RETURN: &str = "%return";
+
 /// Which function an event is about.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Which {
@@ -15,7 +18,7 @@ pub(super) enum Which {
     Named(Box<str>),
 }
 
-/// An event of provider `function`.
+/// An event of provider `function`, or of a probe.
 #[derive(Debug, PartialEq)]
 pub(super) enum FunctionEvent {
     Entry(Which),
@@ -47,6 +50,14 @@ fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
             _ => return None,
         },
     })
+}
+
+/// What a probe means, if there is one where its function begins and one where it returns.
+fn probe(name: &str, is_class: impl Fn(&str) -> bool) -> Option<Meaning> {
+    match name.strip_suffix(AT_RETURN) {
+        Some(function) => is_class(function).then(|| Meaning::NamedExit(function.into())),
+        None => is_class(&format!("{name}{AT_RETURN}")).then(|| Meaning::NamedEntry(name.into())),
+    }
 }
 
 /// An event class: what its events mean, and where their fields are.
@@ -92,9 +103,14 @@ impl Reader {
 #[cold]
 fn class_of(event: &EventRef<'_>) -> Option<Class> {
     let decoded = event.decoded();
-    let (meaning, fields) = meaning(decoded.class().name.as_deref()?)?;
+    let name = decoded.class().name.as_deref()?;
     let streams = &event.trace().class().data_stream_classes;
     let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
+    let is_class = |name: &str| {
+        streams[stream].event_record_classes.iter().any(|class| class.name.as_deref() == Some(name))
+    };
+    let (meaning, fields) =
+        meaning(name).or_else(|| probe(name, is_class).map(|meaning| (meaning, &[][..])))?;
     let decoder = event.trace().decoder();
     let handle = |name: &&str| decoder.member(stream, decoded.class_index(), Scope::Payload, name);
     Some((meaning, fields.iter().map(handle).collect::<Option<_>>()?))
