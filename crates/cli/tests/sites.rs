@@ -102,3 +102,29 @@ fn what_is_no_program_is_an_error() {
         assert!(!output.status.success() && message.contains(expected), "{source}: {message}");
     }
 }
+
+#[test]
+fn usdt_probes_stand_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("usdt");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../probes/tests/programs/usdt.c");
+    let gcc = Command::new("gcc").args(["-O1", source, "-o"]).arg(&program).status();
+    if !gcc.is_ok_and(|status| status.success()) {
+        return eprintln!("skipped: gcc is not installed");
+    }
+    let program = program.to_str().unwrap();
+    let answer = json(&[program]);
+    assert_eq!(states(&answer), [("shop:done", "off"), ("shop:done", "off"), ("shop:taken", "off")]);
+    assert_eq!(answer["warnings"], serde_json::json!([]));
+    let taken = &answer["sites"][2];
+    assert_eq!(taken["kind"], "usdt");
+    let types: Vec<_> = taken["fields"].as_array().unwrap().iter().map(|field| &field["type"]).collect();
+    assert_eq!(types, ["s32", "u64", "u8", "u64", "s32", "s32", "unknown"]);
+    let table = stdout(&[program, "-e", "*:done"]);
+    assert!(
+        table.contains("shop:done: arg1 s32\n") && table.ends_with("2 sites of 1 name, 0 on\n"),
+        "{table}"
+    );
+    let csv = stdout(&[program, "--format", "csv"]);
+    assert_eq!(csv.lines().count(), 4, "{csv}");
+}
