@@ -6,11 +6,13 @@
 //! | `event` | what an event says |
 //! | `spaces` | which code is where in which process |
 //! | `samples` | the samples as stacks of code |
+//! | `function` | functions: what they are called, and which of them begin a chain |
 //! | `named` | the same as stacks of functions: histogram, tree, folded stacks |
 //!
 //! Names of functions in files are not the recording's: who calls [`Samples::name`] knows them.
 
 mod event;
+mod function;
 mod named;
 mod samples;
 mod spaces;
@@ -21,7 +23,8 @@ use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Fold, Lwp, Seen};
 
 use self::event::{ProfileEvent, Reader};
-pub use self::named::{Function, Group, Row, Shown, TreeLine};
+pub use self::function::Function;
+pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
 use self::samples::{Stack, Weight};
 use self::spaces::Spaces;

@@ -2,7 +2,8 @@
 
 use std::collections::HashMap;
 
-use super::named::{Function, Shown};
+use super::function::Function;
+use super::named::Shown;
 
 /// A file that was mapped.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
