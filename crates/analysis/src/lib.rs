@@ -36,7 +36,7 @@ mod who;
 
 pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
-    Waits,
+    Start, Waits,
 };
 pub use critical_path::{CriticalPath, CriticalPaths, NoPath, Step, Target, What, Why};
 pub use functions::{

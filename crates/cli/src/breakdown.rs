@@ -8,8 +8,10 @@ use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{
-    Breakdown, BreakdownRow as Row, BreakdownTable, Ipc, Machine, Part, ProcessBreakdown, Spent, Waits,
+    Breakdown, BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Part, ProcessBreakdown, Spent,
+    Start, Waits,
 };
+use tracewing_symbols::Symbols;
 
 /// What `tracewing breakdown` accepts.
 #[derive(Debug, clap::Args)]
@@ -54,9 +56,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut found = breakdown.finish(&ran);
     let all = found.processes.len();
     found.processes.truncate(args.count.unwrap_or(all));
+    let mut symbols = Symbols::new();
     let mut out = anstream::stdout().lock();
     match args.format {
-        TableFormat::Table => print(&mut out, &found, all, &order)?,
+        TableFormat::Table => print(&mut out, &found, all, &order, &mut symbols)?,
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
             let members = [
@@ -64,7 +67,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 ("cpus", cpus),
                 ("strangers", Cell::Count(found.strangers)),
             ];
-            flat(&found, &order)?.write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
+            flat(&found, &order, &mut symbols)?
+                .write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
         }
     }
     out.flush()?;
@@ -144,6 +148,15 @@ fn short(name: &str, ns: u64, count: Option<u64>) -> Vec<Cell> {
     cells
 }
 
+/// Where threads begin, as precisely as anything tells.
+fn start(entry: &Entry, symbols: &mut Symbols) -> String {
+    match &entry.start {
+        Start::Named(name) => name.clone(),
+        Start::Code { path, address } => symbols.name(path, *address),
+        Start::Address(address) => format!("{address:#x}"),
+    }
+}
+
 fn helper(process: Option<i32>, name: &str) -> String {
     match process {
         None => format!("interrupt {name}"),
@@ -164,7 +177,7 @@ fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
 }
 
 /// All as one table, for programs.
-fn flat(found: &BreakdownTable, order: &Order) -> Result<Table> {
+fn flat(found: &BreakdownTable, order: &Order, symbols: &mut Symbols) -> Result<Table> {
     let mut table = Table::new([&WHOSE[..], &FIGURES].concat());
     let mut push = |whose: [Cell; 3], cells: Vec<Cell>| table.push(whose.into_iter().chain(cells).collect());
     for process in &found.processes {
@@ -181,7 +194,7 @@ fn flat(found: &BreakdownTable, order: &Order) -> Result<Table> {
             push(whose("outside"), short(&helper(other.process, &other.name), other.ns, Some(other.count)));
         }
         for entry in &process.entries {
-            push(whose("threads"), short(&entry.name, entry.own_ns, Some(entry.threads)));
+            push(whose("threads"), short(&start(entry, symbols), entry.own_ns, Some(entry.threads)));
         }
     }
     for (name, ns) in found.machine.iter().flat_map(parts_of) {
@@ -197,9 +210,15 @@ fn rows(process: &ProcessBreakdown, order: &Order) -> Result<Table> {
     Ok(table)
 }
 
-fn print(out: &mut impl Write, found: &BreakdownTable, all: usize, order: &Order) -> Result<()> {
+fn print(
+    out: &mut impl Write,
+    found: &BreakdownTable,
+    all: usize,
+    order: &Order,
+    symbols: &mut Symbols,
+) -> Result<()> {
     for process in &found.processes {
-        print_process(out, process, order)?;
+        print_process(out, process, order, symbols)?;
     }
     if let Some(machine) = &found.machine {
         print_machine(out, machine, found.duration_ns)?;
@@ -224,7 +243,12 @@ fn print(out: &mut impl Write, found: &BreakdownTable, all: usize, order: &Order
 }
 
 /// As in the paper's Figure 8: what it did, what others did for it, where its threads began.
-fn print_process(out: &mut impl Write, process: &ProcessBreakdown, order: &Order) -> Result<()> {
+fn print_process(
+    out: &mut impl Write,
+    process: &ProcessBreakdown,
+    order: &Order,
+    symbols: &mut Symbols,
+) -> Result<()> {
     match (process.process, process.name.as_str()) {
         (None, _) => writeln!(out, "Threads whose process no event tells")?,
         (Some(number), "") => writeln!(out, "Process {number}")?,
@@ -259,7 +283,7 @@ fn print_process(out: &mut impl Write, process: &ProcessBreakdown, order: &Order
     }
     writeln!(out)?;
     let lines =
-        process.entries.iter().map(|entry| (entry.name.clone(), entry.own_ns, entry.threads)).collect();
+        process.entries.iter().map(|entry| (start(entry, symbols), entry.own_ns, entry.threads)).collect();
     list("its threads", "threads", lines, out)?;
     writeln!(out)?;
     Ok(())

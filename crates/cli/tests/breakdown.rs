@@ -263,3 +263,36 @@ fn who_serves_is_told_with_whom_it_serves_and_a_filter_leaves_nothing_of_that_ou
     let text = String::from_utf8(text.stdout).unwrap();
     assert!(text.contains("outside, for it") && !text.contains("all CPUs"), "{text}");
 }
+
+#[test]
+fn threads_begin_with_the_functions_that_their_program_tells() {
+    const SOURCE: &str = "#include <pthread.h>
+        int inner(int i) { return i + 1; }
+        void *worker(void *p) { for (int i = 0; i < 9; i = inner(i)); return p; }
+        int main(void) {
+            pthread_t t[3];
+            for (int i = 0; i < 3; i++) pthread_create(&t[i], 0, worker, 0);
+            for (int i = 0; i < 3; i++) pthread_join(t[i], 0);
+            return inner(-1);
+        }";
+    if !installed(&["gcc"]) {
+        return;
+    }
+    let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    let arguments = [&["-p", "tracewing-preload"], optimised].concat();
+    tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &arguments);
+    let folder = tempfile::tempdir().unwrap();
+    let (source, program) = (folder.path().join("begins.c"), folder.path().join("begins"));
+    fs::write(&source, SOURCE).unwrap();
+    let mut gcc = Command::new("gcc");
+    gcc.args(["-g", "-finstrument-functions", "-pthread", "-o"]).args([&program, &source]);
+    assert!(gcc.status().unwrap().success());
+    let options = ["--functions", "--no-kernel"];
+    let Some(_) = recorded(&mut record(folder.path(), &options, &[program.to_str().unwrap()])) else {
+        return;
+    };
+    let rows = rows(folder.path(), &[]);
+    let threads = rows.iter().filter(|row| row["part"] == "threads");
+    let begun: BTreeMap<_, _> = threads.map(|row| (row["row"].as_str().unwrap(), ns(row, "calls"))).collect();
+    assert_eq!(begun, BTreeMap::from([("main", 1), ("worker", 3)]), "{rows:?}");
+}

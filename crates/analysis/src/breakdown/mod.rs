@@ -7,30 +7,31 @@
 //! | file | does |
 //! |---|---|
 //! | `account` | what one LWP did |
+//! | `entries` | where threads begin |
 //! | `ipc` | which waits were for other threads |
 //! | `outside` | what was done for processes by others |
 //! | `table` | the result |
 
 mod account;
+mod entries;
 mod ipc;
 mod outside;
 mod table;
 
 pub use account::Waits;
+pub use entries::Start;
 pub use ipc::Ipc;
 pub use table::{BreakdownTable, Entry, Machine, Outside, ProcessBreakdown, Row, Spent};
 
 use crate::run::{Analysis, Ran};
 use crate::serials::Serials;
 use account::{Account, Place};
+use entries::Entries;
 use ipc::Means;
 use outside::Served;
 use std::collections::HashMap;
 use table::Ended;
 use tracewing_trace::super_trace::{Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
-
-/// The function that a thread begins with is told by its first event of this name.
-const ENTRY: &str = "function:entry:";
 
 /// The analysis.
 #[derive(Debug, Default)]
@@ -40,6 +41,7 @@ pub struct Breakdown {
     /// What names mean, by their numbers.
     means: Vec<Means>,
     served: Served,
+    entries: Entries,
     /// What processes are called.
     processes: HashMap<i32, String>,
     /// Time of CPUs without a thread.
@@ -116,9 +118,10 @@ impl Analysis for Breakdown {
     fn event(&mut self, seen: &Seen<'_>) {
         let (Some(activity), Some(lwp)) = (seen.activity, seen.lwp()) else { return };
         let account = self.lwps.at(lwp.serial);
-        if activity.kind == Kind::User && account.entry.is_none() {
-            let name = seen.event.decoded().class().name.as_deref();
-            account.entry = name.and_then(|name| name.strip_prefix(ENTRY)).map(str::to_owned);
+        if activity.kind == Kind::User
+            && let Some(function) = self.entries.event(seen)
+        {
+            account.entry.get_or_insert(function);
         }
         if !matches!(seen.place.mode, Mode::Interrupt(_)) {
             account.at(Place::new(seen.place.mode, lwp.is_kernel)).events += 1;

@@ -2,7 +2,7 @@
 
 use super::account::{Account, Place, Sums, Waits};
 use super::outside::Helper;
-use super::{Breakdown, Ipc};
+use super::{Breakdown, Ipc, Start};
 use crate::names::Names;
 use crate::run::Ran;
 use crate::times::{Part, parts};
@@ -94,8 +94,8 @@ pub struct Outside {
 /// Threads of a process that began alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Their first function where their program tells it, else their name.
-    pub name: String,
+    /// Where.
+    pub start: Start,
     /// How many.
     pub threads: u64,
     /// How long they were on CPUs, interrupts apart, in nanoseconds.
@@ -197,12 +197,12 @@ pub(super) struct Ended {
 struct Sum {
     places: HashMap<Place, Sums>,
     unseen_ns: u64,
-    entries: BTreeMap<String, (u64, u64)>,
+    entries: BTreeMap<Start, (u64, u64)>,
     outside: Vec<Outside>,
 }
 
 pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
-    let Breakdown { ended, served, processes: called, idle_ns, idle_interrupts_ns, .. } = breakdown;
+    let Breakdown { ended, served, entries, processes: called, idle_ns, idle_interrupts_ns, .. } = breakdown;
     let mut sums: BTreeMap<Option<i32>, Sum> = BTreeMap::new();
     let mut strangers = 0;
     for Ended { process, name, followed, account } in ended {
@@ -213,7 +213,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
         let sum = sums.entry(process).or_default();
         account.places.into_iter().for_each(|(place, sums)| sum.places.entry(place).or_default().take(sums));
         sum.unseen_ns += account.unseen_ns;
-        let (threads, own_ns) = sum.entries.entry(account.entry.unwrap_or(name)).or_default();
+        let (threads, own_ns) = sum.entries.entry(entries.start(process, account.entry, name)).or_default();
         *threads += 1;
         *own_ns += account.own_ns;
     }
@@ -274,7 +274,7 @@ fn of_process(process: Option<i32>, name: String, sum: Sum, names: &Names) -> Pr
     });
     let entries = sum.entries.into_iter();
     let mut entries: Vec<_> =
-        entries.map(|(name, (threads, own_ns))| Entry { name, threads, own_ns }).collect();
+        entries.map(|(start, (threads, own_ns))| Entry { start, threads, own_ns }).collect();
     entries.sort_by_key(|entry| Reverse(entry.own_ns));
     ProcessBreakdown { process, name, rows, unseen_ns: sum.unseen_ns, outside, entries }
 }

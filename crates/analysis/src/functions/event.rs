@@ -11,7 +11,7 @@ const AT_RETURN: &str = "%return";
 
 /// Which function an event is about.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Which {
+pub(crate) enum Which {
     /// The one with the code at this address, in the event's process.
     Address(u64),
     /// One that has events of its own.
@@ -20,7 +20,7 @@ pub(super) enum Which {
 
 /// An event of provider `function`, or of a probe.
 #[derive(Debug, PartialEq)]
-pub(super) enum FunctionEvent {
+pub(crate) enum FunctionEvent {
     Entry(Which),
     Exit(Which),
     NotFollowed,
@@ -65,14 +65,14 @@ type Class = (Meaning, Vec<MemberHandle>);
 
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
-pub(super) struct Reader {
+pub(crate) struct Reader {
     /// By stream and class; `None` for events about something else.
     classes: HashMap<(usize, usize), Option<Class>>,
 }
 
 impl Reader {
     /// What an event says; `None` where that is not about functions, or not what its name promises.
-    pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<FunctionEvent> {
+    pub(crate) fn read(&mut self, event: &EventRef<'_>) -> Option<FunctionEvent> {
         let decoded = event.decoded();
         let place = (event.stream_index(), decoded.class_index());
         let class = self.classes.entry(place).or_insert_with(|| class_of(event));

@@ -12,7 +12,7 @@
 //! | `figures` | times |
 
 mod calls;
-mod event;
+pub(crate) mod event;
 mod figures;
 
 use std::collections::{BTreeMap, HashMap};

@@ -17,7 +17,7 @@
 mod account;
 mod event;
 mod graph;
-mod places;
+pub(crate) mod places;
 mod thread;
 
 use std::collections::HashMap;

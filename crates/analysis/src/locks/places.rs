@@ -27,7 +27,7 @@ struct Image {
 
 /// What events have told of places.
 #[derive(Debug, Default)]
-pub(super) struct Places {
+pub(crate) struct Places {
     chains: HashMap<u64, Vec<u64>>,
     images: HashMap<Option<i32>, Vec<Image>>,
     sources: HashMap<(Option<i32>, u64), (String, u64)>,
@@ -43,7 +43,7 @@ impl Places {
         self.chains.insert(chain, frames);
     }
 
-    pub(super) fn learn_image(
+    pub(crate) fn learn_image(
         &mut self,
         process: Option<i32>,
         addresses: Range<u64>,
@@ -77,7 +77,7 @@ impl Places {
     }
 
     /// The place from which a lock is acquired.
-    pub(super) fn caller(&self, process: Option<i32>, caller: Option<u64>) -> Vec<Frame> {
+    pub(crate) fn caller(&self, process: Option<i32>, caller: Option<u64>) -> Vec<Frame> {
         caller.into_iter().map(|address| self.frame(process, address)).collect()
     }
 

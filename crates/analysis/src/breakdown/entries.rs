@@ -1,0 +1,57 @@
+//! Where threads begin: the first function that their program tells of, by its name or by the address of its code.
+
+use crate::functions::event::{FunctionEvent, Reader, Which};
+use crate::locks::places::Places;
+use tracewing_trace::super_trace::Seen;
+
+/// Where a thread begins.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Start {
+    /// Its function, or what the thread is called where no event tells that.
+    Named(String),
+    /// The function with its code at this address of a file, by the file's own counting.
+    Code {
+        /// The file.
+        path: String,
+        /// The address.
+        address: u64,
+    },
+    /// The function at this address, in a file of which no event tells.
+    Address(u64),
+}
+
+/// Reads what programs tell of their functions.
+#[derive(Debug, Default)]
+pub(super) struct Entries {
+    reader: Reader,
+    places: Places,
+}
+
+impl Entries {
+    /// Takes an event of a program; gives the function that begins by it.
+    pub fn event(&mut self, seen: &Seen<'_>) -> Option<Which> {
+        match self.reader.read(seen.event)? {
+            FunctionEvent::Entry(which) => Some(which),
+            FunctionEvent::Image { begin, end, bias, path } => {
+                self.places.learn_image(seen.place.process, begin..end, bias, path);
+                None
+            }
+            FunctionEvent::Exit(_) | FunctionEvent::NotFollowed => None,
+        }
+    }
+
+    /// Where a thread of a process begins, when all has been read.
+    pub fn start(&self, process: Option<i32>, entry: Option<Which>, name: String) -> Start {
+        match entry {
+            None => Start::Named(name),
+            Some(Which::Named(function)) => Start::Named(function.into()),
+            Some(Which::Address(address)) => {
+                let image = self.places.caller(process, Some(address)).pop().and_then(|frame| frame.image);
+                match image {
+                    Some((path, address)) => Start::Code { path, address },
+                    None => Start::Address(address),
+                }
+            }
+        }
+    }
+}
