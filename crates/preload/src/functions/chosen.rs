@@ -28,7 +28,6 @@ const FILES: usize = 32;
 const BEGIN: u64 = 9;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];
-static COUNT: AtomicUsize = AtomicUsize::new(0);
 
 /// How often all that was told has become void.
 static ROUND: AtomicU32 = AtomicU32::new(1);
@@ -37,6 +36,7 @@ static TOLD: Seen = Seen::new();
 /// The code of a file.
 struct File {
     begin: AtomicUsize,
+    /// 0 while it is not known.
     size: AtomicUsize,
     /// A bit for each byte; null where all are wanted.
     wanted: AtomicPtr<u8>,
@@ -55,7 +55,7 @@ impl File {
     }
 
     fn wants(&self, offset: usize) -> bool {
-        let bits = self.wanted.load(Relaxed); // complete before `COUNT` said that it is there
+        let bits = self.wanted.load(Relaxed); // there before the size
         // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of.
         bits.is_null() || unsafe { *bits.add(offset / 8) } & 1 << (offset % 8) != 0
     }
@@ -64,14 +64,17 @@ impl File {
 /// Whether the function that has this address is wanted. Its file is told first, if that is due.
 #[inline(always)]
 pub(super) fn is_wanted(address: usize) -> bool {
-    // Acquire, with `add`: the files are complete.
-    for file in &KNOWN[..COUNT.load(Acquire).min(FILES)] {
+    for file in &KNOWN {
+        let size = file.size.load(Acquire); // with `add`: the rest is there
+        if size == 0 {
+            break;
+        }
         let offset = address.wrapping_sub(file.begin.load(Relaxed));
-        if offset < file.size.load(Relaxed) {
+        if offset < size {
             let wants = file.wants(offset);
             // The file's name comes back to a flight recorder, whose oldest events are gone.
             if wants && (file.told.load(Relaxed) != ROUND.load(Relaxed) || is_due()) {
-                tell(address, Some(file));
+                tell(address, file);
             }
             return wants;
         }
@@ -93,13 +96,11 @@ fn learn(address: usize) {
 
 #[cold]
 #[inline(never)]
-fn tell(address: usize, file: Option<&File>) {
+fn tell(address: usize, file: &File) {
     saved(|| {
         not_due();
         tell_of(address);
-        if let Some(file) = file {
-            file.told.store(ROUND.load(Relaxed), Relaxed);
-        }
+        file.told.store(ROUND.load(Relaxed), Relaxed);
     });
 }
 
@@ -117,13 +118,13 @@ pub(super) fn forget_told() {
 /// Adds a file, unless another thread has, or there are too many.
 fn add(begin: usize, size: usize, wanted: *mut u8) {
     let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
-    let count = COUNT.load(Acquire); // with the store below: files before it are whole
-    let Some(file) = KNOWN.get(count).filter(|_| !KNOWN[..count].iter().any(is_known)) else { return };
-    // Whoever is first has the place until `COUNT` says that it is full.
-    if file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok() {
+    if KNOWN.iter().any(is_known) {
+        return;
+    }
+    let is_free = |file: &&File| file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok();
+    if let Some(file) = KNOWN.iter().find(is_free) {
         file.wanted.store(wanted, Relaxed);
-        file.size.store(size, Relaxed);
-        COUNT.store(count + 1, Release); // with `is_wanted`
+        file.size.store(size, Release); // with `is_wanted`
     }
 }
 

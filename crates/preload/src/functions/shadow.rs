@@ -114,7 +114,7 @@ pub(super) fn end_elsewhere(place: usize) -> Option<(usize, usize)> {
     let mut there = entries.filter(|entry| entry.place.load(Relaxed) == place);
     there.next().map(|entry| {
         entry.place.store(GONE, Relaxed);
-        (entry.back.load(Relaxed), entry.function.load(Relaxed))
+        entry.found()
     })
 }
 
@@ -143,23 +143,26 @@ impl Shadow {
     /// A function returns whose return address was at `place`: what that was, and whose.
     #[inline(always)]
     pub(super) fn end(&self, place: usize) -> Option<(usize, usize)> {
-        let depth = self.depth.load(Relaxed);
-        let index =
-            (0..depth.min(DEPTH)).rev().find(|index| self.entries[*index].place.load(Relaxed) == place)?;
-        let entry = &self.entries[index];
-        let found = (entry.back.load(Relaxed), entry.function.load(Relaxed));
-        self.remove(index, depth);
+        let last = self.depth.load(Relaxed).wrapping_sub(1);
+        let Some(entry) = self.entries.get(last).filter(|entry| entry.place.load(Relaxed) == place) else {
+            return self.end_within(place);
+        };
+        let found = entry.found();
+        self.drop_last(last);
+        self.trim(last);
         Some(found)
     }
 
-    #[inline(always)]
-    fn remove(&self, index: usize, depth: usize) {
-        if index + 1 == depth {
-            self.drop_last(index);
-            self.trim(index);
-        } else {
-            self.entries[index].place.store(GONE, Relaxed);
-        }
+    /// The same where it is not the last one: others are on another stack, or have been left.
+    #[cold]
+    #[inline(never)]
+    fn end_within(&self, place: usize) -> Option<(usize, usize)> {
+        let entries = self.entries[..self.depth.load(Relaxed)].iter().rev();
+        let mut there = entries.filter(|entry| entry.place.load(Relaxed) == place);
+        there.next().map(|entry| {
+            entry.place.store(GONE, Relaxed);
+            entry.found()
+        })
     }
 
     /// The last entry, which has this index, is free.
@@ -225,6 +228,12 @@ impl Shadow {
 }
 
 impl Entry {
+    /// What it was, and whose.
+    #[inline(always)]
+    fn found(&self) -> (usize, usize) {
+        (self.back.load(Relaxed), self.function.load(Relaxed))
+    }
+
     /// Writes `new` to its place, if that is above `above` and `old` is there.
     ///
     /// # Safety
