@@ -69,6 +69,7 @@ pub enum Scope {
     Payload,
 }
 
+#[cfg(feature = "read")]
 impl Scope {
     /// 0 to 2 for the scopes behind the event header, in order.
     #[inline]
