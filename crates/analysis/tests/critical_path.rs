@@ -170,6 +170,7 @@ fn a_path_goes_on_with_who_raised_the_softirq_that_woke() {
     assert_eq!(delivered(&[]), ends_there);
     // It did not run then, but runs now: whoever asked for it first is no longer of interest.
     let ran = [
+        raise(41),
         raise(42),
         (43, 1, 9, Kind::InterruptEntry { kind: Interrupt::Softirq, name: NET_RX }),
         (44, 1, 9, Kind::InterruptExit(Interrupt::Softirq)),
