@@ -529,6 +529,17 @@ fn programs_with_locks_of_their_own_are_told() {
     assert_eq!(shadowed.payload["path"].as_str().map(Path::new), Some(&*program));
 }
 
+#[test]
+fn stubs_in_the_program_are_not_taken_for_functions() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "pointers", &["-no-pie", "-fno-pie"]) else { return };
+    let events = record_locks(&[], &program).events();
+    let shadowed: Vec<_> =
+        events.iter().filter(|event| event.name == "lock:shadowed").map(|event| &event.payload).collect();
+    assert!(shadowed.is_empty(), "{shadowed:?}");
+    assert!(events.iter().any(|event| event.name == "lock:acquired"));
+}
+
 /// What `tracewing locks` says of a recording.
 fn table(recording: &Recording, options: &[&str]) -> Value {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));

@@ -1,7 +1,8 @@
 //! What happens when the library is loaded, when a recording begins or ends, and in a forked child.
 
-use core::ffi::CStr;
+use core::ffi::{CStr, c_int};
 use core::mem::MaybeUninit;
+use core::ptr;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tracewing::sync::events::Shadowed;
@@ -60,17 +61,24 @@ unsafe extern "C" fn in_child() {
 /// locks, or a sanitizer that is linked into it (one in a library of its own stands behind, and is called from here); and an
 /// allocator, whose locks are recorded with the program's.
 fn tell_if_shadowed() {
+    const WITH_SYMBOL: c_int = 1; // RTLD_DL_SYMENT of glibc's dlfcn.h
     let functions: [(&CStr, usize); 2] = [
         (c"pthread_mutex_lock", at_start as *const () as usize),
         (c"malloc", libc::getpid as *const () as usize),
     ];
     for (name, neighbour) in functions {
         let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-        // SAFETY: NUL-terminated name, any address, room for the answer.
+        // SAFETY: NUL-terminated name, any address, room for the answers: a symbol is null or the object's, which stays.
         let other = unsafe {
             let first = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
             let is_other = !first.is_null() && object(first.addr()) != object(neighbour);
-            (is_other && libc::dladdr(first, found.as_mut_ptr()) != 0).then(|| found.assume_init())
+            let mut symbol = ptr::null_mut();
+            let is_known =
+                is_other && libc::dladdr1(first, found.as_mut_ptr(), &raw mut symbol, WITH_SYMBOL) != 0;
+            // A program that is not position-independent has stubs of functions whose addresses it takes.
+            let is_stub =
+                symbol.cast::<libc::Elf64_Sym>().as_ref().is_some_and(|symbol| symbol.st_shndx == 0);
+            (is_known && !is_stub).then(|| found.assume_init())
         };
         if let Some(other) = other.filter(|other| !other.dli_fname.is_null()) {
             // SAFETY: a NUL-terminated string of the loader's, which stays as long as the object.

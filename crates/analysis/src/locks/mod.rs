@@ -250,8 +250,9 @@ impl Analysis for Locks {
                     }
                     Level::Thread | Level::Task => 0,
                 };
-                // The kernel's locks are nobody's.
-                let of = process.filter(|_| level != Level::Kernel || self.totals.group != Group::Lock);
+                // The kernel's locks are nobody's; only who waits for them belongs to a process.
+                let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
+                let of = process.filter(|_| level != Level::Kernel || is_who);
                 let by = By { process: of, tid, task: self.task(process, seen.place.thread), within };
                 let party = match level {
                     Level::Task if by.task != 0 => Party::Task(process, by.task),

@@ -62,6 +62,7 @@ impl Places {
 
     /// A number for what the kernel does.
     pub(super) fn activity(&mut self, mode: Mode, name: impl Fn(Name) -> String) -> u64 {
+        let mode = if mode == Mode::Unknown { Mode::User } else { mode };
         let known = self.activities.iter().position(|(known, _)| *known == mode);
         let place = known.unwrap_or_else(|| {
             let text = match mode {
