@@ -209,6 +209,21 @@ fn too_many_functions_within_each_other_are_counted() {
 }
 
 #[test]
+fn a_flight_recorder_knows_names() {
+    for (compiler, options) in BUILDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program(folder.path(), compiler, options) else { continue };
+        let small = ["--functions", "--flight-recorder", "--sub-buffer-size", "64K", "--sub-buffers", "4"];
+        let recorded = recorder(folder.path(), &small).arg(&program).arg("long").output().unwrap();
+        assert!(recorded.status.success(), "{}", String::from_utf8_lossy(&recorded.stderr));
+        let mut functions = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        functions.args(["functions", "t/snapshot-1", "--format", "json"]).current_dir(folder.path());
+        let found = counted(&rows(&serde_json::from_slice(&functions.output().unwrap().stdout).unwrap()));
+        assert!(found["inner"] > 1000 && found["inner"] < 150_000, "{compiler} {options:?}: {found:?}");
+    }
+}
+
+#[test]
 fn replay_has_each_call_where_it_was_made() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };

@@ -84,7 +84,11 @@ fn note(entry: &AtomicU64, number: u64, caller: u64) {
 /// Tells which file the code at an address is from.
 fn tell_image(address: u64) {
     if Image::class().is_on() {
-        image::tell(address, &IMAGES_TOLD, |begin, end, bias, path| emit!(Image { begin, end, bias, path }));
+        image::tell(
+            address,
+            |number| IMAGES_TOLD.is_due(number),
+            |begin, end, bias, path| emit!(Image { begin, end, bias, path }),
+        );
     }
 }
 

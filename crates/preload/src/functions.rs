@@ -90,7 +90,7 @@ struct NotFollowed {
     function: u64,
 }
 
-/// Which file the code between two addresses is from; told before a function of it is, and again every second or so.
+/// Which file the code between two addresses is from; told before a function of it is, and again every 4096 calls of a thread.
 #[derive(Event)]
 #[event(provider = "function", print = "{begin:#x} to {end:#x} are {path}")]
 struct Image<'a> {

@@ -5,8 +5,6 @@ use core::mem::{MaybeUninit, transmute};
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU8, AtomicUsize, Ordering::*};
 
-use crate::seen::Seen;
-
 /// `_dl_find_object`, which takes no lock and allocates nothing; null where glibc is older than 2.35.
 static FIND: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
@@ -80,9 +78,9 @@ pub(crate) fn find(address: usize) -> Option<Image> {
     Some(Image { begin: found.begin.addr(), end: found.end.addr(), bias: map.bias, path: map.path })
 }
 
-/// Tells `event` of the object in which an address lies, unless that was done lately: where it begins and ends, what is added to
-/// addresses in its file, and the file's path.
-pub(crate) fn tell(address: u64, told: &Seen, event: impl FnOnce(u64, u64, u64, &str)) {
+/// Tells `event` of the object in which an address lies, if `is_due` says so of its number: where it begins and ends, what is added
+/// to addresses in its file, and the file's path.
+pub(crate) fn tell(address: u64, is_due: impl FnOnce(u64) -> bool, event: impl FnOnce(u64, u64, u64, &str)) {
     let Some(image) = find(address as usize) else { return };
     let mut program = [0; libc::PATH_MAX as usize];
     let path = match image.path.is_null() {
@@ -92,7 +90,7 @@ pub(crate) fn tell(address: u64, told: &Seen, event: impl FnOnce(u64, u64, u64, 
     };
     let path = if path.is_empty() { path_of_program(&mut program) } else { path };
     let number = super::chain::hash(path.iter().map(|byte| u64::from(*byte)).chain([image.begin as u64]));
-    if told.is_due(number) {
+    if is_due(number) {
         let Image { begin, end, bias, .. } = image;
         event(begin as u64, end as u64, bias as u64, core::str::from_utf8(path).unwrap_or("?"));
     }

@@ -31,6 +31,7 @@ static KNOWN: [File; FILES] = [const { File::none() }; FILES];
 
 /// How often all that was told has become void.
 static ROUND: AtomicU32 = AtomicU32::new(1);
+/// Those that there is no room for.
 static TOLD: Seen = Seen::new();
 
 /// The code of a file.
@@ -87,9 +88,9 @@ pub(super) fn is_wanted(address: usize) -> bool {
 #[inline(never)]
 fn learn(address: usize) {
     saved(|| {
-        tell_of(address);
+        tell_of(address, |number| TOLD.is_due(number));
         if let Some(image) = image::find(address) {
-            add(image.begin, image.end - image.begin, ptr::null_mut());
+            add(image.begin, image.end - image.begin, ptr::null_mut(), ROUND.load(Relaxed));
         }
     });
 }
@@ -99,13 +100,13 @@ fn learn(address: usize) {
 fn tell(address: usize, file: &File) {
     saved(|| {
         not_due();
-        tell_of(address);
+        tell_of(address, |_| true);
         file.told.store(ROUND.load(Relaxed), Relaxed);
     });
 }
 
-fn tell_of(address: usize) {
-    image::tell(address as u64, &TOLD, |begin, end, bias, path| {
+fn tell_of(address: usize, is_due: impl FnOnce(u64) -> bool) {
+    image::tell(address as u64, is_due, |begin, end, bias, path| {
         emit!(super::Image { begin, end, bias, path });
     });
 }
@@ -116,7 +117,7 @@ pub(super) fn forget_told() {
 }
 
 /// Adds a file, unless another thread has, or there are too many.
-fn add(begin: usize, size: usize, wanted: *mut u8) {
+fn add(begin: usize, size: usize, wanted: *mut u8, told: u32) {
     let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
     if KNOWN.iter().any(is_known) {
         return;
@@ -124,6 +125,7 @@ fn add(begin: usize, size: usize, wanted: *mut u8) {
     let is_free = |file: &&File| file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok();
     if let Some(file) = KNOWN.iter().find(is_free) {
         file.wanted.store(wanted, Relaxed);
+        file.told.store(told, Relaxed);
         file.size.store(size, Release); // with `is_wanted`
     }
 }
@@ -164,7 +166,7 @@ unsafe extern "C" fn choose_of(info: *mut dl_phdr_info, _: size_t, patterns: *mu
                 }
             }
         }
-        add(image.begin, image.end - image.begin, bits.leak().as_mut_ptr());
+        add(image.begin, image.end - image.begin, bits.leak().as_mut_ptr(), 0);
     }
     0
 }

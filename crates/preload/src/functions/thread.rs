@@ -6,7 +6,8 @@ use core::arch::{asm, global_asm};
 
 use super::shadow::Shadow;
 
-/// Calls after which a thread looks whether a file is to be told again.
+/// Calls after which a thread tells of a file again: so many that it costs nothing, and so few that the smallest buffers of a flight
+/// recorder have it.
 const PERIOD: u32 = 4096;
 
 global_asm!(

@@ -161,6 +161,9 @@ PLAIN int main(int, char **argv)
         if (__builtin_cpu_supports("avx"))
             sum += add_vectors();
     }
+    if (!strcmp(part, "long"))
+        for (int i = 0; i < 50000; i++)
+            sum += outer(3);
     if (!strcmp(part, "deep"))
         sum += recursive(100000);
     printf("%g\n", sum);
