@@ -49,7 +49,7 @@ Examples:
       no kernel events: needs no privileges
   tracewing record --probe 'libc.so.6:malloc bytes=%di:u64' --probe './server:handle%return $retval' -- ./server
       two functions of programs that were never instrumented
-  tracewing record --no-kernel --usdt 'libc:*' -- ./server
+  tracewing record --no-kernel --usdt 'python:function__*' -- /usr/bin/python3.11 server.py
       of the kernel's events only those of USDT probes
   tracewing record --locks -- ./server
       the locks of a program that was never instrumented

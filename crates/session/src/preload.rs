@@ -189,8 +189,8 @@ impl fmt::Display for Obstacle {
                  the user whose privileges it gets"
             }
             Self::Sanitizer => {
-                "has a sanitizer that must be loaded first: the library is not pre-loaded; to have it loaded, name \
-                 the sanitizer's library in LD_PRELOAD"
+                "has a sanitizer that must be loaded first: the library is not pre-loaded; to have it loaded, set \
+                 ASAN_OPTIONS=verify_asan_link_order=0 and record sh -c PROGRAM"
             }
         })
     }
