@@ -128,7 +128,7 @@ pub fn run<A: Analysis>(
     let mut run = Run {
         range: filter.range(recording)?,
         selection: Selection::new(filter, recording)?,
-        follower: Follower::new(),
+        follower: Follower::of(recording),
         filtered: Filtered::new(filter, analysis),
         system_wide: recording.traces().iter().any(is_system_wide),
         before: false,

@@ -28,7 +28,7 @@ impl Chooser {
         places: bool,
     ) -> Result<Self, Error> {
         let selection = Selection::new(filter, recording)?;
-        let follower = (places || selection.needs_places()).then(Follower::new);
+        let follower = (places || selection.needs_places()).then(|| Follower::of(recording));
         Ok(Chooser { selection, range, follower })
     }
 

@@ -335,6 +335,13 @@ pub fn is_system_wide(trace: &Trace) -> bool {
     is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
 }
 
+/// Whether a trace has switches of threads, so that who does not leave a CPU is known to be there.
+pub(crate) fn has_switches(trace: &Trace) -> bool {
+    let streams = &trace.class().data_stream_classes;
+    let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
+    is_kernel(trace) && classes.any(|class| class.name.as_deref() == Some("sched_switch"))
+}
+
 /// A part of a trace does not have everybody's events.
 pub(crate) fn forget_scope(class: &mut TraceClass) {
     class.env.retain(|(name, _)| name != SCOPE.0);

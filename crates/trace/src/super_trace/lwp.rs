@@ -78,6 +78,8 @@ pub struct Lwp {
     /// How often it began to run a user thread.
     pub polls: u64,
     pub(super) carries: Carries,
+    /// No event says when it runs.
+    pub(super) timeless: bool,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub(super) waits_for: Option<Name>,
     state: State,
@@ -118,6 +120,7 @@ impl Lwp {
             user_events: 0,
             polls: 0,
             carries: Carries::Unknown,
+            timeless: false,
             waits_for: None,
             state: State::Unknown,
             since: begin,
@@ -407,6 +410,7 @@ impl Lwp {
     /// What it does.
     pub fn doing(&self) -> Doing {
         match self.state {
+            _ if self.timeless => Doing::Unknown,
             State::Unknown | State::Ended => Doing::Unknown,
             State::Running { cpu } => {
                 let mode = self.interrupted.map_or(self.mode, |by| Mode::Interrupt(Some(by)));
@@ -426,6 +430,7 @@ impl Lwp {
     fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
         // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
         let now = now.max(self.since);
+        let doing = if self.timeless { Doing::Unknown } else { doing };
         if self.state != State::Ended {
             fold.lwp(self, doing, self.since, now);
         }

@@ -1,14 +1,14 @@
 //! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::adapter::Adapter;
+use super::adapter::{Adapter, has_switches};
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
 use super::state::SuperTrace;
 use super::user_thread::UserThread;
 use crate::merge::{EventRef, Lost};
-use crate::open::{Stream, Trace};
+use crate::open::{Recording, Stream, Trace};
 
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
@@ -58,9 +58,13 @@ pub struct Follower {
 }
 
 impl Follower {
-    /// One that has seen nothing yet.
-    pub fn new() -> Self {
-        Self::default()
+    /// One that has seen nothing yet of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let mut follower = Self::default();
+        if !recording.traces().iter().any(has_switches) {
+            follower.state = SuperTrace::without_switches();
+        }
+        follower
     }
 
     /// What the super-trace needs of the next event ([`Adapter::activity`]).

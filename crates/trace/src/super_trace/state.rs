@@ -38,6 +38,8 @@ pub struct SuperTrace {
     blind_until: i64,
     /// Whether switches are missing without having been lost: the recording follows some threads only.
     partial: bool,
+    /// No switch is recorded: nobody knows who runs between two events.
+    switchless: bool,
 }
 
 impl Default for SuperTrace {
@@ -60,7 +62,13 @@ impl SuperTrace {
             now: i64::MIN,
             blind_until: i64::MIN,
             partial: false,
+            switchless: false,
         }
+    }
+
+    /// The same, of a recording without switches of threads: when they run nobody knows, whatever else they record.
+    pub fn without_switches() -> Self {
+        Self { switchless: true, ..Self::new() }
     }
 
     /// From the first event to the last, in nanoseconds.
@@ -70,7 +78,7 @@ impl SuperTrace {
 
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
     pub fn is_partial(&self) -> bool {
-        self.partial
+        self.partial || self.switchless
     }
 
     /// Takes the next event, and tells `fold` what has come to an end.
@@ -254,7 +262,9 @@ impl SuperTrace {
             }
             _ => {}
         }
-        self.takes_over(tid, cpu, now, fold);
+        if !self.switchless {
+            self.takes_over(tid, cpu, now, fold);
+        }
         let in_thread = !matches!(
             kind,
             Kind::InterruptEntry { .. }
@@ -265,14 +275,17 @@ impl SuperTrace {
                 | Kind::Kernel
                 | Kind::PageFault { user: false }
         );
-        if in_thread {
+        if in_thread && !self.switchless {
             self.has_cpu(tid, cpu, now, fold);
         }
         if tid == 0 {
             return;
         }
+        let switchless = self.switchless;
         let lwp = self.known(tid);
-        lwp.seen_on(cpu, now, fold);
+        if !switchless {
+            lwp.seen_on(cpu, now, fold);
+        }
         match kind {
             Kind::SystemCall { call } => {
                 lwp.begins_call(*call, now, fold);
@@ -461,6 +474,7 @@ impl SuperTrace {
         let (dumped, serials) = (&mut self.dumped, &mut self.serials);
         self.lwps.entry(tid).or_insert_with(|| {
             let mut lwp = Lwp::new(*serials, tid, begin);
+            lwp.timeless = self.switchless;
             *serials += 1;
             if let Some(dumped) = dumped.remove(&tid) {
                 lwp.introduce(&dumped);
@@ -476,7 +490,9 @@ impl SuperTrace {
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
-            Lwp::created(*serials - 1, tid, now)
+            let mut lwp = Lwp::created(*serials - 1, tid, now);
+            lwp.timeless = self.switchless;
+            lwp
         })
     }
 

@@ -2,9 +2,12 @@
 //!
 //! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls: such a child
 //! writes events as its parent did, but cannot be told of changes.
+//!
+//! Under ThreadSanitizer a child of a program with threads is ended when it starts one: there the child gets no agent.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;
+use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Once;
 
 use super::{control, reach};
@@ -20,12 +23,18 @@ struct Place(UnsafeCell<Option<Held>>);
 // SAFETY: only accessed by the handlers, between `prepare`, which has got the lock, and whoever releases it.
 unsafe impl Sync for Place {}
 
+/// Whether children may have threads.
+static THREADS_IN_CHILDREN: AtomicBool = AtomicBool::new(true);
+
 static HELD: Place = Place(UnsafeCell::new(None));
 
 /// Installs the handlers.
 pub(super) fn notice() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
+        // SAFETY: a NUL-terminated name; the symbol is only compared with null.
+        let sanitized = unsafe { !libc::dlsym(libc::RTLD_DEFAULT, c"__tsan_init".as_ptr()).is_null() };
+        THREADS_IN_CHILDREN.store(!sanitized, Relaxed); // before the handlers are there
         // SAFETY: functions of the right type, in an object that stays loaded.
         unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
     });
@@ -60,5 +69,7 @@ unsafe extern "C" fn in_parent() {
 unsafe extern "C" fn in_child() {
     release();
     crate::span::forget_block();
-    reach::begin_in_child();
+    if THREADS_IN_CHILDREN.load(Relaxed) {
+        reach::begin_in_child();
+    }
 }

@@ -40,5 +40,6 @@ pub fn switch_on() {
 
 /// Whether it is not one of the crate's own.
 fn is_declared_here(class: &&'static tracewing::EventClass) -> bool {
-    !class.description().name.starts_with("tracewing:")
+    let name = class.description().name;
+    !["tracewing:", "lock:"].iter().any(|own| name.starts_with(own))
 }
