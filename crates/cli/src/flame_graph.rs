@@ -24,18 +24,18 @@ pub fn stacks(graph: &CallNode) -> Vec<String> {
     lines
 }
 
-/// Writes a flame graph of such lines.
+/// Writes a flame graph of lines of call chains, each with a number in `unit`.
 ///
 /// # Errors
 /// The file cannot be written.
-pub fn write(file: &Path, title: &str, stacks: &[String]) -> Result<()> {
+pub fn write(file: &Path, title: &str, unit: &str, stacks: &[String]) -> Result<()> {
     let context = || format!("cannot write {}", shown(&file.display().to_string()));
     if stacks.is_empty() {
         return Err(anyhow!("there is nothing to draw"));
     }
     let mut options = Options::default();
     title.clone_into(&mut options.title);
-    "ns".clone_into(&mut options.count_name);
+    unit.clone_into(&mut options.count_name);
     let mut out = BufWriter::new(File::create(file).with_context(context)?);
     let lines = stacks.iter().map(String::as_str);
     flamegraph::from_lines(&mut options, lines, &mut out).with_context(context)?;

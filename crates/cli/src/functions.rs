@@ -83,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
     if let Some(file) = &args.flame_graph {
-        flame_graph::write(file, "functions", &flame_graph::stacks(&found.graph))?;
+        flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
         print_totals(&mut out, &found)?;
         return Ok(conclude(ran));
     }

@@ -1,14 +1,13 @@
 //! `tracewing profile`: in which functions programs and the kernel were when samples were taken, and how they came there.
 
+use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::output::{print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
-use anyhow::{Context, Result};
-use inferno::flamegraph;
+use anyhow::Result;
 use std::collections::BTreeSet;
-use std::fs::File;
-use std::io::{BufWriter, Result as IoResult, Write};
+use std::io::{Result as IoResult, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::profile::{Function, Group, Profile, Row, Samples, Shown, TreeLine};
@@ -266,13 +265,7 @@ fn percent(part: u64, of: u64) -> Cell {
 fn draw(found: &Shown, path: &Path, out: &mut impl Write) -> Result<()> {
     let lines = found.folded();
     anyhow::ensure!(!lines.is_empty(), "there are no samples to draw{}", hint());
-    let mut options = flamegraph::Options::default();
-    options.title = "tracewing profile".to_owned();
-    options.count_name = "samples".to_owned();
-    let failed = || format!("cannot write {}", path.display());
-    let mut file = BufWriter::new(File::create(path).with_context(failed)?);
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut file).with_context(failed)?;
-    file.flush().with_context(failed)?;
+    flame_graph::write(path, "tracewing profile", "samples", &lines)?;
     writeln!(out, "{}: a flame graph of {}", path.display(), samples(found.count()))?;
     Ok(print_totals(out, found)?)
 }

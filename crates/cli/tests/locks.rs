@@ -518,6 +518,15 @@ fn sanitizers_work_as_they_do_without() {
 }
 
 #[test]
+fn a_child_under_a_sanitizer_that_ends_it_for_a_thread_has_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "forked", &["-fsanitize=thread"]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let output = recorder(place.path(), &["--locks"]).arg(program).output().unwrap();
+    assert_eq!(output.status.code(), Some(7), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
 fn programs_with_locks_of_their_own_are_told() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "own", &["-rdynamic"]) else { return };
