@@ -7,6 +7,7 @@ mod replay;
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::Needed;
 use crate::table::{Cell, Column, Order, Table, figure, milliseconds, text};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
@@ -62,6 +63,13 @@ pub struct Args {
     input: Input,
 }
 
+/// Those by which there is a call; of a probe, where its function returns.
+const NEEDED: Needed = Needed {
+    what: "about functions",
+    names: &["function:entry*", "function:exit*", "*%return"],
+    how: "make one with `tracewing record --functions`",
+};
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     if args.replay {
         ensure!(
@@ -83,6 +91,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
     if let Some(file) = &args.flame_graph {
+        ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
         print_totals(&mut out, &found)?;
         return Ok(conclude(ran));
@@ -101,6 +110,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     table.arrange(&args.order)?;
     table.write(&mut out, args.format, ("functions", &members), |out| print_totals(out, &found))?;
+    if found.rows.is_empty() {
+        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+    }
     out.flush()?;
     Ok(conclude(ran))
 }
@@ -197,12 +209,6 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable) -> std::io::Result
     }
     if found.lossy {
         writeln!(out, "Events were lost: calls are missing, or last too long.")?;
-    }
-    if found.rows.is_empty() {
-        writeln!(
-            out,
-            "The recording has no events about functions: make one with `tracewing record --functions`."
-        )?;
     }
     Ok(())
 }

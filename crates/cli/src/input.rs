@@ -90,6 +90,14 @@ impl Input {
         self.open_of(&self.traces)
     }
 
+    /// The same without warnings, which have been given.
+    ///
+    /// # Errors
+    /// See [`Input::open`].
+    pub fn open_again(&self) -> Result<(Recording, Filter)> {
+        Ok((Recording::open(&self.traces)?, self.filter.filter()?))
+    }
+
     fn open_of(&self, traces: &[PathBuf]) -> Result<(Recording, Filter)> {
         let filter = self.filter.filter()?;
         raise_file_limit();

@@ -12,6 +12,7 @@ mod place;
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::Needed;
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -114,6 +115,21 @@ enum GraphForm {
     Dot,
 }
 
+/// Those by which there is a line; futex system calls are in every recording of the kernel's.
+const NEEDED: Needed = Needed {
+    what: "about locks",
+    names: &[
+        "lock:acquired",
+        "lock:re*ed",
+        "lock:condition_w*",
+        "lock:barrier_*",
+        "user_thread:acquired",
+        "user_thread:wait",
+        "contention_*",
+    ],
+    how: "make one with `tracewing record --locks`",
+};
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let group = match args.by {
         By::Lock => Group::Lock,
@@ -153,6 +169,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         print_totals(out, &found)
     })?;
+    if found.rows.is_empty() {
+        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+    }
     out.flush()?;
     Ok(conclude(ran))
 }
@@ -263,9 +282,6 @@ fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()>
             _ => "locks that the program takes by it may be missing",
         };
         writeln!(out, "process {process} has {function} of {}: {what}", shown(path))?;
-    }
-    if found.rows.is_empty() {
-        writeln!(out, "The recording has no events about locks: make one with `tracewing record --locks`.")?;
     }
     Ok(())
 }

@@ -18,6 +18,7 @@ mod input;
 mod latency;
 mod list;
 mod locks;
+mod nothing;
 mod output;
 mod preloaded;
 mod profile;

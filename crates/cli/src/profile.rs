@@ -3,9 +3,10 @@
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::Needed;
 use crate::output::{print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::io::{Result as IoResult, Write};
 use std::path::{Path, PathBuf};
@@ -75,12 +76,20 @@ enum Tree {
     Callers,
 }
 
+const NEEDED: Needed = Needed {
+    what: "that are samples",
+    names: &["profile:sample"],
+    how: "make one with `tracewing record --profile`",
+};
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
     let found = named(profile.finish(&ran));
     let mut out = anstream::stdout().lock();
+    let is_empty = found.count() == 0;
     match (&args.flame_graph, args.tree) {
+        (Some(_), _) if is_empty => bail!(NEEDED.why_nothing(&args.input, &ran)?),
         (Some(path), _) => draw(&found, path, &mut out)?,
         _ if args.counters => print(args, counters(&found), "counters", &found, &mut out)?,
         (None, Some(tree)) => {
@@ -99,6 +108,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 _ => print(args, of_rows(&rows, args.by, &found, args.format), "profile", &found, &mut out)?,
             }
         }
+    }
+    if is_empty && !args.counters {
+        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
     }
     out.flush()?;
     Ok(conclude(ran))
@@ -263,9 +275,7 @@ fn percent(part: u64, of: u64) -> Cell {
 }
 
 fn draw(found: &Shown, path: &Path, out: &mut impl Write) -> Result<()> {
-    let lines = found.folded();
-    anyhow::ensure!(!lines.is_empty(), "there are no samples to draw{}", hint());
-    flame_graph::write(path, "tracewing profile", "samples", &lines)?;
+    flame_graph::write(path, "tracewing profile", "samples", &found.folded())?;
     writeln!(out, "{}: a flame graph of {}", path.display(), samples(found.count()))?;
     Ok(print_totals(out, found)?)
 }
@@ -278,14 +288,10 @@ fn processes(count: usize) -> String {
     if count == 1 { "1 process".to_owned() } else { format!("{count} processes") }
 }
 
-fn hint() -> &'static str {
-    ": make some with `tracewing record --profile`, or let a filter through more"
-}
-
 fn print_totals(out: &mut impl Write, found: &Shown) -> IoResult<()> {
     let all = found.samples();
     if found.count() == 0 {
-        return writeln!(out, "There are no samples{}.", hint());
+        return Ok(());
     }
     writeln!(
         out,

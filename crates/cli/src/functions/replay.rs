@@ -3,7 +3,8 @@
 //! Lines are in the order of time. Whether a function calls others, and so has an end of its own, is known only later: lines wait
 //! for that, some ten thousand of them at most.
 
-use super::Names;
+use super::{NEEDED, Names};
+use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::output::shown;
 use crate::table::period;
@@ -39,6 +40,9 @@ pub fn run(input: &Input, rows: Option<usize>) -> Result<ExitCode> {
     let Replay { calls, mut lines } = replay;
     lines.print_all(&calls);
     lines.written?;
+    if calls.count() == 0 {
+        NEEDED.tell(&mut lines.out, TableFormat::Table, input, &ran)?;
+    }
     lines.out.flush()?;
     Ok(conclude(ran))
 }

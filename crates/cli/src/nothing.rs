@@ -1,0 +1,117 @@
+//! Why there is nothing to print: the recording has no such events, they were lost, or the filter leaves none of them.
+
+use crate::format::TableFormat;
+use crate::input::Input;
+use crate::output::print_warning;
+use anyhow::Result;
+use std::io::Write;
+use tracewing_analysis::Ran;
+use tracewing_rules::Glob;
+use tracewing_trace::{Filter, Recording, Statistics};
+
+/// Events without which an analysis finds nothing.
+#[derive(Debug, Clone, Copy)]
+pub struct Needed {
+    /// What they are, behind `events`: `about locks`.
+    pub what: &'static str,
+    /// Patterns for their names; one has to fit.
+    pub names: &'static [&'static str],
+    /// How there would be some: `` make a recording with `tracewing record --locks` ``.
+    pub how: &'static str,
+}
+
+/// What is in a recording.
+struct Found {
+    /// Events that are needed.
+    events: u64,
+    /// All others.
+    others: u64,
+    lost_events: u64,
+    lost_packets: u64,
+}
+
+impl Needed {
+    /// Says why an analysis has found nothing: below a table for people, else on standard error.
+    ///
+    /// # Errors
+    /// See [`Needed::why_nothing`].
+    pub fn tell(&self, out: &mut impl Write, format: TableFormat, input: &Input, ran: &Ran) -> Result<()> {
+        let why = self.why_nothing(input, ran)?;
+        match format {
+            TableFormat::Table => writeln!(out, "{why}")?,
+            TableFormat::Csv | TableFormat::Json => print_warning(&why),
+        }
+        Ok(())
+    }
+
+    /// The same as one line. The recording is counted once more for that.
+    ///
+    /// # Errors
+    /// The recording can no longer be opened.
+    pub fn why_nothing(&self, input: &Input, ran: &Ran) -> Result<String> {
+        if ran.stopped || ran.failure.is_some() {
+            return Ok(format!("There were no events {} in what was read.", self.what));
+        }
+        let (recording, filter) = input.open_again()?;
+        let all = self.count(&recording, &Filter::default())?;
+        Ok(match all.events {
+            0 => self.none_recorded(&all),
+            events => match self.count(&recording, &filter)?.events {
+                0 => format!("The filter leaves none of the recording's {events} events {}.", self.what),
+                left => {
+                    format!("There are {left} events {}, but what belongs to them is missing.", self.what)
+                }
+            },
+        })
+    }
+
+    fn count(&self, recording: &Recording, filter: &Filter) -> Result<Found> {
+        let globs: Vec<Glob> = self.names.iter().map(|name| Glob::new(*name)).collect();
+        let counted = Statistics::collect(recording, filter)?;
+        let needed = counted.events.iter().filter(|class| globs.iter().any(|glob| glob.matches(&class.name)));
+        let events = needed.map(|class| class.count.events).sum();
+        Ok(Found {
+            events,
+            others: counted.total.events - events,
+            lost_events: counted.streams.iter().map(|stream| stream.lost_events).sum(),
+            lost_packets: counted.streams.iter().map(|stream| stream.lost_packets).sum(),
+        })
+    }
+
+    fn none_recorded(&self, found: &Found) -> String {
+        let lost = match (found.lost_events, found.lost_packets) {
+            (0, 0) => return format!("The recording has no events {}: {}.", self.what, self.how),
+            (events, 0) => format!("{events} events"),
+            (0, packets) => format!("{packets} packets of events"),
+            (events, packets) => format!("{events} events and {packets} packets of them"),
+        };
+        let kept = match found.others {
+            0 => "The recording has no events at all".to_owned(),
+            _ => format!("The recording has no events {}", self.what),
+        };
+        format!(
+            "{kept}, but {lost} were lost: larger buffers lose fewer (`tracewing record --sub-buffer-size`)."
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn losses_are_told_beside_what_there_is_not() {
+        let needed = Needed { what: "about locks", names: &["lock:*"], how: "record some" };
+        let line = |others, lost_events, lost_packets| {
+            needed.none_recorded(&Found { events: 0, others, lost_events, lost_packets })
+        };
+        assert_eq!(line(7, 0, 0), "The recording has no events about locks: record some.");
+        let told = line(7, 3, 0);
+        assert!(
+            told.starts_with("The recording has no events about locks, but 3 events were lost"),
+            "{told}"
+        );
+        let told = line(0, 3, 2);
+        assert!(told.starts_with("The recording has no events at all, but 3 events and 2 packets"), "{told}");
+    }
+}

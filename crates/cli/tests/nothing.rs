@@ -1,0 +1,64 @@
+//! Analyses that find nothing say why: the recording has no such events, or the filter leaves none of them.
+
+mod recorded;
+
+use std::process::Command;
+
+use recorded::{Recording, build, record};
+
+/// What an analysis prints on standard output and standard error.
+fn said(recording: &Recording, command: &[&str]) -> [String; 2] {
+    let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = tracewing.args(command).arg(recording.trace()).output().unwrap();
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+}
+
+const ABOUT: [(&str, &str); 3] =
+    [("locks", "about locks"), ("functions", "about functions"), ("profile", "that are samples")];
+
+#[test]
+fn a_recording_without_such_events_says_how_to_make_one() {
+    let recording = record(&[], &["true"]);
+    for (command, about) in ABOUT {
+        let line =
+            format!("The recording has no events {about}: make one with `tracewing record --{command}`.");
+        let [table, _] = said(&recording, &[command]);
+        assert_eq!(table.lines().last(), Some(&*line), "{table}");
+        // Programs read the result: what people should know is elsewhere.
+        for format in ["json", "csv"] {
+            let [table, warning] = said(&recording, &[command, "--format", format]);
+            assert!(!table.contains(about) && warning.contains(&line), "{table}{warning}");
+        }
+    }
+    for command in ["functions", "profile"] {
+        let drawn = recording.folder.path().join("none.svg");
+        let [_, error] = said(&recording, &[command, "--flame-graph", drawn.to_str().unwrap()]);
+        assert!(error.contains("The recording has no events ") && !drawn.exists(), "{error}");
+    }
+    let [replay, _] = said(&recording, &["functions", "--replay"]);
+    assert!(replay.contains("The recording has no events about functions"), "{replay}");
+}
+
+#[test]
+fn a_filter_that_leaves_nothing_is_named() {
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let recording = record(&[], &[folder.join("examples/locks")]);
+    let is_lock = |name: &str| name.starts_with("lock:acquired") || name.starts_with("lock:re");
+    let conditions = ["lock:condition_wait", "lock:condition_woken"];
+    let events = recording.events();
+    let count =
+        events.iter().filter(|event| is_lock(&event.name) || conditions.contains(&&*event.name)).count();
+    assert!(count > 0);
+    let line = format!("The filter leaves none of the recording's {count} events about locks.");
+    for filter in [&["--pid", "1"][..], &["--from", "+1h"], &["--kernel"], &["-e", "tracewing:*"]] {
+        let [table, _] = said(&recording, &[&["locks"], filter].concat());
+        assert_eq!(table.lines().last(), Some(&*line), "{filter:?}: {table}");
+    }
+    let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
+    assert!(
+        table.trim_end().ends_with(" events about locks, but what belongs to them is missing."),
+        "{table}"
+    );
+    let [table, _] = said(&recording, &["locks"]);
+    assert!(!table.contains("events about locks"), "{table}");
+}
