@@ -25,6 +25,7 @@ mod latency;
 mod locks;
 mod names;
 pub mod profile;
+mod programs;
 mod run;
 mod sched;
 mod serials;

@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("duration_ns", Cell::Ns(found.duration_ns)),
         ("unmatched_ends", Cell::Count(found.unmatched.ends)),
         ("left", Cell::Count(found.unmatched.left)),
+        ("replaced", Cell::Count(found.unmatched.replaced)),
         ("unfinished", Cell::Count(found.unmatched.last)),
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
@@ -196,6 +197,7 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable) -> std::io::Result
             unmatched.last,
             "calls last at the end of what was read, and count up to the last event of their thread",
         ),
+        (unmatched.replaced, "calls lasted until their process executed another program"),
         (
             unmatched.left,
             "functions were left without returning; they count until a function around them returned",

@@ -643,6 +643,14 @@ fn the_table_counts_what_the_program_did() {
         assert!(!rows["locks"][0][column].is_null());
         assert_eq!(sum(&rows), sum(&found));
     }
+    // A filter leaves out what others do, but not what they are called.
+    let threads = table(&recording, &["--by", "thread"]);
+    let waits = |row: &&Value| !row["owner_tid"].is_null() && row["owner_tid"] != row["tid"];
+    let tid = threads["locks"].as_array().unwrap().iter().find(waits).unwrap()["tid"].to_string();
+    let alone = table(&recording, &["--by", "thread", "--tid", &tid]);
+    let row = &alone["locks"][0];
+    assert_eq!(row["name"], "truth");
+    assert!(row["owner"].as_str().unwrap().starts_with("truth/"), "{row}");
 }
 
 #[test]

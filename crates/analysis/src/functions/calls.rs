@@ -1,5 +1,5 @@
-//! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, or with that of
-//! a function below it.
+//! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, with that of
+//! a function below it, or when the process executes another program.
 
 use std::collections::HashMap;
 use std::mem::take;
@@ -7,6 +7,7 @@ use std::mem::take;
 use tracewing_trace::super_trace::Seen;
 
 use super::event::{FunctionEvent, Reader, Which};
+use crate::programs::Programs;
 
 /// Numbers a function.
 pub type FunctionId = u32;
@@ -60,6 +61,8 @@ pub struct Unmatched {
     /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted until a function
     /// below them ended.
     pub left: u64,
+    /// Functions that lasted until their process executed another program.
+    pub replaced: u64,
     /// Functions that lasted to the last event of their thread.
     pub last: u64,
     /// Functions of which the program could not tell, for too many were within each other.
@@ -107,7 +110,7 @@ struct Thread {
 /// The files of a process.
 #[derive(Debug, Default)]
 struct Process {
-    /// How often it has executed something, as far as its files tell.
+    /// How often it has executed something, or had another file at the same addresses.
     round: u32,
     images: HashMap<u32, Vec<Image>>,
 }
@@ -119,6 +122,7 @@ pub struct Calls {
     keys: Vec<Key>,
     numbers: HashMap<Key, FunctionId>,
     processes: HashMap<Option<i32>, Process>,
+    programs: Programs,
     threads: HashMap<ThreadKey, Thread>,
     unmatched: Unmatched,
 }
@@ -130,14 +134,35 @@ impl Calls {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         let (process, time) = (seen.place.process, activity.time);
         let key = (process, tid);
-        let Some(event) = self.reader.read(seen.event) else {
+        let event = self.reader.read(seen.event);
+        // Others are asked for in vain: nothing of theirs can end.
+        if (event.is_some() || self.threads.contains_key(&key))
+            && let Some(since) = self.programs.changed(seen.state, process)
+        {
+            self.replace(process, since, tell);
+        }
+        let Some(event) = event else {
             if let Some(thread) = self.threads.get_mut(&key) {
                 thread.last = time;
             }
             return false;
         };
-        self.take(event, (process, tid), time, tell);
+        self.take(event, key, time, tell);
         true
+    }
+
+    /// A process executes another program.
+    fn replace(&mut self, process: Option<i32>, since: i64, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
+        self.processes.entry(process).or_default().round += 1;
+        self.threads.retain(|key, thread| {
+            let (of, _) = *key;
+            if of != process {
+                return true;
+            }
+            let end = since.max(thread.last);
+            self.unmatched.replaced += thread.end_all(end, &mut |call| tell(*key, end, call));
+            false
+        });
     }
 
     fn take(
@@ -199,9 +224,7 @@ impl Calls {
     pub fn finish(&mut self, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
         for (key, mut thread) in take(&mut self.threads) {
             let last = thread.last;
-            while thread.end_last(last, &mut |call| tell(key, last, call)).is_some() {
-                self.unmatched.last += 1;
-            }
+            self.unmatched.last += thread.end_all(last, &mut |call| tell(key, last, call));
         }
     }
 
@@ -266,6 +289,15 @@ impl Thread {
         }
         tell(Call::Ends { function, depth: self.frames.len(), begin, inner_ns, is_nested });
         Some(function)
+    }
+
+    /// Ends all of them, and gives how many.
+    fn end_all(&mut self, time: i64, tell: &mut impl FnMut(Call)) -> u64 {
+        let mut count = 0;
+        while self.end_last(time, tell).is_some() {
+            count += 1;
+        }
+        count
     }
 }
 

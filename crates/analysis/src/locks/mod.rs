@@ -31,6 +31,7 @@ pub use self::graph::{Edge, Graph};
 pub use self::places::Frame;
 use self::places::Places;
 use self::thread::{Acquisition, By, Thread, Told};
+use crate::programs::Programs;
 use crate::run::{Analysis, Loss, Ran};
 
 /// What a line of the table is about.
@@ -105,6 +106,7 @@ pub struct LocksTable {
 #[derive(Debug)]
 pub struct Locks {
     reader: Reader,
+    programs: Programs,
     threads: HashMap<Party, Thread>,
     totals: Totals,
     names: HashMap<i32, String>,
@@ -129,6 +131,7 @@ impl Locks {
     pub fn new(group: Group, bins: Bins) -> Self {
         Self {
             reader: Reader::default(),
+            programs: Programs::default(),
             threads: HashMap::new(),
             totals: Totals {
                 group,
@@ -208,6 +211,15 @@ impl Locks {
         self.totals.owners.clear();
     }
 
+    /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
+    fn replace(&mut self, process: Option<i32>, at: i64) {
+        let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
+        for (party, mut thread) in self.threads.extract_if(is_gone) {
+            thread.finish(at, &mut |told| self.totals.add(party, &told));
+        }
+        self.totals.owners.retain(|(of, _), _| *of != process);
+    }
+
     /// Whom the user thread is that an event belongs to, if there is one.
     fn task(&mut self, process: Option<i32>, carried: Carried<'_>) -> u64 {
         let Carried::Thread { id, name } = carried else { return 0 };
@@ -231,6 +243,9 @@ impl Analysis for Locks {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
         let Some((level, event)) = self.reader.read(seen.event) else { return };
         let process = seen.place.process;
+        if let Some(since) = self.programs.changed(seen.state, process) {
+            self.replace(process, since);
+        }
         match event {
             LockEvent::CallChain { chain, frames } => self.places.learn_chain(chain, frames),
             LockEvent::Image { begin, end, bias, path } => {
@@ -259,9 +274,15 @@ impl Analysis for Locks {
                     _ => Party::Thread(tid),
                 };
                 let thread = self.threads.entry(party).or_default();
+                thread.process = process.or(thread.process);
                 thread.event(&event, by, activity.time, &mut |told| self.totals.add(party, &told));
             }
         }
+    }
+
+    fn other_ends(&mut self, lwp: &Lwp) {
+        // It may have had a lock for which somebody waited who is wanted.
+        self.lwp_ends(lwp);
     }
 
     fn lost(&mut self, lost: &Loss) {

@@ -75,6 +75,8 @@ const MOST: usize = 1 << 10;
 /// A thread's state.
 #[derive(Debug, Default)]
 pub(super) struct Thread {
+    /// Its process, where an event tells.
+    pub(super) process: Option<i32>,
     request: Option<Request>,
     chain: Option<u64>,
     spins: Option<u64>,

@@ -110,6 +110,12 @@ pub enum Kind<'a> {
         /// Its name.
         name: &'a [u8],
     },
+    /// The event's thread, the first one of its process, introduces itself once more, and no exec was told meanwhile: it executes
+    /// another program by now, or is another process of the same number.
+    Program {
+        /// Its name.
+        name: &'a [u8],
+    },
     /// A state dump names a living thread, whoever recorded it.
     Dump {
         /// The thread.

@@ -3,7 +3,7 @@
 use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
 use tracewing_ctf::model::{self, EnvValue, TraceClass};
 
@@ -23,6 +23,8 @@ pub struct Adapter {
     classes: Vec<Vec<Option<Class>>>,
     names: Vec<String>,
     numbers: HashMap<String, Name>,
+    /// By trace: the first threads of processes that have introduced themselves since their last exec.
+    introduced: HashSet<(usize, i32)>,
 }
 
 /// What is known of an event class.
@@ -152,7 +154,25 @@ impl Adapter {
             }
             meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
         };
+        let kind = self.program(event.stream().trace_index(), tid, kind);
         Some(Activity { time, cpu, tid, process, kind })
+    }
+
+    /// Tells introductions of new programs from the first ones.
+    #[inline]
+    fn program<'e>(&mut self, trace: usize, tid: Option<i32>, kind: Kind<'e>) -> Kind<'e> {
+        match (kind, tid) {
+            (Kind::Introduction { process, name }, Some(tid))
+                if tid == process && !self.introduced.insert((trace, tid)) =>
+            {
+                Kind::Program { name }
+            }
+            (Kind::Exec { .. }, Some(tid)) => {
+                self.introduced.retain(|(_, introduced)| *introduced != tid);
+                kind
+            }
+            _ => kind,
+        }
     }
 
     /// What a system call, another cause of waiting, or an interrupt is called.

@@ -43,6 +43,16 @@ pub(super) enum Carries {
     Thread(Key),
 }
 
+/// Which program a process executes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Program {
+    /// How many others it has executed since it was met.
+    pub number: u32,
+    /// When it began with this one: as the kernel tells, else when the program first told of itself. For the one that it was met
+    /// with, when that was.
+    pub since: i64,
+}
+
 /// So many interrupts within one wait for its end.
 const INTERRUPTS: usize = 1000;
 
@@ -77,6 +87,8 @@ pub struct Lwp {
     pub user_events: u64,
     /// How often it began to run a user thread.
     pub polls: u64,
+    /// What its process executes, if it is the first thread of that.
+    pub program: Program,
     pub(super) carries: Carries,
     /// No event says when it runs.
     pub(super) timeless: bool,
@@ -119,6 +131,7 @@ impl Lwp {
             page_faults: 0,
             user_events: 0,
             polls: 0,
+            program: Program { number: 0, since: begin },
             carries: Carries::Unknown,
             timeless: false,
             waits_for: None,

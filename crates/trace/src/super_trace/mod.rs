@@ -38,7 +38,7 @@ pub use adapter::{Adapter, is_system_wide};
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use fold::{Doing, Fold, Mode, Waker};
-pub use lwp::Lwp;
+pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
 pub use seen::{Follower, Seen};
 pub use state::SuperTrace;

@@ -88,6 +88,7 @@ impl SuperTrace {
                 | Kind::UserThread(_)
                 | Kind::Waits { .. }
                 | Kind::Introduction { .. }
+                | Kind::Program { .. }
                 | Kind::PageFault { user: true }
                 | Kind::Sample { user: true, .. }
         );
@@ -116,6 +117,7 @@ impl SuperTrace {
         };
         let process = match event.kind {
             Kind::Introduction { process, .. } => Some(process),
+            Kind::Program { .. } => event.tid,
             _ => event.process.or_else(|| lwp?.process),
         };
         let carries = match (event.kind, tid) {

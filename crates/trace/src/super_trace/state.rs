@@ -8,7 +8,7 @@ use super::activity::{Activity, Kind, Scope};
 use super::comm;
 use super::cpu::Cpu;
 use super::fold::{Fold, Mode, Waker};
-use super::lwp::{Carries, Lwp, State};
+use super::lwp::{Carries, Lwp, Program, State};
 use super::map::Map;
 use super::programs::Programs;
 
@@ -237,15 +237,17 @@ impl SuperTrace {
             Kind::Introduction { process, name } => {
                 let lwp = self.known(tid);
                 lwp.process = Some(*process);
-                if !lwp.has_name() {
-                    lwp.rename(name);
-                }
+                lwp.rename(name);
                 self.programs.adopt(tid, *process, now, &mut self.lwps, fold);
                 // That there is such a process says to which one its first thread belongs.
                 if let Some(first) = self.lwps.get_mut(process) {
                     first.process = Some(*process);
                     self.programs.adopt(*process, *process, now, &mut self.lwps, fold);
                 }
+                return;
+            }
+            Kind::Program { name } => {
+                self.executes(tid, name, now, fold);
                 return;
             }
             // What recorded it, and where, is no matter of the threads.
@@ -301,11 +303,8 @@ impl SuperTrace {
             }
             Kind::Socket => fold.lwp_uses_socket(lwp, now),
             Kind::Exec { file } => {
-                (lwp.process, lwp.is_kernel) = (Some(tid), false);
                 let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                lwp.rename(&name[..name.len().min(comm::LONGEST)]);
-                self.programs.ends(tid, now, &mut self.lwps, fold);
-                self.known(tid).followed = true;
+                self.executes(tid, &name[..name.len().min(comm::LONGEST)], now, fold);
                 return;
             }
             // Recorded beside a thread, not by it: no sign that the recording follows it.
@@ -318,6 +317,15 @@ impl SuperTrace {
             _ => {}
         }
         lwp.followed = true;
+    }
+
+    /// A process has another program, and one thread.
+    fn executes(&mut self, tid: i32, name: &[u8], now: i64, fold: &mut impl Fold) {
+        self.programs.ends(tid, now, &mut self.lwps, fold);
+        let lwp = self.known(tid);
+        (lwp.process, lwp.is_kernel, lwp.followed) = (Some(tid), false, true);
+        lwp.program = Program { number: lwp.program.number + 1, since: now };
+        lwp.rename(name);
     }
 
     /// What the event itself says about the process of the thread that recorded it.

@@ -1,0 +1,126 @@
+//! Programs that execute others: what the first one was at ends, and the process is called as the last one.
+
+mod kernel_common;
+mod recorded;
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use kernel_common::{installed, traceable};
+use recorded::{Recording, build, ended, record};
+use serde_json::Value;
+
+/// What a chain of three programs in a folder does, which are the same but for their names; `None` where that cannot be made.
+fn recording(folder: &Path, options: &[&str], with_kernel: bool) -> Option<Recording> {
+    if !installed(&["gcc"]) || (with_kernel && !traceable()) {
+        return None;
+    }
+    let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    build(&[&["-p", "tracewing-preload"], optimised].concat());
+    let programs = ["first", "second", "third"].map(|name| folder.join(name));
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../preload/tests/programs/exec.c");
+    let mut gcc = Command::new("gcc");
+    // What they have is at the same addresses in each.
+    gcc.args(["-O1", "-g", "-no-pie", "-fno-pie", "-pthread", "-finstrument-functions", "-o"]);
+    gcc.arg(&programs[0]).arg(source);
+    assert!(gcc.status().unwrap().success());
+    for copy in &programs[1..] {
+        fs::copy(&programs[0], copy).unwrap();
+    }
+    if !with_kernel {
+        return Some(record(options, &programs));
+    }
+    let place = tempfile::tempdir().unwrap();
+    let programs = programs.each_ref().map(|path| path.to_str().unwrap());
+    let recorder = kernel_common::record(place.path(), options, &programs).spawn().unwrap();
+    Some(ended(place, recorder))
+}
+
+fn analysis(recording: &Recording, arguments: &[&str]) -> Value {
+    let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    tracewing.args(arguments).args(["--format", "json"]).arg(recording.trace());
+    let output = tracewing.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+#[test]
+fn calls_end_when_their_process_executes_another_program() {
+    for with_kernel in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(recording) = recording(folder.path(), &["--functions"], with_kernel) else { return };
+        let table = analysis(&recording, &["functions"]);
+        let count = |member: &str| table[member].as_u64().unwrap();
+        // Twice a `main`, `executes` and `waits`.
+        assert_eq!((count("replaced"), count("unfinished"), count("left")), (6, 0, 0), "{table}");
+        let graph = analysis(&recording, &["functions", "--graph"]);
+        let mut around = Vec::new();
+        let mut found = Vec::new();
+        for node in graph["functions"].as_array().unwrap() {
+            around.truncate(node["depth"].as_u64().unwrap() as usize);
+            around.push(node["function"].as_str().unwrap());
+            found.push((around.join(" "), node["calls"].as_u64().unwrap()));
+        }
+        found.sort();
+        let expected = [
+            ("main", 3),
+            ("main executes", 2),
+            ("main executes leaf", 2),
+            ("main leaf", 10),
+            ("waits", 2),
+            ("waits leaf", 2),
+        ];
+        assert_eq!(found, expected.map(|(path, calls)| (path.to_owned(), calls)), "kernel: {with_kernel}");
+    }
+}
+
+#[test]
+fn locks_are_gone_when_their_process_executes_another_program() {
+    for with_kernel in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(recording) = recording(folder.path(), &["--locks"], with_kernel) else { return };
+        let table = analysis(&recording, &["locks"]);
+        let rows = table["locks"].as_array().unwrap().iter();
+        let row = rows.max_by_key(|row| row["held"].as_u64()).unwrap();
+        // Two were acquired in front of an exec.
+        assert_eq!(
+            (&row["acquired"], &row["held"]),
+            (&16.into(), &14.into()),
+            "kernel: {with_kernel}, {row}"
+        );
+        let depths = analysis(&recording, &["locks", "--histogram"]);
+        let depths = depths["histogram"].as_array().unwrap().iter().filter(|bin| bin["what"] == "depth");
+        assert!(depths.clone().all(|bin| bin["from"] == 0), "{depths:?}");
+    }
+}
+
+#[test]
+fn a_process_is_called_as_the_program_that_it_executed_last() {
+    for with_kernel in [false, true] {
+        let options = if with_kernel { &["--locks", "--profile"][..] } else { &["--locks"] };
+        let folder = tempfile::tempdir().unwrap();
+        let Some(recording) = recording(folder.path(), options, with_kernel) else { return };
+        let events = recorded::list(&recording.trace());
+        let process =
+            events.iter().find(|event| event.name == "tracewing:thread").unwrap().payload["pid"].clone();
+        let commands = [
+            (&["locks"][..], "locks"),
+            (&["locks", "--by", "thread", "--tid", "-"], "locks"),
+            (&["threads", "--by", "process"], "processes"),
+            (&["breakdown"], "rows"),
+            (&["profile", "--least", "0"], "profile"),
+        ];
+        for (command, rows) in commands {
+            let tid = process.to_string();
+            let command: Vec<&str> =
+                command.iter().map(|word| if *word == "-" { &*tid } else { word }).collect();
+            let found = analysis(&recording, &command);
+            let of_process = found[rows].as_array().unwrap().iter().filter(|row| row["process"] == process);
+            let mut names: Vec<&str> = of_process.map(|row| row["name"].as_str().unwrap()).collect();
+            names.dedup();
+            let expected: &[&str] = if rows == "profile" && names.is_empty() { &[] } else { &["third"] };
+            assert_eq!(names, expected, "kernel: {with_kernel}, {command:?}");
+        }
+    }
+}
