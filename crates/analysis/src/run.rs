@@ -5,7 +5,7 @@ use crate::names::Names;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Waker, is_system_wide,
+    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Waker, is_of_some, is_system_wide,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
@@ -87,6 +87,8 @@ pub struct Ran {
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`is_partial`](tracewing_trace::super_trace::SuperTrace::is_partial)).
     pub partial: bool,
+    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows otherwise.
+    pub whole: bool,
     /// Events that are known to be missing.
     pub lost_events: u64,
     /// Places where others are missing, nobody knows how many.
@@ -131,6 +133,7 @@ pub fn run<A: Analysis>(
         follower: Follower::of(recording),
         filtered: Filtered::new(filter, analysis),
         system_wide: recording.traces().iter().any(is_system_wide),
+        of_some: recording.traces().iter().any(is_of_some),
         before: false,
         begun: false,
         ran: Ran { cpus: kernel_cpus(recording), ..Ran::default() },
@@ -187,6 +190,8 @@ struct Run<'a, A> {
     filtered: Filtered<'a, A>,
     /// Whether it is of the whole machine, whatever is missing.
     system_wide: bool,
+    /// Whether it is of some threads, and says so.
+    of_some: bool,
     /// Whether something lies before the range.
     before: bool,
     /// Whether the range has begun.
@@ -273,6 +278,7 @@ impl<A: Analysis> Run<'_, A> {
     fn finish(mut self) -> Ran {
         self.ran.chosen = self.filtered.leaves_out();
         self.ran.partial = !self.system_wide && self.follower.state().is_partial();
+        self.ran.whole = !self.ran.partial && !self.of_some;
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
             false => self.ran.end_ns = 0,

@@ -49,7 +49,7 @@ fn of(events: &[Event]) -> BreakdownTable {
     state.finish(&mut breakdown);
     let times = events.iter().map(|event| event.0);
     let (begin_ns, end_ns) = (times.clone().min().unwrap(), times.max().unwrap());
-    breakdown.finish(&Ran { begin_ns, end_ns, cpus: 2, names, ..Ran::default() })
+    breakdown.finish(&Ran { begin_ns, end_ns, cpus: 2, whole: true, names, ..Ran::default() })
 }
 
 fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {

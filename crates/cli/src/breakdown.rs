@@ -2,6 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::{Needed, Part as MissingPart, tell_missing};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -48,6 +49,42 @@ pub struct Args {
     input: Input,
 }
 
+/// Without them no time is known.
+const NEEDED: Needed = Needed { what: "of switches between threads", names: &["sched_switch"], how: HOW };
+
+const HOW: &str = "record as root, without --no-kernel";
+
+const RECORD_ALL: &str = "A recording by root without --no-kernel and -k has all of them.";
+
+/// What is told by other events.
+const PARTS: [MissingPart; 5] = [
+    MissingPart {
+        what: "switches between threads (sched_switch)",
+        names: &["sched_switch"],
+        without: "no time is known, only how often something was done",
+    },
+    MissingPart {
+        what: "system calls (syscall_*)",
+        names: &["syscall_entry_*"],
+        without: "what was done in them is in `user` or `unknown`",
+    },
+    MissingPart {
+        what: "wake-ups (sched_waking, sched_wakeup)",
+        names: &["sched_waking", "sched_wakeup"],
+        without: "nobody waits for others, wakes them, or does anything outside; waits are `blocked`",
+    },
+    MissingPart {
+        what: "interrupts (irq_*, x86_irq_vectors_*)",
+        names: &["irq_*", "softirq_entry", "x86_irq_vectors_*"],
+        without: "their time is in `own`",
+    },
+    MissingPart {
+        what: "page faults (x86_exceptions_page_fault_*)",
+        names: &["x86_exceptions_page_fault_*"],
+        without: "`faults` are 0",
+    },
+];
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let order = Order::by(args.sort.clone());
     Table::new(FIGURES).arrange(&order)?;
@@ -55,10 +92,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut breakdown)?;
     let mut found = breakdown.finish(&ran);
     let all = found.processes.len();
+    let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
     found.processes.truncate(args.count.unwrap_or(all));
     let mut symbols = Symbols::new();
     let mut out = anstream::stdout().lock();
     match args.format {
+        // Figures that are all 0 because nothing is known are for nobody.
+        TableFormat::Table if !is_known => print_strangers(&mut out, &found)?,
         TableFormat::Table => print(&mut out, &found, all, &order, &mut symbols)?,
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
@@ -70,6 +110,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             flat(&found, &order, &mut symbols)?
                 .write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
         }
+    }
+    match is_known {
+        true => tell_missing(&PARTS, RECORD_ALL, &mut out, args.format, &args.input)?,
+        false => NEEDED.tell(&mut out, args.format, &args.input, &ran)?,
     }
     out.flush()?;
     Ok(conclude(ran))
@@ -227,19 +271,17 @@ fn print(
     if more > 0 {
         writeln!(out, "{more} more processes; without -n, they are here")?;
     }
-    if found.strangers > 0 {
-        writeln!(
+    Ok(print_strangers(out, found)?)
+}
+
+fn print_strangers(out: &mut impl Write, found: &BreakdownTable) -> std::io::Result<()> {
+    match found.strangers {
+        0 => Ok(()),
+        count => writeln!(
             out,
-            "{} other threads were met beside these; nothing is known of their time (record with --system-wide)",
-            found.strangers
-        )?;
+            "{count} other threads were met beside these; nothing is known of their time (record with --system-wide)"
+        ),
     }
-    if all == 0 {
-        writeln!(out, "No process fits that was met in this time.")?;
-    } else if !found.processes.is_empty() && found.processes.iter().all(|process| process.running_ns() == 0) {
-        writeln!(out, "No sched_switch events were chosen, so nothing is known of the processes' time.")?;
-    }
-    Ok(())
 }
 
 /// As in the paper's Figure 8: what it did, what others did for it, where its threads began.

@@ -184,7 +184,7 @@ const FIGURES: [Column; 18] = [
     figure("wait", "wait_ns"),
     figure("wait-avg", "wait_avg_ns"),
     figure("wait-max", "wait_max_ns"),
-    hidden("wait_min_ns"),
+    figure("wait-min", "wait_min_ns"),
     figure("spins", "spins"),
     figure("held", "held"),
     figure("hold", "hold_ns"),

@@ -1,4 +1,5 @@
-//! Why there is nothing to print: the recording has no such events, they were lost, or the filter leaves none of them.
+//! Why there is nothing to print: the recording has no such events, they were lost, or the filter leaves none of them. And what of a
+//! result is missing since events of some kind were not recorded.
 
 use crate::format::TableFormat;
 use crate::input::Input;
@@ -20,6 +21,53 @@ pub struct Needed {
     pub how: &'static str,
 }
 
+/// Events without which a part of a result is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// What they are: `system calls`.
+    pub what: &'static str,
+    /// Patterns for their names; one has to fit.
+    pub names: &'static [&'static str],
+    /// What follows where there are none, behind a colon.
+    pub without: &'static str,
+}
+
+/// Says of each part whose events the recording cannot have, as none of its classes is called so, what follows from that; and how there
+/// would be all.
+///
+/// # Errors
+/// The recording can no longer be opened.
+pub fn tell_missing(
+    parts: &[Part],
+    how: &str,
+    out: &mut impl Write,
+    format: TableFormat,
+    input: &Input,
+) -> Result<()> {
+    let (recording, _) = input.open_again()?;
+    let is_missing = |part: &&Part| {
+        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
+        recording.unmatched(&names).len() == names.len()
+    };
+    let missing: Vec<_> = parts.iter().filter(is_missing).collect();
+    for part in &missing {
+        say(out, format, &format!("The recording has no {}: {}.", part.what, part.without))?;
+    }
+    if !missing.is_empty() {
+        say(out, format, how)?;
+    }
+    Ok(())
+}
+
+/// Says something below a table for people, else on standard error.
+fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
+    match format {
+        TableFormat::Table => writeln!(out, "{line}")?,
+        TableFormat::Csv | TableFormat::Json => print_warning(line),
+    }
+    Ok(())
+}
+
 /// What is in a recording.
 struct Found {
     /// Events that are needed.
@@ -36,12 +84,7 @@ impl Needed {
     /// # Errors
     /// See [`Needed::why_nothing`].
     pub fn tell(&self, out: &mut impl Write, format: TableFormat, input: &Input, ran: &Ran) -> Result<()> {
-        let why = self.why_nothing(input, ran)?;
-        match format {
-            TableFormat::Table => writeln!(out, "{why}")?,
-            TableFormat::Csv | TableFormat::Json => print_warning(&why),
-        }
-        Ok(())
+        say(out, format, &self.why_nothing(input, ran)?)
     }
 
     /// The same as one line. The recording is counted once more for that.

@@ -82,6 +82,8 @@ const NEEDED: Needed = Needed {
     how: "make one with `tracewing record --profile`",
 };
 
+const COUNTERS: Needed = Needed { what: "that are counters", names: &["profile:counters"], how: NEEDED.how };
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
@@ -109,8 +111,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             }
         }
     }
-    if is_empty && !args.counters {
-        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+    match args.counters {
+        true if found.samples().counters.is_empty() => {
+            COUNTERS.tell(&mut out, args.format, &args.input, &ran)?;
+        }
+        false if is_empty => NEEDED.tell(&mut out, args.format, &args.input, &ran)?,
+        _ => {}
     }
     out.flush()?;
     Ok(conclude(ran))

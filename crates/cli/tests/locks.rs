@@ -643,6 +643,11 @@ fn the_table_counts_what_the_program_did() {
         assert!(!rows["locks"][0][column].is_null());
         assert_eq!(sum(&rows), sum(&found));
     }
+    let mut text = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let text = text.arg("locks").arg(recording.trace()).args(["--sort", "wait-min"]).output().unwrap();
+    let text = String::from_utf8(text.stdout).unwrap();
+    let titles: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+    assert!(titles.windows(4).any(|titles| titles == ["wait", "wait-avg", "wait-max", "wait-min"]), "{text}");
     // A filter leaves out what others do, but not what they are called.
     let threads = table(&recording, &["--by", "thread"]);
     let waits = |row: &&Value| !row["owner_tid"].is_null() && row["owner_tid"] != row["tid"];

@@ -1,10 +1,11 @@
-//! Analyses that find nothing say why: the recording has no such events, or the filter leaves none of them.
+//! Analyses that find nothing, or not all, say why: the recording has no such events, or the filter leaves none of them.
 
+mod kernel_common;
 mod recorded;
 
 use std::process::Command;
 
-use recorded::{Recording, build, record};
+use recorded::{Recording, build, ended, record};
 
 /// What an analysis prints on standard output and standard error.
 fn said(recording: &Recording, command: &[&str]) -> [String; 2] {
@@ -61,4 +62,38 @@ fn a_filter_that_leaves_nothing_is_named() {
     );
     let [table, _] = said(&recording, &["locks"]);
     assert!(!table.contains("events about locks"), "{table}");
+}
+
+#[test]
+fn a_breakdown_says_what_was_not_recorded() {
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let recording = record(&[], &[folder.join("examples/locks")]);
+    let line =
+        "The recording has no events of switches between threads: record as root, without --no-kernel.";
+    let [table, _] = said(&recording, &["breakdown"]);
+    assert_eq!(table.trim_end(), line);
+    let [table, warning] = said(&recording, &["breakdown", "--format", "json"]);
+    assert!(table.starts_with('{') && warning.contains(line), "{table}{warning}");
+    if !kernel_common::traceable() {
+        return;
+    }
+    let recording = |options: &[&str]| {
+        let place = tempfile::tempdir().unwrap();
+        let recorder = kernel_common::record(place.path(), options, &["ls"]).spawn().unwrap();
+        said(&ended(place, recorder), &["breakdown"])
+    };
+    let missing = |table: &str| -> Vec<String> {
+        let lines = table.lines().filter_map(|line| line.strip_prefix("The recording has no "));
+        lines.map(|line| line.split_once(" (").expect("names of events").0.to_owned()).collect()
+    };
+    let [table, _] = recording(&["-k", "syscalls:*"]);
+    assert!(table.contains("openat"), "{table}");
+    let all = ["switches between threads", "wake-ups", "interrupts", "page faults"];
+    assert_eq!(missing(&table), all, "{table}");
+    let [table, _] = recording(&["-k", "sched:*"]);
+    assert_eq!(missing(&table), ["system calls", "interrupts", "page faults"], "{table}");
+    // It is of one command, and does not know what others did.
+    assert!(!table.contains("all CPUs"), "{table}");
+    let [table, _] = recording(&[]);
+    assert_eq!(missing(&table), [""; 0], "{table}");
 }

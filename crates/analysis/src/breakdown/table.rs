@@ -181,6 +181,11 @@ impl ProcessBreakdown {
     pub fn running_ns(&self) -> u64 {
         self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()).sum()
     }
+
+    /// Whether an event of the kernel's tells anything of it.
+    pub fn is_known(&self) -> bool {
+        self.rows.iter().any(|row| !Row { events: 0, ..row.clone() }.is_empty())
+    }
 }
 
 /// An LWP that has ended.
@@ -233,7 +238,7 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
     let mut processes: Vec<_> = sums.into_iter().map(of).collect();
     processes.sort_by_key(|process| Reverse(process.running_ns()));
     let duration_ns = ran.duration_ns();
-    let whole = !ran.partial && !ran.chosen && ran.cpus > 0;
+    let whole = ran.whole && !ran.chosen && ran.cpus > 0;
     let machine = whole.then(|| {
         let mut machine =
             Machine { cpus: ran.cpus, interrupts_ns: idle_interrupts_ns, idle_ns, ..Machine::default() };

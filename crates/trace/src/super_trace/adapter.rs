@@ -355,6 +355,11 @@ pub fn is_system_wide(trace: &Trace) -> bool {
     is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
 }
 
+/// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have everybody's.
+pub fn is_of_some(trace: &Trace) -> bool {
+    is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
+}
+
 /// Whether a trace has switches of threads, so that who does not leave a CPU is known to be there.
 pub(crate) fn has_switches(trace: &Trace) -> bool {
     let streams = &trace.class().data_stream_classes;
