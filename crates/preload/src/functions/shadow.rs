@@ -30,7 +30,9 @@ struct Entry {
 /// No place on a stack: the function has been left, or has returned on another stack.
 const GONE: usize = 1;
 
-/// A thread's.
+/// A thread's. In this order: the processor takes words for one whose addresses differ by pages only, and waits; so those that
+/// each call needs do not lie as the first entries do.
+#[repr(C)]
 pub(super) struct Shadow {
     is_used: AtomicBool,
     /// Where an exception was thrown, since when none is replaced; 0 unless there is one.
