@@ -75,6 +75,16 @@ fn as_babeltrace2_says_it() {
     assert!(compact.contains("{0 0 0} Discarded packets (1 packets)\n"), "{compact}");
 }
 
+#[test]
+fn control_characters_do_not_reach_the_terminal() {
+    let folder = tempfile::tempdir().unwrap();
+    let class = r#""type": "null-terminated-string""#;
+    ctf2(folder.path(), &[("a", class), ("b\\u001b[2J", class)], b"x\x1b[2J\ny\0z\0");
+    let text = details(folder.path(), false);
+    assert!(text.contains("    a: x\\u{1b}[2J\\ny\n    b\\u{1b}[2J: z\n"), "{text}");
+    assert!(!text.contains('\x1b'));
+}
+
 /// A CTF 2 trace with an event of these members.
 fn ctf2(folder: &Path, members: &[(&str, &str)], data: &[u8]) {
     let members: Vec<_> = members

@@ -84,7 +84,7 @@ impl<'c> FieldWriter<'_, 'c> {
             }
             return 1;
         }
-        self.page.text(":\n");
+        self.page.end_line(":");
         self.page.begin_line();
         self.page.text("User attributes:");
         entries(self.page, attributes.namespaces());

@@ -84,13 +84,13 @@ impl Details<'_> {
                 if self.compact {
                     return self.page.newline();
                 }
-                self.page.text(":\n");
+                self.page.end_line(":");
                 self.page.indented(|page| trace_lines(page, self.recording, trace));
             }
             Message::StreamEnd => {
                 self.unknown_time(has_clock);
                 self.tag(stream);
-                self.page.text("Stream end\n");
+                self.page.end_line("Stream end");
             }
             Message::PacketBegin(stamp) => {
                 self.time(*stamp);
@@ -100,7 +100,7 @@ impl Details<'_> {
                 match context.filter(|context| !self.compact && field_classes::is_shown(context)) {
                     None => self.page.newline(),
                     Some(context) => {
-                        self.page.text(":\n");
+                        self.page.end_line(":");
                         self.page.indented(|page| {
                             root(page, "Context", context, |values| source.visit_packet_context(values));
                         });
@@ -110,7 +110,7 @@ impl Details<'_> {
             Message::PacketEnd(stamp) => {
                 self.time(*stamp);
                 self.tag(stream);
-                self.page.text("Packet end\n");
+                self.page.end_line("Packet end");
             }
             Message::Lost(lost) => self.lost(stream, lost, source),
             Message::Event(stamp) => self.event(stream, *stamp, source),
@@ -131,7 +131,7 @@ impl Details<'_> {
         if self.compact {
             return self.page.newline();
         }
-        self.page.text(":\n");
+        self.page.end_line(":");
         self.page.indented(|page| {
             let scopes = [
                 ("Common context", &stream_class.common_context, Scope::CommonContext),
@@ -172,18 +172,17 @@ impl Details<'_> {
 
     fn unknown_time(&mut self, has_clock: bool) {
         if has_clock {
-            self.page.text(if self.compact { "[Unknown] " } else { "[Unknown]\n" });
+            self.head("[Unknown]");
         }
     }
 
     fn time(&mut self, stamp: Option<Stamp>) {
         let Some(Stamp { cycles, ns }) = stamp else { return };
         let (cycles, ns) = (decimal(cycles.into()), decimal(ns.into()));
-        let text = match self.compact {
-            true => format!("[{cycles} {ns}] "),
-            false => format!("[{cycles} cycles, {ns} ns from origin]\n"),
-        };
-        self.page.text(&text);
+        self.head(&match self.compact {
+            true => format!("[{cycles} {ns}]"),
+            false => format!("[{cycles} cycles, {ns} ns from origin]"),
+        });
     }
 
     /// Which stream the message is of.
@@ -191,11 +190,18 @@ impl Details<'_> {
         let stream = &self.recording.streams()[stream];
         let trace = self.seen.iter().position(|seen| *seen == stream.trace_index()).unwrap_or_default();
         let (class, id) = (stream.class_id(), stream.id());
-        let text = match self.compact {
-            true => format!("{{{trace} {class} {id}}} "),
-            false => format!("{{Trace {trace}, Stream class ID {class}, Stream ID {id}}}\n"),
-        };
-        self.page.text(&text);
+        self.head(&match self.compact {
+            true => format!("{{{trace} {class} {id}}}"),
+            false => format!("{{Trace {trace}, Stream class ID {class}, Stream ID {id}}}"),
+        });
+    }
+
+    /// What stands in front of a message: on a line of its own, unless it has only one.
+    fn head(&mut self, text: &str) {
+        match self.compact {
+            true => self.page.text(&format!("{text} ")),
+            false => self.page.end_line(text),
+        }
     }
 }
 
@@ -228,7 +234,7 @@ fn trace_lines(page: &mut Page, recording: &Recording, trace: usize) {
     if !identity.is_empty() {
         page.text(&format!(" ({})", identity.join(", ")));
     }
-    page.text(":\n");
+    page.end_line(":");
     page.indented(|page| {
         let mut env: Vec<_> = class.env.iter().collect();
         env.sort_by(|left, right| left.0.cmp(&right.0));

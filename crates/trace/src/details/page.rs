@@ -1,4 +1,6 @@
-//! Indented text, and numbers with separators between groups of digits.
+//! Indented text, and numbers with separators between groups of digits. Control characters of a trace's texts are escaped.
+
+use crate::quote::shown;
 
 /// Text under way.
 #[derive(Debug, Default)]
@@ -17,7 +19,13 @@ impl Page {
     }
 
     pub(super) fn text(&mut self, text: &str) {
-        self.out.push_str(text);
+        self.out.push_str(&shown(text));
+    }
+
+    /// The last part of a line.
+    pub(super) fn end_line(&mut self, text: &str) {
+        self.text(text);
+        self.newline();
     }
 
     pub(super) fn newline(&mut self) {
@@ -31,8 +39,7 @@ impl Page {
     /// A whole line.
     pub(super) fn line(&mut self, text: &str) {
         self.begin_line();
-        self.out.push_str(text);
-        self.out.push('\n');
+        self.end_line(text);
     }
 
     /// What `write` writes is one level further in.
