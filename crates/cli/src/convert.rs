@@ -58,7 +58,13 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let mut formats = input.take_to(|text| Target::from_str(text, false).ok());
     formats.extend(format);
     let [format] = formats[..] else {
-        anyhow::bail!("say what to write, and say it once: --to ctf1, --to ctf2, --to json or --to csv");
+        // Times begin with digits, or name events by number.
+        let is_time = |text: &&String| !text.starts_with(char::is_alphabetic) || text.contains('#');
+        let other = input.to().iter().find(|text| !is_time(text));
+        let other = other.map(|text| format!("there is no format `{text}`; ")).unwrap_or_default();
+        anyhow::bail!(
+            "{other}say what to write, and say it once: --to ctf1, --to ctf2, --to json or --to csv"
+        );
     };
     let Some(out) = output.or_else(|| input.take_last()) else {
         anyhow::bail!("say where to write: tracewing convert --to FORMAT TRACE OUT");

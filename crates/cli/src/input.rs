@@ -113,6 +113,11 @@ impl Input {
         taken
     }
 
+    /// The values of `--to` that are left: times.
+    pub fn to(&self) -> &[String] {
+        &self.filter.to
+    }
+
     /// Takes the last of several places of recordings, for a command that writes there.
     pub fn take_last(&mut self) -> Option<PathBuf> {
         if self.traces.len() > 1 { self.traces.pop() } else { None }

@@ -54,6 +54,22 @@ fn every_target_holds_the_same_events() {
 }
 
 #[test]
+fn what_is_no_format_is_told() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 1);
+    for (arguments, told) in [
+        (&["--to", "ctf3"][..], "there is no format `ctf3`; say what to write"),
+        (&["--to", "+1us", "--to", "ctf3"], "there is no format `ctf3`; say what to write"),
+        (&["--to", "shop:served#3"], "error: say what to write"),
+        (&[], "error: say what to write"),
+    ] {
+        let output = tracewing(folder.path(), &[&["convert", "trace", "out"], arguments].concat());
+        assert_eq!(output.status.code(), Some(1));
+        assert!(text(&output.stderr).contains(told), "{output:?}");
+    }
+}
+
+#[test]
 fn nothing_is_overwritten() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 1);
