@@ -4,6 +4,11 @@
 /// must match a function's name, with or without its parameters. Without it, none are.
 pub const FUNCTIONS_VARIABLE: &str = "TRACEWING_FUNCTIONS";
 
+/// The event of a function of C or C++ that begins, and in front of `:NAME` that of one of Rust.
+pub const ENTRY: &str = "function:entry";
+/// The same of one that ends.
+pub const EXIT: &str = "function:exit";
+
 /// The pattern for all.
 pub const ALL_FUNCTIONS: &str = "*";
 

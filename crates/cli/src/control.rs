@@ -149,9 +149,9 @@ fn print(changed: &Changed) -> std::io::Result<()> {
     let count =
         |count: u32, one: &str, many: &str| format!("{count} {}", if count == 1 { one } else { many });
     let mut state = format!(
-        "{} on in {}",
+        "{} on; {} recorded",
         count(changed.classes, "event class is", "event classes are"),
-        count(changed.programs, "program", "programs")
+        count(changed.programs, "program is", "programs are")
     );
     if changed.majors != "0-63" {
         let majors = if changed.majors.is_empty() { "none" } else { &changed.majors };

@@ -2,17 +2,15 @@
 
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_rules::{Action, Glob, Rule, Rules};
+use tracewing_session::preload::{LOCK_EVENTS, function_events};
 
 use crate::selection::Selection;
-
-/// Events of functions that have no name of their own.
-const FUNCTIONS: [&str; 4] = ["function:entry", "function:exit", "function:not_followed", "function:image"];
 
 /// The rules where nothing else chooses: all events, but of what the library could tell only what is wanted.
 pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
     let mut unwanted = Vec::new();
     if !locks && !functions.is_empty() {
-        unwanted.push("lock:*");
+        unwanted.push(LOCK_EVENTS);
     }
     if !functions.is_empty() && !are_all(functions) {
         unwanted.push("function:*:*");
@@ -21,26 +19,19 @@ pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
         return Rules::new();
     }
     let all = rule(&["*"], &unwanted);
-    let chosen = (!are_all(functions)).then(|| rule(&names(functions), &[]));
+    let chosen = (!are_all(functions)).then(|| rule(&function_events(functions), &[]));
     [all].into_iter().chain(chosen).collect()
 }
 
 /// The rules beside one that the user has given, whose exclusions are for them, too.
 pub fn beside(rule: Rule, selection: &Selection, locks: bool, functions: &[String]) -> Rules {
-    let locks = locks.then(|| selection.enable_also(&["lock:*".to_owned()]));
-    let functions = (!functions.is_empty()).then(|| selection.enable_also(&names(functions)));
+    let locks = locks.then(|| selection.enable_also(&[LOCK_EVENTS.to_owned()]));
+    let functions = (!functions.is_empty()).then(|| selection.enable_also(&function_events(functions)));
     locks.into_iter().chain(functions).chain([rule]).collect()
 }
 
 fn are_all(functions: &[String]) -> bool {
     functions.iter().any(|glob| glob == ALL_FUNCTIONS)
-}
-
-/// The events of functions with these names: what the library tells it chooses itself, those of Rust have an event each.
-fn names(functions: &[String]) -> Vec<String> {
-    let own =
-        functions.iter().flat_map(|glob| ["entry", "exit"].map(|word| format!("function:{word}:{glob}")));
-    FUNCTIONS.map(str::to_owned).into_iter().chain(own).collect()
 }
 
 fn rule(events: &[impl AsRef<str>], exclude: &[&str]) -> Rule {

@@ -60,7 +60,7 @@ Examples:
   tracewing record --flight-recorder -o T -- ./server
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
-Kernel events need root. Programs that link the crate tracewing join by themselves; any other program can be \
+Kernel events need root: without it they are left out, or refused where they are asked for (-k, --system-wide, --probe). Programs that link the crate tracewing join by themselves; any other program can be \
 recorded as the kernel sees it. The exit status is that of CMD.";
 
 const LONG_HELP: &str = "\
@@ -115,7 +115,7 @@ pub struct Args {
     #[arg(long, conflicts_with = "kernel_events")]
     no_kernel: bool,
 
-    /// Record kernel events of the whole machine, not only those around CMD's processes
+    /// Record kernel events of the whole machine, not only those around CMD's processes; needs root
     #[arg(long)]
     system_wide: bool,
 
@@ -183,7 +183,8 @@ pub struct Args {
 
     /// Record the functions of CMD that match GLOB, if it was built for that: by gcc or clang with -finstrument-functions or -pg
     /// -mfentry, or with #[traced]; may be given several times
-    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with")]
+    #[arg(long, value_name = "GLOB", num_args = 0..=1, default_missing_value = ALL_FUNCTIONS, conflicts_with = "with",
+        value_parser = clap::builder::NonEmptyStringValueParser::new())]
     functions: Vec<String>,
     /// Take HZ samples a second of what CMD and all that it starts are at, with call chains, and read counters; with
     /// --system-wide of the whole machine [default HZ: 997]

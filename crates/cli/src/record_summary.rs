@@ -36,7 +36,9 @@ pub fn print(summary: &Summary) {
         number(summary.processes as u64),
         if summary.processes == 1 { "program" } else { "programs" },
     );
-    if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
+    if summary.state != State::Complete {
+        // Why there are none has been told.
+    } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
         eprintln!(
             "No events of programs: do the event rules (-e, --where, ...) match what the programs emit?"
         );

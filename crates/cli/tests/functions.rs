@@ -191,8 +191,20 @@ fn only_functions_that_are_chosen_are_recorded() {
         assert_eq!(told.len(), 4);
         assert_eq!(counted(&rows(&json(&recording, &[]))), told, "{compiler} {options:?}");
         assert!(recording.events().iter().all(|event| !event.name.starts_with("lock:")));
+        assert_eq!(recording.summary["notes"], Value::Array(Vec::new()), "{compiler} {options:?}");
         let without = record(&["--functions", "--exclude", "function:exit"], &[&program]);
         assert!(without.events().iter().all(|event| event.name != "function:exit"));
+    }
+}
+
+#[test]
+fn patterns_of_which_nothing_was_called_are_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "g++", &["-finstrument-functions"]) else { return };
+    for options in [&[][..], &["-e", "*"]] {
+        let recording = record(&[options, &["--functions", "nowhere*"]].concat(), &[&program]);
+        let notes = "no function that was called matched --functions 'nowhere*'";
+        assert_eq!(recording.summary["notes"], Value::Array(vec![notes.into()]), "{options:?}");
     }
 }
 

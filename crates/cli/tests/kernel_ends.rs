@@ -7,7 +7,7 @@ use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, Output};
 use std::time::Duration;
 
 use kernel_common::{
@@ -119,28 +119,56 @@ fn after_a_killed_recorder_the_next_one_cleans_up() {
     assert!(!socket_folder(folder.path()).exists(), "left where programs join");
 }
 
+/// Records a program that makes many events into `disk/t`, where `disk` has this size, and copies that to `t`.
+fn record_to_disk(folder: &Path, size: &str, options: &[&str]) -> Output {
+    fs::create_dir(folder.join("disk")).unwrap();
+    let inside = format!(
+        "mount -t tmpfs -o size={size} tmpfs disk && {{ \"$@\"; status=$?; test ! -e disk/t || cp -r disk/t t; exit $status; }}"
+    );
+    let mut command = Command::new("unshare");
+    command.current_dir(folder).args(["-m", "sh", "-c", &inside, "sh", env!("CARGO_BIN_EXE_tracewing")]);
+    command.args(["record", "-o", "disk/t"]).args(options);
+    // Reads and writes, a byte each, give more events than fit.
+    command.args(["--", "dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000", "status=none"]);
+    command.output().unwrap()
+}
+
+#[test]
+fn on_a_full_disk_nobody_is_asked_for_other_rules() {
+    if !traceable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let output = record_to_disk(folder.path(), "2m", &["--probe", "libc.so.6:getenv", "-e", "nothing:*"]);
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && stderr.contains("the disk is full"), "{stderr}");
+    for wrong in ["no event", "No events"] {
+        assert!(!stderr.contains(wrong), "{stderr}");
+    }
+}
+
+#[test]
+fn without_room_for_the_metadata_nothing_is_begun_or_left() {
+    if !traceable() {
+        return;
+    }
+    for options in [&[][..], &["--profile"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = record_to_disk(folder.path(), "96k", options);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{stderr}");
+        assert!(stderr.contains("kernel/metadata: No space left on device"), "{stderr}");
+        assert!(!folder.path().join("t").exists(), "{stderr}");
+    }
+}
+
 #[test]
 fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
     if !traceable() {
         return;
     }
     let folder = tempfile::tempdir().unwrap();
-    fs::create_dir(folder.path().join("disk")).unwrap();
-    let inside =
-        "mount -t tmpfs -o size=2m tmpfs disk && { \"$@\"; status=$?; cp -r disk/t t; exit $status; }";
-    let mut command = Command::new("unshare");
-    command.current_dir(folder.path()).args([
-        "-m",
-        "sh",
-        "-c",
-        inside,
-        "sh",
-        env!("CARGO_BIN_EXE_tracewing"),
-    ]);
-    command.args(["record", "--format", "json", "-o", "disk/t", "--"]);
-    // Reads and writes, a byte each, give more events than fit.
-    command.args(["dd", "if=/dev/zero", "of=/dev/null", "bs=1", "count=200000", "status=none"]);
-    let output = command.output().unwrap();
+    let output = record_to_disk(folder.path(), "2m", &["--format", "json"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{stderr}");
     let summary = summary(&output);
@@ -180,11 +208,22 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     let recorder = copy(env!("CARGO_BIN_EXE_tracewing"), "tracewing");
     let program = copy(&player("program")[0], "program");
     let script = "(sleep 0.3; touch stop) & exec \"$@\"";
-    let output = play(&mut Command::new("setpriv"), "program")
-        .current_dir(folder.path())
-        .args(["--reuid=65534", "--regid=65534", "--clear-groups"])
-        .arg(recorder)
-        .args(["record", "--format", "json", "-o", "t", "--", "sh", "-c", script, "sh"])
+    let as_nobody = || {
+        let mut command = Command::new("setpriv");
+        command.current_dir(folder.path()).args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+        command.arg(&recorder).arg("record");
+        command
+    };
+    for wanted in [&["--system-wide"][..], &["-k", "sched_switch"], &["--probe", "libc.so.6:getenv"]] {
+        let output =
+            as_nobody().args(["-o", "t"]).args(wanted).args(["--", "touch", "began"]).output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{wanted:?}: {stderr}");
+        assert!(stderr.contains("root"), "{wanted:?}: {stderr}");
+        assert!(!folder.path().join("t").exists() && !folder.path().join("began").exists(), "{wanted:?}");
+    }
+    let output = play(&mut as_nobody(), "program")
+        .args(["--format", "json", "-o", "t", "--", "sh", "-c", script, "sh"])
         .arg(program)
         .args(&player("program")[1..])
         .output()

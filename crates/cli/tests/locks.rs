@@ -497,15 +497,49 @@ fn programs_whose_locks_cannot_be_seen_are_told() {
 }
 
 #[test]
+fn so_are_programs_that_the_command_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    if !kernel_common::traceable() {
+        return;
+    }
+    let Some(without_loader) = program(folder.path(), "allocator", &["-static"]) else { return };
+    let privileged = folder.path().join("privileged");
+    fs::copy("/bin/true", &privileged).unwrap();
+    chown(&privileged, Some(65534), None).unwrap();
+    fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755)).unwrap();
+    let name = without_loader.file_name().unwrap().to_str().unwrap();
+    for options in [&["--locks"][..], &["--functions"], &["--locks", "-k", "sched_switch"]] {
+        let place = tempfile::tempdir().unwrap();
+        let script =
+            format!("cd {}; ./{name}; ./{name}; ./privileged; sleep 0.2; true", folder.path().display());
+        let child = kernel_common::record(place.path(), options, &["sh", "-c", &script]).spawn().unwrap();
+        let recording = ended(place, child);
+        let notes: Vec<_> = recording.summary["notes"].as_array().unwrap().iter().collect();
+        let has = |text: &str| {
+            notes.iter().filter(|note| note.as_str().is_some_and(|note| note.contains(text))).count()
+        };
+        let of_static = has(&format!(" ./{name} is statically linked"));
+        assert_eq!((of_static, has(" ./privileged gets privileges")), (1, 1), "{options:?}: {notes:?}");
+    }
+}
+
+#[test]
 fn sanitizers_work_as_they_do_without() {
     let folder = tempfile::tempdir().unwrap();
     if let Some(program) = program(folder.path(), "crash", &["-fsanitize=address"]) {
-        let place = tempfile::tempdir().unwrap();
-        let output = recorder(place.path(), &["--locks"]).arg(program).output().unwrap();
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(said.contains("sanitizer that must be loaded first"), "{said}");
-        assert!(!said.contains("ASan runtime does not come first"), "{said}");
-        assert_eq!(output.status.code(), Some(134), "{said}");
+        let program = program.to_str().unwrap();
+        for command in [&[program][..], &["sh", "-c", program]] {
+            let place = tempfile::tempdir().unwrap();
+            let mut recorder = recorder(place.path(), &["--locks"]);
+            let output = recorder.args(command).env("ASAN_OPTIONS", "detect_leaks=0").output().unwrap();
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            let told = "AddressSanitizer, which lets no other library be loaded before its own: it gets \
+                        ASAN_OPTIONS=detect_leaks=0:verify_asan_link_order=0";
+            assert_eq!(said.contains(told), command == [program], "{said}");
+            assert_eq!(output.status.code(), Some(134), "{said}");
+            let events = recorded::list(&place.path().join("t"));
+            assert!(events.iter().any(|event| event.name == "lock:requested"), "{command:?}: {said}");
+        }
     }
     // Its locks are behind ours.
     if let Some(program) = program(folder.path(), "crash", &["-fsanitize=thread"]) {

@@ -1,6 +1,7 @@
 //! `tracewing record` as a user meets it: exit status, signals, refusals, what is left behind.
 
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
@@ -133,12 +134,46 @@ fn refusals_say_what_to_do_and_leave_nothing() {
         (&["-o", "t", "--sub-buffers", "1", "--", "true"], 1, "--sub-buffers"),
         (&["-o", "t", "--flush", "0", "--", "true"], 2, "--flush"),
         (&["-o", "t"], 2, "CMD"),
+        (&["-o", "t", "--functions=", "--", "true"], 2, "--functions"),
+        (&["-o", "t/in/it", "--no-kernel", "--", "/proc/self/status"], 126, "cannot run"),
         (&["-o", "t", "--no-such-option", "--", "true"], 2, "--no-such-option"),
     ] {
         let (code, stderr) = run(folder.path(), arguments);
         assert_eq!(code, status, "{arguments:?}: {stderr}");
         assert!(stderr.contains(text), "{arguments:?}: {stderr}");
         assert!(!folder.path().join("t").exists(), "{arguments:?}");
+    }
+}
+
+#[test]
+fn what_is_refused_late_leaves_nothing_either() {
+    if let Err(missing) = tracewing_kernel::privileges() {
+        return eprintln!("skipped: {missing}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    // Found, but not executed.
+    let nonsense = folder.path().join("nonsense");
+    fs::write(&nonsense, "#!/no/such/interpreter").unwrap();
+    fs::set_permissions(&nonsense, fs::Permissions::from_mode(0o755)).unwrap();
+    fs::create_dir(folder.path().join("empty")).unwrap();
+    for (arguments, text) in [
+        (&["-o", "t", "--", "./nonsense"][..], "cannot run ./nonsense"),
+        (&["-o", "new/parent/t", "--", "./nonsense"], "cannot run ./nonsense"),
+        (&["-o", "new/parent/t", "--flight-recorder", "--", "./nonsense"], "cannot run ./nonsense"),
+        (&["-o", "t", "--profile", "--", "./nonsense"], "cannot run ./nonsense"),
+        (&["-o", "t", "--profile", "4000000000", "--", "true"], "perf_event_max_sample_rate"),
+        (&["-o", "t", "-k", "nothing_like_it", "--", "true"], "no kernel event is named"),
+        (&["-o", "t", "--probe", "libc.so.6:nothing_like_it", "--", "true"], "nothing_like_it"),
+        (&["-o", "t", "--usdt", "nothing:like_it", "--", "true"], "nothing:like_it"),
+        (&["-o", "empty", "--", "./nonsense"], "cannot run ./nonsense"),
+    ] {
+        let (code, stderr) = run(folder.path(), arguments);
+        assert!(code != 0 && stderr.contains(text), "{arguments:?}: {code} {stderr}");
+        let entries =
+            fs::read_dir(folder.path()).unwrap().chain(fs::read_dir(folder.path().join("empty")).unwrap());
+        let mut left: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        left.sort();
+        assert_eq!(left, ["empty", "nonsense"], "{arguments:?}");
     }
 }
 

@@ -284,7 +284,7 @@ impl Buffer {
             match self.reader.next(true) {
                 Ok(Some(chunk)) => {
                     // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
-                    unwritten += unsafe { whole_events(chunk.start, chunk.len) }.0;
+                    unwritten += unsafe { whole_events(chunk.start, chunk.len, |_| {}) }.0;
                     self.reader.release(chunk);
                 }
                 Ok(None) => break,
@@ -319,19 +319,25 @@ impl Buffer {
 }
 
 /// Events that follow each other from `start` on by their length fields, and the bytes that they take: all `len` unless
-/// some process wrote nonsense.
+/// some process wrote nonsense. `note` is told their classes' ids.
 ///
 /// # Safety
 /// `len` bytes from `start` are mapped and readable. They may change meanwhile.
-pub(crate) unsafe fn whole_events(start: *const u8, len: usize) -> (u64, usize) {
+pub(crate) unsafe fn whole_events(start: *const u8, len: usize, note: impl Fn(u16)) -> (u64, usize) {
     const SMALLEST: usize = event::HEADER + event::CONTEXT;
+    const LARGE: usize = event::EXTENDED_HEADER + event::CONTEXT;
+    // SAFETY: called for two bytes in front of `len`, which need no alignment; volatile reads are never repeated.
+    let number = |at: usize| unsafe { u16::from_le_bytes(start.add(at).cast::<[u8; 2]>().read_volatile()) };
     let (mut at, mut events) = (0, 0);
     while at + SMALLEST <= len {
-        // SAFETY: `at + 8 <= len`; single bytes need no alignment, and volatile reads are never repeated.
-        let length = unsafe { [start.add(at + 6).read_volatile(), start.add(at + 7).read_volatile()] };
-        let length = usize::from(u16::from_le_bytes(length));
+        let length = usize::from(number(at + 6));
         if length < SMALLEST || at + length > len {
             break;
+        }
+        match number(at + 4) {
+            event::EXTENDED_ID if length < LARGE => break,
+            event::EXTENDED_ID => note(number(at + event::HEADER + 8)),
+            id => note(id),
         }
         at += length;
         events += 1;

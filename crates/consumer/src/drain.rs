@@ -21,6 +21,7 @@ use crate::Error;
 use crate::buffer::{Buffer, Target};
 use crate::clock::{Calibration, TraceClock};
 use crate::memory::SharedMemory;
+use crate::met::Met;
 use crate::output::Output;
 use crate::stream::Stream;
 use crate::survival::BufferFolder;
@@ -34,6 +35,7 @@ pub struct UserTrace {
     /// Makes `writer` when the first stream needs it.
     start: Option<StartWriter>,
     writer: Option<Arc<Writer>>,
+    met: Arc<Met>,
 }
 
 type StartWriter = Box<dyn FnOnce() -> std::io::Result<Writer> + Send>;
@@ -46,7 +48,8 @@ impl UserTrace {
     pub fn new(folder: &Path, recording: Uuid) -> Result<Self, Error> {
         let index = folder.join("index");
         fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
-        Ok(Self { folder: folder.to_owned(), recording, streams: 0, start: None, writer: None })
+        let met = Arc::new(Met::new());
+        Ok(Self { folder: folder.to_owned(), recording, streams: 0, start: None, writer: None, met })
     }
 
     /// Lets a thread of its own write, behind a queue in memory, so that buffers are drained also while the disk stalls.
@@ -63,6 +66,11 @@ impl UserTrace {
         self.recording
     }
 
+    /// Whether there was an event of the class with this id.
+    pub fn has_met(&self, id: u16) -> bool {
+        self.met.has(id)
+    }
+
     pub(crate) fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
         let stream = Stream::create(&self.folder, name, self.recording, self.streams, cpu as u32)?;
         self.streams += 1;
@@ -76,7 +84,7 @@ impl UserTrace {
             // Where there is no thread to be had, the disk is waited for.
             self.writer = start().ok().map(Arc::new);
         }
-        Ok(Output::new(stream, self.writer.clone()))
+        Ok(Output::new(stream, self.writer.clone(), self.met.clone()))
     }
 
     /// Whether a packet of `len` bytes can be written now, without waiting.

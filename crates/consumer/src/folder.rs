@@ -27,6 +27,8 @@ const RESERVE: u64 = 64 << 10;
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
+    /// Itself and its parents, as far as they were not there before, the innermost first.
+    made: Vec<PathBuf>,
     /// A file without a name, given up for the description if the disk is full.
     reserve: Arc<Mutex<Option<File>>>,
     /// Locked as long as the recording is being made, so that readers can tell a recorder that works from one that was
@@ -40,26 +42,30 @@ impl Folder {
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or it cannot be made.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        create_empty(path)?;
+        let made = create_empty(path)?;
         let lock = File::open(path).map_err(Error::file("open", path))?;
         // Not every file system has locks. There a killed recorder is not noticed.
         let _ = lock.try_lock();
         let reserve = Arc::new(Mutex::new(reserve(path)));
-        let this = Self { path: path.to_owned(), reserve, _lock: Arc::new(lock) };
+        let this = Self { path: path.to_owned(), made, reserve, _lock: Arc::new(lock) };
         let user = this.user();
-        fs::create_dir(&user).map_err(Error::file("create", &user))?;
-        Ok(this)
+        match fs::create_dir(&user) {
+            Ok(()) => Ok(this),
+            Err(error) => {
+                this.discard();
+                Err(Error::file("create", &user)(error))
+            }
+        }
     }
 
-    /// Takes back what was made for a recording that did not begin. What else is in the folder stays, and so does the
-    /// folder then.
+    /// Takes back what was made for a recording that did not begin: all traces in the folder, which was empty, its description,
+    /// and the folder and its parents, if they were not there before. What others have put into it stays.
     pub fn discard(self) {
-        for file in [self.path.join(DESCRIPTION), self.user().join("metadata")] {
-            let _ = fs::remove_file(file);
+        let _ = fs::remove_file(self.path.join(DESCRIPTION));
+        for trace in [self.user(), self.kernel(), self.profile()] {
+            let _ = fs::remove_dir_all(trace);
         }
-        for folder in [self.user().join("index"), self.user(), self.path] {
-            let _ = fs::remove_dir(folder);
-        }
+        remove_empty(&self.made);
     }
 
     /// The folder itself.
@@ -100,16 +106,28 @@ impl Folder {
     }
 }
 
-/// Makes a folder and its parents, or takes an empty one as it is.
+/// Makes a folder and its parents, or takes an empty one as it is. Gives those that were not there before, the innermost first.
 ///
 /// # Errors
 /// [`Error::FolderNotEmpty`]; or it cannot be made.
-pub fn create_empty(path: &Path) -> Result<(), Error> {
-    fs::create_dir_all(path).map_err(Error::file("create", path))?;
+pub fn create_empty(path: &Path) -> Result<Vec<PathBuf>, Error> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
+    if let Err(error) = fs::create_dir_all(path) {
+        remove_empty(&made);
+        return Err(Error::file("create", path)(error));
+    }
     let mut entries = fs::read_dir(path).map_err(Error::file("read", path))?;
     match entries.next() {
-        None => Ok(()),
+        None => Ok(made),
         Some(_) => Err(Error::FolderNotEmpty(path.to_owned())),
+    }
+}
+
+/// Removes folders, the innermost first, as far as nothing is in them.
+pub fn remove_empty(folders: &[PathBuf]) {
+    for folder in folders {
+        let _ = fs::remove_dir(folder);
     }
 }
 

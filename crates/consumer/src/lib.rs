@@ -11,6 +11,7 @@
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | [`stream`] | a stream file: packets and index |
 //! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
+//! | `met` | of which event classes there was an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
@@ -30,6 +31,7 @@ pub mod folder;
 pub mod identity;
 mod mapping;
 pub mod memory;
+mod met;
 mod output;
 pub mod pace;
 pub mod snapshot;

@@ -7,12 +7,14 @@ use tracewing_ring::Chunk;
 use crate::Error;
 use crate::buffer::whole_events;
 use crate::memory::SharedMemory;
+use crate::met::Met;
 use crate::stream::{Events, PacketTimes, Stream};
 use crate::writer::{QueuedStream, Tally, Writer};
 
 /// A stream that packets are given to.
 pub(crate) struct Output {
     way: Way,
+    met: Arc<Met>,
     /// What the last packet said, written or not.
     end: u64,
     lost: u64,
@@ -25,12 +27,12 @@ enum Way {
 }
 
 impl Output {
-    pub(crate) fn new(stream: Stream, writer: Option<Arc<Writer>>) -> Self {
+    pub(crate) fn new(stream: Stream, writer: Option<Arc<Writer>>, met: Arc<Met>) -> Self {
         let way = match writer {
             None => Way::Direct { stream, events: 0 },
             Some(writer) => Way::Queued { stream: QueuedStream::new(stream), writer },
         };
-        Self { way, end: 0, lost: 0, skipped: 0 }
+        Self { way, met, end: 0, lost: 0, skipped: 0 }
     }
 
     /// Appends the whole events of a chunk of `memory` as a packet, and gives the bytes that they take: all, unless some
@@ -44,10 +46,11 @@ impl Output {
         chunk: &Chunk,
         times: PacketTimes,
     ) -> Result<usize, Error> {
+        let note = |id| self.met.note(id);
         let len = match &mut self.way {
             Way::Direct { stream, events } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (count, len) = unsafe { whole_events(chunk.start, chunk.len) };
+                let (count, len) = unsafe { whole_events(chunk.start, chunk.len, note) };
                 // SAFETY: as above, and `len` is at most the chunk's.
                 unsafe { stream.write(Events { start: chunk.start, len }, times)? };
                 *events += count;
@@ -58,7 +61,7 @@ impl Output {
                 let mut block = writer.block();
                 memory.copy_into(&mut block, chunk.start, chunk.len);
                 // SAFETY: these are the block's own bytes.
-                let (count, len) = unsafe { whole_events(block.as_ptr(), block.len()) };
+                let (count, len) = unsafe { whole_events(block.as_ptr(), block.len(), note) };
                 block.truncate(len);
                 writer.push(stream, block, count, times);
                 len

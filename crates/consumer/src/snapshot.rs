@@ -141,7 +141,7 @@ impl Snapshot {
                 skipped: packet.overwritten.sub_buffers,
             };
             // SAFETY: the vector is this process's own.
-            let (count, len) = unsafe { whole_events(packet.events.as_ptr(), packet.events.len()) };
+            let (count, len) = unsafe { whole_events(packet.events.as_ptr(), packet.events.len(), |_| {}) };
             // SAFETY: as above; `len` is at most the vector's.
             unsafe { stream.write(Events { start: packet.events.as_ptr(), len }, times)? };
             events += count;

@@ -88,6 +88,15 @@ impl Program {
         record.get(*from..)?.first_chunk().copied().map(i32::from_ne_bytes)
     }
 
+    /// The first text of the payload.
+    pub(crate) fn text<'r>(&self, record: &'r [u8]) -> Option<&'r [u8]> {
+        let place = self
+            .steps
+            .iter()
+            .find_map(|step| if let Step::Text(place) = step { Some(*place) } else { None })?;
+        place.bytes(record).split(|&byte| byte == 0).next()
+    }
+
     /// Appends context and payload of `record` to `out`. `false`, and nothing appended, if the record is too short.
     #[inline]
     pub(crate) fn run(&self, record: &[u8], out: &mut Vec<u8>) -> bool {

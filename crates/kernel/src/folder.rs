@@ -19,14 +19,23 @@ pub struct KernelTrace {
 }
 
 impl KernelTrace {
-    /// Makes the folder `dir`, which may be there but must hold no trace, and writes its metadata.
+    /// Makes the folder `dir`, which may be there but must hold no trace, and writes its metadata. Where that cannot be written, none
+    /// of it is left.
     pub fn create(dir: &Path, metadata: &str) -> Result<Self, Error> {
         let write = |path: &Path, source| Error::Write { path: path.to_owned(), source };
         let index = dir.join("index");
         fs::create_dir_all(&index).map_err(|e| write(&index, e))?;
-        let path = dir.join("metadata");
-        let file = File::create_new(&path).and_then(|mut file| file.write_all(metadata.as_bytes()));
-        file.map_err(|e| write(&path, e))?;
+        let (path, beside) = (dir.join("metadata"), dir.join(".metadata.new"));
+        if path.exists() {
+            return Err(write(&path, io::ErrorKind::AlreadyExists.into()));
+        }
+        // Under its name only when it is complete: who finds a trace can read it.
+        let written = fs::write(&beside, metadata).and_then(|()| fs::rename(&beside, &path));
+        written.map_err(|e| {
+            let _ = fs::remove_file(&beside);
+            let _ = fs::remove_dir(&index).and_then(|()| fs::remove_dir(dir));
+            write(&path, e)
+        })?;
         Ok(Self { dir: dir.to_owned(), streams: BTreeMap::new() })
     }
 }
@@ -160,6 +169,16 @@ mod tests {
         assert_eq!(len("channel_0"), written * packet_size as u64);
         assert_eq!(len("index/channel_0.idx"), 16 + 72 * written);
         Some((written, error))
+    }
+
+    #[test]
+    fn metadata_for_which_there_is_no_room_leaves_no_trace() {
+        let dir = tempfile::tempdir().unwrap();
+        let Some(_disk) = SmallDisk::mount(dir.path(), 4) else { return };
+        let trace = dir.path().join("kernel");
+        let error = KernelTrace::create(&trace, &"x".repeat(5 * 4096)).unwrap_err().to_string();
+        assert!(error.contains("metadata: No space left on device"), "{error}");
+        assert!(!trace.exists());
     }
 
     #[test]

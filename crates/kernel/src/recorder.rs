@@ -10,7 +10,7 @@ use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
 use crate::statedump;
 use crate::stream::{Programs, Stream, StreamSummary};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +30,8 @@ pub struct Summary {
     pub streams: Vec<StreamSummary>,
     /// What the user should know, a line each.
     pub notices: Vec<String>,
+    /// What [`KernelRecorder::executed`] has not told.
+    pub executed: Vec<(i32, PathBuf)>,
     /// Why what was left could not all be written, unless [`KernelRecorder::poll`] has said it.
     pub unwritten: Option<Error>,
 }
@@ -123,6 +125,12 @@ impl KernelRecorder {
         Ok(self.progress())
     }
 
+    /// Files that were executed, as far as the event of that is recorded: those of which this has not told yet. Paths are as they
+    /// were given to `exec`, and come with the process that did so.
+    pub fn executed(&self) -> Vec<(i32, PathBuf)> {
+        self.programs.executed()
+    }
+
     fn progress(&self) -> Progress {
         self.cpus.iter().fold(Progress::default(), |sum, (_, stream)| {
             let summary = stream.summary();
@@ -147,6 +155,7 @@ impl KernelRecorder {
         drop(cpus);
         // Of what was lost nobody knows.
         let never_met = source.never_met(&programs).filter(|_| !has_lost);
+        let executed = programs.executed();
         let mut notices = source.remove();
         notices.extend(never_met);
         let unwritten = match drained {
@@ -155,7 +164,7 @@ impl KernelRecorder {
             Err(error @ Error::Write { .. }) => Some(error),
             Err(error) => return Err(error),
         };
-        Ok(Summary { streams, notices, unwritten })
+        Ok(Summary { streams, notices, executed, unwritten })
     }
 
     /// Goes on after a failed write, so that what is lost by it is counted; returns the first such error.

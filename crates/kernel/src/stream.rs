@@ -12,7 +12,11 @@
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};
 use crate::page::Page;
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
+use std::collections::HashSet;
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{EXTENDED_ID, PACKET_HEADER_SIZE, PacketHeader};
@@ -22,6 +26,11 @@ const PACKET_SIZE: usize = 256 * 1024;
 /// Class id in [`Programs`] of what was not chosen.
 const NONE: u16 = u16::MAX;
 
+/// The event of a program that was executed; its payload begins with the file's path.
+const EXEC: &str = "sched_process_exec";
+/// Paths that are told.
+const MOST_EXECUTED: usize = 10_000;
+
 /// The programs of all chosen events, found by the kernel's event number.
 #[derive(Debug)]
 pub(crate) struct Programs {
@@ -29,6 +38,17 @@ pub(crate) struct Programs {
     programs: Vec<Program>,
     /// Of which there was an event.
     met: Vec<Cell<bool>>,
+    /// That of [`EXEC`], if it was chosen.
+    exec: u16,
+    executed: RefCell<Executed>,
+}
+
+/// Files that were executed.
+#[derive(Debug, Default)]
+struct Executed {
+    all: HashSet<Vec<u8>>,
+    /// Those of which nobody was told yet, and by which process.
+    new: Vec<(i32, PathBuf)>,
 }
 
 impl Programs {
@@ -40,7 +60,25 @@ impl Programs {
             by_kernel_id[usize::from(class.kernel_id)] = id;
         }
         let programs = classes.iter().map(|class| class.program.clone()).collect();
-        Self { by_kernel_id, programs, met: vec![Cell::new(false); classes.len()] }
+        let is_exec = |class: &Class| class.record.name.as_deref() == Some(EXEC);
+        let exec = classes.iter().position(is_exec).map_or(NONE, |id| id as u16);
+        let met = vec![Cell::new(false); classes.len()];
+        Self { by_kernel_id, programs, met, exec, executed: RefCell::default() }
+    }
+
+    /// Files that were executed since the last call, each told once, and by which process.
+    pub(crate) fn executed(&self) -> Vec<(i32, PathBuf)> {
+        std::mem::take(&mut self.executed.borrow_mut().new)
+    }
+
+    #[cold]
+    fn note_executed(&self, program: &Program, record: &[u8]) {
+        let Some((tid, path)) = program.tid(record).zip(program.text(record)) else { return };
+        let Executed { all, new } = &mut *self.executed.borrow_mut();
+        if all.len() < MOST_EXECUTED && !all.contains(path) {
+            all.insert(path.to_owned());
+            new.push((tid, OsStr::from_bytes(path).into()));
+        }
     }
 
     /// The thread that has recorded an event.
@@ -169,6 +207,9 @@ impl Stream {
                 None => self.summary.foreign += 1,
                 Some((id, program)) => {
                     programs.met[usize::from(id)].set(true);
+                    if id == programs.exec {
+                        programs.note_executed(program, record.data);
+                    }
                     if !self.append(record.stamp, id, |out| program.run(record.data, out)) {
                         self.damage();
                         gap_at = self.next_gap();

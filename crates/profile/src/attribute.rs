@@ -20,6 +20,20 @@ pub enum Subject {
     System,
 }
 
+impl Subject {
+    /// The calling thread and what it starts.
+    pub const MYSELF: Self = Self::Tree(0);
+}
+
+/// Whether the kernel gives such samples.
+///
+/// # Errors
+/// It does not.
+pub fn check(subject: Subject, hertz: u32, clock: Clock) -> Result<(), Error> {
+    let first = online_cpus().first().copied().unwrap_or(0);
+    Terms::find(subject, hertz, clock, first).map(drop)
+}
+
 /// What makes the kernel take a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Trigger {

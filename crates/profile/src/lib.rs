@@ -31,6 +31,6 @@ mod recorder;
 mod ring;
 mod stream;
 
-pub use attribute::Subject;
+pub use attribute::{Subject, check};
 pub use error::Error;
 pub use recorder::{Options, ProfileRecorder, Summary};

@@ -1,7 +1,6 @@
 //! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it runs.
 
 use std::fs;
-use std::io::Write;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
@@ -281,7 +280,8 @@ fn create(folder: &Path, metadata: &str) -> Result<(), tracewing_consumer::Error
         |action, path: PathBuf| move |source| tracewing_consumer::Error::File { action, path, source };
     let index = folder.join("index");
     fs::create_dir_all(&index).map_err(error("create", index))?;
-    let path = folder.join("metadata");
-    let written = fs::File::create_new(&path).and_then(|mut file| file.write_all(metadata.as_bytes()));
+    // Under its name only when it is complete.
+    let (path, beside) = (folder.join("metadata"), folder.join(".metadata.new"));
+    let written = fs::write(&beside, metadata).and_then(|()| fs::rename(&beside, &path));
     written.map_err(error("write", path))
 }

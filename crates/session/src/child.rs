@@ -11,7 +11,7 @@ use rustix::fs::{Access, access};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{
-    Pid, PidfdFlags, Rlimit, Signal, WaitId, WaitIdOptions, kill_process, pidfd_open, waitid,
+    Pid, PidfdFlags, Rlimit, Signal, WaitId, WaitIdOptions, WaitIdStatus, kill_process, pidfd_open, waitid,
 };
 
 use crate::Error;
@@ -161,13 +161,12 @@ impl Child {
     }
 
     /// The exit status if it has ended, as shells tell it, or 0 where it is not ours. To be called when the descriptor is
-    /// readable, until it gives one, not after.
+    /// readable. What is left of the process stays until [`Child::reap`].
     pub(crate) fn ended(&self) -> Option<i32> {
         if !self.is_ours() {
             return Some(0);
         }
-        let status = waitid(WaitId::PidFd(self.pidfd.as_fd()), WaitIdOptions::EXITED | WaitIdOptions::NOHANG);
-        match status {
+        match self.wait(WaitIdOptions::NOWAIT) {
             Ok(None) | Err(Errno::INTR) => None,
             Ok(Some(status)) => Some(match (status.exit_status(), status.terminating_signal()) {
                 (Some(code), _) => code,
@@ -177,6 +176,18 @@ impl Child {
             // Somebody else took its status.
             Err(_) => Some(1),
         }
+    }
+
+    /// Lets the kernel forget it, if it has ended and is ours. That can take long: not for a thread with a raised priority.
+    pub(crate) fn reap(&self) {
+        if self.is_ours() {
+            let _ = self.wait(WaitIdOptions::empty());
+        }
+    }
+
+    fn wait(&self, options: WaitIdOptions) -> Result<Option<WaitIdStatus>, Errno> {
+        let options = options | WaitIdOptions::EXITED | WaitIdOptions::NOHANG;
+        waitid(WaitId::PidFd(self.pidfd.as_fd()), options)
     }
 }
 
@@ -227,6 +238,25 @@ fn look_up(name: &OsStr) -> Result<PathBuf, Errno> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_command_is_there_until_it_is_reaped() {
+        let command = Command::find(&["sh".into(), "-c".into(), "exit 7".into()]).unwrap();
+        // SAFETY: an all-zero set is a valid one.
+        let mask = unsafe { std::mem::zeroed() };
+        let open_files = rustix::process::getrlimit(rustix::process::Resource::Nofile);
+        let inheritance = Inheritance { mask, file_size_signal: libc::SIG_DFL, open_files };
+        let mut child = command.fork(&[], &inheritance).unwrap();
+        child.release().unwrap();
+        let begin = std::time::Instant::now();
+        while child.ended().is_none() {
+            assert!(begin.elapsed().as_secs() < 30);
+            std::thread::yield_now();
+        }
+        assert_eq!(child.ended(), Some(7), "and again");
+        child.reap();
+        assert_eq!(rustix::process::test_kill_process(child.pid()), Err(Errno::SRCH));
+    }
 
     #[test]
     fn commands_are_found_as_a_shell_finds_them() {

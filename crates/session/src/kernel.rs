@@ -1,6 +1,6 @@
 //! Kernel events in a recording: started where they can be had, polled beside the user events, summed up alike.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
@@ -18,6 +18,25 @@ use crate::options::Options;
 use crate::{Error, preload};
 
 const LOSS_REASON: &str = "kernel buffer full";
+
+/// Whether kernel events can be had, where the user has asked for them.
+///
+/// # Errors
+/// They cannot.
+pub(crate) fn check(options: &Options) -> Result<(), Error> {
+    match tracewing_kernel::privileges() {
+        Err(missing) if are_asked_for(options) => Err(tracewing_kernel::Error::from(missing).into()),
+        _ => Ok(()),
+    }
+}
+
+/// Whether there are to be kernel events, and not only where they can be had.
+fn are_asked_for(options: &Options) -> bool {
+    // Of samples, that can be meant, too.
+    let of_system = options.kernel_events.is_some() && options.system_wide && options.profile.is_none();
+    let by_name = options.kernel_events.as_ref().is_some_and(|globs| !globs.is_empty());
+    !options.probes.is_empty() || of_system || by_name
+}
 
 /// The kernel side of a recording, or nothing.
 pub(crate) struct Kernel {
@@ -44,6 +63,8 @@ pub(crate) struct KernelSummary {
     pub overwritten: Vec<OverwrittenRange>,
     /// The rest could not be written.
     pub error: Option<tracewing_consumer::Error>,
+    /// Files that were executed, and by which process, as far as [`Kernel::executed`] has not told them.
+    pub executed: Vec<(i32, PathBuf)>,
 }
 
 impl Kernel {
@@ -69,17 +90,12 @@ impl Kernel {
             progress: Progress::default(),
             failed: false,
         };
-        let with_probes = !options.probes.is_empty();
-        if options.kernel_events.is_none() && !with_probes {
+        if options.kernel_events.is_none() && options.probes.is_empty() {
             return Ok(none);
         }
-        match tracewing_kernel::privileges() {
-            Err(missing) if with_probes => return Err(tracewing_kernel::Error::from(missing).into()),
-            Err(missing) => {
-                note(format!("no kernel events: {missing}"));
-                return Ok(none);
-            }
-            Ok(()) => {}
+        if let Err(missing) = tracewing_kernel::privileges() {
+            note(format!("no kernel events: {missing}"));
+            return Ok(none);
         }
         let scope = if options.system_wide { Scope::System } else { Scope::Tree };
         let settings = tracewing_kernel::Options {
@@ -105,7 +121,7 @@ impl Kernel {
         };
         if scope == Scope::Tree {
             match recorder.set_root_pid(root.as_raw_nonzero().get().unsigned_abs()) {
-                Err(error @ tracewing_kernel::Error::PidNamespace) if !with_probes => {
+                Err(error @ tracewing_kernel::Error::PidNamespace) if !are_asked_for(options) => {
                     note(format!("no kernel events: {error}"));
                     drop(recorder);
                     return Ok(none);
@@ -123,7 +139,12 @@ impl Kernel {
     /// In words: nothing of it could be written.
     pub(crate) fn snapshot(&mut self, folder: &Path, uuid: Uuid) -> Result<KernelSummary, String> {
         let Source::Flight(recorder) = &mut self.recorder else { return Ok(KernelSummary::default()) };
-        let summary = recorder.snapshot(folder, uuid).map_err(|error| error.to_string())?;
+        let summary = match recorder.snapshot(folder, uuid).map_err(unwritten) {
+            Ok(summary) => summary,
+            // The user's part is good.
+            Err(Err(error)) => return Ok(KernelSummary { error: Some(error), ..KernelSummary::default() }),
+            Err(Ok(error)) => return Err(error.to_string()),
+        };
         let error = summary.unwritten.and_then(|error| unwritten(error).err());
         Ok(KernelSummary { error, ..summarise(&summary.streams) })
     }
@@ -183,6 +204,14 @@ impl Kernel {
         }
     }
 
+    /// Files that were executed since the last call, and by which process; a flight recorder does not know.
+    pub(crate) fn executed(&self) -> Vec<(i32, PathBuf)> {
+        match &self.recorder {
+            Source::Trace(recorder) => recorder.executed(),
+            Source::None | Source::Flight(_) => Vec::new(),
+        }
+    }
+
     /// Numbers so far.
     pub(crate) fn progress(&self) -> Progress {
         self.progress
@@ -204,7 +233,7 @@ impl Kernel {
             Ok(summary) => {
                 summary.notices.iter().skip(told).cloned().for_each(&mut *note);
                 let error = summary.unwritten.and_then(|error| unwritten(error).err());
-                KernelSummary { error, ..summarise(&summary.streams) }
+                KernelSummary { error, executed: summary.executed, ..summarise(&summary.streams) }
             }
             Err(error) => {
                 note(format!("the kernel trace is incomplete: {error}"));

@@ -13,6 +13,7 @@
 //! | [`change`] | what can be changed in one that runs |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
+//! | `executed` | programs that the command has executed, and under which it cannot be loaded |
 //! | `kernel` | kernel events, where they can be had |
 //! | `profile` | samples and counters, where they are wanted |
 //! | `client` | one connection: handshake, changes, questions |
@@ -35,6 +36,7 @@ mod client;
 mod connections;
 mod control;
 mod error;
+mod executed;
 mod flight;
 mod join;
 mod kernel;

@@ -16,12 +16,12 @@ use object::read::ReadCache;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol};
 use rustix::process::{getegid, geteuid};
-use tracewing_abi::functions::{FUNCTIONS_VARIABLE, HOOKS};
+use tracewing_abi::functions::{ENTRY, EXIT, FUNCTIONS_VARIABLE, HOOKS};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
 
-/// The kernel's events about locks: its own that are contended, and the waiting for those of programs.
+/// The kernel's events about locks: its own that are contended, and the waiting for those of programs; and about what is executed.
 pub(crate) const KERNEL_EVENTS: &[&str] =
-    &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*"];
+    &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*", "sched:sched_process_exec"];
 
 /// The loader's variable.
 const PRELOAD: &str = "LD_PRELOAD";
@@ -50,6 +50,17 @@ pub enum Chains {
     All,
     /// Of none.
     None,
+}
+
+/// The pattern for the events of locks.
+pub const LOCK_EVENTS: &str = "lock:*";
+
+/// Patterns for the events of functions whose names match these: the library chooses itself of what it tells, those of Rust have
+/// an event each.
+pub fn function_events(functions: &[String]) -> Vec<String> {
+    let of_library = [ENTRY, EXIT, "function:not_followed", "function:image"].map(str::to_owned);
+    let of_rust = functions.iter().flat_map(|glob| [ENTRY, EXIT].map(|event| format!("{event}:{glob}")));
+    of_library.into_iter().chain(of_rust).collect()
 }
 
 /// The library is nowhere.
@@ -81,6 +92,12 @@ pub fn find_library() -> Result<PathBuf, NoLibrary> {
 }
 
 impl Preload {
+    /// Whether a pattern for events is one by which the user has not named events, but what the library records.
+    pub(crate) fn asks_for(&self, pattern: &str) -> bool {
+        let functions = || function_events(&self.functions).iter().any(|event| event == pattern);
+        (self.locks.is_some() && pattern == LOCK_EVENTS) || (!self.functions.is_empty() && functions())
+    }
+
     /// What the command's environment has for the library to be loaded; nothing where that would do harm. `note` is told what
     /// the user has to know.
     pub(crate) fn variables(
@@ -91,8 +108,7 @@ impl Preload {
         let found = Obstacle::find(program);
         let shown = program.display();
         match &found {
-            Some(obstacle) if self.locks.is_some() => note(format!("locks: {shown} {obstacle}{KERNEL}")),
-            Some(obstacle) => note(format!("functions: {shown} {obstacle}")),
+            Some(obstacle) => note(self.told(program, *obstacle)),
             None if !self.functions.is_empty() => {
                 if let Some(lack) = lack_of_functions(program) {
                     note(format!("functions: {shown} {lack}"));
@@ -107,17 +123,59 @@ impl Preload {
             ));
             return Vec::new();
         }
-        if matches!(found, Some(Obstacle::OtherLibc | Obstacle::Sanitizer)) {
+        if found == Some(Obstacle::OtherLibc) {
             return Vec::new();
         }
         let before = env::var_os(PRELOAD).unwrap_or_default();
         let mut variables = vec![(PRELOAD.into(), behind(before, &self.library))];
+        // Also for what the command starts.
+        if let Some(value) = with_any_order(env::var_os(ASAN_OPTIONS).unwrap_or_default()) {
+            if has_sanitizer(program) {
+                note(format!(
+                    "{shown} has AddressSanitizer, which lets no other library be loaded before its own: it gets \
+                     {ASAN_OPTIONS}={}",
+                    value.display()
+                ));
+            }
+            variables.push((ASAN_OPTIONS.into(), value));
+        }
         variables.extend(self.locks.map(|chains| (CHAINS_VARIABLE.into(), chains.word().into())));
         if !self.functions.is_empty() {
             variables.push((FUNCTIONS_VARIABLE.into(), self.functions.join("\n").into()));
         }
         variables
     }
+
+    /// What to tell of a program that the command has executed by this name, if the library is not loaded into it.
+    pub(crate) fn of_executed(&self, name: &Path, program: &Path) -> Option<String> {
+        Obstacle::find(program).map(|obstacle| self.told(name, obstacle))
+    }
+
+    fn told(&self, program: &Path, obstacle: Obstacle) -> String {
+        match self.locks {
+            Some(_) => format!("locks: {} {obstacle}{KERNEL}", program.display()),
+            None => format!("functions: {} {obstacle}", program.display()),
+        }
+    }
+}
+
+/// The variable by which AddressSanitizer is told what to do, options with colons between them; of several values of one, the last
+/// counts.
+const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
+
+/// Its value with the option that has it bear libraries that are loaded before its own; nothing where the user has chosen.
+fn with_any_order(before: OsString) -> Option<OsString> {
+    const OPTION: &[u8] = b"verify_asan_link_order";
+    let mut options = before.into_vec();
+    if options.windows(OPTION.len()).any(|part| part == OPTION) {
+        return None;
+    }
+    if !options.is_empty() {
+        options.push(b':');
+    }
+    options.extend_from_slice(OPTION);
+    options.extend_from_slice(b"=0");
+    Some(OsString::from_vec(options))
 }
 
 impl Chains {
@@ -175,7 +233,6 @@ enum Obstacle {
     OtherProcessor,
     OtherLibc,
     Privileged,
-    Sanitizer,
 }
 
 impl fmt::Display for Obstacle {
@@ -183,14 +240,10 @@ impl fmt::Display for Obstacle {
         f.write_str(match self {
             Self::Static => "is statically linked: nothing can be pre-loaded under it",
             Self::OtherProcessor => "is no 64-bit x86 program: its loader leaves the library out",
-            Self::OtherLibc => "does not use glibc, for which the library is made: it is not pre-loaded",
+            Self::OtherLibc => "does not use glibc, for which the library to pre-load is made",
             Self::Privileged => {
                 "gets privileges when it is executed: its loader ignores what it is told to pre-load; record it as \
                  the user whose privileges it gets"
-            }
-            Self::Sanitizer => {
-                "has a sanitizer that must be loaded first: the library is not pre-loaded; to have it loaded, set \
-                 ASAN_OPTIONS=verify_asan_link_order=0 and record sh -c PROGRAM"
             }
         })
     }
@@ -247,17 +300,23 @@ fn of_elf(path: &Path) -> Option<Obstacle> {
         return Some(Obstacle::Static);
     };
     let loader = loader.data(endian, &file).ok()?;
-    if !loader.windows(b"ld-linux".len()).any(|window| window == b"ld-linux") {
-        return Some(Obstacle::OtherLibc);
-    }
-    let sections = elf.elf_section_table();
-    let (entries, strings) = sections.dynamic(endian, &file).ok()??;
-    let strings = sections.strings(endian, &file, strings).ok()?;
-    let needed = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
-    let mut names = needed.filter_map(|entry| strings.get(u32::try_from(entry.val(endian)).ok()?).ok());
-    names
-        .any(|name| name.starts_with(b"libasan") || name.starts_with(b"libclang_rt.asan"))
-        .then_some(Obstacle::Sanitizer)
+    let is_glibcs = loader.windows(b"ld-linux".len()).any(|window| window == b"ld-linux");
+    (!is_glibcs).then_some(Obstacle::OtherLibc)
+}
+
+/// Whether a program is linked with AddressSanitizer in a library of its own.
+fn has_sanitizer(program: &Path) -> bool {
+    let needs = || {
+        let file = ReadCache::new(File::open(executed(program)).ok()?);
+        let elf = ElfFile64::<Endianness, _>::parse(&file).ok()?;
+        let (endian, sections) = (elf.endian(), elf.elf_section_table());
+        let (entries, strings) = sections.dynamic(endian, &file).ok()??;
+        let strings = sections.strings(endian, &file, strings).ok()?;
+        let needed = entries.iter().filter(|entry| entry.tag(endian) == DT_NEEDED);
+        let mut names = needed.filter_map(|entry| strings.get(u32::try_from(entry.val(endian)).ok()?).ok());
+        Some(names.any(|name| name.starts_with(b"libasan") || name.starts_with(b"libclang_rt.asan")))
+    };
+    needs() == Some(true)
 }
 
 #[cfg(test)]
@@ -269,6 +328,14 @@ mod tests {
         let library = Path::new("/x/y.so");
         assert_eq!(behind(OsString::new(), library), "/x/y.so");
         assert_eq!(behind("libasan.so.8".into(), library), "libasan.so.8:/x/y.so");
+    }
+
+    #[test]
+    fn sanitizers_are_told_what_is_loaded_before_them() {
+        let told = |before: &str| with_any_order(before.into());
+        assert_eq!(told(""), Some("verify_asan_link_order=0".into()));
+        assert_eq!(told("detect_leaks=0"), Some("detect_leaks=0:verify_asan_link_order=0".into()));
+        assert_eq!(told("verify_asan_link_order=1"), None);
     }
 
     #[test]

@@ -8,9 +8,19 @@ use rustix::process::Pid;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
-use tracewing_profile::{Options, ProfileRecorder, Subject, Summary};
+use tracewing_profile::{ProfileRecorder, Subject, Summary};
 
-use crate::Error;
+use crate::{Error, Options};
+
+/// Whether samples can be had, where they are wanted.
+///
+/// # Errors
+/// They cannot.
+pub(crate) fn check(options: &Options, clock: &TraceClock) -> Result<(), Error> {
+    let Some(hertz) = options.profile else { return Ok(()) };
+    let subject = if options.system_wide { Subject::System } else { Subject::MYSELF };
+    Ok(tracewing_profile::check(subject, hertz, clock.kind())?)
+}
 
 /// The samples of a recording, or nothing.
 pub(crate) struct Profile {
@@ -39,7 +49,7 @@ impl Profile {
     ) -> Result<Self, Error> {
         let subject = root.map_or(Subject::System, |root| Subject::Tree(root.as_raw_nonzero().get()));
         let uuid = random_uuid().map_err(Error::system("getrandom"))?;
-        let options = Options { subject, hertz, clock: *clock, clock_class, uuid };
+        let options = tracewing_profile::Options { subject, hertz, clock: *clock, clock_class, uuid };
         let recorder =
             ProfileRecorder::start(folder, &options).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
         recorder.notices().iter().cloned().for_each(note);

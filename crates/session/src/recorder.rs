@@ -18,7 +18,7 @@ use tracewing_abi::region::{Geometry, Mode};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::UserTrace;
-use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, create_empty};
+use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, create_empty, remove_empty};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::survival::BufferFolder;
@@ -29,11 +29,11 @@ use crate::connections::Connections;
 use crate::control::Changes;
 use crate::flight::{Flight, absolute};
 use crate::join::Join;
-use crate::kernel::Kernel;
+use crate::kernel::{self, Kernel};
 use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, SnapshotSummary, Summary};
 use crate::priority::Priority;
-use crate::profile::Profile;
+use crate::profile::{self, Profile};
 use crate::regions::Regions;
 use crate::rules::RecordingRules;
 use crate::running::Running;
@@ -91,6 +91,8 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         _ => Subject::Command(Command::find(&options.command)?),
     };
     let clock = TraceClock::new(options.clock)?;
+    profile::check(options, &clock)?;
+    kernel::check(options)?;
     let output = Output::create(options)?;
     let files = options.buffers_in.as_deref().map(BufferFolder::create).transpose();
     let files = files.inspect_err(|_| output.discard())?;
@@ -112,7 +114,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         )),
         None => {}
     }
+    recorder.priority = None;
     let exit_status = recorder.wait_for_child();
+    recorder.child.reap();
     Ok(Outcome { exit_status, summary })
 }
 
@@ -127,8 +131,8 @@ enum Subject<'a> {
 /// Where a recording goes.
 enum Output {
     Trace(Folder),
-    /// The folder of a flight recorder's snapshots.
-    Snapshots(PathBuf),
+    /// The folder of a flight recorder's snapshots; and it and its parents, as far as they were not there before.
+    Snapshots(PathBuf, Vec<PathBuf>),
 }
 
 impl Output {
@@ -136,21 +140,21 @@ impl Output {
         if options.flight_recorder.is_none() {
             return Ok(Self::Trace(Folder::create(&options.output)?));
         }
-        create_empty(&options.output)?;
-        Ok(Self::Snapshots(absolute(&options.output)))
+        let made = create_empty(&options.output)?;
+        Ok(Self::Snapshots(absolute(&options.output), made))
     }
 
     fn discard(&self) {
         match self {
             Self::Trace(folder) => folder.clone().discard(),
-            Self::Snapshots(path) => drop(fs::remove_dir(path)),
+            Self::Snapshots(_, made) => remove_empty(made),
         }
     }
 
     fn folder(&self) -> Option<&Folder> {
         match self {
             Self::Trace(folder) => Some(folder),
-            Self::Snapshots(_) => None,
+            Self::Snapshots(..) => None,
         }
     }
 }
@@ -181,8 +185,10 @@ pub(crate) struct Recorder<'a> {
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
     pub(crate) flight: Option<Flight>,
+    /// Programs that were told because the library is not loaded into them.
+    pub(crate) obstacles: usize,
     pub(crate) signals: Signals,
-    _priority: Option<Priority>,
+    priority: Option<Priority>,
 }
 
 /// Why the loop ends, or will.
@@ -231,7 +237,7 @@ impl<'a> Recorder<'a> {
         let mut classes = Classes::new(&user, recording, class.clone())?;
         let geometry = match output {
             Output::Trace(_) => options.geometry,
-            Output::Snapshots(_) => options.geometry.overwriting(),
+            Output::Snapshots(..) => options.geometry.overwriting(),
         };
         let description = describe(options, &rules, geometry, &clock, begin);
         if let Some(files) = &files {
@@ -282,7 +288,7 @@ impl<'a> Recorder<'a> {
         };
         let flight = match output {
             Output::Trace(_) => None,
-            Output::Snapshots(path) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
+            Output::Snapshots(path, _) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
         };
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
         let watch = |file, number| {
@@ -319,8 +325,9 @@ impl<'a> Recorder<'a> {
             shown: started,
             stop: Stop::No,
             flight,
+            obstacles: 0,
             signals,
-            _priority: priority,
+            priority,
         })
     }
 
@@ -338,14 +345,21 @@ impl<'a> Recorder<'a> {
             self.cannot_write(&error);
         }
         user.damages.into_iter().for_each(|damage| self.join.note(damage));
-        self.join.rules.hints(&self.join.classes).into_iter().for_each(|hint| self.join.note(hint));
         let kernel = self.kernel.finish(&mut |line| self.join.note(line));
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
         }
+        self.tell_of_executed(kernel.executed);
         let profile = self.profile.finish(&mut |line| self.join.note(line));
         if let Some(error) = &profile.unwritten {
             self.cannot_write(error);
+        }
+
+        // Of what could not be written nobody knows.
+        if self.stop != Stop::CannotWrite {
+            let Join { rules, classes, regions, .. } = &self.join;
+            let hints = rules.hints(classes, self.options.preload.as_ref(), |id| regions.has_met(id));
+            hints.into_iter().for_each(|hint| self.join.note(hint));
         }
 
         let description = &mut self.join.description;
@@ -364,8 +378,8 @@ impl<'a> Recorder<'a> {
         self.tell_notes();
         let path = match output {
             Output::Trace(folder) => folder.path(),
-            Output::Snapshots(path) => {
-                let _ = fs::remove_dir(path); // empty without a snapshot
+            Output::Snapshots(path, made) => {
+                remove_empty(made); // empty without a snapshot
                 path
             }
         };

@@ -2,9 +2,12 @@
 
 use std::collections::HashSet;
 
+use tracewing_abi::functions::{ALL_FUNCTIONS, ENTRY};
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules};
+
+use crate::preload::Preload;
 
 /// Classes that are named where many have the same problem.
 const MOST_NAMED: usize = 4;
@@ -50,14 +53,25 @@ impl RecordingRules {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// What is to be said of the rules that the recording began with, once all programs were met.
-    pub(crate) fn hints(&self, classes: &Classes) -> Vec<String> {
+    /// What is to be said of the rules that the recording began with, once all programs were met. `has_met`: whether there was
+    /// an event of a class; `None` where nobody knows.
+    pub(crate) fn hints(
+        &self,
+        classes: &Classes,
+        preload: Option<&Preload>,
+        has_met: impl Fn(u16) -> Option<bool>,
+    ) -> Vec<String> {
         let mut hints = Vec::new();
         let names = || classes.described().filter(|(_, class)| !is_own(class)).map(|(_, class)| class.name);
         if names().next().is_none() {
             return hints;
         }
         for rule in self.first.iter() {
+            if preload.is_some_and(|preload| {
+                !rule.events.is_empty() && rule.events.iter().all(|glob| preload.asks_for(&glob.to_string()))
+            }) {
+                continue;
+            }
             let is_met = |glob: &&Glob| names().any(|name| glob.matches(name));
             let unmet: Vec<&Glob> = rule.events.iter().filter(|glob| !is_met(glob)).collect();
             for glob in &unmet {
@@ -66,6 +80,17 @@ impl RecordingRules {
             if unmet.is_empty() {
                 hints.extend(Fit::of(rule, classes).note(rule));
             }
+        }
+        let functions = preload.map(|preload| &*preload.functions).unwrap_or_default();
+        let is_entry = |(id, class): (u16, ClassView<'_>)| class.name == ENTRY && has_met(id) != Some(false);
+        if !classes.described().any(is_entry) {
+            let of_rust = |glob: &str| Glob::new(format!("{ENTRY}:{glob}"));
+            let unmet = functions
+                .iter()
+                .filter(|glob| *glob != ALL_FUNCTIONS && !names().any(|name| of_rust(glob).matches(name)));
+            hints.extend(
+                unmet.map(|glob| format!("no function that was called matched --functions '{glob}'")),
+            );
         }
         hints
     }

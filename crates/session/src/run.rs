@@ -85,6 +85,8 @@ impl Recorder<'_> {
         if let Err(error) = self.kernel.poll(now, longest, &mut |line| self.join.note(line)) {
             self.cannot_write(&error);
         }
+        let executed = self.kernel.executed();
+        self.tell_of_executed(executed);
         if let Err(error) = self.profile.poll(now, longest) {
             self.cannot_write(&error);
         }
