@@ -3,10 +3,11 @@
 mod kernel_common;
 mod recorded;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::iter::{Copied, Peekable};
+use std::ops::RangeInclusive;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -21,7 +22,7 @@ const CHAINS: [&str; 3] = ["lock:image", "lock:call_chain", "lock:called_from"];
 /// As in `errno`.
 const EOWNERDEAD: i64 = 130;
 
-/// Largest error of times, ns, where nothing disturbs. Without optimisation there is more between the program's stamps and ours.
+/// Largest difference of times, ns, where nothing disturbs. Without optimisation there is more between the program's stamps and ours.
 const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
 
 /// Compiles a program of `crates/preload/tests/programs`, and builds the library; `None` where there is no such compiler.
@@ -61,6 +62,7 @@ struct Call {
     /// `None` where nobody knows.
     waited: Option<bool>,
     owner: Option<u64>,
+    line: u64,
 }
 
 /// The calls of each thread.
@@ -77,6 +79,7 @@ fn calls(stdout: &str) -> BTreeMap<i64, Vec<Call>> {
             result: number(5),
             waited: [Some(false), Some(true)].get(usize::try_from(number(6)).unwrap_or(2)).copied().flatten(),
             owner: u64::try_from(number(7)).ok(),
+            line: words[8].parse().unwrap(),
         });
     }
     calls
@@ -140,26 +143,44 @@ struct Acquisition {
     at: Option<u64>,
 }
 
-/// By how much times differ from the program's own.
+/// How far a time is from the program's own.
+#[derive(Debug)]
+struct Difference {
+    ns: u64,
+    tid: i64,
+    /// From the end of the call before to the last of the stamps.
+    within: RangeInclusive<u64>,
+    /// Whether the thread has not been there before, so that what it does is in none of the processor's caches.
+    is_first: bool,
+}
+
 #[derive(Default)]
-struct Errors {
-    waits: Vec<u64>,
-    holds: Vec<u64>,
+struct Differences {
+    waits: Vec<Difference>,
+    holds: Vec<Difference>,
 }
 
 /// Compares a thread's events with what it did.
-fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], errors: &mut Errors) {
+fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &mut Differences) {
     let mut told = Told { events: events.iter().copied().peekable(), tid };
-    // Locks that the thread has: since when, as the program says and as the trace does.
-    let mut held: HashMap<u64, (u64, u64)> = HashMap::new();
+    // Locks that the thread has: since when, as the program says and as the trace does, and more of that call.
+    let mut held: HashMap<u64, (u64, u64, u64, bool)> = HashMap::new();
+    let mut lines = HashSet::new();
+    let mut end_of_last = 0;
     for call in calls {
+        let (before, is_first) = (std::mem::replace(&mut end_of_last, call.after), lines.insert(call.line));
         match call.operation.as_str() {
             "unlock" => {
                 let released = told.take(call, "released").stamp;
                 if call.result != 0 {
                     assert_eq!(told.take(call, "not_released").payload["error"], call.result);
-                } else if let Some((since, acquired)) = held.remove(&call.lock) {
-                    errors.holds.push((call.before - since).abs_diff(released - acquired));
+                } else if let Some((since, acquired, before, was_first)) = held.remove(&call.lock) {
+                    differences.holds.push(Difference {
+                        ns: (call.before - since).abs_diff(released - acquired),
+                        tid,
+                        within: before..=released,
+                        is_first: is_first || was_first,
+                    });
                 }
             }
             "condition" => {
@@ -179,9 +200,14 @@ fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], errors: &mut E
             }
             _ => {
                 let Acquisition { wait, at } = told.take_acquisition(call);
-                errors.waits.extend(wait.map(|wait| (call.after - call.before).abs_diff(wait)));
+                differences.waits.extend(wait.map(|wait| Difference {
+                    ns: (call.after - call.before).abs_diff(wait),
+                    tid,
+                    within: before..=call.after,
+                    is_first,
+                }));
                 if let Some(at) = at {
-                    held.insert(call.lock, (call.after, at));
+                    held.insert(call.lock, (call.after, at, before, is_first));
                 }
             }
         }
@@ -234,6 +260,16 @@ fn every_call_is_told_as_the_program_made_it() {
     let recording = record_locks(&["--clock", "mono"], &program);
     let all = recording.events();
     assert_eq!(recording.lost(), 0);
+    let Differences { waits, holds } = compare_all(&recording, &all);
+    for times in [waits, holds] {
+        assert!(times.iter().any(|difference| difference.ns <= PRECISION), "{times:?}");
+    }
+    check_chains(&all);
+    recording.compare_with_babeltrace2();
+}
+
+/// Compares the events of all threads with what they did.
+fn compare_all(recording: &Recording, all: &[Event]) -> Differences {
     let mut by_thread: BTreeMap<i64, Vec<&Event>> = BTreeMap::new();
     for event in all.iter().filter(|event| event.name.starts_with("lock:")) {
         if !CHAINS.contains(&event.name.as_str()) {
@@ -243,24 +279,65 @@ fn every_call_is_told_as_the_program_made_it() {
     let calls = calls(&recording.stdout);
     assert!(calls.values().map(Vec::len).sum::<usize>() > 5_000, "{}", recording.stdout);
     assert!(calls.keys().eq(by_thread.keys()), "threads: {:?}, {:?}", calls.keys(), by_thread.keys());
-    let mut errors = Errors::default();
+    let mut differences = Differences::default();
     for (tid, calls) in &calls {
-        compare(*tid, calls, &by_thread[tid], &mut errors);
+        compare(*tid, calls, &by_thread[tid], &mut differences);
     }
-    check_chains(&all);
-    recording.compare_with_babeltrace2();
-    for (what, mut errors) in [("waits", errors.waits), ("holds", errors.holds)] {
-        errors.sort_unstable();
-        let within = errors.iter().filter(|error| **error <= PRECISION).count();
+    differences
+}
+
+/// Times are the program's own, but for where something lies between its stamps and the recorded ones, and the kernel's events tell
+/// what: a switch to another thread, an interrupt, a page fault; or where the thread has not been before.
+#[test]
+fn times_are_those_that_the_program_measured() {
+    let folder = tempfile::tempdir().unwrap();
+    if !kernel_common::traceable() {
+        return;
+    }
+    let Some(program) = program(folder.path(), "truth", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let options = ["--locks", "--clock", "mono"];
+    let mut record = kernel_common::record(place.path(), &options, &[program.to_str().unwrap()]);
+    let recording = ended(place, record.spawn().unwrap());
+    assert_eq!(recording.lost(), 0);
+    let all = recorded::list(&recording.trace());
+    let differences = compare_all(&recording, &all);
+    let mut disturbances: HashMap<i64, Vec<u64>> = HashMap::new();
+    for event in all.iter().filter(|event| disturbs(&event.name)) {
+        disturbances.entry(event.tid).or_default().push(event.stamp);
+    }
+    for (what, mut all) in [("waits", differences.waits), ("holds", differences.holds)] {
+        all.sort_unstable_by_key(|difference| difference.ns);
+        let (near, far) = all.split_at(all.partition_point(|difference| difference.ns <= PRECISION));
+        let (first, later): (Vec<&Difference>, Vec<&Difference>) =
+            far.iter().partition(|difference| difference.is_first);
+        let is_disturbed = |difference: &&Difference| {
+            let mut stamps = disturbances.get(&difference.tid).into_iter().flatten();
+            stamps.any(|stamp| difference.within.contains(stamp))
+        };
+        let (disturbed, unexplained): (Vec<&Difference>, Vec<_>) = later.into_iter().partition(is_disturbed);
         println!(
-            "{what}: {}, error from {} ns, median {} ns, {within} within {PRECISION} ns",
-            errors.len(),
-            errors[0],
-            errors[errors.len() / 2]
+            "{what}: {}, median of differences {} ns, {} within {PRECISION} ns; beyond it {} where a thread was first, {} disturbed, {} \
+             unexplained: {unexplained:?}",
+            all.len(),
+            all[all.len() / 2].ns,
+            near.len(),
+            first.len(),
+            disturbed.len(),
+            unexplained.len(),
         );
-        // A machine that is busy stops the program between its own stamp and ours, but not every time.
-        assert!(errors[0] <= PRECISION, "{what}: {errors:?}");
+        assert!(all.len() > 500 && first.len() < 100, "{what}: {first:?}");
+        // The host of a virtual machine disturbs without an event, which is seldom.
+        assert!(unexplained.len() * 100 <= all.len(), "{what}: {unexplained:?}");
     }
+}
+
+/// Whether a thread does something else meanwhile, by the event's name.
+fn disturbs(event: &str) -> bool {
+    let is_interrupt = event.starts_with("irq_") || event.starts_with("x86_irq_vectors_");
+    event == "sched_switch"
+        || event.starts_with("x86_exceptions_page_fault_")
+        || (is_interrupt && event.ends_with("_entry"))
 }
 
 #[test]

@@ -1,9 +1,9 @@
 /* Takes and gives back locks of all kinds, with computed waits, holds and nesting, and prints what it did:
  *
- *     TID OPERATION LOCK BEFORE AFTER RESULT WAITED OWNER
+ *     TID OPERATION LOCK BEFORE AFTER RESULT WAITED OWNER LINE
  *
  * a line per call, in each thread's order; times in ns of CLOCK_MONOTONIC around the call; WAITED 1 or 0 where that is
- * certain, else -1; OWNER the thread that has the lock where the call has to wait for it, else -1. */
+ * certain, else -1; OWNER the thread that has the lock where the call has to wait for it, else -1; LINE of this file. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <pthread.h>
@@ -23,7 +23,7 @@ static struct {
     const char *operation;
     void *lock;
     long before, after;
-    int result, waited, owner;
+    int result, waited, owner, line;
 } records[MOST];
 static atomic_int count;
 
@@ -34,7 +34,7 @@ static long now(void)
     return t.tv_sec * 1000000000L + t.tv_nsec;
 }
 
-static void keep(const char *operation, void *lock, long before, long after, int result, int waited, int owner)
+static void keep(const char *operation, void *lock, long before, long after, int result, int waited, int owner, int line)
 {
     int at = count++;
     if (at >= MOST)
@@ -47,6 +47,7 @@ static void keep(const char *operation, void *lock, long before, long after, int
     records[at].result = result;
     records[at].waited = waited;
     records[at].owner = owner;
+    records[at].line = line;
 }
 
 #define TOLD(operation, lock, waited, owner, call)                                    \
@@ -54,7 +55,7 @@ static void keep(const char *operation, void *lock, long before, long after, int
         long before = now();                                                          \
         int result = (call);                                                          \
         long after = now();                                                           \
-        keep(operation, lock, before, after, result, waited, owner);                  \
+        keep(operation, lock, before, after, result, waited, owner, __LINE__);        \
     } while (0)
 /* For functions that answer in errno, which must stay as it was where all is well. */
 #define TOLD_ERRNO(operation, lock, waited, call)                                     \
@@ -65,14 +66,15 @@ static void keep(const char *operation, void *lock, long before, long after, int
         long after = now();                                                           \
         if (!failed && errno != 77)                                                   \
             abort();                                                                  \
-        keep(operation, lock, before, after, failed ? errno : 0, waited, -1);         \
+        keep(operation, lock, before, after, failed ? errno : 0, waited, -1, __LINE__); \
     } while (0)
 
 static void print(void)
 {
     for (int i = 0; i < count; i++)
-        printf("%d %s %lu %ld %ld %d %d %d\n", records[i].tid, records[i].operation, (unsigned long)records[i].lock,
-               records[i].before, records[i].after, records[i].result, records[i].waited, records[i].owner);
+        printf("%d %s %lu %ld %ld %d %d %d %d\n", records[i].tid, records[i].operation, (unsigned long)records[i].lock,
+               records[i].before, records[i].after, records[i].result, records[i].waited, records[i].owner,
+               records[i].line);
     fflush(stdout);
 }
 
@@ -353,7 +355,7 @@ static void *cancelled(void *locked)
     pthread_cleanup_push(unlock, locked);
     long before = now();
     turn = 20;
-    keep("cancelled", &condition, before, before + HOLD_NS * 1000L, 0, 1, -1);
+    keep("cancelled", &condition, before, before + HOLD_NS * 1000L, 0, 1, -1, __LINE__);
     pthread_cond_wait(&condition, locked);
     pthread_cleanup_pop(1);
     abort();
@@ -378,7 +380,7 @@ static void cancelling(void)
     if (result != PTHREAD_CANCELED)
         abort();
     sem_post(&semaphore);
-    keep("post", &semaphore, now() - HOLD_NS * 1000L, now(), 0, 0, -1);
+    keep("post", &semaphore, now() - HOLD_NS * 1000L, now(), 0, 0, -1, __LINE__);
     pthread_create(&thread, 0, cancelled_without_waiting, 0);
     pthread_join(thread, &result);
     if (result != PTHREAD_CANCELED)
