@@ -138,8 +138,14 @@ fn on_a_full_disk_nobody_is_asked_for_other_rules() {
     if !traceable() {
         return;
     }
+    let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
+    tracewing_testing::build(
+        env!("CARGO_TARGET_TMPDIR"),
+        &[&["-p", "tracewing-preload"], optimised].concat(),
+    );
     let folder = tempfile::tempdir().unwrap();
-    let output = record_to_disk(folder.path(), "2m", &["--probe", "libc.so.6:getenv", "-e", "nothing:*"]);
+    // With the library, the command is a program that takes part.
+    let output = record_to_disk(folder.path(), "2m", &["--locks", "-e", "nothing:*"]);
     let stderr = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success() && stderr.contains("the disk is full"), "{stderr}");
     for wrong in ["no event", "No events"] {
