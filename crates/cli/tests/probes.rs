@@ -196,6 +196,9 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
         }
         #[inline(never)]
         pub fn name(text: &str, depth: u32) -> usize { std::hint::black_box((text.len(), depth)).0 }
+        // Where it is optimised, the compiler knows what it gets, and does not pass it.
+        #[inline(never)]
+        pub fn known(number: u32) { std::hint::black_box(&number); }
         #[inline(never)]
         pub fn twice<T: Copy>(value: T) -> (T, T) { std::hint::black_box((value, value)) }
     }
@@ -205,14 +208,15 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
             let order = queue::Order { number: i, small: 3 };
             queue::take(&order, i as u32 + 1, -(i as i64));
             std::hint::black_box(order.serve(i as u8));
-            queue::name(\"Ann\", 1);
+            queue::name([\"Ann\", \"Berta\"][i as usize % 2], i as u32);
+            queue::known(7);
             (queue::twice(1_u8), queue::twice(1_i64));
         }
     }";
     fs::write(folder.path().join("rusty.rs"), text).unwrap();
-    for options in [&["-g"][..], &["-g", "-O"], &["-g", "-O", "-Csymbol-mangling-version=v0"]] {
+    for build in [&["-g"][..], &["-g", "-O"], &["-g", "-O", "-Csymbol-mangling-version=v0"]] {
         let mut rustc = Command::new("rustc");
-        rustc.args(["--edition=2024", "rusty.rs", "-o", "rusty"]).args(options).current_dir(folder.path());
+        rustc.args(["--edition=2024", "rusty.rs", "-o", "rusty"]).args(build).current_dir(folder.path());
         if !rustc.output().is_ok_and(|output| output.status.success()) {
             return eprintln!("skipped: rustc is not in the PATH");
         }
@@ -223,6 +227,7 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
             format!("{program}:rusty::queue::take order->number order->small depth offset"),
             format!("{program}:{serve} times"),
             format!("{program}:{serve}%return $retval"),
+            format!("{program}:rusty::queue::name text.length depth"),
         ];
         let options: Vec<_> = probes.iter().flat_map(|probe| ["--probe", probe]).collect();
         let recording = record(&options, &[program]);
@@ -235,9 +240,16 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
         assert_eq!(named(&events, "rusty:rusty::queue::take").len(), 100);
         assert_eq!(named(&events, &format!("rusty:{serve}"))[9]["times"], 9);
         assert_eq!(named(&events, &format!("rusty:{serve}%return"))[9]["retval"], 2);
-        // A text is two registers, and nobody promises which.
+        let names = named(&events, "rusty:rusty::queue::name");
+        let of = |call: &&Value| (call["length"].as_u64().unwrap(), call["depth"].as_u64().unwrap());
+        let expected = (0..100).map(|i| ([3, 5][i as usize % 2], i));
+        assert!(names.iter().map(of).eq(expected), "{options:?}: {names:?}");
         let stderr = refused(&["--probe", &format!("{program}:rusty::queue::name text")], &[program]);
-        assert!(stderr.contains("text cannot be recorded"), "{stderr}");
+        assert!(stderr.contains("two words") && stderr.contains("data_ptr, length"), "{stderr}");
+        if build.len() > 1 {
+            let stderr = refused(&["--probe", &format!("{program}:rusty::queue::known number")], &[program]);
+            assert!(stderr.contains("passes the function's parameters otherwise"), "{stderr}");
+        }
         let stderr = refused(&["--probe", &format!("{program}:rusty::queue::twice")], &[program]);
         assert!(stderr.contains("2 functions rusty::queue::twice"), "{stderr}");
         let stderr = refused(&["--probe", &format!("{program}:queue::take")], &[program]);

@@ -13,6 +13,8 @@ pub(crate) enum Place {
     Constant(i64),
     /// What the function returns.
     Returned,
+    /// In several places: of each part how many bytes, and where that is, if anywhere.
+    Pieces(Vec<(u64, Option<Place>)>),
 }
 
 impl Place {
@@ -21,11 +23,25 @@ impl Place {
         Self::Memory(Box::new(self), offset)
     }
 
-    /// The place of a part that begins `offset` bytes behind the beginning; `None` where it is not in memory.
+    /// The place of a part that begins `offset` bytes behind the beginning; `None` where the kernel has no word for that, or it is
+    /// nowhere.
     pub(crate) fn part(self, offset: i64) -> Option<Self> {
         match self {
             Self::Memory(base, before) => Some(Self::Memory(base, before.wrapping_add(offset))),
             Self::Static(at) => Some(Self::Static(at.wrapping_add_signed(offset))),
+            // A number is taken from the lower end of a register.
+            Self::Register(_) if offset == 0 => Some(self),
+            Self::Pieces(pieces) => {
+                let mut begin = 0_u64;
+                for (bytes, place) in pieces {
+                    let end = begin.saturating_add(bytes);
+                    match u64::try_from(offset).ok()? {
+                        within if within < end => return place?.part((within - begin).cast_signed()),
+                        _ => begin = end,
+                    }
+                }
+                None
+            }
             _ => None,
         }
     }
@@ -43,6 +59,7 @@ impl Place {
         }
     }
 
+    /// Of what is in several places, the first one's.
     fn words(&self) -> String {
         match self {
             Self::Register(name) => format!("%{name}"),
@@ -50,6 +67,9 @@ impl Place {
             Self::Static(offset) => format!("@+{offset:#x}"),
             Self::Constant(value) => format!("\\{value}"),
             Self::Returned => "$retval".to_owned(),
+            Self::Pieces(pieces) => {
+                pieces.first().and_then(|(_, place)| place.as_ref()).map(Self::words).unwrap_or_default()
+            }
         }
     }
 }

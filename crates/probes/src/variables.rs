@@ -7,7 +7,8 @@
 //! | memory at a register, or in the frame | there; the frame by the unwind tables |
 //! | in the frame, of a parameter, and the instruction is the function's first | not there yet, but in the register that the psABI has for it |
 //! | at an address | there |
-//! | anything else: pieces, computations, values that another place once had | refused |
+//! | pieces, which are registers | in these; of a parameter that is two words, in the two next ones |
+//! | anything else: computations, values that another place once had | refused |
 
 mod dwarf;
 mod kind;
@@ -15,7 +16,8 @@ mod kind;
 use std::cell::OnceCell;
 
 use gimli::{
-    BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, Operation, UnwindContext, UnwindSection,
+    AttributeValue, BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, Operation, UnwindContext,
+    UnwindSection,
 };
 use object::{Object, ObjectSection};
 
@@ -97,13 +99,18 @@ impl<'a> Variables<'a> {
                     false => format!("there is no such variable; there are {}", names.join(", ")),
                 }
             })?;
-            let mut place = self.place(function, variable)?;
             let own = variable.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
             let mut own = own.ok_or("its type is not known")?;
+            if let (Kind::Structure(_), None, None) = (Kind::of(&own), members.first(), kind) {
+                return Err(Kind::of(&own).without_members());
+            }
+            let mut place = self.place(function, variable)?;
             for member in members {
                 (place, own) = kind::member(place, &own, member)?;
             }
             match (kind, Kind::of(&own)) {
+                (None, own @ Kind::Structure(_)) => Err(own.without_members()),
+                _ if matches!(place, Place::Pieces(_)) => Err(IN_PIECES.to_owned()),
                 (Some(kind), Kind::Array(_)) => Ok(place.fetch(kind)),
                 (Some(kind), _) => Ok(place.fetch_as(kind)),
                 (None, own) => own.fetch(place),
@@ -152,8 +159,8 @@ impl<'a> Variables<'a> {
                 Err("its place is used for something else here; probe where the function begins".to_owned())
             }
             [] => Err("the compiler has optimised it out here".to_owned()),
-            _ if location.operations.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
-                Err("it lies in several places".to_owned())
+            ref all if all.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
+                pieces(all)
             }
             _ => Err("its value is computed by the debugger".to_owned()),
         }
@@ -199,6 +206,10 @@ impl<'a> Variables<'a> {
     /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section 3.2.3). Rust's own does the same
     /// with integers and pointers.
     fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, String> {
+        let convention = function.own(gimli::DW_AT_calling_convention);
+        if matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_nocall))) {
+            return Err(CHANGED.to_owned());
+        }
         let type_of = |node: &Node<'d>| {
             node.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type))
         };
@@ -208,23 +219,28 @@ impl<'a> Variables<'a> {
             // Where to put what is returned.
             Some(of) if Kind::of(&of).is_large() => 1,
             Some(of) => match passed(&of) {
-                Passed::Register | Passed::Vector => 0,
+                Passed::Register | Passed::Vector | Passed::Pair => 0,
                 Passed::Memory | Passed::Unknown => return Err(UNCERTAIN.to_owned()),
             },
         };
         let mut registers = PARAMETERS.iter().skip(hidden);
         // Behind the return address are, in order, those for which there is no register.
         let mut on_stack = Some(8);
+        let mut next = |on_stack: &mut Option<i64>| match registers.next() {
+            Some(name) => Ok(Place::Register(name)),
+            None => {
+                let at = *on_stack;
+                *on_stack = at.map(|at| at + 8);
+                at.map(|at| Place::Register("sp").memory(at)).ok_or(UNCERTAIN)
+            }
+        };
         for parameter in function.parameters() {
             let place = match type_of(&parameter).map_or(Passed::Unknown, |of| passed(&of)) {
-                Passed::Register => match registers.next() {
-                    Some(name) => Ok(Place::Register(name)),
-                    None => {
-                        let at = on_stack;
-                        on_stack = at.map(|at| at + 8);
-                        at.map(|at| Place::Register("sp").memory(at)).ok_or(UNCERTAIN)
-                    }
-                },
+                Passed::Register => next(&mut on_stack),
+                Passed::Pair => {
+                    let words = [next(&mut on_stack), next(&mut on_stack)];
+                    Ok(Place::Pieces(words.map(|word| (8, word.ok())).into()))
+                }
                 Passed::Vector => Err(NO_REGISTER),
                 Passed::Memory => {
                     on_stack = None;
@@ -240,6 +256,27 @@ impl<'a> Variables<'a> {
     }
 }
 
+/// The registers in which a variable is that lies in several.
+fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Place, String> {
+    let mut pieces = Vec::new();
+    let mut place = None;
+    for operation in operations {
+        match operation {
+            Operation::Register { register } if place.is_none() => place = numbered(register.0),
+            Operation::Piece { size_in_bits, bit_offset: None } => {
+                pieces.push((size_in_bits / 8, place.take().map(Place::Register)));
+            }
+            _ => return Err(IN_PIECES.to_owned()),
+        }
+    }
+    Ok(Place::Pieces(pieces))
+}
+
+const IN_PIECES: &str = "it lies in several places";
+
 const NO_REGISTER: &str = "it is in a floating-point register, which the kernel cannot read";
+
+const CHANGED: &str =
+    "the compiler passes the function's parameters otherwise; probe behind its first instructions (+OFFSET)";
 
 const UNCERTAIN: &str = "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)";

@@ -30,6 +30,8 @@ pub(super) enum Kind<'d> {
 pub(super) enum Passed {
     /// In a register for integers.
     Register,
+    /// As two of these would be.
+    Pair,
     /// In a vector register.
     Vector,
     /// In memory.
@@ -95,17 +97,25 @@ impl<'d> Kind<'d> {
             Self::Pointer(_) => Ok(place.fetch("x64")),
             Self::Array(Some(of)) if is_char(of) => Ok(place.fetch("string")),
             Self::Array(_) => Err("it is an array".to_owned()),
-            Self::Structure(node) => {
-                let members: Vec<_> = members(node).filter_map(|member| member.name()).collect();
-                Err(format!(
-                    "it is a structure; name one of its members, as VARIABLE.MEMBER: {}",
-                    members.join(", ")
-                ))
-            }
+            Self::Structure(_) => Err(self.without_members()),
             Self::Float { .. } => {
                 Err("it is a floating-point number, which the kernel cannot read".to_owned())
             }
             Self::Unknown => Err("its type is not known".to_owned()),
+        }
+    }
+
+    /// Why the kernel cannot fetch a structure, and what of it can be had.
+    pub(super) fn without_members(&self) -> String {
+        let Self::Structure(node) = self else { return "it is no structure".to_owned() };
+        let names: Vec<_> = members(node).filter_map(|member| member.name()).collect();
+        let names = names.join(", ");
+        match is_fat_pointer(node) {
+            true => format!(
+                "it is two words; name one of them, as VARIABLE.MEMBER: {names} (a text of Rust's ends with no NUL, by which the \
+                 kernel would find its end)"
+            ),
+            false => format!("it is a structure; name one of its members, as VARIABLE.MEMBER: {names}"),
         }
     }
 
@@ -118,12 +128,18 @@ impl<'d> Kind<'d> {
         match self {
             Self::Integer { bytes: ..=8, .. } | Self::Pointer(_) => Passed::Register,
             Self::Float { bytes: ..=8 } => Passed::Vector,
+            Self::Structure(node) if in_rust && is_fat_pointer(node) => Passed::Pair,
             // Of C++, what is not to be copied byte by byte.
             Self::Structure(node) if is_by_reference(node) => Passed::Register,
             Self::Structure(_) if self.is_large() && !in_rust => Passed::Memory,
             _ => Passed::Unknown,
         }
     }
+}
+
+/// Rust's `&str`, `&[T]` and `&dyn Trait`: an address, and a length or a table of functions.
+fn is_fat_pointer(node: &Node<'_>) -> bool {
+    node.name().is_some_and(|name| name.starts_with('&')) && members(node).count() == 2
 }
 
 fn is_by_reference(node: &Node<'_>) -> bool {
@@ -192,6 +208,10 @@ pub(super) fn member<'d>(place: Place, of: &Node<'d>, wanted: &Member) -> Result
             }
         },
     };
-    let place = place.part(offset).ok_or("it is in a register as a whole")?;
+    let place = place.part(offset).ok_or_else(|| {
+        format!(
+            "{name} is no whole register and not in memory; record the register, in the kernel's words, as NAME=%di:x64"
+        )
+    })?;
     Ok((place, found.follow(gimli::DW_AT_type).ok_or("its type is not known")?))
 }
