@@ -6,7 +6,7 @@ use std::fmt;
 use tracewing_trace::super_trace::{Lwp, UserThread, Waker};
 
 /// Somebody. What is `None` or empty does not apply, or no event tells.
-#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Default, Clone, PartialEq, Eq, Hash, Serialize)]
 pub struct Who {
     /// The process: its first thread's number.
     pub process: Option<i32>,

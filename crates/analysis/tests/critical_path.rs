@@ -1,11 +1,12 @@
 //! Critical paths on hand-made events whose answer is known, and on any events: their steps are the whole time.
 
 use proptest::prelude::*;
+use std::io::Cursor;
 use tracewing_analysis::{CriticalPath, CriticalPaths, Names, NoPath, Target};
-use tracewing_trace::ThreadPattern;
 use tracewing_trace::super_trace::{
     Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
+use tracewing_trace::{Filter, ThreadPattern};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -18,17 +19,14 @@ const SENDTO: Name = Name(4);
 type Event = (i64, u32, i32, Kind<'static>);
 
 /// A machine that is recorded: the state, and the analysis.
-#[derive(Default)]
 struct Machine {
     state: SuperTrace,
-    paths: CriticalPaths,
+    paths: CriticalPaths<Cursor<Vec<u8>>>,
 }
 
 impl Machine {
-    fn of(events: &[Event]) -> Self {
-        let mut machine = Machine::default();
-        events.iter().for_each(|event| machine.event(event));
-        machine
+    fn new(target: Target) -> Self {
+        Machine { state: SuperTrace::new(), paths: CriticalPaths::new(target, Cursor::default()) }
     }
 
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
@@ -36,10 +34,24 @@ impl Machine {
         self.state.event(&event, &mut self.paths);
     }
 
-    fn path(mut self, target: &Target, from: i64, to: i64) -> Result<CriticalPath, NoPath> {
+    fn path(mut self, from: i64, to: i64) -> Result<CriticalPath, NoPath> {
         self.state.finish(&mut self.paths);
-        self.paths.path(target, Some(from), Some(to), &names())
+        self.paths.path(Some(from), Some(to), &names(), &mut || true)
     }
+}
+
+fn path_of(events: &[Event], target: Target, from: i64, to: i64) -> Result<CriticalPath, NoPath> {
+    let mut machine = Machine::new(target);
+    events.iter().for_each(|event| machine.event(event));
+    machine.path(from, to)
+}
+
+fn lwp(tid: i32) -> Target {
+    Target::new(&Filter { tids: vec![tid], ..Filter::default() }).unwrap()
+}
+
+fn user_thread(pattern: &str) -> Target {
+    Target::new(&Filter { threads: vec![ThreadPattern::new(pattern)], ..Filter::default() }).unwrap()
 }
 
 fn names() -> Names {
@@ -89,7 +101,7 @@ fn assert_covers(path: &CriticalPath, from: i64, to: i64) {
         time = step.to_ns;
     }
     assert_eq!(time, to);
-    for sums in [path.by_who(), path.by_what()] {
+    for sums in [&path.by_who, &path.by_what] {
         assert_eq!(sums.iter().map(|(_, ns)| ns).sum::<u64>(), from.abs_diff(to));
     }
 }
@@ -108,7 +120,7 @@ fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
         switch(160, 0, 5, GOES_ON, 7),
         switch(200, 0, 7, SLEEPS, 0),
     ];
-    let path = Machine::of(&events).path(&Target::Lwp(7), 0, 200).unwrap();
+    let path = path_of(&events, lwp(7), 0, 200).unwrap();
     assert_eq!(
         steps(&path),
         [
@@ -142,7 +154,7 @@ fn delivered(raised: &[Event]) -> Vec<String> {
         switch(70, 0, 0, 0, 7),
         switch(80, 0, 7, SLEEPS, 0),
     ]);
-    let path = Machine::of(&events).path(&Target::Lwp(7), 10, 80).unwrap();
+    let path = path_of(&events, lwp(7), 10, 80).unwrap();
     assert_covers(&path, 10, 80);
     steps(&path)[..steps(&path).len() - 2].to_vec()
 }
@@ -192,7 +204,7 @@ fn a_chain_of_wakes_is_followed_only_as_far_as_the_first_one_waited() {
         switch(70, 0, 0, 0, 1),
         switch(80, 0, 1, SLEEPS, 0),
     ];
-    let path = Machine::of(&events).path(&Target::Lwp(1), 0, 80).unwrap();
+    let path = path_of(&events, lwp(1), 0, 80).unwrap();
     assert_eq!(
         steps(&path),
         [
@@ -203,7 +215,7 @@ fn a_chain_of_wakes_is_followed_only_as_far_as_the_first_one_waited() {
         ]
     );
     // What ends behind the time asked for has no waker in it.
-    let path = Machine::of(&events).path(&Target::Lwp(1), 5, 40).unwrap();
+    let path = path_of(&events, lwp(1), 5, 40).unwrap();
     let expected = ["5-20 thread 1 (lwp): running, itself", "20-40 thread 1 (lwp): blocked, itself"];
     assert_eq!(steps(&path), expected);
 }
@@ -223,7 +235,7 @@ fn an_interrupt_ends_a_way() {
         (55, 0, 7, Kind::InterruptExit(Interrupt::Vector)),
         switch(60, 0, 7, SLEEPS, 0),
     ];
-    let path = Machine::of(&events).path(&Target::Lwp(7), 0, 60).unwrap();
+    let path = path_of(&events, lwp(7), 0, 60).unwrap();
     assert_eq!(
         steps(&path),
         [
@@ -260,8 +272,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
         turns(80, 0, 7, 2, 0, Ended),
         switch(90, 0, 7, SLEEPS, 0),
     ];
-    let daemon = Target::UserThread(ThreadPattern::new("d*"));
-    let path = Machine::of(&events).path(&daemon, 0, 80).unwrap();
+    let path = path_of(&events, user_thread("d*"), 0, 80).unwrap();
     assert_eq!(path.target.to_string(), "task 2 (daemon)");
     assert_eq!(
         steps(&path),
@@ -276,7 +287,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
             "60-80 task 2 (daemon): user, itself",
         ]
     );
-    assert_eq!(path.by_who()[0], ("task 1 (work)".to_owned(), 40));
+    assert_eq!(path.by_who[0], ("task 1 (work)".to_owned(), 40));
     assert_covers(&path, 0, 80);
 }
 
@@ -284,12 +295,12 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 fn who_is_meant_must_be_clear() {
     let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, name: b"work" });
     let events = [switch(0, 0, 0, 0, 7), create(1), create(2), (9, 0, 7, Kind::User)];
-    let path = |target| Machine::of(&events).path(&target, 0, 9).unwrap_err();
-    assert_eq!(path(Target::Lwp(8)), NoPath::Missing("thread 8".to_owned()));
-    let error = path(Target::UserThread(ThreadPattern::new("work")));
-    assert_eq!(error.to_string(), "the task is ambiguous: 1/1 work, 1/2 work");
-    assert!(Machine::of(&events).path(&Target::UserThread(ThreadPattern::new("1/2")), 0, 9).is_ok());
-    assert_eq!(Machine::of(&events).path(&Target::Lwp(7), 9, 9).unwrap_err(), NoPath::Empty);
+    let fails = |target| path_of(&events, target, 0, 9).unwrap_err();
+    assert_eq!(fails(lwp(8)), NoPath::Missing("thread 8".to_owned()));
+    assert_eq!(fails(user_thread("play")), NoPath::Missing("such a task".to_owned()));
+    assert_eq!(fails(user_thread("work")).to_string(), "the task is ambiguous: 1/1 work, 1/2 work");
+    assert!(path_of(&events, user_thread("1/2"), 0, 9).is_ok());
+    assert_eq!(path_of(&events, lwp(7), 9, 9).unwrap_err(), NoPath::Empty);
 }
 
 /// Any event, most of them in contradiction to each other.
@@ -340,21 +351,20 @@ proptest! {
         loss in prop::option::of((0..80_i64, 0..20_i64)),
         (from, length) in (-5..100_i64, 1..100_i64),
     ) {
-        let mut machine = Machine::default();
-        let mut now = 0;
-        for (step, cpu, tid, kind) in &events {
-            now += step;
-            machine.event(&(now, *cpu, *tid, *kind));
-            if let Some((at, for_ns)) = loss.filter(|(at, _)| *at == now) {
-                machine.state.lost(Scope::Kernel(None), at, at + for_ns, &mut machine.paths);
-                machine.state.lost(Scope::User, at, at + for_ns, &mut machine.paths);
-            }
-        }
-        machine.state.finish(&mut machine.paths);
-        let lwps = (1..4).map(Target::Lwp);
-        let tasks = (0..4).map(|id| Target::UserThread(ThreadPattern::new(&format!("1/{id}"))));
+        let lwps = (1..4).map(lwp);
+        let tasks = (0..4).map(|id| user_thread(&format!("1/{id}")));
         for target in lwps.chain(tasks) {
-            if let Ok(path) = machine.paths.path(&target, Some(from), Some(from + length), &names()) {
+            let mut machine = Machine::new(target);
+            let mut now = 0;
+            for (step, cpu, tid, kind) in &events {
+                now += step;
+                machine.event(&(now, *cpu, *tid, *kind));
+                if let Some((at, for_ns)) = loss.filter(|(at, _)| *at == now) {
+                    machine.state.lost(Scope::Kernel(None), at, at + for_ns, &mut machine.paths);
+                    machine.state.lost(Scope::User, at, at + for_ns, &mut machine.paths);
+                }
+            }
+            if let Ok(path) = machine.path(from, from + length) {
                 assert_covers(&path, from, from + length);
             }
         }

@@ -1,16 +1,18 @@
 //! `tracewing critical-path`: who had to come to an end so that a task or a thread could.
 
 use crate::format::TableFormat;
-use crate::input::conclude;
-use crate::output::{raise_file_limit, shown};
+use crate::input::{Input, conclude};
+use crate::output::shown;
 use crate::progress::Watch;
 use crate::table::{Cell, Order, Table, figure, hidden, milliseconds, text};
-use anyhow::{Context, Result};
-use std::io::Write;
-use std::path::PathBuf;
+use anyhow::Result;
+use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, Step, Target};
-use tracewing_trace::{Filter, Recording, ThreadPattern, TimePoint, Zone};
+use tracewing_trace::{Filter, TimePoint};
+
+/// So much of what happened is held in memory before a temporary file is made, in bytes.
+const HELD: usize = 64 << 20;
 
 /// What `tracewing critical-path` accepts.
 #[derive(Debug, clap::Args)]
@@ -19,6 +21,10 @@ Examples:
   tracewing critical-path my-trace --task daemon --from +1.2s --to +1.3s
   tracewing critical-path my-trace --tid 4711 --sort ms -n 10      the ten longest steps
   tracewing critical-path my-trace --task 4711/21 --format json
+  tracewing critical-path my-trace --process cargo       of the process' first thread
+
+--task or --tid say whose path it is, one of one process where --pid or --process say so, too; these alone mean the process' first \
+thread. Other filters would leave out what the path goes over, and are refused.
 
 The path is found from --to backwards. While the task or thread runs, the time is its own; where it was blocked, the path goes \
 on with whoever woke it; where it waited for a CPU, the time is of those that had the CPU, and where a task waited for a \
@@ -27,76 +33,46 @@ device that was waited for. Each step says who did what, and why that is on the 
 --from to --to, without which it is all that is known of the task or thread.
 
 Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
-parts of others one of the whole machine (--system-wide). There is room for about 4 million things that happen in the time, \
-which take 500 MB; the path itself comes on top.")]
+parts of others one of the whole machine (--system-wide). What all did in the time is kept until the path is found, in some 10 \
+bytes for each system call, switch and wake: up to 64 MB in memory, more in a temporary file (in $TMPDIR). Of a path of more \
+than 262144 steps, the last ones are told; the sums are of all.")]
 pub struct Args {
-    /// Folders: traces, or folders with traces below them
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-
-    #[command(flatten)]
-    target: TargetArgs,
-
-    /// Where the path begins
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    from: Option<String>,
-
-    /// Where the path ends
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
-    to: Option<String>,
-
-    /// Read times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
-
     #[command(flatten)]
     order: Order,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
-}
 
-/// Whose path.
-#[derive(Debug, clap::Args)]
-#[group(required = true, multiple = false)]
-struct TargetArgs {
-    /// The path of this user thread (task): NUMBER, PROCESS/NUMBER, or a name that matches GLOB
-    #[arg(long = "task", alias = "thread", value_name = "NUMBER|GLOB")]
-    task: Option<String>,
-
-    /// The path of this thread of the kernel (LWP)
-    #[arg(long, value_name = "TID")]
-    tid: Option<i32>,
+    #[command(flatten)]
+    input: Input,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let target = match (&args.target.task, args.target.tid) {
-        (Some(task), _) => Target::UserThread(ThreadPattern::new(task)),
-        (None, tid) => Target::Lwp(tid.context("give --task or --tid")?),
-    };
-    let zone = if args.clock_gmt { Zone::Utc } else { Zone::Local };
-    let mut filter = Filter { zone, ..Filter::default() };
-    filter.set_range(args.from.as_deref(), args.to.as_deref())?;
-    raise_file_limit();
-    let recording = Recording::open(&args.traces)?;
+    let (recording, chosen) = args.input.open()?;
+    let mut paths = CriticalPaths::new(Target::new(&chosen)?, tempfile::spooled_tempfile(HELD));
+    let Filter { from, to, zone, .. } = chosen;
+    let (has_begin, has_end) = (from.is_some(), to.is_some());
+    let mut filter = Filter { from, to, zone, ..Filter::default() };
     let end = filter.range(&recording)?.end;
     // What begins at the end itself says who the target waited for until then.
-    filter.to = args.to.as_ref().map(|_| TimePoint::Absolute(end.saturating_add(1)));
+    filter.to = has_end.then(|| TimePoint::Absolute(end.saturating_add(1)));
     let watch = Watch::new()?;
-    let mut paths = CriticalPaths::new();
     let ran = analysis::run(&recording, &filter, &mut paths, &mut |progress| watch.show(progress))?;
+    let from = has_begin.then_some(ran.begin_ns);
+    let to = has_end.then(|| ran.end_ns.min(end));
+    // Who has stopped the reading has the path of what was read.
+    let path = paths.path(from, to, &ran.names, &mut || ran.stopped || !watch.is_stopped())?;
     drop(watch);
-    let from = args.from.as_ref().map(|_| ran.begin_ns);
-    let to = args.to.as_ref().map(|_| ran.end_ns.min(end));
-    let path = paths.path(&target, from, to, &ran.names)?;
     let mut rows = table(&path);
     rows.arrange(&args.order)?;
     let mut out = anstream::stdout().lock();
     match args.format {
         TableFormat::Json => {
-            json(&mut out, &path, &rows).map_err(std::io::Error::from)?;
+            let mut out = BufWriter::new(&mut out);
+            serde_json::to_writer(&mut out, &Document::new(&path, &rows)).map_err(std::io::Error::from)?;
             writeln!(out)?;
+            out.flush()?;
         }
         TableFormat::Csv => rows.csv(&mut out)?,
         TableFormat::Table => {
@@ -108,19 +84,42 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
-fn json(out: &mut impl Write, path: &CriticalPath, rows: &Table) -> serde_json::Result<()> {
-    let sums = |of: &str, sums: Vec<(String, u64)>| {
-        sums.into_iter().map(|(name, ns)| serde_json::json!({ of: name, "ns": ns })).collect::<Vec<_>>()
-    };
-    let whole = serde_json::json!({
-        "target": path.target.to_string(),
-        "from_ns": path.from_ns,
-        "to_ns": path.to_ns,
-        "steps": rows,
-        "by_who": sums("who", path.by_who()),
-        "by_what": sums("what", path.by_what()),
-    });
-    serde_json::to_writer(out, &whole)
+/// A path for programs.
+#[derive(serde::Serialize)]
+struct Document<'p> {
+    target: String,
+    from_ns: i64,
+    to_ns: i64,
+    steps: &'p Table,
+    left_out: u64,
+    by_who: Vec<Whose<'p>>,
+    by_what: Vec<Spent<'p>>,
+}
+
+#[derive(serde::Serialize)]
+struct Whose<'p> {
+    who: &'p str,
+    ns: u64,
+}
+
+#[derive(serde::Serialize)]
+struct Spent<'p> {
+    what: &'p str,
+    ns: u64,
+}
+
+impl<'p> Document<'p> {
+    fn new(path: &'p CriticalPath, steps: &'p Table) -> Self {
+        Document {
+            target: path.target.to_string(),
+            from_ns: path.from_ns,
+            to_ns: path.to_ns,
+            steps,
+            left_out: path.left_out,
+            by_who: path.by_who.iter().map(|(who, ns)| Whose { who, ns: *ns }).collect(),
+            by_what: path.by_what.iter().map(|(what, ns)| Spent { what, ns: *ns }).collect(),
+        }
+    }
 }
 
 fn table(path: &CriticalPath) -> Table {
@@ -167,11 +166,12 @@ fn table(path: &CriticalPath) -> Table {
 fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> {
     const MOST: usize = 20;
     let whole = path.to_ns.abs_diff(path.from_ns);
-    for (title, sums) in [("who", path.by_who()), ("what", path.by_what())] {
+    for (title, sums) in [("who", &path.by_who), ("what", &path.by_what)] {
         let mut table = Table::new([figure("ms", "ns"), figure("%", "percent"), text(title, title)]);
         let more = sums.len().saturating_sub(MOST);
-        for (name, ns) in sums.into_iter().take(MOST) {
-            table.push(vec![Cell::Ns(ns), Cell::Rate(ns as f64 * 100.0 / whole as f64), Cell::Text(name)]);
+        for (name, ns) in sums.iter().take(MOST) {
+            let percent = *ns as f64 * 100.0 / whole as f64;
+            table.push(vec![Cell::Ns(*ns), Cell::Rate(percent), Cell::Text(name.clone())]);
         }
         writeln!(out)?;
         table.print(out)?;
@@ -179,5 +179,13 @@ fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> 
             writeln!(out, "and {more} more; --format json has them")?;
         }
     }
-    writeln!(out, "\n{} ms of {}", milliseconds(whole), shown(&path.target.to_string()))
+    writeln!(out, "\n{} ms of {}", milliseconds(whole), shown(&path.target.to_string()))?;
+    if path.left_out > 0 {
+        writeln!(
+            out,
+            "{} steps before these are in the sums only; --to chooses an earlier end",
+            path.left_out
+        )?;
+    }
+    Ok(())
 }

@@ -11,7 +11,8 @@ use crate::format::{EventFormat, TableFormat};
 use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
 use std::borrow::Cow;
-use std::io::{Result as IoResult, Write};
+use std::io::{BufWriter, Result as IoResult, Write};
+use std::iter::repeat_n;
 use unicode_width::UnicodeWidthStr;
 
 /// Which rows of a table come first, and how many of them.
@@ -95,26 +96,30 @@ impl Table {
 
     /// Prints a table for people.
     pub fn print(&self, out: &mut impl Write) -> IoResult<()> {
+        let mut out = BufWriter::new(out);
         let mut widths: Vec<usize> =
             self.columns.iter().map(|column| column.title.unwrap_or_default().width()).collect();
         for row in &self.rows {
             for ((width, column), cell) in widths.iter_mut().zip(&self.columns).zip(row) {
                 if column.title.is_some() {
-                    *width = cell.shown().width().max(*width);
+                    *width = cell.width().max(*width);
                 }
             }
         }
         let titles = self.columns.iter().map(|column| column.title.unwrap_or_default().into());
-        write_aligned(out, &self.columns, &widths, titles)?;
-        self.rows
-            .iter()
-            .try_for_each(|row| write_aligned(out, &self.columns, &widths, row.iter().map(Cell::shown)))
+        write_aligned(&mut out, &self.columns, &widths, titles)?;
+        for row in &self.rows {
+            write_aligned(&mut out, &self.columns, &widths, row.iter().map(Cell::shown))?;
+        }
+        out.flush()
     }
 
     /// Prints a line of names, and a line for each row.
     pub fn csv(&self, out: &mut impl Write) -> IoResult<()> {
-        csv_names(out, &self.columns)?;
-        self.rows.iter().try_for_each(|row| csv_row(out, row))
+        let mut out = BufWriter::new(out);
+        csv_names(&mut out, &self.columns)?;
+        self.rows.iter().try_for_each(|row| csv_row(&mut out, row))?;
+        out.flush()
     }
 
     /// Prints in the format that was asked for: a table with `totals` below it, CSV, or one line of JSON, an object with the
@@ -133,8 +138,10 @@ impl Table {
             }
             TableFormat::Csv => self.csv(out),
             TableFormat::Json => {
-                serde_json::to_writer(&mut *out, &Document { table: self, name, members })?;
-                writeln!(out)
+                let mut out = BufWriter::new(out);
+                serde_json::to_writer(&mut out, &Document { table: self, name, members })?;
+                writeln!(out)?;
+                out.flush()
             }
         }
     }
@@ -229,12 +236,21 @@ fn write_aligned<'t>(
 ) -> IoResult<()> {
     let mut line = String::new();
     for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
-        let blanks = " ".repeat(width.saturating_sub(cell.width()));
-        match (column.title, column.figures) {
-            (None, _) => {}
-            (_, true) => line.extend([&blanks, &*cell, "  "]),
-            (_, false) => line.extend([&*cell, &blanks, "  "]),
+        if column.title.is_none() {
+            continue;
         }
+        let blanks = repeat_n(' ', width.saturating_sub(cell.width()));
+        match column.figures {
+            true => {
+                line.extend(blanks);
+                line += &cell;
+            }
+            false => {
+                line += &cell;
+                line.extend(blanks);
+            }
+        }
+        line += "  ";
     }
     writeln!(out, "{}", line.trim_end())
 }
@@ -305,6 +321,23 @@ mod tests {
             "count": 2,
         });
         assert_eq!(json, expected);
+    }
+
+    #[test]
+    fn a_cell_is_as_wide_as_what_is_shown() {
+        for number in [0, 1, 9, 10, 999_999, 1_000_000, 9_999_999, 10_000_000, u64::MAX] {
+            let signed = number as i64;
+            for cell in [
+                Cell::None,
+                Cell::Count(number),
+                Cell::Ns(number),
+                Cell::Number(signed),
+                Cell::Number(-signed),
+            ] {
+                assert_eq!(cell.width(), cell.shown().len(), "{cell:?}");
+            }
+        }
+        assert_eq!(Cell::Number(i64::MIN).width(), 20);
     }
 
     #[test]

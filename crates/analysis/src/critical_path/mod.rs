@@ -5,32 +5,44 @@
 //! ends that way. Where it waited for a CPU, the time is of whoever had that CPU; where a user thread waited for an LWP, the
 //! path follows that LWP. So each nanosecond of the time asked for is of exactly one.
 //!
+//! All that is needed for that lies between the begin and the end of the time asked for, but is known only when it is over. So
+//! what all do is taken down on the way, and read back from the end; memory is for those that live, and for the path.
+//!
 //! | file | does |
 //! |---|---|
-//! | `lines` | keeps what all did in that time |
+//! | `target` | whose path |
+//! | `lines` | takes down what all do |
+//! | `record`, `tape` | as what, and where |
+//! | `past` | has what was done at a time, which goes backwards |
 //! | `walk` | goes back over it |
 
 mod lines;
+mod past;
+mod record;
+mod tape;
+mod target;
 mod walk;
 
 pub use lines::CriticalPaths;
+pub use target::Target;
 
 use crate::names::Names;
 use crate::who::Who;
-use lines::{Line, ROOM};
-use std::collections::BTreeMap;
+use past::Past;
 use std::fmt;
+use std::io::{ErrorKind, Read, Seek, Write};
 use std::sync::Arc;
-use tracewing_trace::ThreadPattern;
-use walk::{Actor, Walk};
+use walk::Walk;
 
-/// Whose path is asked for.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Target {
-    /// An LWP, by its number; where several had it, the last one.
-    Lwp(i32),
-    /// A user thread.
-    UserThread(ThreadPattern),
+/// So many steps of a path are kept, the last ones.
+const STEPS: usize = 1 << 18;
+
+/// Somebody whom a path can follow, by serial number.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Actor {
+    /// With the user thread for which it acts.
+    Lwp(usize, Option<usize>),
+    UserThread(usize),
 }
 
 /// A path in the order of time. Its steps follow each other without gaps.
@@ -42,8 +54,14 @@ pub struct CriticalPath {
     pub from_ns: i64,
     /// Where it ends.
     pub to_ns: i64,
-    /// What it consists of.
+    /// What it consists of. Of a very long one, the last 262144 steps: those before are in the sums only.
     pub steps: Vec<Step>,
+    /// How many steps these are that are in the sums only.
+    pub left_out: u64,
+    /// How much of it is whose, in nanoseconds, most first.
+    pub by_who: Vec<(String, u64)>,
+    /// How much of it is spent on what, in nanoseconds, most first.
+    pub by_what: Vec<(String, u64)>,
 }
 
 /// A part of a path: one did one thing.
@@ -66,18 +84,18 @@ pub struct Step {
 }
 
 /// What somebody did.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum What {
     /// Ran its program's code.
     User,
     /// Ran in a system call.
-    SystemCall(String),
+    SystemCall(Arc<str>),
     /// Ran, no event tells what.
     Running,
     /// Had the CPU, as an interrupt.
     Interrupt,
     /// Waited for something, in a system call or for what a user thread says.
-    Blocked(Option<String>),
+    Blocked(Option<Arc<str>>),
     /// Waited for a CPU, or for an LWP.
     Ready,
     /// No event tells.
@@ -139,38 +157,17 @@ pub enum NoPath {
     #[error("{0} was not met in this time")]
     Missing(String),
     /// A name or number means several.
-    #[error("{0} is ambiguous: {1}")]
-    Ambiguous(String, String),
-    /// It would need too much memory.
-    #[error(
-        "too much happened in this time: there is room for {ROOM} parts; the room was used up {0:.3} s behind its begin"
-    )]
-    TooLong(f64),
+    #[error("{0}")]
+    Ambiguous(String),
+    /// What all did cannot be taken down or read back.
+    #[error("what happened is kept in a temporary file, which failed: {0}")]
+    Tape(String),
+    /// It was stopped.
+    #[error("stopped before the path was found")]
+    Stopped,
     /// Nothing lies between the two times.
     #[error("the time is empty")]
     Empty,
-}
-
-impl CriticalPath {
-    /// How much of the path is whose, most first.
-    pub fn by_who(&self) -> Vec<(String, u64)> {
-        self.sums(|step| step.who.to_string())
-    }
-
-    /// How much of the path is spent on what, most first.
-    pub fn by_what(&self) -> Vec<(String, u64)> {
-        self.sums(|step| step.what.to_string())
-    }
-
-    fn sums(&self, of: impl Fn(&Step) -> String) -> Vec<(String, u64)> {
-        let mut sums: BTreeMap<String, u64> = BTreeMap::new();
-        for step in &self.steps {
-            *sums.entry(of(step)).or_default() += step.ns();
-        }
-        let mut sums: Vec<_> = sums.into_iter().collect();
-        sums.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
-        sums
-    }
 }
 
 impl Step {
@@ -186,68 +183,29 @@ impl Step {
     }
 }
 
-impl CriticalPaths {
-    /// The path of `target` from one time to another, in nanoseconds; without them, of all that is known of it.
+impl<F: Read + Write + Seek> CriticalPaths<F> {
+    /// The path from one time to another, in nanoseconds; without them, of all that is known of the target. `go_on` is asked
+    /// now and then, and may end it.
     ///
     /// # Errors
     /// Why there is none.
     pub fn path(
-        &self,
-        target: &Target,
+        self,
         from: Option<i64>,
         to: Option<i64>,
         names: &Names,
+        go_on: &mut dyn FnMut() -> bool,
     ) -> Result<CriticalPath, NoPath> {
-        if let Some(full) = self.full {
-            return Err(NoPath::TooLong(full.saturating_sub(self.begin) as f64 / 1e9));
-        }
-        let (actor, (first, last)) = self.find(target)?;
-        let (from_ns, to_ns) = (from.unwrap_or(first), to.unwrap_or(last));
-        if from_ns >= to_ns {
+        let (tape, target) = self.finish()?;
+        let (first, last) = target.life;
+        let (from, to) = (from.unwrap_or(first), to.unwrap_or(last));
+        if from >= to {
             return Err(NoPath::Empty);
         }
-        let mut walk = Walk::new(self, names);
-        let target = walk.who(actor);
-        Ok(CriticalPath { target, from_ns, to_ns, steps: walk.back(actor, from_ns, to_ns) })
+        let past = Past::new(tape, &target);
+        Walk::new(past, names).back(target.actor, (from, to), go_on).map_err(|error| match error.kind() {
+            ErrorKind::Interrupted => NoPath::Stopped,
+            _ => NoPath::Tape(error.to_string()),
+        })
     }
-
-    /// Who is meant, and from when to when it is known.
-    fn find(&self, target: &Target) -> Result<(Actor, (i64, i64)), NoPath> {
-        match target {
-            Target::Lwp(tid) => {
-                let lines = self.lwps.iter().filter(|(_, line)| line.number == u64::from(tid.unsigned_abs()));
-                let known = lines.filter_map(|(serial, line)| Some((*serial, life(line)?)));
-                let last = known.max_by_key(|(serial, _)| *serial);
-                let (serial, life) = last.ok_or_else(|| NoPath::Missing(format!("thread {tid}")))?;
-                Ok((Actor::Lwp(serial, None), life))
-            }
-            Target::UserThread(pattern) => {
-                let lines = &self.user_threads;
-                let fits = |line: &Line<_>| pattern.matches(line.process, line.number, &line.name);
-                let lines = lines.iter().filter(|(_, line)| fits(line));
-                let mut known: Vec<_> =
-                    lines.filter_map(|(serial, line)| Some((*serial, line, life(line)?))).collect();
-                known.sort_by_key(|(serial, ..)| *serial);
-                match &known[..] {
-                    [(serial, _, life)] => Ok((Actor::UserThread(*serial), *life)),
-                    [] => Err(NoPath::Missing("such a task".to_owned())),
-                    _ => {
-                        let name = |line: &Line<_>| match line.process {
-                            Some(process) => format!("{process}/{} {}", line.number, line.name),
-                            None => format!("{} {}", line.number, line.name),
-                        };
-                        const MOST: usize = 5;
-                        let names: Vec<_> = known.iter().take(MOST).map(|(_, line, _)| name(line)).collect();
-                        let more = if known.len() > MOST { ", …" } else { "" };
-                        Err(NoPath::Ambiguous("the task".to_owned(), format!("{}{more}", names.join(", "))))
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// From when to when something is known.
-fn life<D>(line: &Line<D>) -> Option<(i64, i64)> {
-    Some((line.stretches.first()?.from, line.stretches.last()?.to))
 }

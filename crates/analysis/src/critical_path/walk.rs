@@ -1,23 +1,21 @@
 //! Goes back in time over what all did.
 
-use super::lines::{By, LwpDoing, Slot, UserDoing};
-use super::{CriticalPaths, Step, What, Why};
+use super::past::{LwpDoing, Past, Slot};
+use super::record::{By, Stretch, UserDoing};
+use super::{Actor, CriticalPath, STEPS, Step, What, Why};
 use crate::names::Names;
 use crate::who::Who;
 use std::collections::HashMap;
+use std::hash::Hash;
+use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
 /// So often the path goes from one to another without time passing; more is a circle, which only false stamps make.
 const CIRCLE: usize = 64;
 
-/// Somebody whom the path can follow, by serial number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Actor {
-    /// With the user thread for which it acts.
-    Lwp(usize, Option<usize>),
-    UserThread(usize),
-}
+/// So many are remembered by name.
+const KNOWN: usize = 1 << 16;
 
 /// Whom the path follows, down to when, and why.
 #[derive(Debug, Clone)]
@@ -25,13 +23,12 @@ struct Frame {
     actor: Actor,
     until: i64,
     why: Why,
-    whom: Option<Actor>,
+    whom: Option<Arc<Who>>,
 }
 
-pub(super) struct Walk<'l> {
-    lines: &'l CriticalPaths,
-    cpus: HashMap<u32, Vec<Slot>>,
-    names: &'l Names,
+pub(super) struct Walk<'n, F> {
+    past: Past<F>,
+    names: &'n Names,
     /// Those that were met.
     known: HashMap<Actor, Arc<Who>>,
     /// Where the walk has arrived.
@@ -40,121 +37,129 @@ pub(super) struct Walk<'l> {
     turns: usize,
     /// Whom it follows, each for the sake of the one before.
     frames: Vec<Frame>,
-    /// The latest first.
-    steps: Vec<Step>,
+    /// The step that may go on, and the time of all behind it.
+    steps: Steps,
 }
 
-impl<'l> Walk<'l> {
-    pub fn new(lines: &'l CriticalPaths, names: &'l Names) -> Self {
-        let (known, frames, steps) = (HashMap::new(), Vec::new(), Vec::new());
-        Walk { lines, cpus: lines.cpus(), names, known, time: 0, turns: 0, frames, steps }
+impl<'n, F: Read + Seek> Walk<'n, F> {
+    pub fn new(past: Past<F>, names: &'n Names) -> Self {
+        let (known, frames, steps) = (HashMap::new(), Vec::new(), Steps::default());
+        Walk { past, names, known, time: 0, turns: 0, frames, steps }
     }
 
-    /// The path of `actor` between two times.
-    pub fn back(mut self, actor: Actor, from: i64, to: i64) -> Vec<Step> {
+    /// The path of `actor` between two times. `go_on` is asked now and then.
+    ///
+    /// # Errors
+    /// The tape cannot be read, or `go_on` has ended it.
+    pub fn back(
+        mut self,
+        actor: Actor,
+        (from, to): (i64, i64),
+        go_on: &mut dyn FnMut() -> bool,
+    ) -> io::Result<CriticalPath> {
         self.time = to;
+        self.past.go_to(to, go_on)?;
+        let target = self.who(actor);
         self.frames.push(Frame { actor, until: from, why: Why::Itself, whom: None });
         while let Some(frame) = self.frames.last().cloned() {
             if self.time <= frame.until {
                 self.frames.pop();
                 continue;
             }
+            self.past.go_to(self.time, go_on)?;
             match frame.actor {
                 Actor::Lwp(serial, _) => self.follow_lwp(frame, serial),
                 Actor::UserThread(serial) => self.follow_user_thread(frame, serial),
             }
         }
-        self.steps.reverse();
-        self.steps
+        Ok(self.steps.finish(target, from, to))
     }
 
     fn follow_lwp(&mut self, frame: Frame, serial: usize) {
         let time = self.time;
-        let line = self.lines.lwps.get(&serial);
-        let Some((line, (place, stretch))) = line.and_then(|line| Some((line, line.before(time)?))) else {
-            // Nothing is known before its creation; its creator woke it first.
-            let creator = line.and_then(|line| line.wakes.first()).map(|(_, by)| *by);
-            return self.before_creation(frame, creator);
+        let line = self.past.lwps.at(serial);
+        let Some((stretch, next)) = line.before(time) else {
+            return match line.has_begun {
+                // Nothing is known before its creation; its creator woke it first.
+                true => {
+                    let creator = line.wake.map(|(_, by)| by);
+                    self.before_creation(frame, creator);
+                }
+                false => self.gap(frame, None),
+            };
         };
-        if stretch.to < time {
-            return self.own(frame, stretch.to, None, What::Unknown);
+        let Stretch { from, to, doing: LwpDoing { doing, user_thread } } = stretch;
+        if to < time {
+            return self.gap(frame, Some(to));
         }
-        let LwpDoing { doing, user_thread } = stretch.doing;
+        let woken = line.woken(from, time).filter(|_| to == time);
         let frame = Frame { actor: Actor::Lwp(serial, user_thread), ..frame };
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt(by) } => {
-                let at = (frame.until, stretch.from, Some(cpu));
-                self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(frame.actor));
+                let (at, whom) = ((frame.until, from, Some(cpu)), self.who(frame.actor));
+                self.step(at, self.interrupt(by), What::Interrupt, Why::Interrupts, Some(whom));
             }
-            Doing::Running { cpu, mode } => self.own(frame, stretch.from, Some(cpu), self.what(mode)),
-            Doing::Runnable { .. } => {
-                let next = line.stretches.get(place + 1).map(|next| next.doing.doing);
-                match next {
-                    Some(Doing::Running { cpu, .. }) if stretch.to == line.stretches[place + 1].from => {
-                        self.others_on(cpu, frame.until.max(stretch.from), frame.actor);
-                    }
-                    _ => self.own(frame, stretch.from, None, What::Ready),
+            Doing::Running { cpu, mode } => self.own(frame, from, Some(cpu), self.what(mode)),
+            Doing::Runnable { .. } => match next {
+                Some(Stretch {
+                    from: begin,
+                    doing: LwpDoing { doing: Doing::Running { cpu, .. }, .. },
+                    ..
+                }) if begin == to => {
+                    self.others_on(cpu, frame.until.max(from), frame.actor);
                 }
-            }
-            Doing::Blocked { on } => {
-                let woken = line.woken(stretch.from, time).filter(|_| stretch.to == time);
-                self.blocked(frame, stretch.from, on, woken);
-            }
-            Doing::Unknown | Doing::Nested => self.own(frame, stretch.from, None, What::Unknown),
+                _ => self.own(frame, from, None, What::Ready),
+            },
+            Doing::Blocked { on } => self.blocked(frame, from, on, woken),
+            Doing::Unknown | Doing::Nested => self.own(frame, from, None, What::Unknown),
         }
     }
 
     fn follow_user_thread(&mut self, frame: Frame, serial: usize) {
         let time = self.time;
-        let line = self.lines.user_threads.get(&serial);
-        let Some((line, (place, stretch))) = line.and_then(|line| Some((line, line.before(time)?))) else {
-            return self.before_creation(frame, line.and_then(|line| line.created));
+        let line = self.past.user_threads.at(serial);
+        let Some((stretch, next)) = line.before(time) else {
+            return match line.has_begun {
+                true => {
+                    let creator = line.created;
+                    self.before_creation(frame, creator);
+                }
+                false => self.gap(frame, None),
+            };
         };
-        if stretch.to < time {
-            return self.own(frame, stretch.to, None, What::Unknown);
+        let Stretch { from, to, doing } = stretch;
+        if to < time {
+            return self.gap(frame, Some(to));
         }
-        let until = frame.until.max(stretch.from);
-        match stretch.doing {
+        let woken = line.woken(from, time).filter(|_| to == time);
+        let until = frame.until.max(from);
+        match doing {
             UserDoing::On(lwp) => {
                 let actor = Actor::Lwp(lwp, Some(serial));
                 self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
             }
-            UserDoing::Off(Doing::Runnable { .. }) => {
-                let next = line.stretches.get(place + 1).filter(|next| next.from == stretch.to);
-                match next.map(|next| next.doing) {
-                    Some(UserDoing::On(lwp)) => {
-                        let whom = Some(frame.actor);
-                        let actor = Actor::Lwp(lwp, None);
-                        let next = Frame { actor, until, why: Why::HasThread, whom };
-                        self.go(frame, next, What::Ready);
-                    }
-                    _ => self.own(frame, stretch.from, None, What::Ready),
+            UserDoing::Nested(lwp) => {
+                let actor = Actor::Lwp(lwp, None);
+                self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
+            }
+            UserDoing::Off(Doing::Runnable { .. }) => match next {
+                Some(Stretch { from: begin, doing: UserDoing::On(lwp), .. }) if begin == to => {
+                    let (actor, whom) = (Actor::Lwp(lwp, None), Some(self.who(frame.actor)));
+                    let next = Frame { actor, until, why: Why::HasThread, whom };
+                    self.go(frame, next, What::Ready);
                 }
-            }
-            UserDoing::Off(Doing::Blocked { on }) => {
-                let woken = line.woken(stretch.from, time).filter(|_| stretch.to == time);
-                self.blocked(frame, stretch.from, on, woken);
-            }
-            UserDoing::Off(Doing::Nested) => {
-                match place.checked_sub(1).map(|place| line.stretches[place].doing) {
-                    Some(UserDoing::On(lwp)) => {
-                        let actor = Actor::Lwp(lwp, None);
-                        self.go(frame.clone(), Frame { actor, until, ..frame }, What::Running);
-                    }
-                    _ => self.own(frame, stretch.from, None, What::Unknown),
-                }
-            }
-            UserDoing::Off(Doing::Unknown | Doing::Running { .. }) => {
-                self.own(frame, stretch.from, None, What::Unknown);
-            }
+                _ => self.own(frame, from, None, What::Ready),
+            },
+            UserDoing::Off(Doing::Blocked { on }) => self.blocked(frame, from, on, woken),
+            UserDoing::Off(_) => self.own(frame, from, None, What::Unknown),
         }
     }
 
     /// It was blocked until now.
     fn blocked(&mut self, frame: Frame, since: i64, on: Option<Name>, woken: Option<By>) {
-        let what = What::Blocked(on.map(|on| self.names.get(on).to_owned()));
-        let (until, whom) = (frame.until.max(since), Some(frame.actor));
-        let next = |actor, why| Frame { actor, until, why, whom };
+        let what = What::Blocked(on.map(|on| self.names.get(on).into()));
+        let (until, whom) = (frame.until.max(since), Some(self.who(frame.actor)));
+        let next = |actor, why| Frame { actor, until, why, whom: whom.clone() };
         match woken {
             Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None), Why::Wakes), what),
             Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread), Why::Wakes), what),
@@ -180,8 +185,15 @@ impl<'l> Walk<'l> {
                 return self.own(frame, i64::MIN, None, What::Unknown);
             }
         };
-        let next = Frame { actor, until: frame.until, why: Why::Creates, whom: Some(frame.actor) };
+        let whom = Some(self.who(frame.actor));
+        let next = Frame { actor, until: frame.until, why: Why::Creates, whom };
         self.go(frame, next, What::Unknown);
+    }
+
+    /// Nothing is known of it between now and `known`, or what has not been read yet.
+    fn gap(&mut self, frame: Frame, known: Option<i64>) {
+        let from = self.past.gap(known);
+        self.own(frame, from, None, What::Unknown);
     }
 
     /// Goes on with somebody else; in a circle, the time up to when it would be followed is `what` of the first.
@@ -195,24 +207,16 @@ impl<'l> Walk<'l> {
 
     /// Whoever had a CPU until now had it while `whom` waited for it, which it did since `since`.
     fn others_on(&mut self, cpu: u32, since: i64, whom: Actor) {
-        let slots = self.cpus.get(&cpu).map_or(&[][..], Vec::as_slice);
-        let slot =
-            slots.partition_point(|slot| slot.from < self.time).checked_sub(1).map(|place| slots[place]);
-        let (from, who, what) = match slot {
-            Some(Slot { from, to, lwp, place }) if to >= self.time => {
-                let LwpDoing { doing, user_thread } = self.lines.lwps[&lwp].stretches[place].doing;
-                match doing {
-                    Doing::Running { mode: Mode::Interrupt(by), .. } => {
-                        (from, self.interrupt(by), What::Interrupt)
-                    }
-                    Doing::Running { mode, .. } => {
-                        (from, self.who(Actor::Lwp(lwp, user_thread)), self.what(mode))
-                    }
-                    _ => (from, Arc::default(), What::Unknown),
+        let (from, who, what) = match self.past.on_cpu(cpu, self.time) {
+            Some(Stretch { from, to, doing: Slot { lwp, user_thread, mode } }) if to >= self.time => {
+                match mode {
+                    Mode::Interrupt(by) => (from, self.interrupt(by), What::Interrupt),
+                    mode => (from, self.who(Actor::Lwp(lwp, user_thread)), self.what(mode)),
                 }
             }
-            slot => (slot.map_or(i64::MIN, |slot| slot.to), Arc::default(), What::Unknown),
+            slot => (self.past.gap(slot.map(|slot| slot.to)), Arc::default(), What::Unknown),
         };
+        let whom = self.who(whom);
         self.step((since, from, Some(cpu)), who, what, Why::HasCpu, Some(whom));
     }
 
@@ -229,22 +233,18 @@ impl<'l> Walk<'l> {
         who: Arc<Who>,
         what: What,
         why: Why,
-        whom: Option<Actor>,
+        whom: Option<Arc<Who>>,
     ) {
         let (until, from, cpu) = at;
-        let (from_ns, whom) = (from.max(until), whom.map(|actor| self.who(actor)));
-        let step = Step { from_ns, to_ns: self.time, cpu, who, what, why, whom };
+        let from_ns = from.max(until);
+        self.steps.push(Step { from_ns, to_ns: self.time, cpu, who, what, why, whom });
         (self.time, self.turns) = (from_ns, 0);
-        match self.steps.last_mut() {
-            Some(last) if last.continues(&step) => last.from_ns = from_ns,
-            _ => self.steps.push(step),
-        }
     }
 
     fn what(&self, mode: Mode) -> What {
         match mode {
             Mode::User => What::User,
-            Mode::SystemCall(call) => What::SystemCall(self.names.get(call).to_owned()),
+            Mode::SystemCall(call) => What::SystemCall(self.names.get(call).into()),
             Mode::Interrupt(_) => What::Interrupt,
             Mode::Unknown => What::Running,
         }
@@ -254,25 +254,95 @@ impl<'l> Walk<'l> {
         Who::interrupt(name.map_or("", |name| self.names.get(name))).into()
     }
 
-    pub fn who(&mut self, actor: Actor) -> Arc<Who> {
-        let lines = self.lines;
-        self.known.entry(actor).or_insert_with(|| named(lines, actor).into()).clone()
+    fn who(&mut self, actor: Actor) -> Arc<Who> {
+        if let Some(who) = self.known.get(&actor) {
+            return who.clone();
+        }
+        if self.known.len() >= KNOWN {
+            self.known.clear();
+        }
+        let who = Arc::new(self.named(actor));
+        self.known.insert(actor, who.clone());
+        who
+    }
+
+    fn named(&mut self, actor: Actor) -> Who {
+        let mut who = Who::default();
+        let (lwp, thread) = match actor {
+            Actor::Lwp(lwp, thread) => (Some(lwp), thread),
+            Actor::UserThread(thread) => (None, Some(thread)),
+        };
+        if let Some(lwp) = lwp {
+            let lwp = &self.past.lwps.at(lwp).who;
+            (who.process, who.tid) = (lwp.process, i32::try_from(lwp.number).ok());
+            who.name.clone_from(&lwp.name);
+        }
+        if let Some(thread) = thread {
+            let thread = &self.past.user_threads.at(thread).who;
+            (who.process, who.user_thread) = (thread.process.or(who.process), Some(thread.number));
+            who.user_thread_name.clone_from(&thread.name);
+        }
+        who
     }
 }
 
-fn named(lines: &CriticalPaths, actor: Actor) -> Who {
-    let (lwp, thread) = match actor {
-        Actor::Lwp(lwp, thread) => (lines.lwps.get(&lwp), thread),
-        Actor::UserThread(thread) => (None, Some(thread)),
-    };
-    let thread = thread.and_then(|thread| lines.user_threads.get(&thread));
-    let name = |name: Option<&String>| name.cloned().unwrap_or_default();
-    Who {
-        process: thread.and_then(|thread| thread.process).or(lwp.and_then(|lwp| lwp.process)),
-        tid: lwp.and_then(|lwp| i32::try_from(lwp.number).ok()),
-        name: name(lwp.map(|lwp| &lwp.name)),
-        user_thread: thread.map(|thread| thread.number),
-        user_thread_name: name(thread.map(|thread| &thread.name)),
-        interrupt: None,
+/// What a path consists of.
+#[derive(Debug, Default)]
+struct Steps {
+    /// The latest first.
+    steps: Vec<Step>,
+    /// The one that may go on.
+    open: Option<Step>,
+    left_out: u64,
+    who: HashMap<Arc<Who>, u64>,
+    what: HashMap<What, u64>,
+}
+
+impl Steps {
+    fn push(&mut self, step: Step) {
+        match &mut self.open {
+            Some(open) if open.continues(&step) => open.from_ns = step.from_ns,
+            open => {
+                let done = open.replace(step);
+                self.close(done);
+            }
+        }
     }
+
+    fn close(&mut self, step: Option<Step>) {
+        let Some(step) = step else { return };
+        add(&mut self.who, &step.who, step.ns());
+        add(&mut self.what, &step.what, step.ns());
+        match self.steps.len() < STEPS {
+            true => self.steps.push(step),
+            false => self.left_out += 1,
+        }
+    }
+
+    fn finish(mut self, target: Arc<Who>, from_ns: i64, to_ns: i64) -> CriticalPath {
+        let open = self.open.take();
+        self.close(open);
+        self.steps.reverse();
+        let Steps { steps, left_out, .. } = self;
+        let (by_who, by_what) = (sorted(self.who), sorted(self.what));
+        CriticalPath { target, from_ns, to_ns, steps, left_out, by_who, by_what }
+    }
+}
+
+fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, u64>, key: &K, ns: u64) {
+    match sums.get_mut(key) {
+        Some(sum) => *sum += ns,
+        None => drop(sums.insert(key.clone(), ns)),
+    }
+}
+
+/// The greatest first.
+fn sorted<K: ToString>(sums: HashMap<K, u64>) -> Vec<(String, u64)> {
+    let mut by_name: HashMap<String, u64> = HashMap::new();
+    for (key, ns) in sums {
+        *by_name.entry(key.to_string()).or_default() += ns;
+    }
+    let mut sums: Vec<_> = by_name.into_iter().collect();
+    sums.sort_by(|(a, longest), (b, longer)| longer.cmp(longest).then_with(|| a.cmp(b)));
+    sums
 }

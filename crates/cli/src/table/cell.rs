@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
+use unicode_width::UnicodeWidthStr;
 
 /// One column.
 #[derive(Debug, Clone, Copy)]
@@ -91,6 +92,18 @@ impl Cell {
             Cell::Parts(parts) => {
                 parts.first().map_or("".into(), |(name, _)| name.as_deref().map_or("?".into(), shown))
             }
+        }
+    }
+
+    /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers are not written for it.
+    pub(super) fn width(&self) -> usize {
+        let digits = |number: u64| number.checked_ilog10().unwrap_or(0) as usize + 1;
+        match self {
+            Cell::None => 1,
+            Cell::Count(count) => digits(*count),
+            Cell::Number(number) => digits(number.unsigned_abs()) + usize::from(*number < 0),
+            Cell::Ns(ns) => digits(ns / 1_000_000) + ".000".len(),
+            _ => self.shown().width(),
         }
     }
 

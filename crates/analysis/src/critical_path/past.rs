@@ -1,0 +1,212 @@
+//! What all did up to a time that goes backwards: a window over the tape, with a stretch or two of each who lives there.
+
+use super::Actor;
+use super::record::{By, Identity, Record, Stretch, UserDoing};
+use super::tape::Rewind;
+use super::target::Candidate;
+use crate::serials::Serials;
+use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::io::{self, Read, Seek};
+use tracewing_trace::super_trace::{Doing, Mode};
+
+/// What an LWP did, and for which user thread, by that one's serial number.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LwpDoing {
+    pub doing: Doing,
+    pub user_thread: Option<usize>,
+}
+
+/// Who had a CPU.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Slot {
+    /// The LWP's serial number.
+    pub lwp: usize,
+    pub user_thread: Option<usize>,
+    pub mode: Mode,
+}
+
+/// Stretches, the latest first: the one at the window's time, earlier ones that were told no earlier, and the one that follows.
+#[derive(Debug)]
+pub(super) struct Stretches<D>(VecDeque<Stretch<D>>);
+
+impl<D> Default for Stretches<D> {
+    fn default() -> Self {
+        Stretches(VecDeque::new())
+    }
+}
+
+impl<D: Copy> Stretches<D> {
+    fn push(&mut self, stretch: Stretch<D>, time: i64) {
+        // Only what was told late lies behind what was told before it.
+        let place = self.0.partition_point(|later| later.from > stretch.from);
+        self.0.insert(place, stretch);
+        self.forget(time);
+    }
+
+    fn forget(&mut self, time: i64) {
+        while self.0.get(1).is_some_and(|second| second.from >= time) {
+            self.0.pop_front();
+        }
+    }
+
+    /// The last that begins before the window's time, and the one that follows it.
+    fn before(&mut self, time: i64) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
+        self.forget(time);
+        let place = self.0.partition_point(|stretch| stretch.from >= time);
+        let next = place.checked_sub(1).and_then(|next| self.0.get(next)).copied();
+        Some((*self.0.get(place)?, next))
+    }
+}
+
+/// The life of an LWP or a user thread up to the window's time.
+#[derive(Debug)]
+pub(super) struct Line<D> {
+    pub who: Identity,
+    stretches: Stretches<D>,
+    /// Whether the first of its stretches has been read.
+    pub has_begun: bool,
+    /// When it was made ready, and by whom: of what has been read, the first time.
+    pub wake: Option<(i64, By)>,
+    pub created: Option<By>,
+    /// For which user thread it did what comes next; of an LWP.
+    carries: Option<usize>,
+}
+
+impl<D> Default for Line<D> {
+    fn default() -> Self {
+        Line {
+            who: Identity::default(),
+            stretches: Stretches::default(),
+            has_begun: false,
+            wake: None,
+            created: None,
+            carries: None,
+        }
+    }
+}
+
+impl<D: Copy> Line<D> {
+    /// The last stretch that begins before `time`, and the one that follows it.
+    pub fn before(&mut self, time: i64) -> Option<(Stretch<D>, Option<Stretch<D>>)> {
+        self.stretches.before(time)
+    }
+
+    /// By whom it was made ready between two times, both included.
+    pub fn woken(&self, from: i64, to: i64) -> Option<By> {
+        self.wake.filter(|(at, _)| (from..=to).contains(at)).map(|(_, by)| by)
+    }
+}
+
+/// The window.
+#[derive(Debug)]
+pub(super) struct Past<F> {
+    tape: Rewind<F>,
+    /// By serial number.
+    pub lwps: Serials<Line<LwpDoing>>,
+    pub user_threads: Serials<Line<UserDoing>>,
+    cpus: HashMap<u32, Stretches<Slot>>,
+    /// LWPs and user threads of whom nothing is known before a time.
+    begun: BinaryHeap<(i64, Serial)>,
+    /// When what has not been read was told at the latest; `None` if all has been read.
+    unread: Option<i64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum Serial {
+    Lwp(usize),
+    UserThread(usize),
+}
+
+impl<F: Read + Seek> Past<F> {
+    /// A window behind all, with what is known of `target`.
+    pub fn new(tape: Rewind<F>, target: &Candidate) -> Self {
+        let mut past = Past {
+            tape,
+            lwps: Serials::default(),
+            user_threads: Serials::default(),
+            cpus: HashMap::new(),
+            begun: BinaryHeap::new(),
+            unread: Some(i64::MAX),
+        };
+        let who = target.who.clone();
+        match target.actor {
+            Actor::Lwp(lwp, _) => past.lwps.at(lwp).who = who,
+            Actor::UserThread(thread) => past.user_threads.at(thread).who = who,
+        }
+        past
+    }
+
+    /// Goes back to a time: all that was told then or later has been read. Calls `each` from time to time, which ends it with false.
+    ///
+    /// # Errors
+    /// The tape cannot be read, or `each` has ended it.
+    pub fn go_to(&mut self, time: i64, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
+        const PERIOD: u64 = 1 << 16;
+        for count in 1_u64.. {
+            self.unread = self.tape.peek()?.map(|(told, _)| *told);
+            if self.unread.is_none_or(|told| told < time) {
+                break;
+            }
+            if let Some(record) = self.tape.take() {
+                self.read(record, time);
+            }
+            if count % PERIOD == 0 && !each() {
+                return Err(io::ErrorKind::Interrupted.into());
+            }
+        }
+        while self.begun.peek().is_some_and(|(from, _)| *from > time) {
+            let Some((_, serial)) = self.begun.pop() else { break };
+            match serial {
+                Serial::Lwp(lwp) => drop(self.lwps.take(lwp)),
+                Serial::UserThread(thread) => drop(self.user_threads.take(thread)),
+            }
+        }
+        Ok(())
+    }
+
+    /// From when on nothing is known that has not been read, of whom nothing is known at the window's time; `known` is up to
+    /// when something has been read.
+    pub fn gap(&self, known: Option<i64>) -> i64 {
+        known.max(self.unread).unwrap_or(i64::MIN)
+    }
+
+    /// Who had a CPU last before `time`.
+    pub fn on_cpu(&mut self, cpu: u32, time: i64) -> Option<Stretch<Slot>> {
+        Some(self.cpus.get_mut(&cpu)?.before(time)?.0)
+    }
+
+    fn read(&mut self, record: Record, time: i64) {
+        match record {
+            Record::Lwp { lwp, first, did: Stretch { from, to, doing } } => {
+                let line = self.lwps.at(lwp);
+                let user_thread = line.carries;
+                line.stretches.push(Stretch { from, to, doing: LwpDoing { doing, user_thread } }, time);
+                if first {
+                    line.has_begun = true;
+                    self.begun.push((from, Serial::Lwp(lwp)));
+                }
+                if let Doing::Running { cpu, mode } = doing {
+                    let doing = Slot { lwp, user_thread, mode };
+                    self.cpus.entry(cpu).or_default().push(Stretch { from, to, doing }, time);
+                }
+            }
+            Record::Ran { lwp, thread, from, to } => {
+                self.lwps.at(lwp).carries = thread;
+                if let Some(thread) = thread.filter(|_| from < to) {
+                    let doing = UserDoing::On(lwp);
+                    self.user_threads.at(thread).stretches.push(Stretch { from, to, doing }, time);
+                }
+            }
+            Record::UserThread { thread, did } => self.user_threads.at(thread).stretches.push(did, time),
+            Record::LwpWoken { lwp, at, by } => self.lwps.at(lwp).wake = Some((at, by)),
+            Record::UserThreadWoken { thread, at, by } => self.user_threads.at(thread).wake = Some((at, by)),
+            Record::UserThreadCreated { thread, at, by } => {
+                let line = self.user_threads.at(thread);
+                (line.created, line.has_begun) = (Some(by), true);
+                self.begun.push((at, Serial::UserThread(thread)));
+            }
+            Record::LwpEnds { lwp, who } => self.lwps.at(lwp).who = who,
+            Record::UserThreadEnds { thread, who } => self.user_threads.at(thread).who = who,
+        }
+    }
+}

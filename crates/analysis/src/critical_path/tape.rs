@@ -1,0 +1,197 @@
+//! Records one behind the other, to be read backwards: in memory one block of them at a time, all others in a file.
+
+use super::record::{Decoder, Encoder, Record};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+
+/// A block is written when it has so many bytes.
+const BLOCK: usize = 256 << 10;
+
+/// Where a block lies in the file, and what its records' times count from.
+#[derive(Debug, Clone, Copy)]
+struct Block {
+    offset: u64,
+    length: usize,
+    told: i64,
+}
+
+/// Takes records.
+#[derive(Debug)]
+pub(super) struct Tape<F> {
+    file: F,
+    blocks: Vec<Block>,
+    encoder: Encoder,
+    /// What the times of the block that is being written count from.
+    begin: i64,
+    written: u64,
+}
+
+impl<F: Read + Write + Seek> Tape<F> {
+    /// A tape in a file that is empty.
+    pub fn new(file: F) -> Self {
+        let encoder = Encoder { bytes: Vec::with_capacity(BLOCK + 1024), ..Encoder::default() };
+        Tape { file, blocks: Vec::new(), encoder, begin: 0, written: 0 }
+    }
+
+    /// Appends a record.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    #[inline]
+    pub fn put(&mut self, record: &Record) -> io::Result<()> {
+        self.encoder.put(record);
+        if self.encoder.bytes.len() >= BLOCK { self.write() } else { Ok(()) }
+    }
+
+    /// Nothing is appended any more: the records from the last to the first.
+    pub fn rewind(self) -> Rewind<F> {
+        let mut records = Vec::new();
+        decode(&self.encoder.bytes, self.begin, &mut records);
+        Rewind { file: self.file, blocks: self.blocks, records, bytes: Vec::new() }
+    }
+
+    #[cold]
+    fn write(&mut self) -> io::Result<()> {
+        let bytes = &mut self.encoder.bytes;
+        self.file.write_all(bytes)?;
+        self.blocks.push(Block { offset: self.written, length: bytes.len(), told: self.begin });
+        self.written += bytes.len() as u64;
+        bytes.clear();
+        self.begin = self.encoder.told;
+        Ok(())
+    }
+}
+
+/// A record, and the latest time of all up to it.
+pub(super) type Told = (i64, Record);
+
+/// Gives records back, the last one first.
+#[derive(Debug)]
+pub(super) struct Rewind<F> {
+    file: F,
+    /// Those that have not been read.
+    blocks: Vec<Block>,
+    /// What is left of the one that has.
+    records: Vec<Told>,
+    bytes: Vec<u8>,
+}
+
+impl<F: Read + Seek> Rewind<F> {
+    /// The record that comes next; `None` behind the first.
+    ///
+    /// # Errors
+    /// The file cannot be read.
+    pub fn peek(&mut self) -> io::Result<Option<&Told>> {
+        while self.records.is_empty() {
+            let Some(block) = self.blocks.pop() else { return Ok(None) };
+            self.file.seek(SeekFrom::Start(block.offset))?;
+            self.bytes.resize(block.length, 0);
+            self.file.read_exact(&mut self.bytes)?;
+            decode(&self.bytes, block.told, &mut self.records);
+        }
+        Ok(self.records.last())
+    }
+
+    /// Takes the record that [`Rewind::peek`] gave.
+    pub fn take(&mut self) -> Option<Record> {
+        self.records.pop().map(|(_, record)| record)
+    }
+}
+
+fn decode(bytes: &[u8], told: i64, records: &mut Vec<Told>) {
+    let mut decoder = Decoder { bytes, told };
+    while let Some(record) = decoder.take() {
+        records.push((decoder.told, record));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::record::{By, Identity, Stretch, UserDoing};
+    use super::*;
+    use proptest::prelude::*;
+    use tracewing_trace::super_trace::{Doing, Mode, Name};
+
+    fn doing() -> impl Strategy<Value = Doing> {
+        let name = || any::<u32>().prop_map(Name);
+        let mode = prop_oneof![
+            Just(Mode::Unknown),
+            Just(Mode::User),
+            name().prop_map(Mode::SystemCall),
+            prop::option::of(name()).prop_map(Mode::Interrupt),
+        ];
+        prop_oneof![
+            Just(Doing::Unknown),
+            (any::<u32>(), mode).prop_map(|(cpu, mode)| Doing::Running { cpu, mode }),
+            Just(Doing::Runnable { preempted: false }),
+            prop::option::of(name()).prop_map(|on| Doing::Blocked { on }),
+        ]
+    }
+
+    fn by() -> impl Strategy<Value = By> {
+        let name = || any::<u32>().prop_map(Name);
+        prop_oneof![
+            any::<usize>().prop_map(By::Lwp),
+            any::<usize>().prop_map(By::UserThread),
+            prop::option::of(name()).prop_map(By::Interrupt),
+            (name(), any::<usize>()).prop_map(|(name, lwp)| By::Via(name, lwp)),
+            Just(By::Unknown),
+        ]
+    }
+
+    fn record() -> impl Strategy<Value = Record> {
+        let times = || (any::<i64>(), any::<i64>()).prop_map(|(a, b)| (a.min(b), a.max(b)));
+        let serial = any::<usize>;
+        let user = prop_oneof![doing().prop_map(UserDoing::Off), any::<usize>().prop_map(UserDoing::Nested),];
+        let who = || {
+            (prop::option::of(0..i32::MAX), any::<u64>(), ".{0,40}")
+                .prop_map(|(process, number, name)| Identity { process, number, name })
+        };
+        prop_oneof![
+            (serial(), any::<bool>(), times(), doing()).prop_map(|(lwp, first, (from, to), doing)| {
+                Record::Lwp { lwp, first, did: Stretch { from, to, doing } }
+            }),
+            (serial(), prop::option::of(serial()), times())
+                .prop_map(|(lwp, thread, (from, to))| Record::Ran { lwp, thread, from, to }),
+            (serial(), times(), user).prop_map(|(thread, (from, to), doing)| {
+                Record::UserThread { thread, did: Stretch { from, to, doing } }
+            }),
+            (serial(), any::<i64>(), by()).prop_map(|(lwp, at, by)| Record::LwpWoken { lwp, at, by }),
+            (serial(), any::<i64>(), by()).prop_map(|(thread, at, by)| Record::UserThreadWoken {
+                thread,
+                at,
+                by
+            }),
+            (serial(), any::<i64>(), by()).prop_map(|(thread, at, by)| Record::UserThreadCreated {
+                thread,
+                at,
+                by
+            }),
+            (serial(), who()).prop_map(|(lwp, who)| Record::LwpEnds { lwp, who }),
+            (serial(), who()).prop_map(|(thread, who)| Record::UserThreadEnds { thread, who }),
+        ]
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(24))]
+
+        #[test]
+        fn what_was_put_comes_back_from_the_last_to_the_first(
+            few in prop::collection::vec(record(), 1..100),
+            times in 1..400_usize,
+        ) {
+            let mut tape = Tape::new(io::Cursor::new(Vec::new()));
+            let records = || few.iter().cycle().take(times * few.len());
+            records().for_each(|record| tape.put(record).unwrap());
+            let mut rewind = tape.rewind();
+            let mut before = i64::MAX;
+            for expected in records().collect::<Vec<_>>().into_iter().rev() {
+                let (told, record) = rewind.peek().unwrap().unwrap();
+                prop_assert_eq!(record, expected);
+                prop_assert!(*told <= before);
+                before = *told;
+                rewind.take();
+            }
+            prop_assert!(rewind.peek().unwrap().is_none());
+        }
+    }
+}
