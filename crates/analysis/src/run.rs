@@ -95,6 +95,11 @@ pub struct Ran {
     pub lost_parts: u64,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
+    /// Whether the recording has no switches of threads, so that nobody knows when they ran.
+    pub switchless: bool,
+    /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine: since when others ran
+    /// there is not known.
+    pub idle_untold: Vec<u32>,
     /// Whether the filter left somebody out, or some of their time.
     pub chosen: bool,
     /// All names.
@@ -277,6 +282,11 @@ impl<A: Analysis> Run<'_, A> {
 
     fn finish(mut self) -> Ran {
         self.ran.chosen = self.filtered.leaves_out();
+        let state = self.follower.state();
+        self.ran.switchless = state.is_switchless();
+        if self.system_wide {
+            self.ran.idle_untold = state.idle_untold();
+        }
         self.ran.partial = !self.system_wide && self.follower.state().is_partial();
         self.ran.whole = !self.ran.partial && !self.of_some;
         match self.begun {

@@ -70,20 +70,25 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         anyhow::bail!("say where to write: tracewing convert --to FORMAT TRACE OUT");
     };
     match format {
-        Target::Ctf1 => write_traces(&input, Some(Version::V1_8), &out),
-        Target::Ctf2 => write_traces(&input, Some(Version::V2), &out),
+        Target::Ctf1 => write_traces(&input, Some(Version::V1_8), false, &out),
+        Target::Ctf2 => write_traces(&input, Some(Version::V2), false, &out),
         Target::Json => write_lines(&input, Format::Json, &out),
         Target::Csv => write_lines(&input, Format::Csv, &out),
     }
 }
 
-/// Writes what is chosen of the input as traces of a version, or of the one that each has.
-pub fn write_traces(input: &Input, version: Option<Version>, out: &Path) -> anyhow::Result<ExitCode> {
+/// Writes what is chosen of the input as traces of a version, or of the one that each has; with what it needs to be `explained`.
+pub fn write_traces(
+    input: &Input,
+    version: Option<Version>,
+    explained: bool,
+    out: &Path,
+) -> anyhow::Result<ExitCode> {
     check_outside(input.traces(), out)?;
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
-    let written =
-        Conversion { version, filter }.run(&recording, out, &mut |progress| watch.show(progress))?;
+    let written = Conversion { version, filter, explained }
+        .run(&recording, out, &mut |progress| watch.show(progress))?;
     drop(watch);
     writeln!(std::io::stdout(), "{}", shown(&summary(&written, out)))?;
     Ok(ExitCode::SUCCESS)

@@ -28,8 +28,12 @@ TIME and CONDITION are as in `tracewing list --help`.
 
 What is written are traces of the CTF version that they have, with their clocks, their environment, and their losses; \
 several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
-options. Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch, so leave \
-these in.
+options. Events that tell names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
+tracewing:thread, profile:thread), and where in memory which file is (*:image, *:mapping), from which functions have their names.
+
+Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
+--user or --where leave out switches of threads, OUT says so, and nobody is told to have run between two events. OUT begins at \
+--from, also where it says that TIMEs count from its begin.
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";
 
@@ -38,5 +42,5 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let Some(out) = output.or_else(|| input.take_last()) else {
         anyhow::bail!("say where to write: tracewing extract TRACE OUT");
     };
-    convert::write_traces(&input, None, &out)
+    convert::write_traces(&input, None, true, &out)
 }

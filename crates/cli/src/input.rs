@@ -158,6 +158,13 @@ impl Input {
 
 /// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.
 pub fn conclude(ran: Ran) -> ExitCode {
+    if !ran.idle_untold.is_empty() {
+        let cpus: Vec<_> = ran.idle_untold.iter().map(u32::to_string).collect();
+        print_warning(&format!(
+            "this machine's kernel told of no switch from the idle thread of CPU {}: since when others ran there is unknown",
+            cpus.join(", ")
+        ));
+    }
     match ran.failure {
         None if ran.stopped => {
             print_warning("stopped before the end; this is what was read until then");

@@ -39,7 +39,7 @@ A PATTERN is a shell pattern for names of events, and behind ` where ` a conditi
 the begin calls it A and the end B. Without --by, any begin fits any end. An event that fits both patterns ends a period and \
 begins the next.
 
---group tells the figures also by what the ends have in common: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest time in all first.
+--group tells the figures also by what the ends have in common: a field, a context, a column such as $process, $tid or $task, or $event, the event's name; the groups with the longest time in all first. A switch is of whom it leads to, where --by …=next_tid or thread=next says so.
 
 Quantiles are exact up to 4 million periods, and beyond that within 0.1 %. Of the worst periods it is told what the end's \
 thread and task did in them, for which the recording is read a second time; of a switch it is the thread that leaves the CPU, or with --by …=next_tid the one \

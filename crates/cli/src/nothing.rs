@@ -68,6 +68,17 @@ fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
     Ok(())
 }
 
+/// What tells when threads ran.
+pub const SWITCHES: Needed =
+    Needed { what: "of switches of threads", names: &["sched_switch"], how: "record the kernel's, as root" };
+
+/// What tells of tasks.
+pub const TASKS: Needed = Needed {
+    what: "of user threads",
+    names: &["user_thread:*"],
+    how: "record a program that tells of its tasks (tracewing-tokio, user_thread)",
+};
+
 /// What is in a recording.
 struct Found {
     /// Events that are needed.

@@ -38,6 +38,16 @@ impl Sink for Output {
     }
 }
 
+/// How many there are of what a word says.
+pub fn count_of(count: usize, word: &str) -> String {
+    let ending = match count {
+        1 => "",
+        _ if word.ends_with(['s', 'h']) => "es",
+        _ => "s",
+    };
+    format!("{count} {word}{ending}")
+}
+
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
     let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));

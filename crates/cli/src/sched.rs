@@ -2,6 +2,8 @@
 
 use crate::format::{EventFormat, TableFormat};
 use crate::input::{Input, conclude};
+use crate::nothing::SWITCHES;
+use crate::output::count_of;
 use crate::table::{Cell, Column, Lines, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use clap::Subcommand;
@@ -254,12 +256,12 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
     table.write(&mut out, args.format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
-        writeln!(out, "{} threads, {running} ms on CPUs in {duration} ms, {switches} switches", rows.len())?;
-        if rows.is_empty() {
-            writeln!(out, "No sched_switch events were chosen, so nothing is known of waiting for CPUs.")?;
-        }
-        Ok(())
+        let (threads, switches) = (count_of(rows.len(), "thread"), count_of(switches as usize, "switch"));
+        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms, {switches}")
     })?;
+    if rows.is_empty() {
+        SWITCHES.tell(&mut out, args.format, &args.input, &ran)?;
+    }
     out.flush()?;
     Ok(conclude(ran))
 }

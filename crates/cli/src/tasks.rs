@@ -3,6 +3,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::TASKS;
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -137,11 +138,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let busy = milliseconds(tasks.iter().map(|task| task.busy_ns).sum());
         let duration = milliseconds(ran.duration_ns());
         writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
-        if tasks.is_empty() {
-            writeln!(out, "No user_thread events were chosen, so nothing is known of tasks.")?;
-        }
         warn(out, &tasks, &ran.names)
     })?;
+    if tasks.is_empty() {
+        TASKS.tell(&mut out, args.format, &args.input, &ran)?;
+    }
     out.flush()?;
     Ok(conclude(ran))
 }

@@ -2,6 +2,8 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::TASKS;
+use crate::output::count_of;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
@@ -75,7 +77,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows.keep(&ACTIVE_TIME);
     }
     rows.arrange(&args.order)?;
-    rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by))?;
+    let is_empty = args.by == By::Task && table.user_threads.is_empty();
+    rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by, ran.switchless))?;
+    if is_empty {
+        TASKS.tell(&mut out, args.format, &args.input, &ran)?;
+    }
     out.flush()?;
     Ok(conclude(ran))
 }
@@ -193,23 +199,23 @@ fn row(ids: &[Cell], spent: &Times, counts: &[u64]) -> Vec<Cell> {
     ids.iter().cloned().chain(times(spent)).chain(counts).collect()
 }
 
-fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By) -> std::io::Result<()> {
+fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: bool) -> std::io::Result<()> {
     let running: u64 = table.threads.iter().map(|thread| thread.times.running_ns).sum();
-    writeln!(
-        out,
-        "{} {}, {} ms on CPUs in {} ms",
-        table.threads.len(),
-        if table.threads.len() == 1 { "thread" } else { "threads" },
-        milliseconds(running),
-        milliseconds(table.duration_ns)
-    )?;
+    let (threads, duration) = (table.threads.len(), milliseconds(table.duration_ns));
+    let lines = match by {
+        By::Thread => String::new(),
+        By::Task => count_of(table.user_threads.len(), "task") + " on ",
+        By::Process => count_of(table.processes().len(), "process") + " with ",
+    };
+    let threads = count_of(threads, "thread");
+    writeln!(out, "{lines}{threads}, {} ms on CPUs in {duration} ms", milliseconds(running))?;
     if table.threads.is_empty() {
         writeln!(out, "No thread fits that was met in this time.")?;
-    } else if table.threads.iter().all(|thread| thread.switches == 0) {
-        writeln!(out, "No sched_switch events were chosen, so nothing is known of the threads' time.")?;
-    }
-    if by == By::Task && table.user_threads.is_empty() {
-        writeln!(out, "No user_thread events were chosen, so nothing is known of tasks.")?;
+    } else if switchless {
+        writeln!(
+            out,
+            "Not all switches of threads (sched_switch) are in the recording, so nothing is known of their time."
+        )?;
     }
     if table.strangers > 0 {
         writeln!(

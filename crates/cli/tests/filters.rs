@@ -83,6 +83,11 @@ fn places() -> Vec<(Value, Place, Place)> {
                 let child = number("tid").or_else(|| number("pid")).expect("a number");
                 let is_thread = number("clone_flags").expect("a number") & 0x1_0000 != 0;
                 processes.insert(child, if is_thread { process } else { child });
+                next = (processes.get(&child).copied(), Some(child), None);
+            }
+            ("sched_process_fork", _) => {
+                let child = event["params"]["child_tid"].as_i64().expect("a number");
+                next = (processes.get(&child).copied(), Some(child), None);
             }
             _ => {}
         }
@@ -197,10 +202,11 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         run(&[&["extract", "trace"], &out[..], filter].concat());
         let options = &["--clock-cycles", "--fields", "trace:hostname,trace:domain"];
         let list = |trace: &str, filter: &[&str]| run(&[&["list", trace], &options[..], filter].concat());
-        let listed = list("trace", filter);
-        let count = listed.lines().count();
+        let count = list("trace", filter).lines().count();
         assert!(count > 0, "{filter:?}");
-        assert!(list(&part, &[]) == listed, "{filter:?}");
+        // Those that tell names are in it whatever is chosen.
+        let others = ["--exclude", "lttng_statedump_*", "--exclude", "tracewing:thread"];
+        assert!(list(&part, &others) == list("trace", &[&others, *filter].concat()), "{filter:?}");
         let statistics: Value =
             serde_json::from_str(&run(&[&["stats", "trace", "--format", "json"], *filter].concat()))
                 .expect("JSON");
@@ -210,9 +216,86 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         let converted = std::fs::read_to_string(recording().join(json)).expect("it was written");
         assert!(converted == run(&[&["list", "trace", "--format", "json"], *filter].concat()), "{filter:?}");
         if let Ok(peer) = Command::new("babeltrace2").args(options).arg(recording().join(&part)).output() {
-            assert!(peer.stdout == listed.into_bytes(), "babeltrace2 reads {part} otherwise");
+            let all = list(&part, &["--from", "2001-01-01"]);
+            assert!(peer.stdout == all.into_bytes(), "babeltrace2 reads {part} otherwise");
         }
     }
+}
+
+/// Threads of a part of the recording.
+fn threads_of(trace: &str, options: &[&str]) -> Vec<Value> {
+    let printed = run(&[&["threads", trace, "--format", "json"], options].concat());
+    let mut table: Value = serde_json::from_str(&printed).expect("one JSON object");
+    table["threads"].as_array_mut().expect("rows").drain(..).collect()
+}
+
+#[test]
+fn a_part_knows_names_and_when_it_begins() {
+    let filter = ["--from", "reactivity:received_msg#2"];
+    run(&[&["extract", "trace", "-o", "late"], &filter[..]].concat());
+    let named = |trace, options: &[&str]| -> BTreeSet<(i64, String)> {
+        let row = |row: &Value| Some((row["tid"].as_i64()?, row["name"].as_str()?.to_owned()));
+        threads_of(trace, options).iter().filter_map(row).collect()
+    };
+    let of_program = ["--process", "reactivity"];
+    let of_part = named("late", &of_program);
+    let of_whole = named("trace", &[filter, of_program].concat());
+    assert!(!of_part.is_empty() && of_part.is_subset(&of_whole), "{of_part:?} {of_whole:?}");
+    let told = run(&["list", "late", "-e", "tracewing:thread", "--from", "2001-01-01"]);
+    assert_eq!(told, run(&["list", "trace", "-e", "tracewing:thread"]), "told before it begins");
+    let first = |trace: &str, options: &[&str]| {
+        let listed = run(&[&["list", trace, "-n", "1", "--clock-cycles"], options].concat());
+        listed.split(']').next().expect("a date").to_owned()
+    };
+    assert_eq!(first("late", &[]), first("trace", &filter));
+    assert_eq!(first("late", &["--from", "+0s"]), first("trace", &filter));
+    // Without its begin, a part of the part is the same.
+    run(&["extract", "late", "-o", "later", "--to", "+1min"]);
+    assert_eq!(
+        run(&["list", "later", "--from", "2001-01-01"]),
+        run(&["list", "late", "--from", "2001-01-01"])
+    );
+}
+
+#[test]
+fn nobody_is_told_to_have_run_where_switches_were_left_out() {
+    if !is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let filters: &[&[&str]] = &[
+        &["--exclude", "sched_switch"],
+        &["--where", "$mode == 'syscall'"],
+        &["--user"],
+        &["-e", "syscall_*"],
+    ];
+    for (number, filter) in filters.iter().enumerate() {
+        let part = format!("switchless-{number}");
+        run(&[&["extract", "trace", "-o", &part], *filter].concat());
+        let rows = threads_of(&part, &[]);
+        assert!(!rows.is_empty(), "{filter:?}");
+        assert!(rows.iter().all(|row| row["running_ns"] == 0), "{filter:?}: {rows:?}");
+    }
+    run(&["extract", "trace", "-o", "with-switches", "--exclude", "irq_*"]);
+    assert!(threads_of("with-switches", &[]).iter().any(|row| row["running_ns"] != 0));
+}
+
+#[test]
+fn a_word_that_a_column_never_has_is_refused() {
+    let cases = [
+        ("$state == 'bogus'", "running, runnable, preempted"),
+        ("$mode != 'kernel'", "user, syscall, interrupt"),
+    ];
+    for (condition, words) in cases {
+        for command in ["list", "threads", "stats"] {
+            let mut tracewing = Command::new(TRACEWING);
+            tracewing.current_dir(recording()).args([command, "trace", "--where", condition]);
+            let output = tracewing.output().expect("tracewing starts");
+            let said = String::from_utf8_lossy(&output.stderr).into_owned();
+            assert!(!output.status.success() && said.contains(words), "{command} {condition}: {said}");
+        }
+    }
+    assert!(!run(&["list", "trace", "--where", "$state != 'blocked' || $mode =~ 'sys*'"]).is_empty());
 }
 
 #[test]

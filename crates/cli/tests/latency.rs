@@ -136,6 +136,30 @@ fn groups_are_those_of_the_ends() {
     );
 }
 
+#[test]
+fn a_switch_that_ends_a_wait_is_grouped_by_whom_it_leads_to() {
+    let ends = ["--begin", "user_thread:wake", "--end", "user_thread:switch", "--nested", "latest"];
+    let table = json(
+        &[&["latency"], &ends[..], &["--by", "thread=next", "--group", "next,$task,$task_name"]].concat(),
+    );
+    let groups = table["groups"].as_array().unwrap();
+    assert!(groups.len() > 1, "{table}");
+    for group in groups {
+        let [next, task, name] = [0, 1, 2].map(|place| group["group"][place][1].as_str().unwrap_or_default());
+        let (_, number) = task.split_once('/').unwrap();
+        assert_eq!(next, number, "{group}");
+        assert!(name == "daemon" || name.starts_with("work/") || name == "main", "{group}");
+    }
+    if has_kernel() {
+        let ends = ["--begin", "sched_waking", "--end", "sched_switch", "--nested", "latest"];
+        let groups =
+            json(&[&["latency"], &ends[..], &["--by", "tid=next_tid", "--group", "next_tid,$tid"]].concat());
+        let groups = groups["groups"].as_array().unwrap();
+        assert!(!groups.is_empty());
+        assert!(groups.iter().all(|group| group["group"][0][1] == group["group"][1][1]), "{groups:?}");
+    }
+}
+
 /// Periods of events that `tracewing list` prints: each end has the latest begin with an equal key. Sorted lengths.
 fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u64> {
     let (mut open, mut periods) = (BTreeMap::<String, Vec<u64>>::new(), Vec::new());
@@ -200,6 +224,8 @@ fn what_makes_no_sense_is_told() {
         (&["--begin", "nothing", "--end", "*"][..], "no event is called `nothing`"),
         (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--by", "size"], "has `size`"),
         (&["--begin", "*:sent_msg where x >", "--end", "*"], "expected a field or a value"),
+        (&["--begin", "*:sent_msg where", "--end", "*"], "expected a field or a value"),
+        (&["--begin", "*:sent_msg", "--end", "nothing", "--group", "a"], "no event is called `nothing`"),
         (&["--begin", "*:sent_msg where x > 1", "--end", "*"], "no event has what the condition asks for"),
         (&["--begin", "*:sent_msg", "--end", "*", "--by", "a=b=c"], "write `==` to compare"),
     ] {
@@ -207,9 +233,15 @@ fn what_makes_no_sense_is_told() {
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
     }
-    for (options, told) in
-        [(&["--tid", "1"][..], "thread 1 was not met"), (&["--task", "work/*"], "ambiguous"), (&[], "--task")]
-    {
+    for (options, told) in [
+        (&["--tid", "1"][..], "thread 1 was not met"),
+        (&["--task", "work/*"], "ambiguous"),
+        (&[], "--task"),
+        (&["--task", "1", "--task", "2"], "one task or thread"),
+        (&["--task", "1", "--cpu", "0"], "--cpu cannot leave out"),
+        (&["--task", "1", "--where", "$mode == 'user'"], "--where cannot leave out"),
+        (&["--task", "daemon", "--process", "nobody"], "such a task of such a process was not met"),
+    ] {
         let output = tracewing(&[&["critical-path"], options].concat());
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(!output.status.success() && error.contains(told), "{options:?}: {error}");
@@ -246,6 +278,8 @@ fn the_worst_period_is_taken_apart_and_its_path_leads_over_other_tasks() {
     };
     let (from, to) = (seconds(&worst["begin"]), seconds(&worst["end"]));
     let path = json(&["critical-path", "--task", "daemon", "--from", &from, "--to", &to]);
+    let same = ["--task", "daemon", "--process", "reactivity", "--from", &from, "--to", &to];
+    assert_eq!(path, json(&[&["critical-path"], &same[..]].concat()));
     let steps = path["steps"].as_array().unwrap();
     assert_eq!(steps.iter().map(|step| step["ns"].as_u64().unwrap()).sum::<u64>(), ns);
     for sums in [&path["by_who"], &path["by_what"]] {

@@ -40,6 +40,8 @@ pub enum Type {
     Real,
     /// Texts, and characters.
     Text,
+    /// Texts of which there are but these.
+    Word(&'static [&'static str]),
     /// Integers with labels for some of them.
     Enumeration(Vec<(RangeInclusive<Integer>, String)>),
 }
@@ -49,9 +51,13 @@ impl Type {
         match self {
             Self::Integer => "an integer",
             Self::Real => "a floating-point number",
-            Self::Text => "a text",
+            Self::Text | Self::Word(_) => "a text",
             Self::Enumeration(_) => "an enumeration",
         }
+    }
+
+    fn is_text(&self) -> bool {
+        matches!(self, Self::Text | Self::Word(_))
     }
 }
 
@@ -145,7 +151,9 @@ fn look_up<'n, S: Schema>(operand: &'n Operand, schema: &S) -> Result<Side<'n, S
         Leaf::Variable(variable) => Ok(match schema.find(variable)? {
             Found::Value(place, kind) => {
                 let side = Side::Value { variable, place, kind, mask };
-                if mask.is_some() && matches!(&side, Side::Value { kind: Type::Real | Type::Text, .. }) {
+                if mask.is_some()
+                    && matches!(&side, Side::Value { kind, .. } if kind.is_text() || *kind == Type::Real)
+                {
                     return Err(side.misused(ONLY_INTEGERS));
                 }
                 side
@@ -199,7 +207,13 @@ fn with_literal<P: Clone>(
         (Side::Value { place, kind: Type::Real, .. }, Literal::Real(right)) => {
             Test::Real { place, orders, right }
         }
-        (Side::Value { place, kind: Type::Text, .. }, Literal::Text(text)) if equality => {
+        (Side::Value { variable, kind: Type::Word(words), .. }, Literal::Text(text))
+            if equality && !words.contains(&&*text) =>
+        {
+            let known = words.iter().map(|&word| word.to_owned()).collect();
+            return Err(Problem::NoLabel(variable.clone(), text, known));
+        }
+        (Side::Value { place, kind: Type::Text | Type::Word(_), .. }, Literal::Text(text)) if equality => {
             Test::Text { place, negated: orders == Orders::NOT_EQUAL, text }
         }
         (
@@ -213,7 +227,7 @@ fn with_literal<P: Clone>(
             return Ok(labelled(&place, &labels, orders == Orders::NOT_EQUAL, |label| label == text));
         }
         (
-            side @ Side::Value { kind: Type::Text | Type::Enumeration(_), mask: None, .. },
+            side @ Side::Value { kind: Type::Text | Type::Word(_) | Type::Enumeration(_), mask: None, .. },
             Literal::Text(_),
         ) => {
             return Err(side.misused(ONLY_EQUAL));
@@ -259,7 +273,7 @@ fn labelled<P: Clone>(
 fn matching<P: Clone>(side: Side<'_, P>, pattern: &Glob, negated: bool) -> Result<Condition<P>, Problem> {
     match side {
         Side::Literal(Literal::Text(text), _) => Ok(Condition::Constant(pattern.matches(&text) != negated)),
-        Side::Value { place, kind: Type::Text, .. } => {
+        Side::Value { place, kind: Type::Text | Type::Word(_), .. } => {
             Ok(Condition::Test(Test::Glob { place, negated, pattern: pattern.clone() }))
         }
         Side::Value { place, kind: Type::Enumeration(labels), mask: None, .. } => {
@@ -288,7 +302,7 @@ fn pair<P: Clone>(left: Side<'_, P>, orders: Orders, right: Side<'_, P>) -> Resu
             Test::IntegerPair { left, orders, right }
         }
         (Type::Real, Type::Real) => Test::RealPair { left, orders, right },
-        (Type::Text, Type::Text) => match orders {
+        (left_kind, right_kind) if left_kind.is_text() && right_kind.is_text() => match orders {
             Orders::EQUAL => Test::TextPair { left, negated: false, right },
             Orders::NOT_EQUAL => Test::TextPair { left, negated: true, right },
             _ => return Err(Problem::Misused(variable.to_string(), "a text", ONLY_EQUAL)),

@@ -79,6 +79,11 @@ pub(crate) struct EventValue {
 }
 
 impl EventValue {
+    /// What the super-trace says of any event.
+    pub(crate) fn derived(column: Column) -> Self {
+        Self { found: Found::Value(Place::Derived(column), column.kind()), paths: Vec::new() }
+    }
+
     /// Finds a variable in an event class, which is given by its indices.
     ///
     /// # Errors

@@ -9,9 +9,10 @@
 use crate::marks::Marks;
 use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
+use crate::part::{explains, set_begin, set_some_switches};
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
-use crate::super_trace::forget_scope;
+use crate::super_trace::{SWITCH, forget_scope};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
 use crate::{Error, Filter, description, index_source};
@@ -33,6 +34,9 @@ pub struct Conversion {
     pub version: Option<Version>,
     /// Which events.
     pub filter: Filter,
+    /// Whether it also writes those that tell what others mean, chosen or not: names of threads, places of files in memory. Of the
+    /// time before the range, too.
+    pub explained: bool,
 }
 
 /// What was written.
@@ -93,6 +97,7 @@ impl Conversion {
             selection,
             marks,
             version: self.version,
+            explained: self.explained,
             progress: start,
             watch,
             converted: Converted::default(),
@@ -146,6 +151,7 @@ struct Run<'r> {
     /// What is wanted where an event alone does not say.
     marks: Option<Marks>,
     version: Option<Version>,
+    explained: bool,
     progress: Progress,
     watch: &'r mut dyn FnMut(Progress) -> ControlFlow<()>,
     converted: Converted,
@@ -165,6 +171,12 @@ impl Run<'_> {
             }
             if !self.selection.is_everything() {
                 forget_scope(&mut class);
+            }
+            if self.selection.leaves_out(trace, SWITCH) {
+                set_some_switches(&mut class);
+            }
+            if self.explained && self.range.begin != i64::MIN {
+                set_begin(&mut class, self.range.begin);
             }
             Decoder::new(Arc::new(class))
         };
@@ -212,12 +224,22 @@ impl Run<'_> {
         let mut writer = StreamWriter::new(classes.clone(), class);
         let mut file = File::create(path).map_err(Error::io(path))?;
         let recording = self.recording;
+        let classes = streams[class].event_record_classes.iter();
+        let explains: Vec<bool> = classes.map(|class| self.explained && explains(class)).collect();
         let mut cursor = recording.cursor(stream, self.range.begin);
         // What the counter of discarded events says at the begin of what is written.
         let mut discarded_before = None;
         // Of the next event of the range.
         let mut index = 0;
-        while cursor.begin_packet()? {
+        let mut goes_on = cursor.begin_packet()?;
+        let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
+        // Up to when packets have been written.
+        let mut written = None;
+        if self.range.begin != i64::MIN && explains.contains(&true) {
+            written = self.before(at, stream, &explains, seq, &mut writer)?;
+            self.write(&mut writer, &mut file, path)?;
+        }
+        while goes_on {
             if cursor.packet_begin().is_some_and(|begin| begin > self.range.end) {
                 break;
             }
@@ -231,7 +253,7 @@ impl Run<'_> {
             let failed = |error| Error::ctf(&from)(error);
             let start = PacketStart {
                 stream_instance_id: packet.stream_instance_id,
-                begin: packet.begin,
+                begin: packet.begin.max(written.take()),
                 seq: packet.seq,
             };
             writer.begin_packet(&start, reader).map_err(failed)?;
@@ -245,24 +267,82 @@ impl Run<'_> {
                     None => self.selection.wants(&event),
                 };
                 index += 1;
-                if !wanted {
+                let decoded = event.decoded();
+                if !wanted && !explains[decoded.class_index()] {
                     continue;
                 }
-                let decoded = event.decoded();
                 writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;
                 self.converted.events += 1;
             }
             let end =
                 PacketEnd { end: packet.end, discarded: discarded.wrapping_sub(before), least_bytes: 0 };
             writer.end_packet(&end).map_err(failed)?;
-            file.write_all(writer.bytes()).map_err(Error::io(path))?;
-            self.converted.packets += 1;
-            self.converted.bytes += writer.bytes().len() as u64;
-            writer.clear();
+            self.write(&mut writer, &mut file, path)?;
             self.progress.done += packet.packet_bits / 8;
             if (self.watch)(self.progress).is_break() {
                 return Err(Error::Stopped);
             }
+            goes_on = cursor.begin_packet()?;
+        }
+        Ok(())
+    }
+
+    /// Puts those events of a stream that explain others and lie before the range into a packet in front of the one with number
+    /// `seq`. Gives the stamp of the last one, in cycles. What is damaged there is left out.
+    fn before(
+        &mut self,
+        at: usize,
+        stream: &Stream,
+        explains: &[bool],
+        seq: Option<u64>,
+        writer: &mut StreamWriter,
+    ) -> Result<Option<u64>, Error> {
+        let recording = self.recording;
+        let mut cursor = recording.cursor(stream, i64::MIN);
+        let mut last = None;
+        while let Ok(true) = cursor.begin_packet() {
+            if cursor.packet_begin().is_some_and(|begin| begin >= self.range.begin) {
+                break;
+            }
+            while let Ok(true) = cursor.step() {
+                let event = EventRef::new(recording, &cursor, at);
+                let (decoded, Some((reader, from))) = (event.decoded(), cursor.reader()) else { break };
+                if !explains[decoded.class_index()]
+                    || event.stamp().is_none_or(|stamp| stamp.ns >= self.range.begin)
+                {
+                    continue;
+                }
+                let failed = |error| Error::ctf(from)(error);
+                if last.is_none() {
+                    let start = PacketStart {
+                        stream_instance_id: reader.packet().stream_instance_id,
+                        begin: decoded.clock_value(),
+                        seq: seq.or(reader.packet().seq).map(|seq| seq.saturating_sub(1)),
+                    };
+                    writer.begin_packet(&start, reader).map_err(failed)?;
+                }
+                writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;
+                self.converted.events += 1;
+                last = decoded.clock_value();
+            }
+            if (self.watch)(self.progress).is_break() {
+                return Err(Error::Stopped);
+            }
+        }
+        if last.is_some() {
+            let end = PacketEnd { end: last, discarded: 0, least_bytes: 0 };
+            writer.end_packet(&end).map_err(Error::ctf(Path::new(stream.name())))?;
+        }
+        Ok(last)
+    }
+
+    /// Writes the packet that has ended, if there is one.
+    fn write(&mut self, writer: &mut StreamWriter, file: &mut File, path: &Path) -> Result<(), Error> {
+        if !writer.bytes().is_empty() {
+            file.write_all(writer.bytes()).map_err(Error::io(path))?;
+            self.converted.packets += 1;
+            self.converted.bytes += writer.bytes().len() as u64;
+            writer.clear();
         }
         Ok(())
     }

@@ -114,7 +114,12 @@ impl Filter {
             }
             other => Ok(other.clone()),
         };
-        TimeRange::between(timed(&self.from)?.as_ref(), timed(&self.to)?.as_ref(), begin, self.zone)
+        let mut range =
+            TimeRange::between(timed(&self.from)?.as_ref(), timed(&self.to)?.as_ref(), begin, self.zone)?;
+        if let (None, Some(begin)) = (&self.from, recording.part_begin()) {
+            range.begin = begin;
+        }
+        Ok(range)
     }
 
     /// Whether it asks for certain user threads, LWPs or processes.
@@ -145,12 +150,13 @@ impl Filter {
         };
         let is_thread =
             |process, id, name: &str| threads.iter().any(|pattern| pattern.matches(process, id, name));
-        let next_process = next.and_then(|next| next.process);
+        let child = seen.child();
+        let next_process = next.and_then(|next| next.process).or(child);
         let belongs = |wanted: bool, here: bool, next: bool| !wanted || here || next;
         belongs(
             !tids.is_empty(),
             place.tid.is_some_and(|tid| tids.contains(&tid)),
-            next.is_some_and(|next| tids.contains(&next.tid)),
+            next.map(|next| next.tid).or(child).is_some_and(|next| tids.contains(&next)),
         ) && belongs(!pids.is_empty(), of_process(place.process), of_process(next_process))
             && belongs(!processes.is_empty(), named(place.process), named(next_process))
             && belongs(

@@ -2,7 +2,7 @@
 
 use crate::condition::EventValue;
 use crate::open::Recording;
-use crate::super_trace::{Carried, Place, Seen};
+use crate::super_trace::{Carried, Column, Place, Seen};
 use crate::values::Values;
 use tracewing_rules::{Scope, Value, Variable};
 
@@ -14,6 +14,8 @@ pub struct Keys {
     /// By stream and event class: where the values are, if the class has them all.
     classes: Vec<Vec<Option<Class>>>,
     values: Values,
+    /// Whether derived columns count more than contexts of the same name.
+    derived: bool,
 }
 
 /// Where a class has the values.
@@ -39,7 +41,13 @@ const TEXT: u8 = 3;
 impl Keys {
     /// Keys of these variables.
     pub fn new(variables: Vec<Variable>) -> Self {
-        Keys { variables, classes: Vec::new(), values: Values::default() }
+        Keys { variables, classes: Vec::new(), values: Values::default(), derived: false }
+    }
+
+    /// The same of events in places that are not those in which they were recorded ([`Seen::at_next`]), as their contexts are.
+    #[must_use]
+    pub fn derived(self) -> Self {
+        Keys { derived: true, ..self }
     }
 
     /// Appends the key of an event; false where it lacks a value.
@@ -82,7 +90,15 @@ impl Keys {
         let place = streams.iter().position(|class| class.id == event.stream().class_id());
         let source = |variable| match is_user_thread(variable) {
             true => Some(Source::UserThread),
-            false => EventValue::new(variable, event.trace(), place?, index).ok().map(Source::Event),
+            false => {
+                let column =
+                    Column::named(&variable.name).filter(|_| self.derived && is_plain_context(variable));
+                let value = match column {
+                    Some(column) => EventValue::derived(column),
+                    None => EventValue::new(variable, event.trace(), place?, index).ok()?,
+                };
+                Some(Source::Event(value))
+            }
         };
         let sources: Option<Vec<_>> = self.variables.iter().map(source).collect();
         if self.classes.len() <= stream {
@@ -121,6 +137,10 @@ impl Keys {
         };
         self.variables.iter().map_while(value).collect()
     }
+}
+
+fn is_plain_context(variable: &Variable) -> bool {
+    variable.scope == Scope::Context && variable.index.is_none() && !variable.length
 }
 
 fn is_user_thread(variable: &Variable) -> bool {

@@ -72,6 +72,7 @@ mod order;
 mod packet;
 mod packet_index;
 mod parallel;
+mod part;
 mod positions;
 mod pretty;
 mod print_form;

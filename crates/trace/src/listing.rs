@@ -344,9 +344,9 @@ fn count(recording: &Recording, mut chooser: Chooser, most: u64) -> u64 {
     count
 }
 
-/// When the recording begins: with its first packet, or where no packet says, with its first event.
+/// When the recording begins: when it says so, as a part of another one does; else with its first packet, or where no packet says, with its first event.
 pub(crate) fn begin(recording: &Recording) -> Result<i64, Error> {
-    if let Some(begin) = recording.begin() {
+    if let Some(begin) = recording.part_begin().or(recording.begin()) {
         return Ok(begin);
     }
     let mut merge = Merge::new(recording, TimeRange::ALL);

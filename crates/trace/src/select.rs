@@ -132,6 +132,15 @@ impl Selection {
         self.everything
     }
 
+    /// Whether of events called `name` in a trace some are left out, as far as names, levels and conditions go.
+    pub(crate) fn leaves_out(&self, trace: &Trace, name: &str) -> bool {
+        trace.class().data_stream_classes.iter().any(|stream| {
+            let classes = stream.event_record_classes.iter().enumerate();
+            let mut called = classes.filter(|(_, class)| class.name.as_deref() == Some(name));
+            called.any(|(event, _)| !matches!(self.choose(trace, stream.id, event), Choice::All))
+        })
+    }
+
     /// Whether events of a class of this name are wanted, as far as the name goes.
     pub(crate) fn names(&self, name: Option<&str>) -> bool {
         let any = |globs: &[Glob]| name.is_some_and(|name| globs.iter().any(|glob| glob.matches(name)));

@@ -40,7 +40,7 @@ fn list(folder: &Path, filter: &Filter) -> (Vec<String>, String) {
 
 fn convert(from: &Path, to: &Path, version: Version, filter: &Filter) -> Result<Converted, Error> {
     let recording = Recording::open(&[from])?;
-    let conversion = Conversion { version: Some(version), filter: filter.clone() };
+    let conversion = Conversion { version: Some(version), filter: filter.clone(), explained: false };
     conversion.run(&recording, to, &mut |_| ControlFlow::Continue(()))
 }
 

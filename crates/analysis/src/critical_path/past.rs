@@ -5,7 +5,7 @@ use super::record::{By, Identity, Record, Stretch, UserDoing};
 use super::tape::Rewind;
 use super::target::Candidate;
 use crate::serials::Serials;
-use std::collections::{BinaryHeap, HashMap, VecDeque};
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
 use std::io::{self, Read, Seek};
 use tracewing_trace::super_trace::{Doing, Mode};
 
@@ -104,7 +104,7 @@ pub(super) struct Past<F> {
     /// By serial number.
     pub lwps: Serials<Line<LwpDoing>>,
     pub user_threads: Serials<Line<UserDoing>>,
-    cpus: HashMap<u32, Stretches<Slot>>,
+    cpus: BTreeMap<u32, Stretches<Slot>>,
     /// LWPs and user threads of whom nothing is known before a time.
     begun: BinaryHeap<(i64, Serial)>,
     /// When what has not been read was told at the latest; `None` if all has been read.
@@ -124,7 +124,7 @@ impl<F: Read + Seek> Past<F> {
             tape,
             lwps: Serials::default(),
             user_threads: Serials::default(),
-            cpus: HashMap::new(),
+            cpus: BTreeMap::new(),
             begun: BinaryHeap::new(),
             unread: Some(i64::MAX),
         };

@@ -34,8 +34,10 @@ pub(super) struct Groups {
 }
 
 impl Groups {
-    pub fn new(by: &[Variable]) -> Self {
+    /// Groups by these variables of the ends, or with `at_next` of whom they lead to.
+    pub fn new(by: &[Variable], at_next: bool) -> Self {
         let keys = Keys::new(by.to_vec());
+        let keys = if at_next { keys.derived() } else { keys };
         let (sums, others, key) = (HashMap::new(), Durations::keeping(KEPT), Vec::new());
         Groups { keys, is_asked: !by.is_empty(), sums, others, key }
     }

@@ -42,7 +42,9 @@ impl std::str::FromStr for EventPattern {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         // No name has a space in it.
-        let (name, condition) = match text.trim().split_once(" where ") {
+        let text = text.trim();
+        let (name, condition) = match text.split_once(" where ").or(text.strip_suffix(" where").zip(Some("")))
+        {
             Some((name, condition)) => (name, Some(Predicate::parse(condition)?)),
             None => (text, None),
         };
@@ -218,16 +220,19 @@ impl Latency {
     /// [`Error::Usage`] where the recording has no such events, or they have nothing to match them by.
     pub fn new(question: &Question, recording: &Recording) -> Result<Self, Error> {
         let by = &question.by;
-        let groups = Groups::new(&question.group);
+        let begin = Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?;
+        let end = Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?;
+        let ends_at_next = by.iter().any(|(_, end)| end.name.starts_with("next"));
+        let groups = Groups::new(&question.group, ends_at_next);
         let ends = question.end.name();
         if let Some(variable) = groups.missing(recording, &Glob::new(ends)) {
             return Err(Error::Usage(format!("no event called `{ends}` has `{variable}` to group by")));
         }
         Ok(Self {
-            begin: Side::new(&question.begin, by.iter().map(|(begin, _)| begin), recording)?,
-            end: Side::new(&question.end, by.iter().map(|(_, end)| end), recording)?,
+            begin,
+            end,
             sides: Vec::new(),
-            ends_at_next: by.iter().any(|(_, end)| end.name.starts_with("next")),
+            ends_at_next,
             pairs: Pairs::new(question.nesting),
             durations: Durations::default(),
             groups,
@@ -286,6 +291,7 @@ impl Latency {
 
     fn ends(&mut self, seen: &Seen<'_>, ns: i64) {
         let Some(begin) = self.pairs.end(&self.key) else { return };
+        let seen = if self.ends_at_next { &seen.at_next() } else { seen };
         let length = ns.saturating_sub(begin.ns).max(0).unsigned_abs();
         self.durations.add(length);
         self.groups.add(seen, length);
@@ -300,17 +306,7 @@ impl Latency {
         if self.longest.len() >= self.worst {
             self.longest.pop();
         }
-        let (mut end, mut lwp) = (Moment::of(&seen.place, ns), seen.place.lwp);
-        let mut user_thread = seen.place.thread_serial;
-        if self.ends_at_next {
-            let (next_lwp, next_thread) = (seen.next_lwp(), seen.next_thread());
-            if let Some(next) = next_lwp {
-                (end.process, end.tid, lwp) = (next.process, Some(next.tid), Some(next.serial));
-            }
-            if next_lwp.is_some() || next_thread.is_some() {
-                (end.user_thread, user_thread) = next_thread.map(|next| (next.id, next.serial)).unzip();
-            }
-        }
+        let (end, lwp, user_thread) = (Moment::of(&seen.place, ns), seen.place.lwp, seen.place.thread_serial);
         let (begins, key) = (Reverse(begin.ns), self.key.clone());
         self.longest.push(Reverse(Candidate { ns: length, begins, begin, end, key, lwp, user_thread }));
     }

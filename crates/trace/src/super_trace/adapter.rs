@@ -3,6 +3,7 @@
 use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
+use crate::part::has_some_switches;
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
 use tracewing_ctf::model::{self, EnvValue, TraceClass};
@@ -250,7 +251,7 @@ impl Adapter {
         ];
         let interrupt = interrupt.into_iter().find(|(start, _)| name.starts_with(start));
         match (name, interrupt) {
-            ("sched_switch", _) => Meaning::Switch,
+            (SWITCH, _) => Meaning::Switch,
             ("sched_waking", _) => Meaning::Waking,
             ("sched_wakeup" | "sched_wakeup_new", _) => Meaning::Wakeup,
             ("sched_process_fork", _) => Meaning::Fork,
@@ -360,11 +361,16 @@ pub fn is_of_some(trace: &Trace) -> bool {
     is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
 }
 
-/// Whether a trace has switches of threads, so that who does not leave a CPU is known to be there.
+/// A switch of threads.
+pub(crate) const SWITCH: &str = "sched_switch";
+
+/// Whether a trace has switches of threads, and not only some of them, so that who does not leave a CPU is known to be there.
 pub(crate) fn has_switches(trace: &Trace) -> bool {
     let streams = &trace.class().data_stream_classes;
     let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
-    is_kernel(trace) && classes.any(|class| class.name.as_deref() == Some("sched_switch"))
+    is_kernel(trace)
+        && !has_some_switches(trace)
+        && classes.any(|class| class.name.as_deref() == Some(SWITCH))
 }
 
 /// A part of a trace does not have everybody's events.

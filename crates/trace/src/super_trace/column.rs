@@ -62,6 +62,12 @@ const COLUMNS: [(&str, Column); 11] = [
     ("state", Column::State),
 ];
 
+/// The values of `$mode`.
+const MODES: [&str; 3] = ["user", "syscall", "interrupt"];
+
+/// The values of `$state`.
+const STATES: [&str; 6] = ["running", "runnable", "preempted", "blocked", "nested", "unknown"];
+
 impl Column {
     /// The column of this name.
     pub fn named(name: &str) -> Option<Self> {
@@ -77,6 +83,8 @@ impl Column {
     pub fn kind(self) -> Type {
         match self {
             Column::Pid | Column::Tid | Column::Task | Column::Cpu => Type::Integer,
+            Column::Mode => Type::Word(&MODES),
+            Column::State => Type::Word(&STATES),
             _ => Type::Text,
         }
     }

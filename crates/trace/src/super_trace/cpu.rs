@@ -16,12 +16,16 @@ pub(super) struct Cpu {
     softirq: Option<(Name, Waker)>,
     /// Up to when it is told what it does when it has no thread.
     since: i64,
+    /// How often it went over to its idle thread since events were lost, and whether it ever left that.
+    idled: u64,
+    leaves_idle: bool,
 }
 
 impl Cpu {
     /// A CPU that is watched since `begin`, and of which nothing is known.
     pub fn since(begin: i64) -> Self {
-        Self { current: None, interrupts: Vec::new(), raised: Vec::new(), softirq: None, since: begin }
+        let (interrupts, raised) = (Vec::new(), Vec::new());
+        Self { current: None, interrupts, raised, softirq: None, since: begin, idled: 0, leaves_idle: false }
     }
 
     /// A thread is seen to run on it; gives the one that was thought to.
@@ -31,9 +35,11 @@ impl Cpu {
         self.current.replace(tid)
     }
 
-    /// It gives `next` the CPU.
-    pub fn switch(&mut self, number: u32, next: i32, now: i64, fold: &mut impl Fold) {
+    /// It goes from `prev` to `next`.
+    pub fn switch(&mut self, number: u32, (prev, next): (i32, i32), now: i64, fold: &mut impl Fold) {
         self.tell(number, now, fold);
+        self.idled += u64::from(next == 0);
+        self.leaves_idle |= prev == 0;
         self.is_threads(now);
         self.current = Some(next);
     }
@@ -45,6 +51,11 @@ impl Cpu {
             fold.cpu_idles(number, self.interrupt(), self.since, now);
         }
         self.since = now;
+    }
+
+    /// Whether it went over to its idle thread again and again, and no event told that it left that.
+    pub fn hides_idle(&self) -> bool {
+        self.idled > 1 && !self.leaves_idle
     }
 
     pub fn is_interrupted(&self) -> bool {

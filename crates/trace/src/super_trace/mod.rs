@@ -44,5 +44,5 @@ pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
-pub(crate) use adapter::{forget_scope, is_kernel};
+pub(crate) use adapter::{SWITCH, forget_scope, is_kernel};
 pub(crate) use print::SuperPrinter;

@@ -77,6 +77,40 @@ impl SuperTrace {
             .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.name).ok())
     }
 
+    /// The place of whom the switch leads to that comes next, and belongs to `place`; `None` if it is none.
+    pub(super) fn next_place<'s>(&'s self, event: &Activity<'_>, place: &Place<'s>) -> Option<Place<'s>> {
+        let (lwp, carries) = match event.kind {
+            Kind::Switch { next, .. } => {
+                let lwp = self.lwps.get(&next);
+                let process = lwp.and_then(|lwp| lwp.process);
+                let (serial, mode) = (lwp.map(|lwp| lwp.serial), lwp.map_or(Mode::Unknown, Lwp::mode));
+                let next = Place { process, tid: Some(next), lwp: serial, mode, ..*place };
+                (next, lwp.map_or(Carries::Unknown, |lwp| lwp.carries))
+            }
+            Kind::UserThread(UserThreadKind::Switch { next: 0, .. }) => (*place, Carries::None),
+            Kind::UserThread(UserThreadKind::Switch { next: id, .. }) => {
+                let owner = place.process.or(place.tid.map(|tid| -tid))?;
+                (*place, Carries::Thread(Key { owner, id }))
+            }
+            _ => return None,
+        };
+        let (thread, thread_serial) = self.carried_by(carries);
+        Some(Place { thread, thread_serial, ..lwp })
+    }
+
+    /// Whom an LWP runs, and that one's serial number.
+    fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<usize>) {
+        match carries {
+            Carries::Unknown => (Carried::Unknown, None),
+            Carries::None => (Carried::None, None),
+            Carries::Thread(key) => {
+                let known = self.programs.get(key);
+                let name = known.map_or("", |thread| &thread.name);
+                (Carried::Thread { id: key.id, name }, known.map(|thread| thread.serial))
+            }
+        }
+    }
+
     /// Where the event belongs that comes next: a switch to what it switches from, at both levels.
     pub fn place(&self, event: &Activity<'_>) -> Place<'_> {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
@@ -128,25 +162,7 @@ impl SuperTrace {
             }
             _ => lwp.map_or(Carries::Unknown, |lwp| lwp.carries),
         };
-        let known = match carries {
-            Carries::Thread(key) => self.programs.get(key),
-            Carries::Unknown | Carries::None => None,
-        };
-        let thread = match carries {
-            Carries::Unknown => Carried::Unknown,
-            Carries::None => Carried::None,
-            Carries::Thread(key) => {
-                Carried::Thread { id: key.id, name: known.map_or("", |thread| &thread.name) }
-            }
-        };
-        Place {
-            cpu: event.cpu,
-            process,
-            tid,
-            lwp: lwp.map(|lwp| lwp.serial),
-            thread,
-            thread_serial: known.map(|thread| thread.serial),
-            mode,
-        }
+        let (thread, thread_serial) = self.carried_by(carries);
+        Place { cpu: event.cpu, process, tid, lwp: lwp.map(|lwp| lwp.serial), thread, thread_serial, mode }
     }
 }

@@ -39,6 +39,20 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// The same event in the place of whom a switch leads to, at either level; as it is if it is none, or nobody knows to whom.
+    pub fn at_next(&self) -> Seen<'a> {
+        let next = self.activity.and_then(|activity| self.state.next_place(activity, &self.place));
+        Seen { place: next.unwrap_or(self.place), ..*self }
+    }
+
+    /// The LWP that it creates. Of a new process, that is its number, too.
+    pub fn child(&self) -> Option<i32> {
+        match self.activity?.kind {
+            Kind::Fork { child, .. } | Kind::NewTask { child, .. } | Kind::Made { child, .. } => Some(child),
+            _ => None,
+        }
+    }
+
     /// The user thread that runs from now on: a switch at either level leads to it.
     pub fn next_thread(&self) -> Option<&'a UserThread> {
         match self.activity?.kind {

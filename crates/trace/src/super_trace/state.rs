@@ -81,6 +81,20 @@ impl SuperTrace {
         self.partial || self.switchless
     }
 
+    /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel does not tell of them,
+    /// or the recording follows some LWPs only. Since when others run there is not known.
+    pub fn idle_untold(&self) -> Vec<u32> {
+        let mut cpus: Vec<u32> =
+            self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| *number).collect();
+        cpus.sort_unstable();
+        cpus
+    }
+
+    /// Whether the recording has no switches of threads.
+    pub fn is_switchless(&self) -> bool {
+        self.switchless
+    }
+
     /// Takes the next event, and tells `fold` what has come to an end.
     pub fn event(&mut self, event: &Activity<'_>, fold: &mut impl Fold) {
         self.now = self.now.max(event.time);
@@ -395,7 +409,7 @@ impl SuperTrace {
         self.takes_over(prev, cpu, now, fold);
         self.has_cpu(prev, cpu, now, fold);
         if let Some(state) = self.cpus.get_mut(&cpu) {
-            state.switch(cpu, next, now, fold);
+            state.switch(cpu, (prev, next), now, fold);
         }
         let blind = now < self.blind_until;
         if prev != 0 {
