@@ -314,7 +314,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
             eprintln!("{line}");
         }
-        TextFormat::Text if !args.quiet => record_summary::print(&outcome.summary),
+        TextFormat::Text if !args.quiet => {
+            let has_rules = !matches!(args.selection.enable(&args.condition), Wish::Nothing);
+            record_summary::print(&outcome.summary, has_rules);
+        }
         TextFormat::Text => record_summary::print_losses(&outcome.summary),
     }
     Ok(ExitCode::from(outcome.exit_status.clamp(0, 255) as u8))

@@ -14,8 +14,8 @@ const MOST_ROWS: usize = 24;
 /// Loss ranges that are shown one by one.
 const MOST_LOSSES: usize = 8;
 
-/// The whole summary.
-pub fn print(summary: &Summary) {
+/// The whole summary. `has_rules`: whether the user has chosen events of programs.
+pub fn print(summary: &Summary, has_rules: bool) {
     if let Some(snapshots) = &summary.snapshots {
         return print_flight(summary, snapshots);
     }
@@ -39,9 +39,12 @@ pub fn print(summary: &Summary) {
     if summary.state != State::Complete {
         // Why there are none has been told.
     } else if summary.processes > 0 && summary.user_streams.iter().all(|stream| stream.events == 0) {
-        eprintln!(
-            "No events of programs: do the event rules (-e, --where, ...) match what the programs emit?"
-        );
+        let hint = if has_rules {
+            ": do the event rules (-e, --where, ...) match what the programs emit?"
+        } else {
+            ""
+        };
+        eprintln!("No events of programs{hint}");
     } else if summary.events == 0 {
         eprintln!("No events: no program that links the crate tracewing was run");
     }

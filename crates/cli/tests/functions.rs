@@ -1,6 +1,7 @@
 //! `tracewing record --functions` and `tracewing functions`: what C++ programs say that they called, and what uftrace says, against
 //! what was recorded.
 
+mod kernel_common;
 mod recorded;
 
 use std::collections::BTreeMap;
@@ -301,6 +302,21 @@ fn programs_whose_functions_cannot_be_seen_are_told() {
     }
     let Some(told) = said(&["-finstrument-functions"], &["--functions"]) else { return };
     assert!(!told.contains("functions: "), "{told}");
+}
+
+#[test]
+fn so_are_programs_that_the_command_starts() {
+    let folder = tempfile::tempdir().unwrap();
+    if !kernel_common::traceable() {
+        return;
+    }
+    let Some(program) = program(folder.path(), "g++", &["-pg"]) else { return };
+    let script = format!("{0}; {0}; sleep 0.1; true", program.display());
+    let mut recorder = kernel_common::record(folder.path(), &["--functions"], &["sh", "-c", &script]);
+    let output = recorder.output().unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let notes = told.lines().filter(|line| !line.starts_with('{') && line.contains("add -mfentry"));
+    assert_eq!(notes.count(), 1, "{told}");
 }
 
 #[test]

@@ -164,6 +164,7 @@ fn without_room_for_the_metadata_nothing_is_begun_or_left() {
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{stderr}");
         assert!(stderr.contains("kernel/metadata: No space left on device"), "{stderr}");
+        assert!(!stderr.contains("stays readable"), "{stderr}");
         assert!(!folder.path().join("t").exists(), "{stderr}");
     }
 }

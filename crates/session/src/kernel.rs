@@ -116,7 +116,11 @@ impl Kernel {
             env: if options.system_wide { vec![("scope".into(), "system".into())] } else { Vec::new() },
         };
         let mut recorder = match folder {
-            Some(folder) => Source::Trace(Box::new(KernelRecorder::start(folder, &settings)?)),
+            Some(folder) => {
+                let started = KernelRecorder::start(folder, &settings);
+                let refused = |error| unwritten(error).map_or_else(Error::from, Error::from);
+                Source::Trace(Box::new(started.map_err(refused)?))
+            }
             None => Source::Flight(Box::new(KernelFlightRecorder::start(&settings)?)),
         };
         if scope == Scope::Tree {

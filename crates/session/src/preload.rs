@@ -146,9 +146,15 @@ impl Preload {
         variables
     }
 
-    /// What to tell of a program that the command has executed by this name, if the library is not loaded into it.
+    /// What to tell of a program that the command has executed by this name, if the library is not loaded into it, or cannot follow its
+    /// functions.
     pub(crate) fn of_executed(&self, name: &Path, program: &Path) -> Option<String> {
-        Obstacle::find(program).map(|obstacle| self.told(name, obstacle))
+        if let Some(obstacle) = Obstacle::find(program) {
+            return Some(self.told(name, obstacle));
+        }
+        // Most programs that are started have nothing to tell of; this one seems to have been built for it.
+        let lack = if self.functions.is_empty() { None } else { lack_of_functions(program) };
+        lack.filter(|lack| *lack == TOO_LATE).map(|lack| format!("functions: {} {lack}", name.display()))
     }
 
     fn told(&self, program: &Path, obstacle: Obstacle) -> String {
@@ -205,13 +211,15 @@ fn lack_of_functions(program: &Path) -> Option<&'static str> {
         return None;
     }
     Some(match needs(&["mcount"]) {
-        true => "is built with -pg, whose calls come too late to be followed: add -mfentry",
+        true => TOO_LATE,
         false => {
             "has no instrumented functions of its own: build it by gcc or clang with -finstrument-functions or with \
              -pg -mfentry, or give its Rust functions #[tracewing::traced]"
         }
     })
 }
+
+const TOO_LATE: &str = "is built with -pg, whose calls come too late to be followed: add -mfentry";
 
 /// The section of Rust programs that have events, among them those of functions.
 const SITES: &str = "tracewing_sites_2";
