@@ -85,7 +85,7 @@ pub struct Ran {
     pub end_ns: i64,
     /// Events read, those before the begin included.
     pub events: u64,
-    /// Whether the recording follows some LWPs only ([`is_partial`](tracewing_trace::super_trace::SuperTrace::is_partial)).
+    /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
     pub partial: bool,
     /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows otherwise.
     pub whole: bool,
@@ -287,8 +287,9 @@ impl<A: Analysis> Run<'_, A> {
         if self.system_wide {
             self.ran.idle_untold = state.idle_untold();
         }
-        self.ran.partial = !self.system_wide && self.follower.state().is_partial();
-        self.ran.whole = !self.ran.partial && !self.of_some;
+        self.ran.whole = self.system_wide || !(self.of_some || state.is_partial());
+        // Where nobody is known to be followed, nobody need be a stranger.
+        self.ran.partial = !self.ran.whole && (state.is_partial() || state.follows_any());
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
             false => self.ran.end_ns = 0,

@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::{Needed, Part as MissingPart, tell_missing};
+use crate::nothing::{Part as MissingPart, SWITCHES, tell_missing};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -49,17 +49,13 @@ pub struct Args {
     input: Input,
 }
 
-/// Without them no time is known.
-const NEEDED: Needed = Needed { what: "of switches between threads", names: &["sched_switch"], how: HOW };
-
-const HOW: &str = "record as root, without --no-kernel";
-
+/// How there would be all of [`PARTS`].
 const RECORD_ALL: &str = "A recording by root without --no-kernel and -k has all of them.";
 
 /// What is told by other events.
 const PARTS: [MissingPart; 5] = [
     MissingPart {
-        what: "switches between threads (sched_switch)",
+        what: "switches of threads (sched_switch)",
         names: &["sched_switch"],
         without: "no time is known, only how often something was done",
     },
@@ -113,7 +109,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     match is_known {
         true => tell_missing(&PARTS, RECORD_ALL, &mut out, args.format, &args.input)?,
-        false => NEEDED.tell(&mut out, args.format, &args.input, &ran)?,
+        false => SWITCHES.tell(&mut out, args.format, &args.input, &ran)?,
     }
     out.flush()?;
     Ok(conclude(ran))

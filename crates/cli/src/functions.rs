@@ -67,7 +67,7 @@ pub struct Args {
 const NEEDED: Needed = Needed {
     what: "about functions",
     names: &["function:entry*", "function:exit*", "*%return"],
-    how: "make one with `tracewing record --functions`",
+    how: "`tracewing record --functions` records them",
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

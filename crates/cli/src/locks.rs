@@ -127,7 +127,7 @@ const NEEDED: Needed = Needed {
         "user_thread:wait",
         "contention_*",
     ],
-    how: "make one with `tracewing record --locks`",
+    how: "`tracewing record --locks` records them",
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

@@ -17,7 +17,7 @@ pub struct Needed {
     pub what: &'static str,
     /// Patterns for their names; one has to fit.
     pub names: &'static [&'static str],
-    /// How there would be some: `` make a recording with `tracewing record --locks` ``.
+    /// How there would be some: `` `tracewing record --locks` records them ``.
     pub how: &'static str,
 }
 

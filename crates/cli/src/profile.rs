@@ -77,12 +77,12 @@ enum Tree {
 }
 
 const NEEDED: Needed = Needed {
-    what: "that are samples",
+    what: "with samples",
     names: &["profile:sample"],
-    how: "make one with `tracewing record --profile`",
+    how: "`tracewing record --profile` records them",
 };
 
-const COUNTERS: Needed = Needed { what: "that are counters", names: &["profile:counters"], how: NEEDED.how };
+const COUNTERS: Needed = Needed { what: "with counters", names: &["profile:counters"], how: NEEDED.how };
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();

@@ -15,14 +15,14 @@ fn said(recording: &Recording, command: &[&str]) -> [String; 2] {
 }
 
 const ABOUT: [(&str, &str); 3] =
-    [("locks", "about locks"), ("functions", "about functions"), ("profile", "that are samples")];
+    [("locks", "about locks"), ("functions", "about functions"), ("profile", "with samples")];
 
 #[test]
 fn a_recording_without_such_events_says_how_to_make_one() {
     let recording = record(&[], &["true"]);
     for (command, about) in ABOUT {
         let line =
-            format!("The recording has no events {about}: make one with `tracewing record --{command}`.");
+            format!("The recording has no events {about}: `tracewing record --{command}` records them.");
         let [table, _] = said(&recording, &[command]);
         assert_eq!(table.lines().last(), Some(&*line), "{table}");
         // Programs read the result: what people should know is elsewhere.
@@ -68,8 +68,7 @@ fn a_filter_that_leaves_nothing_is_named() {
 fn a_breakdown_says_what_was_not_recorded() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
-    let line =
-        "The recording has no events of switches between threads: record as root, without --no-kernel.";
+    let line = "The recording has no events of switches of threads: record the kernel's, as root.";
     let [table, _] = said(&recording, &["breakdown"]);
     assert_eq!(table.trim_end(), line);
     let [table, warning] = said(&recording, &["breakdown", "--format", "json"]);
@@ -88,7 +87,7 @@ fn a_breakdown_says_what_was_not_recorded() {
     };
     let [table, _] = recording(&["-k", "syscalls:*"]);
     assert!(table.contains("openat"), "{table}");
-    let all = ["switches between threads", "wake-ups", "interrupts", "page faults"];
+    let all = ["switches of threads", "wake-ups", "interrupts", "page faults"];
     assert_eq!(missing(&table), all, "{table}");
     let [table, _] = recording(&["-k", "sched:*"]);
     assert_eq!(missing(&table), ["system calls", "interrupts", "page faults"], "{table}");

@@ -40,6 +40,8 @@ pub struct SuperTrace {
     partial: bool,
     /// No switch is recorded: nobody knows who runs between two events.
     switchless: bool,
+    /// Whether any thread is one that the recording follows.
+    follows: bool,
 }
 
 impl Default for SuperTrace {
@@ -63,6 +65,7 @@ impl SuperTrace {
             blind_until: i64::MIN,
             partial: false,
             switchless: false,
+            follows: false,
         }
     }
 
@@ -93,6 +96,11 @@ impl SuperTrace {
     /// Whether the recording has no switches of threads.
     pub fn is_switchless(&self) -> bool {
         self.switchless
+    }
+
+    /// Whether events show of any LWP that the recording follows it ([`Lwp::followed`]).
+    pub fn follows_any(&self) -> bool {
+        self.follows
     }
 
     /// Takes the next event, and tells `fold` what has come to an end.
@@ -330,12 +338,13 @@ impl SuperTrace {
             | Kind::InterruptExit(_) => return,
             _ => {}
         }
-        lwp.followed = true;
+        (lwp.followed, self.follows) = (true, true);
     }
 
     /// A process has another program, and one thread.
     fn executes(&mut self, tid: i32, name: &[u8], now: i64, fold: &mut impl Fold) {
         self.programs.ends(tid, now, &mut self.lwps, fold);
+        self.follows = true;
         let lwp = self.known(tid);
         (lwp.process, lwp.is_kernel, lwp.followed) = (Some(tid), false, true);
         lwp.program = Program { number: lwp.program.number + 1, since: now };
@@ -354,6 +363,7 @@ impl SuperTrace {
     /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into the buffer of a
     /// CPU that it has just left.
     fn seen_in_program(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+        self.follows = true;
         let lwp = self.known(tid);
         lwp.user_events += 1;
         lwp.followed = true;
