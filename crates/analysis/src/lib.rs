@@ -49,7 +49,8 @@ pub use latency::{
     Nesting, Period, Question,
 };
 pub use locks::{
-    Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, Locks, LocksTable, Party, Row, Subject, Sum,
+    Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks, LocksTable, Party,
+    Row, Subject, Sum,
 };
 pub use names::Names;
 pub use run::{Analysis, Loss, Ran, run};

@@ -1,6 +1,6 @@
 //! What happens in a container, as it waits in the sorter: a few bytes, without pointers.
 
-use crate::model::{ContainerId, NameId};
+use crate::model::{ContainerId, CounterId, NameId};
 use crate::sort::{Item, Sorter};
 
 /// Numbers a link.
@@ -22,6 +22,14 @@ pub(crate) enum Change<'s> {
     Function { of: ContainerId, name: Option<NameId> },
     /// A container wakes another one, which goes on with the state that has this number.
     Wake { of: ContainerId, woken: ContainerId, link: LinkId },
+    /// A thread was looked at.
+    Sample {
+        of: ContainerId,
+        /// The names of functions, the innermost first, in four bytes each.
+        chain: &'s [u8],
+    },
+    /// A counter has this value from now on.
+    Counter { counter: CounterId, value: u64 },
     /// An event.
     Event {
         of: ContainerId,
@@ -38,6 +46,8 @@ const STATE: u8 = 2;
 const WOKEN: u8 = 3;
 const EVENT: u8 = 4;
 const FUNCTION: u8 = 5;
+const SAMPLE: u8 = 6;
+const COUNTER: u8 = 7;
 
 impl<'s> Change<'s> {
     /// Gives it to the sorter.
@@ -59,6 +69,14 @@ impl<'s> Change<'s> {
                 words(out, [of, woken]);
                 out.extend_from_slice(&link.to_le_bytes());
             }),
+            Change::Sample { of, chain } => sorter.push(time, SAMPLE, |out| {
+                words(out, [of]);
+                out.extend_from_slice(chain);
+            }),
+            Change::Counter { counter, value } => sorter.push(time, COUNTER, |out| {
+                words(out, [counter]);
+                out.extend_from_slice(&value.to_le_bytes());
+            }),
             Change::Event { of, name, fields } => sorter.push(time, EVENT, |out| {
                 words(out, [of, name]);
                 out.extend_from_slice(fields);
@@ -70,20 +88,27 @@ impl<'s> Change<'s> {
     #[inline]
     pub fn of(item: Item<'s>) -> Option<Self> {
         let bytes = item.bytes;
-        let link = |at: usize| bytes.get(at..)?.first_chunk().map(|link| u64::from_le_bytes(*link));
+        let long = |at: usize| bytes.get(at..)?.first_chunk().map(|long| u64::from_le_bytes(*long));
         Some(match item.rank {
             NO_STATE => Change::NoState { of: word(bytes, 0)? },
             STATE => Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken: None },
             WOKEN => {
-                let woken = Some((link(12)?, word(bytes, 2)?));
+                let woken = Some((long(12)?, word(bytes, 2)?));
                 Change::State { of: word(bytes, 0)?, name: word(bytes, 1)?, woken }
             }
-            WAKE => Change::Wake { of: word(bytes, 0)?, woken: word(bytes, 1)?, link: link(8)? },
+            WAKE => Change::Wake { of: word(bytes, 0)?, woken: word(bytes, 1)?, link: long(8)? },
             FUNCTION => Change::Function { of: word(bytes, 0)?, name: word(bytes, 1) },
+            SAMPLE => Change::Sample { of: word(bytes, 0)?, chain: bytes.get(4..)? },
+            COUNTER => Change::Counter { counter: word(bytes, 0)?, value: long(4)? },
             EVENT => Change::Event { of: word(bytes, 0)?, name: word(bytes, 1)?, fields: bytes.get(8..)? },
             _ => return None,
         })
     }
+}
+
+/// The words of a [`Change::Sample`]'s chain.
+pub(crate) fn chain(bytes: &[u8]) -> impl Iterator<Item = NameId> {
+    bytes.as_chunks().0.iter().map(|word| u32::from_le_bytes(*word))
 }
 
 fn words<const N: usize>(out: &mut Vec<u8>, words: [u32; N]) {

@@ -1,11 +1,11 @@
 //! Chrome's trace events (Google: Trace Event Format): JSON, an object per event.
 //!
 //! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of its process, with a
-//! number above those that Linux gives, as are the functions of a thread. Times are in µs since the begin of what is exported, with three digits.
+//! number above those that Linux gives, as are the functions and the locks of a thread. Times are in µs since the begin of what is exported, with three digits.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
-use crate::model::{ContainerId, Kind, Model, NameId};
+use crate::model::{ContainerId, CounterId, Kind, Model, NameId};
 use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, json_text, number};
 
@@ -99,7 +99,9 @@ impl Encoder for Chrome {
                 Kind::Cpu { .. } => (CPUS, OTHERS + id),
                 Kind::Process { pid } => (process(pid), process(pid)),
                 Kind::Lwp { tid } => (process(container.process), process(Some(tid))),
-                Kind::Task { .. } | Kind::Functions { .. } => (process(container.process), OTHERS + id),
+                Kind::Task { .. } | Kind::Functions { .. } | Kind::Locks { .. } => {
+                    (process(container.process), OTHERS + id)
+                }
             };
             self.tracks.push(format!(",\"pid\":{pid},\"tid\":{tid}").into_bytes());
         }
@@ -120,7 +122,7 @@ impl Encoder for Chrome {
             let place: u64 = match container.kind {
                 Kind::Process { .. } => continue,
                 Kind::Cpu { number } => number.into(),
-                Kind::Lwp { .. } | Kind::Functions { .. } => id.into(),
+                Kind::Lwp { .. } | Kind::Functions { .. } | Kind::Locks { .. } => id.into(),
                 // Below all threads.
                 Kind::Task { .. } => u64::from(OTHERS + id),
             };
@@ -187,11 +189,28 @@ impl Encoder for Chrome {
         out.push(b'}');
     }
 
-    fn waiting(&mut self, out: &mut Vec<u8>, model: &Model, count: u64, at: i64) {
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+        let Some(innermost) = chain.first() else { return };
+        self.start(out, "i\",\"s\":\"t", of);
+        time(out, model, at);
+        self.name(out, *innermost);
+        out.extend_from_slice(b",\"cat\":\"sample\",\"args\":{\"chain\":[");
+        for (number, name) in chain.iter().enumerate() {
+            if number > 0 {
+                out.push(b',');
+            }
+            out.extend_from_slice(&self.names[*name as usize]);
+        }
+        out.extend_from_slice(b"]}}");
+    }
+
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
         // Writing to memory cannot fail.
         let _ = write!(out, ",\n{{\"ph\":\"C\",\"pid\":{CPUS},\"tid\":{CPUS}");
         time(out, model, at);
-        let _ = write!(out, ",\"name\":\"waiting threads\",\"args\":{{\"threads\":{count}}}}}");
+        out.extend_from_slice(b",\"name\":");
+        json_text(out, model.counters[counter as usize].label().as_bytes());
+        let _ = write!(out, ",\"args\":{{\"value\":{value}}}}}");
     }
 
     fn container_ends(&mut self, out: &mut Vec<u8>, model: &Model, id: ContainerId, at: i64) {

@@ -1,7 +1,7 @@
 //! What a format has to write, and in which order it is told: everything by time, each container from its begin to its end.
 
-use crate::change::{Change, LinkId};
-use crate::model::{Container, ContainerId, Kind, Model, NameId, state};
+use crate::change::{self, Change, LinkId};
+use crate::model::{Container, ContainerId, Counter, CounterId, Kind, Model, NameId, state};
 use crate::sort::Sorted;
 use std::collections::HashSet;
 use std::io::{Result, Write};
@@ -61,8 +61,11 @@ pub(crate) trait Encoder: std::fmt::Debug {
         at: i64,
     );
 
-    /// So many LWPs wait for a CPU from now on.
-    fn waiting(&mut self, out: &mut Vec<u8>, model: &Model, count: u64, at: i64);
+    /// A container was looked at while it was in the first of these functions, which the others have called.
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64);
+
+    /// A counter has this value from now on.
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64);
 
     /// What comes behind everything else.
     fn end(&mut self, out: &mut Vec<u8>, model: &Model);
@@ -92,7 +95,7 @@ pub(crate) fn write(
         match change {
             Change::State { of, name, .. } => waiting.change(of, Some(name), time),
             Change::NoState { of } => waiting.change(of, None, time),
-            Change::Wake { .. } | Change::Event { .. } | Change::Function { .. } => {}
+            _ => {}
         }
         shape.change(change, time, &mut buffer, model, encoder);
         if buffer.len() >= CHUNK {
@@ -191,6 +194,11 @@ impl Shape {
             Change::Event { of, name, fields } if is_shown(of) => {
                 encoder.event(out, model, of, name, fields, time);
             }
+            Change::Sample { of, chain } if is_shown(of) => {
+                let chain: Vec<NameId> = change::chain(chain).collect();
+                encoder.sample(out, model, of, &chain, time);
+            }
+            Change::Counter { counter, value } => encoder.counter(out, model, counter, value, time),
             _ => {}
         }
     }
@@ -227,7 +235,7 @@ impl Waiting {
     fn settle(&mut self, next: Option<i64>, out: &mut Vec<u8>, model: &Model, encoder: &mut dyn Encoder) {
         if self.count != self.told && next != Some(self.since) {
             self.told = self.count;
-            encoder.waiting(out, model, self.count, self.since);
+            encoder.counter(out, model, Counter::WAITING, self.count, self.since);
         }
     }
 }

@@ -1,25 +1,37 @@
 //! What a viewer shows: containers, which lie within each other and each have a line, and the names of what stands there.
 
 use std::collections::BTreeMap;
-use tracewing_analysis::Ran;
+use tracewing_analysis::{Party, Ran};
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
 /// Numbers a container.
 pub(crate) type ContainerId = u32;
 
+/// Numbers a counter.
+pub(crate) type CounterId = u32;
+
 /// Numbers a name.
 pub(crate) type NameId = u32;
 
 /// Everything that is known at the end.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Model {
     pub containers: Vec<Container>,
+    pub counters: Vec<Counter>,
     pub names: Names,
     /// When what is exported begins and ends, in ns on the recording's clock.
     pub begin: i64,
     pub end: i64,
     /// Whether the recording follows some LWPs only.
     pub partial: bool,
+}
+
+impl Default for Model {
+    fn default() -> Self {
+        let counters = vec![Counter { name: "waiting threads".to_owned(), cpu: None }];
+        let (containers, names) = Default::default();
+        Model { containers, counters, names, begin: 0, end: 0, partial: false }
+    }
 }
 
 impl Model {
@@ -33,7 +45,9 @@ impl Model {
                 && match container.kind {
                     Kind::Lwp { .. } => container.ended && followed,
                     Kind::Task { .. } => container.ended,
-                    Kind::Cpu { .. } | Kind::Process { .. } | Kind::Functions { .. } => true,
+                    Kind::Cpu { .. } | Kind::Process { .. } | Kind::Functions { .. } | Kind::Locks { .. } => {
+                        true
+                    }
                 };
             if let Kind::Lwp { tid } = container.kind
                 && container.process == Some(tid)
@@ -65,7 +79,7 @@ impl Model {
         let first = self.containers.len() as ContainerId;
         let ids: BTreeMap<_, _> = processes.keys().copied().zip(first..).collect();
         for container in &mut self.containers {
-            if let Kind::Lwp { .. } | Kind::Task { .. } | Kind::Functions { .. } = container.kind {
+            if !matches!(container.kind, Kind::Cpu { .. } | Kind::Process { .. }) {
                 container.parent = ids.get(&container.process).copied();
             }
         }
@@ -78,6 +92,28 @@ impl Model {
     /// What is shown.
     pub fn shown(&self) -> impl Iterator<Item = (ContainerId, &Container)> {
         (0..).zip(&self.containers).filter(|(_, container)| container.shown)
+    }
+}
+
+/// A number that changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Counter {
+    /// Of what.
+    pub name: String,
+    /// The CPU that it is of, if it is not of all that is recorded.
+    pub cpu: Option<u32>,
+}
+
+impl Counter {
+    /// How many LWPs wait for a CPU: the first counter.
+    pub const WAITING: CounterId = 0;
+
+    /// Its name, with the number of its CPU.
+    pub fn label(&self) -> String {
+        match self.cpu {
+            Some(cpu) => format!("{} of CPU {cpu}", self.name),
+            None => self.name.clone(),
+        }
     }
 }
 
@@ -125,6 +161,11 @@ pub(crate) enum Kind {
     Functions {
         tid: i32,
     },
+    /// The locks of an LWP or a user thread: those that it has or waits for at the same time are in several of these.
+    Locks {
+        of: Party,
+        number: usize,
+    },
 }
 
 impl Container {
@@ -157,6 +198,17 @@ impl Container {
             (Kind::Process { pid: Some(number) } | Kind::Lwp { tid: number }, _) => number.to_string(),
             (Kind::Task { number }, Some(process)) => format!("{process}/{number}"),
             (Kind::Functions { tid }, _) => return format!("functions of {tid}"),
+            (Kind::Locks { of, number }, process) => {
+                let of = match (of, process) {
+                    (Party::Thread(tid), _) => tid.to_string(),
+                    (Party::Task(_, task), Some(process)) => format!("{process}/{task}"),
+                    (Party::Task(_, task), None) => format!("?/{task}"),
+                };
+                return match number {
+                    0 => format!("locks of {of}"),
+                    _ => format!("more locks ({number}) of {of}"),
+                };
+            }
             (Kind::Task { number }, None) => format!("?/{number}"),
         };
         match self.own_name.is_empty() {
@@ -194,6 +246,8 @@ pub(crate) enum Use {
     User,
     SystemCall,
     Interrupt,
+    /// On a CPU, in its program, while it waits for a lock.
+    Spinning,
     /// On a CPU, in whatever.
     Running,
     Waiting,
@@ -204,6 +258,12 @@ pub(crate) enum Use {
     Container,
     /// It is a function.
     Function,
+    /// It is a function in which samples were taken, or one on the way there.
+    Sampled,
+    /// It is a lock that somebody has.
+    Held,
+    /// It is a lock that somebody waits for.
+    Awaited,
     /// It is an event.
     Event,
 }
@@ -216,6 +276,7 @@ pub(crate) struct Names {
     calls: Vec<Option<NameId>>,
     causes: Vec<Option<NameId>>,
     interrupts: Vec<Option<NameId>>,
+    spins: Vec<Option<NameId>>,
 }
 
 impl Default for Names {
@@ -232,7 +293,8 @@ impl Default for Names {
             Use::Idle,
         ];
         let names = state::TEXTS.iter().zip(uses).map(|(text, used)| ((*text).to_owned(), used)).collect();
-        Names { names, calls: Vec::new(), causes: Vec::new(), interrupts: Vec::new() }
+        let (calls, causes, interrupts, spins) = Default::default();
+        Names { names, calls, causes, interrupts, spins }
     }
 }
 
@@ -286,13 +348,29 @@ impl Names {
 
     /// Gives names of system calls and causes of waiting their texts.
     pub fn learn(&mut self, text: impl Fn(Name) -> String) {
-        let all =
-            [(&self.calls, "system call "), (&self.causes, "blocked on "), (&self.interrupts, "interrupt ")];
+        let all = [
+            (&self.calls, "system call "),
+            (&self.causes, "blocked on "),
+            (&self.interrupts, "interrupt "),
+            (&self.spins, "spinning on "),
+        ];
         for (known, start) in all {
             for (number, name) in known.iter().enumerate() {
                 if let Some(name) = name {
                     self.names[*name as usize].0 = format!("{start}{}", text(Name(number as u32)));
                 }
+            }
+        }
+    }
+
+    /// The name of the state of an LWP that waits for a lock of this kind while it runs in its program.
+    pub fn spinning(&mut self, on: Name) -> NameId {
+        match self.spins.get(on.0 as usize) {
+            Some(Some(name)) => *name,
+            _ => {
+                let name = self.add(String::new(), Use::Spinning);
+                *at(&mut self.spins, on.0 as usize) = Some(name);
+                name
             }
         }
     }

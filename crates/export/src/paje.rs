@@ -1,15 +1,15 @@
 //! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, a line per event, sorted by time.
 //!
-//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks and the functions of threads. Each of them has one
-//! state, functions one within the other, a thread or
-//! task is woken by links, and events carry their fields as text. Times are in seconds since the begin of what is exported, with
+//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks, and the functions and locks of these. Each
+//! of them has one state, functions one within the other, a thread or task is woken by links, and events carry their fields as
+//! text, samples their call chains. Times are in seconds since the begin of what is exported, with
 //! nine digits: what readers keep in a `double` is exact to the nanosecond for 100 days.
 //!
 //! A text ends at the next quotation mark, which the format cannot escape: there are apostrophes instead.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
-use crate::model::{ContainerId, Kind, Model, NameId, Use};
+use crate::model::{ContainerId, CounterId, Kind, Model, NameId, Use};
 use std::io::Write;
 use tracewing_trace::{EventRef, JsonPrinter, number};
 
@@ -113,14 +113,15 @@ const DEFINITIONS: &str = "\
 0 L P \"Thread\"
 0 T P \"Task\"
 0 F P \"Functions\"
+0 K P \"Locks\"
 1 SC C \"CPU State\"
 1 SL L \"Thread State\"
 1 ST T \"Task State\"
 1 SF F \"Function\"
+1 SK K \"Lock\"
 2 EC C \"CPU Event\"
 2 EL L \"Thread Event\"
 2 ET T \"Task Event\"
-3 W M \"Waiting Threads\" \"0.9 0.7 0.1\"
 4 LCL M C L \"Interrupt Wakes Thread\"
 4 LLL M L L \"Thread Wakes Thread\"
 4 LTL M T L \"Task Wakes Thread\"
@@ -149,6 +150,7 @@ fn letter(kind: Kind) -> char {
         Kind::Lwp { .. } => 'L',
         Kind::Task { .. } => 'T',
         Kind::Functions { .. } => 'F',
+        Kind::Locks { .. } => 'K',
     }
 }
 
@@ -158,10 +160,12 @@ fn color(used: Use) -> &'static str {
         Use::User => "0.2 0.7 0.2",
         Use::SystemCall => "0.2 0.4 0.8",
         Use::Interrupt => "0.8 0.2 0.8",
-        Use::Function => "0.9 0.5 0.1",
+        Use::Function | Use::Sampled => "0.9 0.5 0.1",
+        Use::Held => "0.6 0.2 0.2",
+        Use::Spinning => "0.9 0.3 0.5",
         Use::Running | Use::Container => "0.5 0.8 0.5",
         Use::Waiting => "0.9 0.7 0.1",
-        Use::Blocked => "0.8 0.4 0.4",
+        Use::Blocked | Use::Awaited => "0.8 0.4 0.4",
         Use::Nested => "0.6 0.6 0.8",
         Use::Idle => "0.9 0.9 0.9",
         Use::Unknown | Use::Event => "0.6 0.6 0.6",
@@ -233,8 +237,9 @@ impl Encoder for Paje {
         out.extend_from_slice(DEFINITIONS.as_bytes());
         for (name, shown, used) in model.names.all() {
             let types: &[&str] = match used {
-                Use::Event => &["EC", "EL", "ET"],
+                Use::Event | Use::Sampled => &["EC", "EL", "ET"],
                 Use::Function => &["SF"],
+                Use::Held | Use::Awaited => &["SK"],
                 Use::Container | Use::Idle => &["SC"],
                 _ => &["SL", "ST"],
             };
@@ -246,6 +251,13 @@ impl Encoder for Paje {
                 text(out, shown.as_bytes());
                 let _ = writeln!(out, " \"{}\"", color(used));
             }
+        }
+        for (number, counter) in model.counters.iter().enumerate() {
+            out.extend_from_slice(b"3 ");
+            word(out, 'v', number as u64);
+            out.extend_from_slice(b"M ");
+            text(out, counter.label().as_bytes());
+            out.extend_from_slice(b" \"0.9 0.7 0.1\"\n");
         }
         line(out, "6", model, model.begin);
         out.extend_from_slice(b"m M 0 \"Machine\"\n");
@@ -330,10 +342,17 @@ impl Encoder for Paje {
         out.push(b'\n');
     }
 
-    fn waiting(&mut self, out: &mut Vec<u8>, model: &Model, count: u64, at: i64) {
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+        let Some(innermost) = chain.first() else { return };
+        let names: Vec<&str> = chain.iter().map(|name| model.names.get(*name)).collect();
+        self.event(out, model, of, *innermost, names.join(" < ").as_bytes(), at);
+    }
+
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
         line(out, "10", model, at);
-        out.extend_from_slice(b"W m ");
-        number::unsigned(out, count);
+        word(out, 'v', counter.into());
+        out.extend_from_slice(b"m ");
+        number::unsigned(out, value);
         out.push(b'\n');
     }
 

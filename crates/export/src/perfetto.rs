@@ -1,13 +1,14 @@
 //! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s (protos/perfetto/trace of
 //! Perfetto; the numbers of fields are those of its messages).
 //!
-//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the functions of threads below their processes. States are
-//! slices, events instants with their fields as debug annotations, a wake is an instant and a flow to the slice that follows.
+//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the functions and locks of threads below their
+//! processes. States are
+//! slices, events instants with their fields as debug annotations, samples such with their call chains, a wake is an instant and a flow to the slice that follows.
 //! Names are interned. Stamps are those of the recording; a clock snapshot says that they count from the Unix epoch.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;
-use crate::model::{ContainerId, Kind, Model, NameId};
+use crate::model::{ContainerId, CounterId, Kind, Model, NameId};
 use crate::protobuf::{begin, end, fixed, message, real, signed, text, unsigned};
 use std::collections::HashMap;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -47,10 +48,9 @@ const COUNTER: u64 = 4;
 const REALTIME: u64 = 1;
 const BOOTTIME: u64 = 6;
 
-/// Tracks that are no containers; those of containers follow.
+/// A track that is no container; those of containers follow, then those of counters.
 const CPUS: u64 = 1;
-const WAITING: u64 = 2;
-const FIRST: u64 = 3;
+const FIRST: u64 = 2;
 
 /// The only writer.
 const WRITER: u64 = 1;
@@ -71,6 +71,10 @@ pub(crate) struct Perfetto {
 
 fn track(id: ContainerId) -> u64 {
     FIRST + u64::from(id)
+}
+
+fn counter_track(model: &Model, counter: CounterId) -> u64 {
+    FIRST + model.containers.len() as u64 + u64::from(counter)
 }
 
 fn name_iid(name: NameId) -> u64 {
@@ -156,11 +160,13 @@ impl Encoder for Perfetto {
             interned(out, DEBUG_ANNOTATION_NAMES, *iid, name);
         }
         descriptor(out, CPUS, |out| text(out, 2, "CPUs"));
-        descriptor(out, WAITING, |out| {
-            text(out, 2, "waiting threads");
-            // CounterDescriptor.unit: UNIT_COUNT.
-            message(out, 8, |out| unsigned(out, 3, 2));
-        });
+        for (id, counter) in (0..).zip(&model.counters) {
+            descriptor(out, counter_track(model, id), |out| {
+                text(out, 2, &counter.label());
+                // CounterDescriptor.unit: UNIT_COUNT.
+                message(out, 8, |out| unsigned(out, 3, 2));
+            });
+        }
         // Parents come before what is in them.
         let is_inner = |kind| !matches!(kind, Kind::Process { .. });
         for inner in [false, true] {
@@ -217,8 +223,23 @@ impl Encoder for Perfetto {
         });
     }
 
-    fn waiting(&mut self, out: &mut Vec<u8>, _: &Model, count: u64, at: i64) {
-        track_event(out, at, WAITING, COUNTER, |out| unsigned(out, COUNTER_VALUE, count));
+    fn sample(&mut self, out: &mut Vec<u8>, model: &Model, of: ContainerId, chain: &[NameId], at: i64) {
+        let Some(innermost) = chain.first() else { return };
+        track_event(out, at, track(of), INSTANT, |out| {
+            unsigned(out, NAME_IID, name_iid(*innermost));
+            message(out, DEBUG_ANNOTATIONS, |out| {
+                text(out, ANNOTATION_NAME, "chain");
+                for name in chain {
+                    message(out, ARRAY_VALUES, |out| text(out, STRING, model.names.get(*name)));
+                }
+            });
+        });
+    }
+
+    fn counter(&mut self, out: &mut Vec<u8>, model: &Model, counter: CounterId, value: u64, at: i64) {
+        track_event(out, at, counter_track(model, counter), COUNTER, |out| {
+            unsigned(out, COUNTER_VALUE, value);
+        });
     }
 
     fn end(&mut self, _: &mut Vec<u8>, _: &Model) {}
@@ -251,7 +272,7 @@ fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
                 text(out, 5, &container.own_name);
             }
         }),
-        (Kind::Process { pid: None } | Kind::Lwp { .. } | Kind::Task { .. } | Kind::Functions { .. }, _) => {
+        _ => {
             container.parent.into_iter().for_each(|parent| unsigned(out, PARENT_UUID, track(parent)));
             text(out, NAME, label);
         }
@@ -273,6 +294,7 @@ const UINT: u32 = 3;
 const INT: u32 = 4;
 const DOUBLE: u32 = 5;
 const STRING: u32 = 6;
+const ANNOTATION_NAME: u32 = 10;
 const DICT_ENTRIES: u32 = 11;
 const ARRAY_VALUES: u32 = 12;
 

@@ -6,7 +6,7 @@
 
 use crate::change::{Change, LinkId};
 use crate::encoder::Encoder;
-use crate::model::{Container, ContainerId, Kind as What, Model, NameId, Use, at, state};
+use crate::model::{Container, ContainerId, Counter, CounterId, Kind as What, Model, NameId, Use, at, state};
 use crate::sort::{Sorted, Sorter};
 use crate::undecided::{Interval, Undecided};
 use std::cell::Cell;
@@ -14,8 +14,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tracewing_analysis::{Analysis, Call, Calls, Function, Loss, Ran, Seen, ThreadKey};
+use tracewing_analysis::profile::{Chains, Image, Looked};
+use tracewing_analysis::{
+    Analysis, Call, Calls, Function, LockUse, LockUses, Loss, Party, Ran, Seen, ThreadKey,
+};
 use tracewing_symbols::Symbols;
+use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
 
 /// Follows a recording.
@@ -43,6 +47,14 @@ pub(crate) struct Timeline {
     function_lines: HashMap<ThreadKey, ContainerId>,
     /// Names of functions, by their numbers.
     functions: Vec<Option<NameId>>,
+    lock_uses: LockUses,
+    /// Containers of locks of each.
+    lock_lines: HashMap<(Option<i32>, Party), Vec<ContainerId>>,
+    /// Names of locks, by whether they are had.
+    locks: HashMap<(&'static str, u64, bool), NameId>,
+    chains: Chains,
+    /// Names of code that samples have found, by its numbers.
+    codes: Vec<Option<NameId>>,
     /// Why a temporary file could not be written: all that follows is in vain.
     failure: Option<std::io::Error>,
     failed: Rc<Cell<bool>>,
@@ -89,6 +101,11 @@ impl Timeline {
             calls: Calls::default(),
             function_lines: HashMap::new(),
             functions: Vec::new(),
+            lock_uses: LockUses::default(),
+            lock_lines: HashMap::new(),
+            locks: HashMap::new(),
+            chains: Chains::default(),
+            codes: Vec::new(),
             failure: None,
             failed,
         }
@@ -100,6 +117,9 @@ impl Timeline {
     /// A temporary file could not be written.
     pub fn finish(mut self, ran: &Ran) -> Result<(Box<dyn Encoder>, Model, Sorted)> {
         self.finish_functions();
+        let mut uses = Vec::new();
+        self.lock_uses.finish(ran.end_ns, &mut |lock| uses.push(lock));
+        uses.iter().for_each(|lock| self.lock_use(lock));
         for id in 0..self.lines.len() as ContainerId {
             let line = &self.lines[id as usize];
             if line.state.is_some() {
@@ -282,7 +302,7 @@ impl Timeline {
         self.push(Change::Function { of, name }, time);
     }
 
-    /// Ends functions that last, and names all.
+    /// Ends functions that last, and names all, those that samples have found, too.
     fn finish_functions(&mut self) {
         let mut ends = Vec::new();
         self.calls.finish(&mut |thread, time, call| ends.push((thread, time, call)));
@@ -298,6 +318,73 @@ impl Timeline {
                 self.model.names.set(*name, text);
             }
         }
+        let mut named = |image: &Image, offset| {
+            let symbol = symbols.at_offset(&image.path, &image.build_id, offset);
+            symbol.map(|symbol| symbol.name.to_owned())
+        };
+        let sampled = std::mem::take(&mut self.chains).finish(&mut named);
+        for (name, function) in self.codes.iter().zip(sampled) {
+            if let Some(name) = name {
+                self.model.names.set(*name, function.shown());
+            }
+        }
+    }
+
+    /// Somebody has had a lock for a time, or has waited for it.
+    fn lock_use(&mut self, lock: &LockUse) {
+        // What CPUs do while they are idle is nobody's.
+        if lock.party == Party::Thread(0) {
+            return;
+        }
+        let known = self.lock_lines.entry((lock.process, lock.party)).or_default();
+        let (number, free) = (known.len(), |of: &&ContainerId| self.lines[**of as usize].to <= lock.begin);
+        let of = match known.iter().find(free) {
+            Some(of) => *of,
+            None => {
+                let new = self.container(What::Locks { of: lock.party, number });
+                self.model.containers[new as usize].process = lock.process;
+                self.lock_lines.entry((lock.process, lock.party)).or_default().push(new);
+                new
+            }
+        };
+        let names = &mut self.model.names;
+        let name = *self.locks.entry((lock.kind, lock.lock, lock.is_held)).or_insert_with(|| {
+            let (start, used) = if lock.is_held { ("", Use::Held) } else { ("waits for ", Use::Awaited) };
+            names.add(format!("{start}{} {:#x}", lock.kind, lock.lock), used)
+        });
+        self.did(of, name, false, lock.begin, lock.end);
+    }
+
+    /// A thread was looked at, or counters were.
+    fn looked(&mut self, seen: &Seen<'_>, time: i64, looked: Looked) {
+        match looked {
+            Looked::Chain(codes) => {
+                let Some(of) = self.place(&seen.place) else { return };
+                let mut chain = Vec::with_capacity(4 * codes.len());
+                for code in codes {
+                    let name = at(&mut self.codes, code as usize);
+                    let name = name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Sampled));
+                    chain.extend_from_slice(&name.to_le_bytes());
+                }
+                self.touch(of, time);
+                self.push(Change::Sample { of, chain: &chain }, time);
+            }
+            Looked::Counters { values, cpu } => {
+                for (name, value) in values {
+                    let counter = self.counter(Counter { name, cpu });
+                    self.push(Change::Counter { counter, value }, time);
+                }
+            }
+        }
+    }
+
+    fn counter(&mut self, wanted: Counter) -> CounterId {
+        let counters = &mut self.model.counters;
+        let known = counters.iter().position(|counter| *counter == wanted);
+        known.unwrap_or_else(|| {
+            counters.push(wanted);
+            counters.len() - 1
+        }) as CounterId
     }
 
     /// No LWP has a CPU from `time` on.
@@ -325,7 +412,10 @@ impl Fold for Timeline {
             return;
         }
         let container = self.lwp_container(lwp.serial, lwp.tid);
-        let name = self.model.names.state(doing);
+        let name = match (doing, lwp.waits_for) {
+            (Doing::Running { mode: Mode::User, .. }, Some(lock)) => self.model.names.spinning(lock),
+            _ => self.model.names.state(doing),
+        };
         self.did(container, name, matches!(doing, Doing::Running { .. }), from, to);
         if lwp.runs_user_thread() {
             let pushed = self.undecided(lwp.serial).push(Interval { name, from, to });
@@ -394,6 +484,10 @@ impl Fold for Timeline {
 }
 
 impl Analysis for Timeline {
+    fn explained(&mut self, event: &EventRef<'_>) {
+        self.chains.explained(event);
+    }
+
     fn event(&mut self, seen: &Seen<'_>) {
         let mut calls = Vec::new();
         let is_call = self.calls.event(seen, &mut |thread, time, call| calls.push((thread, time, call)));
@@ -402,6 +496,13 @@ impl Analysis for Timeline {
             return;
         }
         let Some(activity) = seen.activity else { return };
+        if let Some(looked) = self.chains.event(seen) {
+            self.looked(seen, activity.time, looked);
+            return;
+        }
+        let mut uses = Vec::new();
+        self.lock_uses.event(seen, &mut |lock| uses.push(lock));
+        uses.iter().for_each(|lock| self.lock_use(lock));
         match (activity.kind, activity.cpu) {
             (Kind::User | Kind::Waits { .. } | Kind::Kernel | Kind::PageFault { .. }, _) => {
                 self.show(seen, activity.time);
@@ -430,6 +531,9 @@ impl Analysis for Timeline {
     }
 
     fn lost(&mut self, lost: &Loss) {
+        let mut uses = Vec::new();
+        self.lock_uses.lost(lost, &mut |lock| uses.push(lock));
+        uses.iter().for_each(|lock| self.lock_use(lock));
         if let Some(cpu) = lost.cpu {
             let of = self.cpu(cpu).container;
             let text = match lost.events {

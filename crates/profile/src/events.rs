@@ -17,7 +17,7 @@ use tracewing_ctf::model::{
 };
 use tracewing_ctf::write;
 
-use crate::attribute::Terms;
+use crate::attribute::{Subject, Terms};
 use crate::kernel_symbols::Function;
 use crate::record::{Mapping, Thread};
 
@@ -90,6 +90,7 @@ pub(crate) fn trace_class(
     trace.set_env("tracer_name", "tracewing");
     trace.set_env("profile_event", terms.trigger.name());
     trace.set_env("profile_hertz", i64::from(terms.hertz));
+    trace.set_env("profile_counters", if terms.subject == Subject::System { "cpu" } else { "tree" });
     trace.set_env(format!("event_{SAMPLE}_unit_period"), terms.trigger.unit());
     trace.set_env(format!("event_{THREAD}_unit_exec"), "bool");
     trace.set_env(format!("event_{COUNTERS}_unit_task_clock"), "ns");

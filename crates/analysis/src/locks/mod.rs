@@ -13,12 +13,14 @@
 //! | `account` | what is counted |
 //! | `places` | where in a program that is |
 //! | `graph` | who waits for whom |
+//! | `uses` | waits and critical sections one by one |
 
 mod account;
 mod event;
 mod graph;
 pub(crate) mod places;
 mod thread;
+mod uses;
 
 use std::collections::HashMap;
 
@@ -31,6 +33,7 @@ pub use self::graph::{Edge, Graph};
 pub use self::places::Frame;
 use self::places::Places;
 use self::thread::{Acquisition, By, Thread, Told};
+pub use self::uses::{LockUse, LockUses};
 use crate::programs::Programs;
 use crate::run::{Analysis, Loss, Ran};
 
@@ -305,7 +308,7 @@ impl Totals {
             Told::Refused { acquisition, wait, owner, spins } => {
                 self.tried(party, acquisition, *wait, *owner, *spins).refused += 1;
             }
-            Told::Held { acquisition, length } => {
+            Told::Held { acquisition, length, .. } => {
                 self.account(acquisition).holds.add(*length);
                 self.histogram.held(*length);
                 if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {

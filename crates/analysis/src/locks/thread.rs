@@ -36,8 +36,8 @@ pub(super) enum Told {
     Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64>, depth: usize },
     /// It did not get it, after this wait.
     Refused { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64> },
-    /// A critical section has ended.
-    Held { acquisition: Acquisition, length: u64 },
+    /// A critical section has ended, which began then.
+    Held { acquisition: Acquisition, begin: i64, length: u64 },
     /// What was begun has no end, or what was ended no begin.
     Incomplete,
 }
@@ -267,7 +267,7 @@ impl Request {
 }
 
 fn ended(held: Held, at: i64) -> Told {
-    Told::Held { acquisition: held.acquisition, length: since(held.at, at) }
+    Told::Held { acquisition: held.acquisition, begin: held.at, length: since(held.at, at) }
 }
 
 fn since(begin: i64, end: i64) -> u64 {
@@ -305,7 +305,9 @@ mod tests {
                 Told::Refused { acquisition, wait, .. } => {
                     format!("refused {:#x} wait {wait:?}", acquisition.lock)
                 }
-                Told::Held { acquisition, length } => format!("held {:#x} for {length}", acquisition.lock),
+                Told::Held { acquisition, length, .. } => {
+                    format!("held {:#x} for {length}", acquisition.lock)
+                }
                 Told::Incomplete => "incomplete".to_owned(),
             });
         };

@@ -175,6 +175,14 @@ pub(super) fn unit(event: &EventRef<'_>) -> (String, u64) {
     (trigger, hertz)
 }
 
+/// The CPU that an event's counters are of, if they are of one.
+pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<u32> {
+    match event.trace().class().env("profile_counters") {
+        Some(EnvValue::String(of)) if of == "cpu" => event.cpu()?.try_into().ok(),
+        _ => None,
+    }
+}
+
 fn number(value: Value<'_>) -> Option<u64> {
     match value {
         Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => Some(number),

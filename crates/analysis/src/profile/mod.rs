@@ -6,11 +6,13 @@
 //! | `event` | what an event says |
 //! | `spaces` | which code is where in which process |
 //! | `samples` | the samples as stacks of code |
+//! | `chains` | samples and counters one by one |
 //! | `function` | functions: what they are called, and which of them begin a chain |
 //! | `named` | the same as stacks of functions: histogram, tree, folded stacks |
 //!
 //! Names of functions in files are not the recording's: who calls [`Samples::name`] knows them.
 
+mod chains;
 mod event;
 mod function;
 mod named;
@@ -22,7 +24,8 @@ use std::collections::HashMap;
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Fold, Lwp, Seen};
 
-use self::event::{ProfileEvent, Reader};
+pub use self::chains::{Chains, Looked};
+use self::event::Reader;
 pub use self::function::Function;
 pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
@@ -99,18 +102,12 @@ impl Analysis for Profile {
 
     fn explained(&mut self, event: &EventRef<'_>) {
         let Some((process, said)) = self.reader.explanation(event) else { return };
-        match said {
-            ProfileEvent::Mapping(mapping) => self.spaces.map(process, mapping),
-            ProfileEvent::Exec => self.spaces.clear(process),
-            ProfileEvent::Fork { child } => self.spaces.fork(process, child),
-            ProfileEvent::KernelSymbol { begin, end, name } => self.spaces.kernel_function(begin, end, name),
-            ProfileEvent::Counters(values) => {
-                let [before, last] = self.counters.entry(event.stream_index()).or_default();
-                if !self.begun {
-                    *before = values.clone();
-                }
-                *last = values;
+        if let Some(values) = self.spaces.learn(process, said) {
+            let [before, last] = self.counters.entry(event.stream_index()).or_default();
+            if !self.begun {
+                *before = values.clone();
             }
+            *last = values;
         }
     }
 
@@ -126,22 +123,7 @@ impl Analysis for Profile {
         {
             self.names.insert(process, name.to_owned());
         }
-        let mut codes = Vec::with_capacity(sample.kernel.len() + sample.user.len() + 1);
-        let (kernel, user) = match (sample.kernel.is_empty() && sample.user.is_empty(), sample.in_program) {
-            (true, true) => (&[][..], &[sample.ip][..]),
-            (true, false) => (&[sample.ip][..], &[][..]),
-            (false, _) => (&sample.kernel[..], &sample.user[..]),
-        };
-        // The innermost address is that of the next instruction to run; the others are those to which calls return, which may
-        // be the next function's first.
-        let inside = |at: usize, address: u64| if at == 0 { address } else { address.saturating_sub(1) };
-        for (at, address) in kernel.iter().enumerate() {
-            codes.push(self.spaces.of_kernel(inside(at, *address)));
-        }
-        for (at, address) in user.iter().enumerate() {
-            codes.push(self.spaces.of_program(process.unwrap_or(0), inside(at, *address)));
-        }
-        let user_from = kernel.len();
+        let (codes, user_from) = self.spaces.chain(process, &sample);
         let stack = Stack { process, tid: seen.place.tid, codes, user_from };
         let weight = self.stacks.entry(stack).or_default();
         weight.samples += 1;

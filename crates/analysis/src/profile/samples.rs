@@ -29,7 +29,8 @@ pub(super) enum Code {
 #[derive(Debug, Default)]
 pub(super) struct Codes {
     pub(super) images: Vec<Image>,
-    pub(super) functions: Vec<String>,
+    /// Names of the kernel's functions.
+    pub(super) kernel: Vec<String>,
     codes: Vec<Code>,
     numbers: HashMap<Code, u32>,
 }
@@ -40,6 +41,22 @@ impl Codes {
             self.codes.push(code);
             self.codes.len() as u32 - 1
         })
+    }
+
+    /// The functions with the code, by its numbers; `name` is asked for that of the one at an offset of a file.
+    pub(super) fn functions(&self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
+        let function = |code: &Code| match code {
+            Code::File { image, offset } => {
+                let image = &self.images[*image as usize];
+                Function { name: name(image, *offset), object: image.path.clone() }
+            }
+            Code::Kernel { function } => Function {
+                name: function.map(|function| self.kernel[function as usize].clone()),
+                object: Function::KERNEL.to_owned(),
+            },
+            Code::Unknown => Function { name: None, object: Function::UNKNOWN.to_owned() },
+        };
+        self.codes.iter().map(function).collect()
     }
 
     #[cfg(test)]
@@ -90,19 +107,7 @@ pub struct Samples {
 impl Samples {
     /// Gives names to functions. `name` is asked for that of the function at an offset of a file.
     pub fn name(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Shown {
-        let Codes { images, functions, codes, .. } = &self.codes;
-        let function = |code: &Code| match code {
-            Code::File { image, offset } => {
-                let image = &images[*image as usize];
-                Function { name: name(image, *offset), object: image.path.clone() }
-            }
-            Code::Kernel { function } => Function {
-                name: function.map(|function| functions[function as usize].clone()),
-                object: Function::KERNEL.to_owned(),
-            },
-            Code::Unknown => Function { name: None, object: Function::UNKNOWN.to_owned() },
-        };
-        let functions: Vec<Function> = codes.iter().map(function).collect();
+        let functions = self.codes.functions(name);
         Shown::new(self, functions)
     }
 }

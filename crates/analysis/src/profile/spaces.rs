@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use super::event::{ProfileEvent, Sample};
 use super::samples::{Code, Codes, Image};
 
 /// Mappings of a process that are kept.
@@ -42,6 +43,38 @@ pub(super) struct Spaces {
 }
 
 impl Spaces {
+    /// Takes what an event of a process explains; gives what counters say.
+    pub(super) fn learn(&mut self, process: i32, said: ProfileEvent) -> Option<Vec<(String, u64)>> {
+        match said {
+            ProfileEvent::Mapping(mapping) => self.map(process, mapping),
+            ProfileEvent::Exec => self.clear(process),
+            ProfileEvent::Fork { child } => self.fork(process, child),
+            ProfileEvent::KernelSymbol { begin, end, name } => self.kernel_function(begin, end, name),
+            ProfileEvent::Counters(values) => return Some(values),
+        }
+        None
+    }
+
+    /// The code of a sample's chain, the innermost first, and where in it the program's part begins.
+    pub(super) fn chain(&mut self, process: Option<i32>, sample: &Sample) -> (Vec<u32>, usize) {
+        let (kernel, user) = match (sample.kernel.is_empty() && sample.user.is_empty(), sample.in_program) {
+            (true, true) => (&[][..], &[sample.ip][..]),
+            (true, false) => (&[sample.ip][..], &[][..]),
+            (false, _) => (&sample.kernel[..], &sample.user[..]),
+        };
+        // The innermost address is that of the next instruction to run; the others are those to which calls return, which may
+        // be the next function's first.
+        let inside = |at: usize, address: u64| if at == 0 { address } else { address.saturating_sub(1) };
+        let mut codes = Vec::with_capacity(kernel.len() + user.len());
+        for (at, address) in kernel.iter().enumerate() {
+            codes.push(self.of_kernel(inside(at, *address)));
+        }
+        for (at, address) in user.iter().enumerate() {
+            codes.push(self.of_program(process.unwrap_or(0), inside(at, *address)));
+        }
+        (codes, kernel.len())
+    }
+
     /// A file's code is at a place from now on.
     pub(super) fn map(&mut self, process: i32, mapping: Mapping) {
         let Mapping { begin, end, offset, path, build_id } = mapping;
@@ -84,9 +117,9 @@ impl Spaces {
 
     /// The kernel has a function there.
     pub(super) fn kernel_function(&mut self, begin: u64, end: u64, name: String) {
-        let number = self.codes.functions.len() as u32;
+        let number = self.codes.kernel.len() as u32;
         if self.kernel.insert(begin, (end, number)).is_none() {
-            self.codes.functions.push(name);
+            self.codes.kernel.push(name);
         }
     }
 

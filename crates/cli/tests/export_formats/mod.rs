@@ -9,7 +9,7 @@ use std::process::Command;
 pub type Times = BTreeMap<&'static str, u64>;
 
 /// What a file says, in terms that all formats have.
-#[derive(Debug, Default, PartialEq)]
+#[derive(Debug, Default, Clone, PartialEq)]
 pub struct Shown {
     /// By `TID` and `PROCESS/TASK`.
     pub times: BTreeMap<String, Times>,
@@ -21,7 +21,16 @@ pub struct Shown {
     pub links: u64,
     /// The most threads that wait for a CPU.
     pub waiting: u64,
+    /// Nanoseconds of functions and of locks, by the line's label and what it says there.
+    pub parts: BTreeMap<(String, String), u64>,
+    /// Samples by their call chains.
+    pub samples: BTreeMap<String, u64>,
+    /// The last values of other counters.
+    pub counters: BTreeMap<String, u64>,
 }
+
+/// The counter of which [`Shown::waiting`] is.
+const WAITING: &str = "waiting threads";
 
 impl Shown {
     fn state(&mut self, line: &str, state: &str, ns: u64) {
@@ -30,12 +39,33 @@ impl Shown {
             "preempted" | "waiting" => "waiting_ns",
             "nested" => "nested_ns",
             "user" | "running" => "running_ns",
-            _ if state.starts_with("interrupt") => "running_ns",
+            _ if state.starts_with("interrupt") || state.starts_with("spinning on ") => "running_ns",
             _ if state.starts_with("system call ") => "running_ns",
             _ if state.starts_with("blocked") => "blocked_ns",
             _ => panic!("a state `{state}`"),
         };
         *self.times.entry(line.to_owned()).or_default().entry(what).or_default() += ns;
+    }
+
+    /// A slice, of a thread or of what belongs to it.
+    fn slice(&mut self, label: &str, name: &str, ns: u64) {
+        if ["functions", "locks", "more"].contains(&label.split(' ').next().unwrap_or_default()) {
+            *self.parts.entry((label.to_owned(), name.to_owned())).or_default() += ns;
+        } else {
+            self.state(last_word(label), name, ns);
+        }
+    }
+
+    fn counter(&mut self, name: &str, value: u64) {
+        match name {
+            WAITING => self.waiting = self.waiting.max(value),
+            _ => drop(self.counters.insert(name.to_owned(), value)),
+        }
+    }
+
+    fn sample<'c>(&mut self, chain: impl Iterator<Item = &'c str>) {
+        let chain: Vec<&str> = chain.collect();
+        *self.samples.entry(chain.join(" < ")).or_default() += 1;
     }
 
     fn event(&mut self, name: &str) {
@@ -59,10 +89,15 @@ pub fn paje(file: &Path) -> Shown {
     for line in text.lines() {
         let words: Vec<&str> = line.split(", ").collect();
         match words[..] {
-            ["State", container, "Thread State" | "Task State", begin, end, _, _, state] => {
-                shown.state(last_word(container), state, nanoseconds(end) - nanoseconds(begin));
+            ["State", container, kind, begin, end, _, _, ref name @ ..] if kind != "CPU State" => {
+                shown.slice(container, &name.join(", "), nanoseconds(end) - nanoseconds(begin));
             }
             ["State", _, "CPU State", ..] | ["Container", ..] => {}
+            // A sample's fields are its chain.
+            ["Event", _, kind, _, name, chain] if kind.ends_with(" Event") && !chain.starts_with('{') => {
+                assert!(chain.starts_with(name), "{line}");
+                shown.sample(chain.split(" < "));
+            }
             ["Event", _, kind, _, name, ref fields @ ..] if kind.ends_with(" Event") => {
                 shown.event(name);
                 if name == "reactivity:received_msg" {
@@ -75,8 +110,9 @@ pub fn paje(file: &Path) -> Shown {
                 assert!(nanoseconds(begin) <= nanoseconds(end), "{line}");
                 shown.links += 1;
             }
-            ["Variable", "Machine", "Waiting Threads", _, _, _, count] => {
-                shown.waiting = shown.waiting.max(nanoseconds(count) / 1_000_000_000);
+            ["Variable", "Machine", name, _, _, _, value] => {
+                let (whole, _) = value.split_once('.').expect("a point");
+                shown.counter(name, whole.parse().expect("a count"));
             }
             _ => panic!("pj_dump says `{line}`"),
         }
@@ -87,7 +123,7 @@ pub fn paje(file: &Path) -> Shown {
 /// Times never go back in the file, which pajeng asks for within a container only.
 fn check_order(text: &str) {
     let mut last = 0;
-    let timed = |line: &&str| line.split(' ').next().is_some_and(|kind| matches!(kind.parse(), Ok(6..=13)));
+    let timed = |line: &&str| line.split(' ').next().is_some_and(|kind| matches!(kind.parse(), Ok(6..=14)));
     for line in text.lines().filter(timed) {
         let at = nanoseconds(line.split(' ').nth(1).expect("a time"));
         assert!(at >= last, "{line} stands behind {last} ns");
@@ -113,19 +149,29 @@ pub fn chrome(file: &Path) -> Shown {
     let track = |event: &Value| (event["pid"].as_u64().expect("pid"), event["tid"].as_u64().expect("tid"));
     for event in events.iter().filter(|event| event["name"] == "thread_name") {
         let name = event["args"]["name"].as_str().expect("a name");
-        assert_eq!(lines.insert(track(event), last_word(name)), None, "{event}");
+        assert_eq!(lines.insert(track(event), name), None, "{event}");
     }
-    let mut begun = BTreeMap::new();
+    let (mut begun, mut functions) = (BTreeMap::new(), BTreeMap::new());
     for event in events {
         let at = || micro(&event["ts"]);
-        let name = event["name"].as_str().expect("a name");
+        let name = event["name"].as_str().unwrap_or_default();
         match event["ph"].as_str().expect("a phase") {
             "M" => {}
             "X" => {
                 // The process that has this number stands for CPUs.
                 if track(event).0 != 4 << 20 {
-                    shown.state(lines[&track(event)], name, micro(&event["dur"]));
+                    shown.slice(lines[&track(event)], name, micro(&event["dur"]));
                 }
+            }
+            "B" => functions.entry(track(event)).or_insert_with(Vec::new).push((name, at())),
+            "E" => {
+                let (name, begin) = functions.get_mut(&track(event)).and_then(Vec::pop).expect("a begin");
+                shown.slice(lines[&track(event)], name, at() - begin);
+            }
+            "i" if event["cat"] == "sample" => {
+                let chain = event["args"]["chain"].as_array().expect("a chain");
+                assert_eq!(chain[0], name);
+                shown.sample(chain.iter().map(|name| name.as_str().expect("a name")));
             }
             "i" => {
                 shown.event(name);
@@ -138,11 +184,11 @@ pub fn chrome(file: &Path) -> Shown {
                 assert!(begun.remove(&event["id"].as_u64()).is_some_and(|begin| begin <= at()));
                 shown.links += 1;
             }
-            "C" => shown.waiting = shown.waiting.max(event["args"]["threads"].as_u64().expect("a count")),
+            "C" => shown.counter(name, event["args"]["value"].as_u64().expect("a count")),
             other => panic!("phase {other}"),
         }
     }
-    assert!(begun.is_empty());
+    assert!(begun.is_empty() && functions.values().all(Vec::is_empty));
     shown
 }
 
@@ -192,7 +238,7 @@ pub fn perfetto(file: &Path) -> Shown {
         }
     }
     let mut shown = Shown::default();
-    let mut open: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut open: BTreeMap<u64, Vec<(u64, u64)>> = BTreeMap::new();
     let mut flows = BTreeMap::new();
     let mut last = 0;
     for packet in &trace["packet"] {
@@ -201,24 +247,33 @@ pub fn perfetto(file: &Path) -> Shown {
         assert!(at >= last, "stamps go back");
         last = at;
         let name = |event: &Message| names[0][&event.number("name_iid")].clone();
-        let line = last_word(&tracks[&track]);
+        let label = &tracks[&track];
         match event.number("type") {
             1 => {
-                assert_eq!(open.insert(track, (event.number("name_iid"), at)), None, "a slice within one");
+                let open = open.entry(track).or_default();
+                assert!(open.is_empty() || label.starts_with("functions"), "a slice within one");
+                open.push((event.number("name_iid"), at));
                 for flow in event.numbers("terminating_flow_ids") {
                     assert!(flows.remove(&flow).is_some_and(|begin| begin <= at), "a flow from nowhere");
                     shown.links += 1;
                 }
             }
             2 => {
-                let (name, begin) = open.remove(&track).expect("a slice has begun");
-                if !tracks[&track].starts_with("CPU ") {
-                    shown.state(line, &names[0][&name], at - begin);
+                let (name, begin) = open.get_mut(&track).and_then(Vec::pop).expect("a slice has begun");
+                if !label.starts_with("CPU ") {
+                    shown.slice(label, &names[0][&name], at - begin);
                 }
             }
             3 if name(event) == "wake" => {
                 let flow = event.numbers("flow_ids").next().expect("a flow");
                 assert_eq!(flows.insert(flow, at), None);
+            }
+            3 if event.messages("debug_annotations").any(|field| field.text("name") == "chain") => {
+                let chain = event.messages("debug_annotations").next().expect("a chain");
+                let chain: Vec<_> =
+                    chain.messages("array_values").map(|name| name.text("string_value")).collect();
+                assert_eq!(chain[0], name(event));
+                shown.sample(chain.iter().map(String::as_str));
             }
             3 => {
                 let name = name(event);
@@ -229,14 +284,11 @@ pub fn perfetto(file: &Path) -> Shown {
                 }
                 shown.event(&name);
             }
-            4 => {
-                assert_eq!(tracks[&track], "waiting threads");
-                shown.waiting = shown.waiting.max(event.number("counter_value"));
-            }
+            4 => shown.counter(label, event.number("counter_value")),
             other => panic!("type {other}"),
         }
     }
-    assert!(open.is_empty() && flows.is_empty());
+    assert!(open.values().all(Vec::is_empty) && flows.is_empty());
     shown
 }
 

@@ -93,7 +93,7 @@ pub struct Lwp {
     /// No event says when it runs.
     pub(super) timeless: bool,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
-    pub(super) waits_for: Option<Name>,
+    pub waits_for: Option<Name>,
     state: State,
     /// Up to when time is accounted for.
     since: i64,
@@ -305,6 +305,12 @@ impl Lwp {
             self.doubt_mode(now, fold);
         }
         self.enter_mode(Mode::User, now, fold);
+    }
+
+    /// Its program tells that it waits for this from now on, or for nothing any more.
+    pub(super) fn waits(&mut self, on: Option<Name>, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        self.waits_for = on;
     }
 
     /// It runs its program's code.

@@ -184,7 +184,7 @@ impl SuperTrace {
             (Kind::Waits { on }, _) => {
                 let on = on.filter(|_| !self.programs.is_blind(now));
                 if let Some(lwp) = tid.and_then(|tid| self.lwps.get_mut(&tid)) {
-                    lwp.waits_for = on;
+                    lwp.waits(on, now, fold);
                 }
             }
             (Kind::Raise { name }, Some(cpu)) => {
@@ -277,7 +277,7 @@ impl SuperTrace {
             // It tells that there is such a thread. That it runs is for the kernel's events to say, whose stamps are exact.
             Kind::Sample { .. } => {
                 if tid != 0 {
-                    self.known(tid);
+                    self.known(tid).followed = true;
                 }
                 return;
             }

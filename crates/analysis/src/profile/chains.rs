@@ -1,0 +1,58 @@
+//! Samples and counters one by one, with the times at which they were taken: what is drawn of a profile.
+
+use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::Seen;
+
+use super::event::{self, ProfileEvent, Reader};
+use super::function::Function;
+use super::samples::Image;
+use super::spaces::Spaces;
+
+/// What a look at a thread, or at counters, has found.
+#[derive(Debug, PartialEq)]
+pub enum Looked {
+    /// The thread's call chain, as numbers of its code, the innermost first.
+    Chain(Vec<u32>),
+    /// What counters have counted since the recording's begin.
+    Counters {
+        /// By their names.
+        values: Vec<(String, u64)>,
+        /// The CPU that they are of; `None` for those of a command and all that it has started.
+        cpu: Option<u32>,
+    },
+}
+
+/// Follows them.
+#[derive(Debug, Default)]
+pub struct Chains {
+    reader: Reader,
+    spaces: Spaces,
+}
+
+impl Chains {
+    /// Learns which code is where: to be told of all events, whoever they are of.
+    pub fn explained(&mut self, event: &EventRef<'_>) {
+        if let Some((process, said)) = self.reader.explanation(event) {
+            self.spaces.learn(process, said);
+        }
+    }
+
+    /// What an event has found.
+    pub fn event(&mut self, seen: &Seen<'_>) -> Option<Looked> {
+        if let Some(sample) = self.reader.sample(seen.event) {
+            return Some(Looked::Chain(self.spaces.chain(seen.place.process, &sample).0));
+        }
+        match self.reader.explanation(seen.event)? {
+            (_, ProfileEvent::Counters(values)) => {
+                let cpu = event::counts_for_cpu(seen.event);
+                Some(Looked::Counters { values, cpu })
+            }
+            _ => None,
+        }
+    }
+
+    /// The functions with the code, by its numbers. `name` is asked for that of the one at an offset of a file.
+    pub fn finish(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
+        self.spaces.finish().0.functions(name)
+    }
+}
