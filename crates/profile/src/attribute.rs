@@ -92,10 +92,15 @@ impl Terms {
             Clock::Tsc => libc::CLOCK_MONOTONIC_RAW,
             Clock::Monotonic => libc::CLOCK_MONOTONIC,
         };
-        let mut terms =
-            Self { subject, trigger: Trigger::Cycles, hertz, kernel: true, build_ids: true, clock };
+        let best = Self { subject, trigger: Trigger::Cycles, hertz, kernel: true, build_ids: true, clock };
+        best.or_less(|terms| terms.open_sampler(cpu).map(drop))
+    }
+
+    /// These terms, or the next best that `open` gives.
+    fn or_less(self, open: impl Fn(&Self) -> io::Result<()>) -> Result<Self, Error> {
+        let (mut terms, hertz) = (self, self.hertz);
         loop {
-            let Err(error) = terms.open_sampler(cpu) else { return Ok(terms) };
+            let Err(error) = open(&terms) else { return Ok(terms) };
             match Errno::from_io_error(&error) {
                 Some(Errno::ACCESS | Errno::PERM) if terms.kernel => terms.kernel = false,
                 Some(Errno::ACCESS | Errno::PERM) => return Err(terms.not_allowed(error)),
@@ -236,6 +241,34 @@ fn cpu_list(text: &str) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// What a kernel leaves of the best terms that answers so as long as terms are as they must not be.
+    fn left(answer: Errno, must_not: fn(&Terms) -> bool) -> Result<Terms, Error> {
+        let clock = libc::CLOCK_MONOTONIC_RAW;
+        let (trigger, subject) = (Trigger::Cycles, Subject::Tree(1));
+        let best = Terms { subject, trigger, hertz: 1, kernel: true, build_ids: true, clock };
+        best.or_less(|terms| if must_not(terms) { Err(answer.into()) } else { Ok(()) })
+    }
+
+    #[test]
+    fn where_there_is_no_counter_of_cycles_the_timer_takes_samples() {
+        for answer in [Errno::NOENT, Errno::NODEV, Errno::OPNOTSUPP] {
+            let terms = left(answer, |terms| terms.trigger == Trigger::Cycles).unwrap();
+            assert!(terms.trigger == Trigger::CpuClock && terms.kernel && terms.build_ids, "{answer}");
+        }
+        let terms = left(Errno::NOENT, |_| false).unwrap();
+        assert!(terms.trigger == Trigger::Cycles && terms.kernel && terms.build_ids);
+        assert!(left(Errno::NOENT, |_| true).is_err());
+    }
+
+    #[test]
+    fn who_may_not_see_the_kernel_sees_programs() {
+        let terms = left(Errno::ACCESS, |terms| terms.kernel).unwrap();
+        assert!(terms.trigger == Trigger::Cycles && !terms.kernel);
+        assert!(left(Errno::ACCESS, |_| true).is_err());
+        let terms = left(Errno::INVAL, |terms| terms.build_ids).unwrap();
+        assert!(terms.kernel && !terms.build_ids);
+    }
 
     #[test]
     fn lists_of_cpus() {

@@ -40,8 +40,11 @@ pub(crate) struct Available(Vec<&'static Kind>);
 impl Available {
     /// Those that can be had, as seen on one CPU.
     pub(crate) fn find(terms: &Terms, cpu: u32) -> Self {
-        let can_be_had =
-            |kind: &&Kind| (terms.kernel || !kind.kernel) && terms.open_counter(kind.event, cpu).is_ok();
+        Self::of(terms.kernel, |event| terms.open_counter(event, cpu).is_ok())
+    }
+
+    fn of(kernel: bool, is_there: impl Fn((u32, u64)) -> bool) -> Self {
+        let can_be_had = |kind: &&Kind| (kernel || !kind.kernel) && is_there(kind.event);
         Self(KINDS.iter().filter(can_be_had).collect())
     }
 
@@ -80,4 +83,23 @@ fn value(counter: &OwnedFd) -> Option<u64> {
     let (value, enabled, running) = (number(0).ok()?, number(8).ok()?, number(16).ok()?);
     let scaled = u128::from(value) * u128::from(enabled) / u128::from(running.max(1));
     Some(if running < enabled { u64::try_from(scaled).unwrap_or(u64::MAX) } else { value })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counters_are_those_that_the_machine_has() {
+        let names = |available: &Available| available.names().collect::<Vec<_>>();
+        let software = Available::of(true, |(kind, _)| kind == abi::PERF_TYPE_SOFTWARE);
+        assert_eq!(names(&software), ["task_clock", "page_faults", "context_switches", "cpu_migrations"]);
+        let programs = Available::of(false, |_| true);
+        assert_eq!(
+            names(&programs),
+            ["task_clock", "page_faults", "cycles", "instructions", "cache_misses", "branch_misses"]
+        );
+        assert_eq!(names(&Available::of(true, |_| true)).len(), KINDS.len());
+        assert!(names(&Available::of(true, |_| false)).is_empty());
+    }
 }

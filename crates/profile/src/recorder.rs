@@ -9,7 +9,7 @@ use tracewing_consumer::drain::{LossRange, StreamSummary};
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
 
-use crate::attribute::{Subject, Terms, online_cpus, switch};
+use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
 use crate::clock::Conversion;
 use crate::counters::{Available, Counters};
 use crate::error::Error;
@@ -99,6 +99,13 @@ impl ProfileRecorder {
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
         let mut notices = Vec::new();
+        if terms.trigger == Trigger::CpuClock {
+            notices.push(
+                "profile: no hardware counters here, as in most virtual machines: the CPU's timer takes the samples, \
+                 none while interrupts are off"
+                    .to_owned(),
+            );
+        }
         if !terms.kernel {
             notices.push(
                 "profile: programs only, without what the kernel does for them (see /proc/sys/kernel/perf_event_paranoid)"
