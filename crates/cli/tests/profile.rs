@@ -360,11 +360,12 @@ fn ctrl_c_leaves_a_good_recording() {
     // SAFETY: a signal to the group that was made for this recorder.
     assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
     let output = child.wait_with_output().unwrap();
-    let summary = String::from_utf8(output.stderr).unwrap();
-    let summary: Value = serde_json::from_str(summary.lines().next_back().unwrap()).unwrap();
+    let told = String::from_utf8(output.stderr).unwrap();
+    let summary: Value = serde_json::from_str(told.lines().next_back().unwrap()).unwrap();
     assert_eq!(summary["state"], "complete");
     let found = json(&[], &folder.path().join("t"));
     assert!(by_function(&found, "total").contains_key("heavy"));
+    assert_eq!(told.contains("profile: no hardware counters"), found["trigger"] == "cpu-clock", "{told}");
 }
 
 #[test]
