@@ -8,6 +8,15 @@ use tracewing_trace::Sink;
 
 pub use tracewing_trace::shown;
 
+/// Prints a line on standard error. Where that cannot be written, as its reader is gone or the disk full, nobody can be told
+/// anything, and all else goes on.
+macro_rules! say {
+    ($($argument:tt)*) => {{
+        let _ = ::std::io::Write::write_fmt(&mut ::anstream::stderr(), format_args!("{}\n", format_args!($($argument)*)));
+    }};
+}
+pub(crate) use say;
+
 /// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
     stdout: Stdout,
@@ -33,7 +42,7 @@ impl Sink for Output {
         }
         let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         let line = String::from_utf8_lossy(line);
-        anstream::eprintln!("{style}{}{style:#}", line.trim_end());
+        say!("{style}{}{style:#}", line.trim_end());
         Ok(())
     }
 }
@@ -53,13 +62,13 @@ pub fn print_error(error: &Error) {
     let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
     let message = with_causes(error);
     let lines: Vec<_> = message.split('\n').map(shown).collect();
-    anstream::eprintln!("{style}error{style:#}: {}", lines.join("\n"));
+    say!("{style}error{style:#}: {}", lines.join("\n"));
 }
 
 /// Prints what the user should know, on standard error.
 pub fn print_warning(line: &str) {
     let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    anstream::eprintln!("{style}tracewing{style:#}: {}", shown(line));
+    say!("{style}tracewing{style:#}: {}", shown(line));
 }
 
 /// Tells which patterns for names of events are in vain.

@@ -26,7 +26,7 @@ use tracewing_session::running::{Kind, Recordings};
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
-use crate::output::print_warning;
+use crate::output::{print_warning, say};
 use crate::preloaded;
 use crate::record_summary;
 use crate::selection::{self, Condition, Selection, Wish};
@@ -304,7 +304,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Err(error) => {
             let status = error.exit_status();
             let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-            anstream::eprintln!("{style}error{style:#}: {error}");
+            say!("{style}error{style:#}: {error}");
             return Ok(ExitCode::from(status.clamp(1, 255) as u8));
         }
     };
@@ -312,7 +312,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match args.format {
         TextFormat::Json => {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
-            eprintln!("{line}");
+            say!("{line}");
         }
         TextFormat::Text if !args.quiet => {
             let has_rules = !matches!(args.selection.enable(&args.condition), Wish::Nothing);
@@ -437,9 +437,20 @@ struct Screen {
 impl Screen {
     fn clear(&mut self) {
         if std::mem::take(&mut self.shown) {
-            eprint!("\r\x1b[K");
+            erase_and_write("");
         }
     }
+
+    fn show(&mut self, line: &str) {
+        erase_and_write(line);
+        self.shown = true;
+    }
+}
+
+/// Writes over a terminal's line; as for [`say`], it is no matter where that fails.
+fn erase_and_write(line: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
 }
 
 impl Observer for Screen {
@@ -451,27 +462,23 @@ impl Observer for Screen {
         let since = self.last.replace(*progress);
         let (events, elapsed) = since.map_or((0, Duration::ZERO), |last| (last.events, last.elapsed));
         if let Some(snapshots) = progress.snapshots {
-            eprint!(
-                "\r\x1b[Kflight recorder {:.1} s   {snapshots} {}   {} lost",
+            self.show(&format!(
+                "flight recorder {:.1} s   {snapshots} {}   {} lost",
                 progress.elapsed.as_secs_f64(),
                 if snapshots == 1 { "snapshot" } else { "snapshots" },
                 record_summary::number(progress.lost)
-            );
-            let _ = std::io::stderr().flush();
-            self.shown = true;
+            ));
             return;
         }
         let seconds = (progress.elapsed - elapsed).as_secs_f64();
         let rate = (progress.events - events) as f64 / seconds.max(1e-3);
-        eprint!(
-            "\r\x1b[Krecording {:.1} s   {} events/s   {} lost   {}",
+        self.show(&format!(
+            "recording {:.1} s   {} events/s   {} lost   {}",
             progress.elapsed.as_secs_f64(),
             record_summary::number(rate as u64),
             record_summary::number(progress.lost),
             record_summary::bytes(progress.bytes)
-        );
-        let _ = std::io::stderr().flush();
-        self.shown = true;
+        ));
     }
 
     fn snapshot(&mut self, snapshot: &SnapshotSummary) {

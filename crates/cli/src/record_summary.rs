@@ -1,6 +1,6 @@
 //! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
 
-use crate::output::quoted;
+use crate::output::{quoted, say};
 use anstyle::{AnsiColor, Style};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use tracewing_abi::region::Loss;
@@ -21,12 +21,12 @@ pub fn print(summary: &Summary, has_rules: bool) {
     }
     let streams = [&summary.user_streams, &summary.kernel_streams, &summary.profile_streams];
     if streams.iter().any(|streams| !streams.is_empty()) {
-        eprintln!("{}", table(summary));
+        say!("{}", table(summary));
     }
     print_losses(summary);
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
     let state = if summary.state == State::Complete { "" } else { " (cut short)" };
-    eprintln!(
+    say!(
         "{} events, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
         number(summary.events),
         number(summary.lost),
@@ -44,13 +44,13 @@ pub fn print(summary: &Summary, has_rules: bool) {
         } else {
             ""
         };
-        eprintln!("No events of programs{hint}");
+        say!("No events of programs{hint}");
     } else if summary.events == 0 {
-        eprintln!("No events: no program that links the crate tracewing was run");
+        say!("No events: no program that links the crate tracewing was run");
     }
     if summary.events > 0 {
         let bold = Style::new().bold();
-        anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+        say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
     }
 }
 
@@ -63,16 +63,16 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
         1 => format!("1 snapshot, {}", bytes(summary.bytes)),
         count => format!("{count} snapshots, {}", bytes(summary.bytes)),
     };
-    eprintln!("{:.3} s, {} {programs} joined, {taken}", summary.seconds, number(summary.processes as u64));
+    say!("{:.3} s, {} {programs} joined, {taken}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
         let bold = Style::new().bold();
-        anstream::eprintln!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&last.folder));
+        say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&last.folder));
     }
 }
 
 /// A snapshot that was just taken.
 pub fn print_snapshot(snapshot: &SnapshotSummary) {
-    eprintln!(
+    say!(
         "snapshot at {:.3} s ({}): {} events, {} in {}",
         snapshot.seconds,
         snapshot.reason,
@@ -93,15 +93,11 @@ fn print_overwritten(summary: &Summary) {
     };
     let (sub_buffers, size) = (sum(|range| range.sub_buffers), sum(|range| range.bytes));
     let what = if sub_buffers == 1 { "sub-buffer was" } else { "sub-buffers were" };
-    anstream::eprintln!(
-        "{style}{} {what} overwritten, with {} of events{style:#}",
-        number(sub_buffers),
-        bytes(size)
-    );
+    say!("{style}{} {what} overwritten, with {} of events{style:#}", number(sub_buffers), bytes(size));
     let mut largest: Vec<&OverwrittenRange> = summary.overwritten.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.bytes));
     for range in largest.iter().take(MOST_LOSSES) {
-        eprintln!(
+        say!(
             "  {} ({}) in {} between {:.3} s and {:.3} s",
             number(range.sub_buffers),
             bytes(range.bytes),
@@ -111,7 +107,7 @@ fn print_overwritten(summary: &Summary) {
         );
     }
     if largest.len() > MOST_LOSSES {
-        eprintln!("  and {} ranges more (see tracewing.json)", largest.len() - MOST_LOSSES);
+        say!("  and {} ranges more (see tracewing.json)", largest.len() - MOST_LOSSES);
     }
 }
 
@@ -122,11 +118,11 @@ pub fn print_losses(summary: &Summary) {
         return;
     }
     let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-    anstream::eprintln!("{style}{} events were lost{style:#}", number(summary.lost));
+    say!("{style}{} events were lost{style:#}", number(summary.lost));
     let mut largest: Vec<&LossRange> = summary.losses.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.events));
     for range in largest.iter().take(MOST_LOSSES) {
-        eprintln!(
+        say!(
             "  {} in {} between {:.3} s and {:.3} s: {}",
             number(range.events),
             range.stream,
@@ -139,14 +135,14 @@ pub fn print_losses(summary: &Summary) {
         let rest = &largest[MOST_LOSSES..];
         let events = rest.iter().map(|range| range.events).fold(0, u64::saturating_add);
         let times = if rest.len() == 1 { "time" } else { "times" };
-        eprintln!("  {} at {} other {times} (see tracewing.json)", number(events), rest.len());
+        say!("  {} at {} other {times} (see tracewing.json)", number(events), rest.len());
     }
     let because = |loss: Loss| summary.losses.iter().any(|range| range.reason == loss.reason());
     if because(Loss::Full) {
-        eprintln!("Larger buffers lose less: --sub-buffer-size, --sub-buffers");
+        say!("Larger buffers lose less: --sub-buffer-size, --sub-buffers");
     }
     if because(Loss::TooLarge) {
-        eprintln!("An event may have half a --sub-buffer-size, at most 64 KiB");
+        say!("An event may have half a --sub-buffer-size, at most 64 KiB");
     }
 }
 

@@ -2,7 +2,7 @@
 //! out of buffers in files into a trace folder.
 
 use crate::format::EventFormat;
-use crate::output::{Output, raise_file_limit, shown};
+use crate::output::{Output, raise_file_limit, say, shown};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
@@ -121,9 +121,9 @@ fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
         sink.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
     }
     let events = plural(recovered.events, "event");
-    eprintln!("{events} recovered into {}", shown(&output.to_string_lossy()));
+    say!("{events} recovered into {}", shown(&output.to_string_lossy()));
     if let Some(trace) = folder.trace_folder().filter(|_| !args.all) {
-        eprintln!("The events before them are in {}", shown(&trace.to_string_lossy()));
+        say!("The events before them are in {}", shown(&trace.to_string_lossy()));
     }
     Ok(ExitCode::SUCCESS)
 }

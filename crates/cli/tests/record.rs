@@ -178,6 +178,22 @@ fn what_is_refused_late_leaves_nothing_either() {
 }
 
 #[test]
+fn a_recording_goes_on_where_nobody_reads_what_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    for format in ["text", "json"] {
+        let arguments = ["--no-kernel", "--format", format, "-o", format, "--", "sh", "-c", "exit 9"];
+        let mut command = tracewing(folder.path(), &arguments);
+        let output = command.stderr(fs::File::create("/dev/full").unwrap()).output().unwrap();
+        assert_eq!(output.status.code(), Some(9), "{output:?}");
+        assert_eq!(description(&folder.path().join(format))["state"], "complete");
+    }
+    // Nor is an error any more than that.
+    let mut command = tracewing(folder.path(), &["-o", "t", "--", "/no/such/command"]);
+    let status = command.stderr(fs::File::create("/dev/full").unwrap()).status().unwrap();
+    assert_eq!(status.code(), Some(127));
+}
+
+#[test]
 fn the_summary_is_json_on_request() {
     let folder = tempfile::tempdir().unwrap();
     let (_, stderr) = run(folder.path(), &["--no-kernel", "--format", "json", "-o", "t", "--", "true"]);

@@ -355,10 +355,12 @@ impl<'a> Recorder<'a> {
             self.cannot_write(error);
         }
 
-        // Of what could not be written nobody knows.
+        // Of what could not be written, or is lost, nobody knows.
         if self.stop != Stop::CannotWrite {
             let Join { rules, classes, regions, .. } = &self.join;
-            let hints = rules.hints(classes, self.options.preload.as_ref(), |id| regions.has_met(id));
+            let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
+            let has_met = |id| regions.has_met(id).filter(|met| *met || is_whole);
+            let hints = rules.hints(classes, self.options.preload.as_ref(), has_met);
             hints.into_iter().for_each(|hint| self.join.note(hint));
         }
 

@@ -81,7 +81,9 @@ impl RecordingRules {
                 hints.extend(Fit::of(rule, classes).note(rule));
             }
         }
-        let functions = preload.map(|preload| &*preload.functions).unwrap_or_default();
+        // What is excluded may be all that was called.
+        let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(ENTRY)));
+        let functions = preload.filter(|_| is_all).map(|preload| &*preload.functions).unwrap_or_default();
         let is_entry = |(id, class): (u16, ClassView<'_>)| class.name == ENTRY && has_met(id) != Some(false);
         if !classes.described().any(is_entry) {
             let of_rust = |glob: &str| Glob::new(format!("{ENTRY}:{glob}"));
