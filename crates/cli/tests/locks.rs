@@ -601,6 +601,38 @@ fn so_are_programs_that_the_command_starts() {
 }
 
 #[test]
+fn without_a_library_that_can_be_loaded_nothing_begins() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = |to: &str| {
+        let place = folder.path().join(to);
+        fs::create_dir(&place).unwrap();
+        fs::copy(env!("CARGO_BIN_EXE_tracewing"), place.join("tracewing")).unwrap();
+        place
+    };
+    let (without, unusual) = (copy("without"), copy("un usual"));
+    fs::write(unusual.join("libtracewing_preload.so"), "").unwrap();
+    for (place, told) in
+        [(without, "`cargo build --release -p tracewing-preload` makes it"), (unusual, "spaces")]
+    {
+        let mut command = Command::new(place.join("tracewing"));
+        command.current_dir(&place).args([
+            "record",
+            "--no-kernel",
+            "--locks",
+            "-o",
+            "t",
+            "--",
+            "touch",
+            "began",
+        ]);
+        let output = command.output().unwrap();
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.code() == Some(1) && stderr.contains(told), "{stderr}");
+        assert!(!place.join("t").exists() && !place.join("began").exists());
+    }
+}
+
+#[test]
 fn sanitizers_work_as_they_do_without() {
     let folder = tempfile::tempdir().unwrap();
     if let Some(program) = program(folder.path(), "crash", &["-fsanitize=address"]) {

@@ -63,17 +63,30 @@ pub fn function_events(functions: &[String]) -> Vec<String> {
     of_library.into_iter().chain(of_rust).collect()
 }
 
-/// The library is nowhere.
+/// There is no library to pre-load.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct NoLibrary {
-    looked: Vec<PathBuf>,
+pub enum NoLibrary {
+    /// It is in none of these places, or may not be read there.
+    Nowhere(Vec<PathBuf>),
+    /// The loader cannot be told of such a path.
+    Path(PathBuf),
 }
 
 impl fmt::Display for NoLibrary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "locks and functions need the library {LIBRARY}, which is neither of")?;
-        self.looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
-        write!(f, "\n`cargo build --release -p tracewing-preload` makes it; copy it to one of them")
+        match self {
+            Self::Nowhere(looked) => {
+                write!(f, "locks and functions need the library {LIBRARY}, which can be read as none of")?;
+                looked.iter().try_for_each(|path| write!(f, "\n  {}", path.display()))?;
+                write!(f, "\n`cargo build --release -p tracewing-preload` makes it; copy it to one of them")
+            }
+            Self::Path(path) => write!(
+                f,
+                "the loader cannot be told of {}: no library to pre-load can have spaces, colons or dollar signs in its path; \
+                 install tracewing elsewhere",
+                path.display()
+            ),
+        }
     }
 }
 
@@ -82,13 +95,20 @@ impl std::error::Error for NoLibrary {}
 /// The library to pre-load: beside the running executable, or in `../lib/tracewing`.
 ///
 /// # Errors
-/// It is in neither place.
+/// It is in neither place, or nowhere whence it can be loaded.
 pub fn find_library() -> Result<PathBuf, NoLibrary> {
     let executable = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let folder = executable.parent().unwrap_or(Path::new("/"));
     let installed = folder.parent().unwrap_or(folder).join("lib/tracewing");
     let looked = vec![folder.join(LIBRARY), installed.join(LIBRARY)];
-    looked.iter().find(|path| path.is_file()).cloned().ok_or(NoLibrary { looked })
+    let can_be_read = |path: &&PathBuf| path.is_file() && File::open(path).is_ok();
+    match looked.iter().find(can_be_read).cloned() {
+        None => Err(NoLibrary::Nowhere(looked)),
+        Some(path) if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) => {
+            Err(NoLibrary::Path(path))
+        }
+        Some(path) => Ok(path),
+    }
 }
 
 impl Preload {
@@ -115,13 +135,6 @@ impl Preload {
                 }
             }
             None => {}
-        }
-        if self.library.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) {
-            note(format!(
-                "the loader cannot be told of {}: no library can have spaces, colons or dollar signs in its path",
-                self.library.display()
-            ));
-            return Vec::new();
         }
         if found == Some(Obstacle::OtherLibc) {
             return Vec::new();
