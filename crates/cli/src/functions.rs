@@ -87,6 +87,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("duration_ns", Cell::Ns(found.duration_ns)),
         ("unmatched_ends", Cell::Count(found.unmatched.ends)),
         ("left", Cell::Count(found.unmatched.left)),
+        ("lost", Cell::Count(found.unmatched.lost)),
         ("replaced", Cell::Count(found.unmatched.replaced)),
         ("unfinished", Cell::Count(found.unmatched.last)),
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
@@ -197,6 +198,7 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable) -> std::io::Result
             unmatched.last,
             "calls last at the end of what was read, and count up to the last event of their thread",
         ),
+        (unmatched.lost, "calls ended where events were lost, and count up to there"),
         (unmatched.replaced, "calls lasted until their process executed another program"),
         (
             unmatched.left,

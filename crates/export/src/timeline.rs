@@ -534,6 +534,9 @@ impl Analysis for Timeline {
         let mut uses = Vec::new();
         self.lock_uses.lost(lost, &mut |lock| uses.push(lock));
         uses.iter().for_each(|lock| self.lock_use(lock));
+        if matches!(lost.scope, Scope::User) {
+            self.calls.lost(lost.from);
+        }
         if let Some(cpu) = lost.cpu {
             let of = self.cpu(cpu).container;
             let text = match lost.events {

@@ -61,6 +61,8 @@ pub struct Unmatched {
     /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted until a function
     /// below them ended.
     pub left: u64,
+    /// Functions whose end was lost, as what came next tells: they lasted until the loss.
+    pub lost: u64,
     /// Functions that lasted until their process executed another program.
     pub replaced: u64,
     /// Functions that lasted to the last event of their thread.
@@ -105,6 +107,10 @@ struct Thread {
     active: HashMap<FunctionId, u32>,
     /// The time of its last event.
     last: i64,
+    /// So many of them, the outermost, began before events were lost.
+    doubtful: usize,
+    /// Up to when they lasted at least.
+    doubtful_at: i64,
 }
 
 /// The files of a process.
@@ -183,6 +189,18 @@ impl Calls {
                     self.unmatched.not_followed += 1;
                     return;
                 }
+                // It rather has ended meanwhile than that it calls itself just now.
+                let depth = match thread.doubtful_place(function) {
+                    Some(place) => {
+                        let end = thread.doubtful_at;
+                        while thread.frames.len() > place {
+                            thread.end_last(end, &mut |call| tell(key, end, call));
+                            self.unmatched.lost += 1;
+                        }
+                        place
+                    }
+                    None => depth,
+                };
                 thread.frames.push(Frame { function, begin: time, inner_ns: 0 });
                 *thread.active.entry(function).or_default() += 1;
                 tell(key, time, Call::Begins { function, depth });
@@ -195,12 +213,15 @@ impl Calls {
                     self.unmatched.ends += 1;
                     return;
                 }
-                loop {
-                    let last = thread.end_last(time, &mut |call| tell(key, time, call));
-                    if last.is_none_or(|last| last == function) {
-                        return;
+                while let Some(last) = thread.frames.last().map(|frame| frame.function) {
+                    let is_doubtful = last != function && thread.is_doubtful();
+                    let end = if is_doubtful { thread.doubtful_at } else { time };
+                    thread.end_last(end, &mut |call| tell(key, end, call));
+                    match is_doubtful {
+                        _ if last == function => return,
+                        true => self.unmatched.lost += 1,
+                        false => self.unmatched.left += 1,
                     }
-                    self.unmatched.left += 1;
                 }
             }
             FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,
@@ -217,6 +238,14 @@ impl Calls {
                     None => images.push(Image { begin, end, bias, path }),
                 }
             }
+        }
+    }
+
+    /// Events of programs are missing behind this time: functions may have ended, and others begun.
+    pub fn lost(&mut self, from: i64) {
+        for thread in self.threads.values_mut() {
+            thread.doubtful = thread.frames.len();
+            thread.doubtful_at = from.max(thread.last);
         }
     }
 
@@ -275,9 +304,21 @@ impl Calls {
 }
 
 impl Thread {
+    /// Whether the innermost function began before events were lost.
+    fn is_doubtful(&self) -> bool {
+        self.doubtful > 0 && self.doubtful == self.frames.len()
+    }
+
+    /// Where the function is among those that began before events were lost, if no other one did since.
+    fn doubtful_place(&self, function: FunctionId) -> Option<usize> {
+        let is_there = self.is_doubtful() && self.active.contains_key(&function);
+        self.frames.iter().rposition(|frame| is_there && frame.function == function)
+    }
+
     /// Ends the innermost function, and gives which that is.
     fn end_last(&mut self, time: i64, tell: &mut impl FnMut(Call)) -> Option<FunctionId> {
         let Frame { function, begin, inner_ns } = self.frames.pop()?;
+        self.doubtful = self.doubtful.min(self.frames.len());
         let active = self.active.get_mut(&function)?;
         *active -= 1;
         let is_nested = *active > 0;
@@ -304,4 +345,67 @@ impl Thread {
 /// How long something lasted, ns.
 pub(super) fn since(begin: i64, end: i64) -> u64 {
     end.saturating_sub(begin).max(0).unsigned_abs()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What calls there are: a line for each that ends, as `depth name begin..end`. `!` is a loss.
+    fn calls(events: &[&str]) -> (Vec<String>, Unmatched) {
+        let (mut calls, mut ended) = (Calls::default(), Vec::new());
+        let mut tell = |_: ThreadKey, time: i64, call: Call| {
+            if let Call::Ends { function, depth, begin, .. } = call {
+                ended.push((function, format!("{begin}..{time} at {depth}")));
+            }
+        };
+        for (at, event) in events.iter().enumerate() {
+            let (key, time) = ((Some(1), 1), at as i64);
+            match event.strip_prefix('-') {
+                _ if *event == "!" => calls.lost(time),
+                Some(name) => {
+                    calls.take(FunctionEvent::Exit(Which::Named(name.into())), key, time, &mut tell)
+                }
+                None => calls.take(FunctionEvent::Entry(Which::Named((*event).into())), key, time, &mut tell),
+            }
+        }
+        calls.finish(&mut tell);
+        let name = |function| match calls.function(function) {
+            Function::Named(name) => name,
+            other => panic!("{other:?}"),
+        };
+        (
+            ended.into_iter().map(|(function, text)| format!("{} {text}", name(function))).collect(),
+            calls.unmatched(),
+        )
+    }
+
+    #[test]
+    fn what_begins_once_more_behind_a_loss_had_ended_in_it() {
+        let (found, unmatched) = calls(&["main", "leaf", "!", "leaf", "-leaf", "-main"]);
+        assert_eq!(found, ["leaf 1..2 at 1", "leaf 3..4 at 1", "main 0..5 at 0"]);
+        assert_eq!(unmatched, Unmatched { lost: 1, ..Unmatched::default() });
+        let (found, _) = calls(&["main", "a", "leaf", "!", "a", "leaf", "-leaf", "-a", "-main"]);
+        assert_eq!(
+            found,
+            ["leaf 2..3 at 2", "a 1..3 at 1", "leaf 5..6 at 2", "a 4..7 at 1", "main 0..8 at 0"]
+        );
+    }
+
+    #[test]
+    fn what_a_loss_may_have_ended_ends_there_where_others_around_it_do() {
+        let (found, unmatched) = calls(&["main", "a", "leaf", "!", "-a", "-main"]);
+        assert_eq!(found, ["leaf 2..3 at 2", "a 1..4 at 1", "main 0..5 at 0"]);
+        assert_eq!(unmatched, Unmatched { lost: 1, ..Unmatched::default() });
+    }
+
+    #[test]
+    fn what_goes_on_behind_a_loss_is_one_call() {
+        let (found, unmatched) = calls(&["main", "a", "!", "leaf", "-leaf", "-a", "-main"]);
+        assert_eq!(found, ["leaf 3..4 at 2", "a 1..5 at 1", "main 0..6 at 0"]);
+        assert_eq!(unmatched, Unmatched::default());
+        let (found, unmatched) = calls(&["a", "a", "-a", "-a"]);
+        assert_eq!(found, ["a 1..2 at 1", "a 0..3 at 0"], "without a loss it calls itself");
+        assert_eq!(unmatched, Unmatched::default());
+    }
 }

@@ -160,7 +160,10 @@ impl Analysis for Functions {
     }
 
     fn lost(&mut self, lost: &Loss) {
-        self.lossy |= matches!(lost.scope, Scope::User);
+        if matches!(lost.scope, Scope::User) {
+            self.lossy = true;
+            self.calls.lost(lost.from);
+        }
     }
 }
 

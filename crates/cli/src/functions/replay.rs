@@ -12,8 +12,8 @@ use anyhow::Result;
 use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{Analysis, Call, Calls, FunctionId, ThreadKey};
-use tracewing_trace::super_trace::{Fold, Seen};
+use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
+use tracewing_trace::super_trace::{Fold, Scope, Seen};
 
 /// Lines that wait.
 const MOST: usize = 1 << 14;
@@ -97,6 +97,12 @@ impl<W: Write> Analysis for Replay<W> {
         let lines = &mut self.lines;
         self.calls.event(seen, &mut |thread, time, call| lines.call(thread, time, call));
         lines.print_decided(&self.calls);
+    }
+
+    fn lost(&mut self, lost: &Loss) {
+        if matches!(lost.scope, Scope::User) {
+            self.calls.lost(lost.from);
+        }
     }
 
     fn is_done(&self) -> bool {
