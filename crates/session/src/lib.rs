@@ -13,6 +13,7 @@
 //! | [`change`] | what can be changed in one that runs |
 //! | `join` | what joining programs get: buffers, ids, a line in the description |
 //! | [`preload`] | the library that records locks and functions, pre-loaded under the command |
+//! | `obstacle` | what stands in its way |
 //! | `executed` | programs that the command has executed, and under which it cannot be loaded |
 //! | `kernel` | kernel events, where they can be had |
 //! | `profile` | samples and counters, where they are wanted |
@@ -40,6 +41,7 @@ mod executed;
 mod flight;
 mod join;
 mod kernel;
+mod obstacle;
 pub mod options;
 pub mod outcome;
 pub mod preload;
