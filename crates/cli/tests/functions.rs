@@ -377,3 +377,33 @@ fn a_function_is_a_slice_for_other_viewers() {
     assert_eq!([lines("14 "), lines("9 ")], [told.values().sum::<u64>() as usize; 2]);
     assert!(export("perfetto").contains("recursive(int)"));
 }
+
+#[test]
+fn arguments_and_results_stay_as_they_are() {
+    build(
+        &[&["-p", "tracewing-preload"][..], if cfg!(debug_assertions) { &[] } else { &["--release"] }]
+            .concat(),
+    );
+    let folder = tempfile::tempdir().unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../preload/tests/programs/arguments.c");
+    for options in [&["-O0"][..], &["-O2"], &["-O1", "-fcf-protection=full"], &["-O1", "-fno-pie", "-no-pie"]]
+    {
+        let program = folder.path().join("arguments");
+        let mut gcc = Command::new("gcc");
+        gcc.args(["-w", "-pg", "-mfentry", "-o"]).arg(&program).arg(&source).args(options);
+        if !gcc.output().is_ok_and(|output| output.status.success()) {
+            return eprintln!("skipped: gcc cannot make this with {options:?}");
+        }
+        let alone = Command::new(&program).current_dir(folder.path()).output().unwrap();
+        let recording = record(&["--functions"], &[&program]);
+        assert_eq!(recording.stdout, String::from_utf8(alone.stdout).unwrap(), "{options:?}");
+        let rows = rows(&json(&recording, &[]));
+        let calls =
+            |name: &str| rows.iter().find(|(known, _)| known.starts_with(name)).unwrap().1["calls"].clone();
+        assert_eq!(["within", "apply", "variadic"].map(calls), [100, 100, 100], "{options:?}");
+        let chosen = record(&["--functions", "within*"], &[&program]);
+        let table = json(&chosen, &[]);
+        assert_eq!(table["functions"][0]["calls"], 100, "{options:?}: {table}");
+        assert_eq!(table["functions"].as_array().unwrap().len(), 1, "{options:?}");
+    }
+}

@@ -24,8 +24,9 @@ use crate::seen::Seen;
 /// Files with instrumented functions that are remembered; those of more are looked up at each call.
 const FILES: usize = 32;
 
-/// Bytes behind a function's begin that are still it: `__fentry__` returns behind `endbr64` and the call.
-const BEGIN: u64 = 9;
+/// Bytes from a function's begin that are it for who asks: `__fentry__` returns behind `endbr64` (4 bytes), `push r10` (2) and the
+/// call (5 or 6), where the function goes on.
+const BEGIN: u64 = 13;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];
 
@@ -160,7 +161,7 @@ unsafe extern "C" fn choose_of(info: *mut dl_phdr_info, _: size_t, patterns: *mu
         let mut bits = vec![0_u8; (image.end - image.begin).div_ceil(8)];
         for function in functions(path).iter().filter(|function| is_chosen(&function.name, patterns)) {
             let offset = (function.begin as usize).wrapping_add(bias).wrapping_sub(image.begin);
-            for byte in (0..=function.size.min(BEGIN) as usize).map(|more| offset.wrapping_add(more)) {
+            for byte in (0..function.size.clamp(1, BEGIN) as usize).map(|more| offset.wrapping_add(more)) {
                 if let Some(bits) = bits.get_mut(byte / 8) {
                     *bits |= 1 << (byte % 8);
                 }

@@ -50,8 +50,7 @@ unsafe extern "C" fn __fentry__() {
         "push r10",
         "mov rdi, [rsp + 64]", // where this call returns to: the function
         "lea rsi, [rsp + 72]", // where the function does
-        // The stack is aligned, where the function has it so. From here to `ret`, rsp never comes from memory: the next call
-        // would wait for that.
+        // From here to `ret`, rsp never comes from memory: the next call would wait for that.
         "sub rsp, 128",
         "movups [rsp], xmm0",
         "movups [rsp + 16], xmm1",
@@ -61,8 +60,10 @@ unsafe extern "C" fn __fentry__() {
         "movups [rsp + 80], xmm5",
         "movups [rsp + 96], xmm6",
         "movups [rsp + 112], xmm7",
+        "test spl, 8",
+        "jnz 5f",
         "call {begins}",
-        "test al, al", // nothing up to `jz` changes flags
+        "3: test al, al", // nothing up to `jz` changes flags
         "movups xmm0, [rsp]",
         "movups xmm1, [rsp + 16]",
         "movups xmm2, [rsp + 32]",
@@ -87,7 +88,7 @@ unsafe extern "C" fn __fentry__() {
         // The function goes on, by a jump: this call stays the last one that the processor knows of, so that it expects the
         // function to return to what follows it. One that calls no other such function does, and costs no wrong guess.
         "pop r11",
-        "call 3f",
+        "call 7f",
         // Where functions return to whose return address was replaced.
         ".globl __tracewing_returned",
         ".hidden __tracewing_returned",
@@ -99,17 +100,28 @@ unsafe extern "C" fn __fentry__() {
         "sub rsp, 32",
         "movups [rsp], xmm0",
         "movups [rsp + 16], xmm1",
+        "test spl, 8",
+        "jnz 6f",
         "call {ends}",
-        "mov r11, rax",
+        "8: mov r11, rax",
         "movups xmm0, [rsp]",
         "movups xmm1, [rsp + 16]",
         "add rsp, 32",
         "pop rdx",
         "pop rax",
         "jmp r11",
-        "3: lea rsp, [rsp + 8]",
+        "7: lea rsp, [rsp + 8]",
         "jmp r11",
         "4: ret",
+        // Where the function's stack is not aligned.
+        "5: sub rsp, 8",
+        "call {begins}",
+        "lea rsp, [rsp + 8]",
+        "jmp 3b",
+        "6: sub rsp, 8",
+        "call {ends}",
+        "lea rsp, [rsp + 8]",
+        "jmp 8b",
         IS_ON = sym IS_ON,
         NEXT = sym NEXT,
         begins = sym begins,
@@ -130,11 +142,48 @@ pub(super) fn hook() -> usize {
 /// Gives whether the function's return address is to be replaced next.
 ///
 /// # Safety
-/// `place` is where the return address of a function that begins is, on the thread's stack.
+/// `function` is what a function goes on with, and `place` where its return address is, on the thread's stack, or what gcc has pushed
+/// onto that.
 unsafe extern "C" fn begins(function: usize, place: *mut usize) -> bool {
     if !chosen::is_wanted(function) {
         return false;
     }
+    // By the calling convention; a push leaves the stack otherwise.
+    match place.addr() % 16 == 8 {
+        // SAFETY: the caller's.
+        true => unsafe { follows(function, place) },
+        // SAFETY: the caller's.
+        false => unsafe { begins_within(function, place) },
+    }
+}
+
+/// The same, but this replaces the address itself: a function within a function, for which gcc has saved r10, where the
+/// other's variables are, before the call, and restores it behind that.
+///
+/// # Safety
+/// As for [`begins`].
+#[cold]
+#[inline(never)]
+unsafe fn begins_within(function: usize, place: *mut usize) -> bool {
+    const POP_R10: [u8; 2] = [0x41, 0x5a];
+    // SAFETY: code that runs next, and may be read. No function begins with this otherwise: it would take its own return address.
+    let has_saved = unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(function).read() } == POP_R10;
+    // SAFETY: the caller's.
+    unsafe {
+        let place = place.add(usize::from(has_saved));
+        if follows(function, place) {
+            place.write(hook());
+        }
+    }
+    false
+}
+
+/// Gives whether the end of a function can be followed, whose return address is at `place`, and tells of its begin.
+///
+/// # Safety
+/// It is.
+#[inline(always)]
+unsafe fn follows(function: usize, place: *mut usize) -> bool {
     let own = thread::shadow().filter(|shadow| !shadow.is_restored());
     let Some(shadow) = own.or_else(|| prepared_saved(place.expose_provenance())) else {
         return not_followed(function);
