@@ -3,7 +3,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `timeline` | the analysis: lines of states, events and wakes |
+//! | `timeline` | the analysis: lines of states, events and wakes; in `parts` of functions, locks, samples and counters |
 //! | `model` | what there is in the end: containers and names |
 //! | `undecided` | what an LWP did for a user thread that is not known yet |
 //! | `change`, `sort` | everything by time, in bounded memory |

@@ -4,9 +4,11 @@
 //! nothing is written before the end; changes wait in the [`Sorter`], whose memory is bounded. Beside it, memory grows with
 //! the number of containers and of names.
 
+mod parts;
+
 use crate::change::{Change, LinkId};
 use crate::encoder::Encoder;
-use crate::model::{Container, ContainerId, Counter, CounterId, Kind as What, Model, NameId, Use, at, state};
+use crate::model::{Container, ContainerId, Kind as What, Model, NameId, Use, at, state};
 use crate::sort::{Sorted, Sorter};
 use crate::undecided::{Interval, Undecided};
 use std::cell::Cell;
@@ -14,11 +16,8 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
-use tracewing_analysis::profile::{Chains, Image, Looked};
-use tracewing_analysis::{
-    Analysis, Call, Calls, Function, LockUse, LockUses, Loss, Party, Ran, Seen, ThreadKey,
-};
-use tracewing_symbols::Symbols;
+use tracewing_analysis::profile::Chains;
+use tracewing_analysis::{Analysis, Calls, LockUses, Loss, Party, Ran, Seen, ThreadKey};
 use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
 
@@ -277,114 +276,6 @@ impl Timeline {
         self.encoder.fields(seen.event, &mut fields);
         self.push(Change::Event { of, name, fields: &fields }, time);
         self.fields = fields;
-    }
-
-    /// A function begins or ends in a thread.
-    fn call(&mut self, thread: ThreadKey, time: i64, call: Call) {
-        let (process, tid) = thread;
-        let of = match self.function_lines.get(&thread) {
-            Some(known) => *known,
-            None => {
-                let new = self.container(What::Functions { tid });
-                self.model.containers[new as usize].process = process;
-                self.function_lines.insert(thread, new);
-                new
-            }
-        };
-        let name = match call {
-            Call::Begins { function, .. } => {
-                let name = at(&mut self.functions, function as usize);
-                Some(*name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Function)))
-            }
-            Call::Ends { .. } => None,
-        };
-        self.touch(of, time);
-        self.push(Change::Function { of, name }, time);
-    }
-
-    /// Ends functions that last, and names all, those that samples have found, too.
-    fn finish_functions(&mut self) {
-        let mut ends = Vec::new();
-        self.calls.finish(&mut |thread, time, call| ends.push((thread, time, call)));
-        ends.into_iter().for_each(|(thread, time, call)| self.call(thread, time, call));
-        let mut symbols = Symbols::new();
-        for (number, name) in (0..).zip(&self.functions) {
-            if let Some(name) = name {
-                let text = match self.calls.function(number) {
-                    Function::Named(name) => name,
-                    Function::InFile { path, address } => symbols.name(&path, address),
-                    Function::InMemory(address) => format!("{address:#x}"),
-                };
-                self.model.names.set(*name, text);
-            }
-        }
-        let mut named = |image: &Image, offset| {
-            let symbol = symbols.at_offset(&image.path, &image.build_id, offset);
-            symbol.map(|symbol| symbol.name.to_owned())
-        };
-        let sampled = std::mem::take(&mut self.chains).finish(&mut named);
-        for (name, function) in self.codes.iter().zip(sampled) {
-            if let Some(name) = name {
-                self.model.names.set(*name, function.shown());
-            }
-        }
-    }
-
-    /// Somebody has had a lock for a time, or has waited for it.
-    fn lock_use(&mut self, lock: &LockUse) {
-        // What CPUs do while they are idle is nobody's.
-        if lock.party == Party::Thread(0) {
-            return;
-        }
-        let known = self.lock_lines.entry((lock.process, lock.party)).or_default();
-        let (number, free) = (known.len(), |of: &&ContainerId| self.lines[**of as usize].to <= lock.begin);
-        let of = match known.iter().find(free) {
-            Some(of) => *of,
-            None => {
-                let new = self.container(What::Locks { of: lock.party, number });
-                self.model.containers[new as usize].process = lock.process;
-                self.lock_lines.entry((lock.process, lock.party)).or_default().push(new);
-                new
-            }
-        };
-        let names = &mut self.model.names;
-        let name = *self.locks.entry((lock.kind, lock.lock, lock.is_held)).or_insert_with(|| {
-            let (start, used) = if lock.is_held { ("", Use::Held) } else { ("waits for ", Use::Awaited) };
-            names.add(format!("{start}{} {:#x}", lock.kind, lock.lock), used)
-        });
-        self.did(of, name, false, lock.begin, lock.end);
-    }
-
-    /// A thread was looked at, or counters were.
-    fn looked(&mut self, seen: &Seen<'_>, time: i64, looked: Looked) {
-        match looked {
-            Looked::Chain(codes) => {
-                let Some(of) = self.place(&seen.place) else { return };
-                let mut chain = Vec::with_capacity(4 * codes.len());
-                for code in codes {
-                    let name = at(&mut self.codes, code as usize);
-                    let name = name.get_or_insert_with(|| self.model.names.add(String::new(), Use::Sampled));
-                    chain.extend_from_slice(&name.to_le_bytes());
-                }
-                self.touch(of, time);
-                self.push(Change::Sample { of, chain: &chain }, time);
-            }
-            Looked::Counters { values, cpu } => {
-                for (name, value) in values {
-                    let counter = self.counter(Counter { name, cpu });
-                    self.push(Change::Counter { counter, value }, time);
-                }
-            }
-        }
-    }
-
-    fn counter(&mut self, wanted: Counter) -> CounterId {
-        let counters = &mut self.model.counters;
-        let known = counters.iter().position(|counter| *counter == wanted);
-        known.unwrap_or_else(|| {
-            counters.push(wanted);
-            counters.len() - 1
-        }) as CounterId
     }
 
     /// No LWP has a CPU from `time` on.
