@@ -20,8 +20,8 @@ fn answers(orders: &str) -> (Vec<u64>, bool) {
 
 #[test]
 fn every_variant_is_known() {
-    let (answers, well) = answers("plain 1\ntold 1\nplain-two 1\ntold-two 1\n");
-    assert!(well && answers.len() == 4, "{answers:?}");
+    let (answers, well) = answers("plain 1\ntold 1\ntraced 1\nplain-two 1\ntold-two 1\ntraced-two 1\n");
+    assert!(well && answers.len() == 6, "{answers:?}");
 }
 
 #[test]

@@ -83,11 +83,11 @@ const SIDES: &[(&str, &str, Option<&str>, &str, &str)] = &[
     ("plain", "tokio alone", None, "bare", "plain"),
     ("told", "told, nobody records", Some("plain"), "bare", "told"),
     ("scheduling", "scheduling events", Some("plain"), "scheduling", "told"),
-    ("all", "all events", Some("plain"), "all", "told"),
+    ("all", "all events", Some("plain"), "all", "traced"),
     ("plain-two", "two workers: tokio alone", None, "bare", "plain-two"),
     ("told-two", "two workers: told, nobody records", Some("plain-two"), "bare", "told-two"),
     ("scheduling-two", "two workers: scheduling events", Some("plain-two"), "scheduling", "told-two"),
-    ("all-two", "two workers: all events", Some("plain-two"), "all", "told-two"),
+    ("all-two", "two workers: all events", Some("plain-two"), "all", "traced-two"),
     ("dial9-plain", "dial9: tokio alone", None, "dial9", "plain"),
     ("dial9", "dial9: tokio's hooks", Some("dial9-plain"), "dial9", "hooked"),
     ("dial9-wakes", "dial9: its own spawn, with wakes", Some("dial9-plain"), "dial9", "told"),
@@ -225,8 +225,8 @@ pub fn run(options: &Options) -> Result<()> {
     };
     let peers = [("dial9", "dial9-tokio-telemetry"), ("tokio-console", "console-subscriber")];
     results.machine.extend(peers.map(|(name, package)| (name, format!("{package} {}", version(package)))));
-    for (key, selection) in [("scheduling", SCHEDULING), ("all", ALL)] {
-        results.events.push(count(options, scratch.path(), key, selection)?);
+    for (key, variant, selection) in [("scheduling", "told", SCHEDULING), ("all", "traced", ALL)] {
+        results.events.push(count(options, scratch.path(), (key, variant), selection)?);
     }
     let bounds = results.bounds();
     if let Some(folder) = &options.page {
@@ -263,14 +263,14 @@ fn measure(options: &Options, scratch: &Path) -> Result<Vec<Side>> {
 fn count(
     options: &Options,
     scratch: &Path,
-    key: &'static str,
+    (key, variant): (&'static str, &str),
     selection: &'static [&'static str],
 ) -> Result<Events> {
     let how = How { to_disk: true, selection: Some(allowed(selection)), ..How::default() };
     let folder = scratch.join(format!("count-{key}"));
     let mut recording =
         Recording::start_program(&options.tracewing, &folder, how, &[own_worker()?.as_os_str()])?;
-    recording.worker().measure("told", TREES)?;
+    recording.worker().measure(variant, TREES)?;
     let Contents { all_events, lost, bytes, .. } =
         contents(&options.tracewing, &recording.finish()?, "user_thread:switch")?;
     ensure!(all_events > 0, "nothing was recorded");

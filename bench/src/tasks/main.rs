@@ -4,7 +4,8 @@
 //! | variant | tasks are spawned by | on | CPU time of |
 //! |---|---|---|---|
 //! | `plain`, `told` | tokio, tracewing-tokio | one thread | that thread |
-//! | `plain-two`, `told-two` | the same | two workers | the process |
+//! | `traced` | tracewing-tokio, and each function is traced | one thread | that thread |
+//! | `plain-two`, `told-two`, `traced-two` | the same | two workers | the process |
 //!
 //! Under loom there is none: loom runs only one of the baselines.
 
@@ -24,4 +25,6 @@ fn main() {}
 #[cfg(not(loom))]
 tree::tree!(plain, tokio::spawn);
 #[cfg(not(loom))]
-tree::tree!(told, |sum| tracewing_tokio::Builder::new().name("sum").spawn(sum), tracewing::traced);
+tree::tree!(told, |sum| tracewing_tokio::Builder::new().name("sum").spawn(sum));
+#[cfg(not(loom))]
+tree::tree!(traced, |sum| tracewing_tokio::Builder::new().name("sum").spawn(sum), tracewing::traced);

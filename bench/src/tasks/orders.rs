@@ -1,6 +1,6 @@
 //! Reads orders and answers them.
 
-use crate::{plain, told};
+use crate::{plain, told, traced};
 use anyhow::{Context, Result, bail};
 use rustix::time::{ClockId, clock_gettime};
 use std::io::{BufRead, Write};
@@ -33,6 +33,7 @@ fn obey() -> Result<()> {
         match variant {
             "plain" | "plain-two" => plain::grow(runtime, count),
             "told" | "told-two" => told::grow(runtime, count),
+            "traced" | "traced-two" => traced::grow(runtime, count),
             _ => bail!("there is no variant `{variant}`"),
         }
         writeln!(output, "{}", cpu_time(clock) - begin)?;

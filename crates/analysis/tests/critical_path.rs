@@ -254,13 +254,16 @@ fn an_interrupt_ends_a_way() {
 #[test]
 fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
-    let create = |time, thread, name| task(time, 0, 7, UserThreadKind::Create { thread, name });
+    let origin = |time, origin, name| task(time, 0, 7, UserThreadKind::Origin { origin, name });
+    let create = |time, thread, origin| task(time, 0, 7, UserThreadKind::Create { thread, origin });
     let events = [
         switch(0, 0, 0, 0, 7),
         (0, 0, 7, Kind::User),
-        create(5, 1, &b"work"[..]),
+        origin(5, 0xa, &b"work"[..]),
+        create(5, 1, 0xa),
         turns(5, 0, 7, 0, 1, Unknown),
-        create(10, 2, b"daemon"), // by work
+        origin(10, 0xd, b"daemon"),
+        create(10, 2, 0xd), // by work
         turns(20, 0, 7, 1, 0, Yielded),
         turns(20, 0, 7, 0, 2, Unknown),
         task(28, 0, 7, UserThreadKind::Wait { kind: MUTEX }),
@@ -293,8 +296,9 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 
 #[test]
 fn who_is_meant_must_be_clear() {
-    let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, name: b"work" });
-    let events = [switch(0, 0, 0, 0, 7), create(1), create(2), (9, 0, 7, Kind::User)];
+    let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: 1 });
+    let origin = task(5, 0, 7, UserThreadKind::Origin { origin: 1, name: b"work" });
+    let events = [switch(0, 0, 0, 0, 7), origin, create(1), create(2), (9, 0, 7, Kind::User)];
     let fails = |target| path_of(&events, target, 0, 9).unwrap_err();
     assert_eq!(fails(lwp(8)), NoPath::Missing("thread 8".to_owned()));
     assert_eq!(fails(user_thread("play")), NoPath::Missing("such a task".to_owned()));
@@ -316,7 +320,7 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
     ];
     let state = prop_oneof![Just(SLEEPS), Just(GOES_ON), Just(0x20)];
     let user = prop_oneof![
-        thread().prop_map(|thread| UserThreadKind::Create { thread, name: b"task" }),
+        thread().prop_map(|thread| UserThreadKind::Create { thread, origin: 1 }),
         thread().prop_map(|thread| UserThreadKind::Wake { thread }),
         thread().prop_map(|thread| UserThreadKind::Exit { thread }),
         (thread(), thread(), cause).prop_map(|(prev, next, cause)| UserThreadKind::Switch {

@@ -37,7 +37,11 @@ fn stops(thread: u64, cause: SwitchCause) -> Kind<'static> {
 }
 
 fn create(thread: u64) -> Kind<'static> {
-    Kind::UserThread(User::Create { thread, name: b"work" })
+    Kind::UserThread(User::Create { thread, origin: 1 })
+}
+
+fn work() -> Kind<'static> {
+    Kind::UserThread(User::Origin { origin: 1, name: b"work" })
 }
 
 fn wake(thread: u64) -> Kind<'static> {
@@ -48,6 +52,7 @@ fn wake(thread: u64) -> Kind<'static> {
 fn story() -> Vec<Event> {
     vec![
         (0, 0, switch(0, 0, 10)),
+        (1, 10, work()),
         (1, 10, create(1)),
         (3, 10, runs(1)),
         (5, 10, Kind::SystemCall { call: READ }),
@@ -173,7 +178,7 @@ fn a_poll_goes_on_where_one_within_it_ends() {
 
 #[test]
 fn tasks_of_one_name_make_one_row() {
-    let mut events = vec![(0, 10, create(1)), (0, 10, create(2))];
+    let mut events = vec![(0, 10, work()), (0, 10, create(1)), (0, 10, create(2))];
     for (at, thread) in [(10, 1), (20, 2), (40, 1)] {
         events.push((at, 10, runs(thread)));
         events.push((at + thread as i64, 10, stops(thread, SwitchCause::Yielded)));

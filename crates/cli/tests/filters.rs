@@ -98,9 +98,13 @@ fn places() -> Vec<(Value, Place, Place)> {
 
 /// Two tasks' numbers and the process, as the program tells them.
 fn tasks() -> (i64, u64, u64) {
-    let created = super_trace(&["-e", "user_thread:create"]);
+    let created = super_trace(&["-e", "user_thread:create", "-e", "user_thread:origin"]);
     let task = |name: &str| {
-        let event = created.iter().find(|event| event["params"]["name"] == name).expect("it is created");
+        let origin = created.iter().find(|event| event["params"]["name"] == name).expect("it is told");
+        let is_its = |event: &&Value| {
+            event["name"] == "user_thread:create" && event["params"]["origin"] == origin["params"]["origin"]
+        };
+        let event = created.iter().find(is_its).expect("it is created");
         (event["pid"].as_i64().expect("a process"), event["params"]["thread"].as_u64().expect("a number"))
     };
     let (work, daemon) = (task("work/1"), task("daemon"));

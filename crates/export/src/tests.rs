@@ -83,7 +83,8 @@ fn a_story_of_two_threads_and_a_task() {
         Event(1320, 0, 0, Kind::InterruptExit(Interrupt::Handler)),
         Event(1400, 0, 0, switch(0, 0, 10)),
         Event(1500, 0, 10, Kind::SystemCallEnd { call: READ }),
-        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: 7, name: b"t" })),
+        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"t" })),
+        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: 7, origin: 1 })),
         Event(1700, 0, 10, runs(0, 7, SwitchCause::Unknown)),
         Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),
         Event(2000, 0, 10, Kind::UserThread(UserThreadKind::Exit { thread: 7 })),
@@ -182,7 +183,7 @@ fn random(seed: u32) -> Vec<Step> {
             10 => Kind::InterruptExit(Interrupt::Handler),
             11 => Kind::Introduction { process: 1 + tid / 3, name: b"i" },
             12 => Kind::Fork { child: other, name: b"f" },
-            13 => Kind::UserThread(UserThreadKind::Create { thread: task, name: b"t" }),
+            13 => Kind::UserThread(UserThreadKind::Create { thread: task, origin: 1 }),
             14 | 15 => {
                 let cause =
                     [SwitchCause::Blocked, SwitchCause::Yielded, SwitchCause::Nested, SwitchCause::Ended];

@@ -36,6 +36,7 @@ mod attachment;
 mod clock;
 mod copy;
 pub mod lttng;
+mod opened;
 #[cfg(target_os = "linux")]
 pub mod publish;
 mod reader;
@@ -53,6 +54,7 @@ compile_error!("without Linux only x86-64 has a clock here: add the processor's 
 #[cfg(target_os = "linux")]
 pub use attachment::Attachment;
 pub use copy::Segment;
+pub use opened::opened;
 pub use reader::{Chunk, Damaged, Overwritten, Reader, Readiness, Unfinished};
 pub use region::{Cpu, Region};
 #[cfg(target_os = "linux")]

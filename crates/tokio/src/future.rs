@@ -1,7 +1,8 @@
 //! Futures that are user threads: each poll is told, and who wakes them.
 
 use crate::life::Life;
-use crate::waker::{self, OwnWaker, TaskWaker};
+use crate::poll::TaskPoll;
+use crate::waker::{self, OwnWaker};
 use pin_project_lite::pin_project;
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -65,8 +66,8 @@ pin_project! {
             let mut this = this.project();
             // First: what its destructors tell comes before the end.
             this.future.set(None);
-            if let Some(thread) = this.life.thread() {
-                waker::retire_within(address, thread);
+            if let Some(living) = this.life.living().filter(|living| living.is_kept()) {
+                waker::retire_within(address, living.thread());
             }
         }
     }
@@ -85,24 +86,10 @@ impl<F: Future> Future for Task<F> {
         let address = ptr::from_ref(&*self).addr();
         let this = self.project();
         let future = this.future.as_pin_mut().expect("it is there until it is dropped");
-        let Some(thread) = this.life.thread() else { return future.poll(context) };
-        // In a panic, it retires after the end has been told.
-        let retires = waker::Retires::new(thread, context.waker());
-        let running = this.life.run();
-        let poll = match user_thread::wants_wake() {
-            true => {
-                let waker = TaskWaker::lend(thread, context.waker(), address);
-                future.poll(&mut Context::from_waker(&waker))
-            }
-            false => future.poll(context),
-        };
-        if poll.is_ready() {
-            drop(retires);
-            running.complete();
-        } else {
-            retires.not_yet();
-            running.stop();
-        }
+        let Some(living) = this.life.living() else { return future.poll(context) };
+        let mut told = TaskPoll::begin(this.life, living, context.waker(), address);
+        let poll = future.poll(&mut Context::from_waker(told.waker()));
+        told.end(poll.is_ready());
         poll
     }
 }

@@ -37,6 +37,7 @@ mod future;
 mod hooks;
 mod life;
 mod origin;
+mod poll;
 mod runtime;
 pub mod sync;
 mod task;

@@ -1,13 +1,44 @@
 //! A user thread from its creation to its end: each of its runs, with the reason why it stopped, and its end, whatever brings it.
 
-use crate::{origin, waker};
+use crate::origin;
+use crate::waker::{HERE, Here};
+use std::num::NonZeroU64;
 use std::panic::Location;
 use tokio::runtime::Handle;
 use tokio::task::coop::has_budget_remaining;
 use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 
 /// A user thread that has not ended, or, without one, has told its end.
-pub(crate) struct Life(Option<UserThread>);
+pub(crate) struct Life(Option<Living>);
+
+/// A user thread and, beside its number, whether wakers of it are [kept](Self::kept): in eight bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Living(NonZeroU64);
+
+impl Living {
+    /// In the number, which never comes so far.
+    const KEPT: u64 = 1 << 63;
+
+    pub fn thread(self) -> UserThread {
+        let number = NonZeroU64::new(self.0.get() & !Self::KEPT);
+        number.expect("it was a user thread's").into()
+    }
+
+    /// The same, of which somebody keeps a waker that has to know when it ends.
+    pub fn kept(self) -> Self {
+        Self(self.0 | Self::KEPT)
+    }
+
+    pub fn is_kept(self) -> bool {
+        self.0.get() & Self::KEPT != 0
+    }
+}
+
+impl From<UserThread> for Living {
+    fn from(thread: UserThread) -> Self {
+        Self(thread.get())
+    }
+}
 
 impl Life {
     /// A new user thread, which is called by the type `F` of what it runs where it has no name. `runtime` is who schedules it, by
@@ -18,27 +49,74 @@ impl Life {
         runtime: Option<&Handle>,
         location: &'static Location<'static>,
     ) -> Self {
-        Self(Some(if user_thread::wants_create() {
+        let thread = if user_thread::wants_create() {
             origin::create(name.unwrap_or_else(|| type_name::<F>()), runtime, location)
         } else {
             user_thread::create_untold()
-        }))
+        };
+        Self(Some(thread.into()))
     }
 
     /// The calling thread runs it, until what this gives is told to stop. If that is dropped instead, it panicked.
     pub fn run(&mut self) -> Running<'_> {
-        let before = user_thread::switch(self.0, Cause::Nested);
-        Running { before, could_go_on: waker::exchange(false), life: self }
+        Running { run: HERE.with(|here| self.begin(here)), life: self }
+    }
+
+    /// As [`run`](Self::run), for a caller who sees to it that one of the functions below is called.
+    #[inline(always)]
+    pub fn begin(&self, here: &Here) -> Run {
+        Run {
+            before: user_thread::switch(self.thread(), Cause::Nested),
+            could_go_on: here.could_go_on.replace(false),
+        }
+    }
+
+    /// It stops, and will go on.
+    pub fn stop(&self, run: Run, here: &Here) {
+        let could_go_on = here.could_go_on.get();
+        // And so could who runs it inside.
+        here.could_go_on.set(could_go_on || run.could_go_on);
+        let cause = match user_thread::wants_switch() && !has_budget_remaining() {
+            true => Cause::Budget,
+            false if could_go_on => Cause::Yielded,
+            false => Cause::Blocked,
+        };
+        user_thread::switch(run.before, cause);
+    }
+
+    /// It comes to its end, which the switch tells.
+    #[inline(always)]
+    pub fn complete(&mut self, run: Run, here: &Here) {
+        self.0 = None;
+        leave(run, here);
+    }
+
+    /// It has panicked.
+    #[cold]
+    pub fn panic(&mut self, run: Run, here: &Here) {
+        self.end(Outcome::Panicked);
+        leave(run, here);
+    }
+
+    /// From now on its wakers are kept.
+    pub fn keep(&mut self) {
+        self.0 = self.0.map(Living::kept);
     }
 
     /// Who lives.
-    pub fn thread(&self) -> Option<UserThread> {
+    #[inline]
+    pub fn living(&self) -> Option<Living> {
         self.0
     }
 
+    fn thread(&self) -> Option<UserThread> {
+        self.0.map(Living::thread)
+    }
+
+    #[cold]
     fn end(&mut self, outcome: Outcome) {
-        if let Some(thread) = self.0.take() {
-            user_thread::exit(thread, outcome);
+        if let Some(living) = self.0.take() {
+            user_thread::exit(living.thread(), outcome);
         }
     }
 }
@@ -49,52 +127,48 @@ impl Drop for Life {
     }
 }
 
-/// A user thread runs.
-pub(crate) struct Running<'a> {
+/// A run of a user thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
     /// What the calling thread ran before, and whether that one could go on.
     before: Option<UserThread>,
     could_go_on: bool,
+}
+
+#[inline(always)]
+fn leave(run: Run, here: &Here) {
+    here.could_go_on.set(run.could_go_on);
+    user_thread::switch(run.before, Cause::Ended);
+}
+
+/// A user thread runs.
+pub(crate) struct Running<'a> {
+    run: Run,
     life: &'a mut Life,
 }
 
 impl Running<'_> {
     /// What runs, unless it has ended before.
     pub fn thread(&self) -> Option<UserThread> {
-        self.life.0
+        self.life.thread()
     }
 
     /// It stops, and will go on.
     pub fn stop(self) {
-        let could_go_on = waker::exchange(self.could_go_on);
-        if could_go_on {
-            waker::could_go_on(); // and so could who runs it inside
-        }
-        let cause = match user_thread::wants_switch() && !has_budget_remaining() {
-            true => Cause::Budget,
-            false if could_go_on => Cause::Yielded,
-            false => Cause::Blocked,
-        };
-        user_thread::switch(self.before, cause);
+        HERE.with(|here| self.life.stop(self.run, here));
         std::mem::forget(self);
     }
 
     /// It comes to its end, which the switch tells.
     pub fn complete(self) {
-        self.life.0 = None;
-        self.leave();
+        HERE.with(|here| self.life.complete(self.run, here));
         std::mem::forget(self);
-    }
-
-    fn leave(&self) {
-        waker::exchange(self.could_go_on);
-        user_thread::switch(self.before, Cause::Ended);
     }
 }
 
 impl Drop for Running<'_> {
     fn drop(&mut self) {
-        self.life.end(Outcome::Panicked);
-        self.leave();
+        HERE.with(|here| self.life.panic(self.run, here));
     }
 }
 

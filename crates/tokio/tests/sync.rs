@@ -15,8 +15,8 @@ fn script(
     a: impl Future<Output = ()> + Send + 'static,
     b: impl Future<Output = ()> + Send + 'static,
 ) -> Vec<String> {
-    let names =
-        ["create", "switch", "wait", "acquired", "released"].map(|name| format!("user_thread:{name}"));
+    let names = ["create", "origin", "switch", "wait", "acquired", "released"]
+        .map(|name| format!("user_thread:{name}"));
     let events = record(&names.each_ref().map(String::as_str), || {
         let runtime = Builder::new_current_thread().build().unwrap();
         runtime.block_on(async {

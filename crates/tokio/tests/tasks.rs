@@ -18,7 +18,7 @@ use tracewing::user_thread;
 use tracewing_tokio as traced;
 
 /// All but what workers tell.
-const TASKS: [&str; 5] = ["create", "name", "switch", "wake", "exit"];
+const TASKS: [&str; 6] = ["create", "origin", "name", "switch", "wake", "exit"];
 
 fn runtime() -> Runtime {
     traced::runtime(&mut Builder::new_current_thread(), "one").enable_all().build().unwrap()

@@ -3,7 +3,7 @@
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{named, read, told};
+use recorded::{named, read, told, with_origins};
 use tracewing_testing::Workspace;
 
 #[test]
@@ -28,7 +28,7 @@ fn tasks_that_nobody_instrumented() {
     let trace = folder.path().join("t");
     let mut program = std::process::Command::new(workspace.target().join("debug/program"));
     assert!(program.arg(&trace).status().unwrap().success());
-    let events = read(&trace);
+    let events = with_origins(read(&trace));
     let idle = ["worker", "park", "unpark"];
     let lines: Vec<String> =
         told(&events).into_iter().filter(|line| idle.iter().all(|idle| !line.starts_with(idle))).collect();

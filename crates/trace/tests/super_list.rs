@@ -32,8 +32,11 @@ fn kernel() -> TraceClass {
 
 fn user() -> TraceClass {
     let thread = StructureClass::new().with("pid", FieldClass::signed(32)).with("name", FieldClass::string());
-    let create =
-        StructureClass::new().with("thread", FieldClass::unsigned(64)).with("name", FieldClass::string());
+    let create = StructureClass::new()
+        .with("thread", FieldClass::unsigned(64))
+        .with("origin", FieldClass::unsigned(64));
+    let origin =
+        StructureClass::new().with("origin", FieldClass::unsigned(64)).with("name", FieldClass::string());
     let cause = EnumerationClass::new(IntegerClass::unsigned(8)).with("none", 0, 0).with("yielded", 3, 3);
     let switch = StructureClass::new()
         .with("prev", FieldClass::unsigned(64))
@@ -44,6 +47,7 @@ fn user() -> TraceClass {
         EventRecordClass::new(1, "user_thread:create").with_payload(create),
         EventRecordClass::new(2, "user_thread:switch").with_payload(switch),
         EventRecordClass::new(3, "app:received_msg").with_payload(StructureClass::new()),
+        EventRecordClass::new(4, "user_thread:origin").with_payload(origin),
     ];
     with(common::class(Some(2), 1_000_000_000), "ust", events)
 }
@@ -70,8 +74,10 @@ fn write(folder: &std::path::Path) {
     );
     let events = [
         event(200, 0, 2732, &[&number(2700), b"worker\0"]),
-        event(300, 1, 2732, &[&8_u64.to_le_bytes(), b"work/6\0"]),
-        event(400, 1, 2732, &[&1_u64.to_le_bytes(), b"dae\x1bmon\0"]),
+        event(300, 4, 2732, &[&6_u64.to_le_bytes(), b"work/6\0"]),
+        event(300, 1, 2732, &[&8_u64.to_le_bytes(), &6_u64.to_le_bytes()]),
+        event(400, 1, 2732, &[&1_u64.to_le_bytes(), &7_u64.to_le_bytes()]),
+        event(400, 4, 2732, &[&7_u64.to_le_bytes(), b"dae\x1bmon\0"]), // behind the first that has it
         event(450, 2, 2732, &[&switch(0, 8, 0)]),
         event(500, 2, 2732, &[&switch(8, 1, 3)]),
         event(800, 3, 2732, &[]),
@@ -98,8 +104,10 @@ fn text_has_the_columns_of_sigmund() {
 type  date                    pid     tid  cpu  thr                 code  name                             param(s)
 KERN  04:25:40.123456889        ?       0    1  ?                     20  sched_switch                     { prev_comm = \"swapper\", prev_tid = 0, prev_state = 0, next_comm = \"worker\", next_tid = 2732 }
 USER  04:25:40.123456989     2700    2732    1  ?                      0  tracewing:thread                 { pid = 2700, name = \"worker\" }
-USER  04:25:40.123457089     2700    2732    1  ?                      1  user_thread:create               { thread = 8, name = \"work/6\" }
-USER  04:25:40.123457189     2700    2732    1  ?                      1  user_thread:create               { thread = 1, name = \"dae\\emon\" }
+USER  04:25:40.123457089     2700    2732    1  ?                      4  user_thread:origin               { origin = 6, name = \"work/6\" }
+USER  04:25:40.123457089     2700    2732    1  ?                      1  user_thread:create               { thread = 8, origin = 6 }
+USER  04:25:40.123457189     2700    2732    1  ?                      1  user_thread:create               { thread = 1, origin = 7 }
+USER  04:25:40.123457189     2700    2732    1  ?                      4  user_thread:origin               { origin = 7, name = \"dae\\emon\" }
 USER  04:25:40.123457239     2700    2732    1  -                      2  user_thread:switch               { prev = 0, next = 8, cause = ( \"none\" : container = 0 ) }
 USER  04:25:40.123457289     2700    2732    1  8(work/6)              2  user_thread:switch               { prev = 8, next = 1, cause = ( \"yielded\" : container = 3 ) }
 KERN  04:25:40.123457389     2700    2732    1  1(dae\\u{1b}mon)       22  syscall_entry_select             { }

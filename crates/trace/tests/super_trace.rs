@@ -135,7 +135,7 @@ fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
 fn story() -> Vec<Event> {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
     let introduction = Kind::Introduction { process: 10, name: b"program" };
-    let create = |thread, name| Kind::UserThread(User::Create { thread, name });
+    let create = |thread, origin| Kind::UserThread(User::Create { thread, origin });
     vec![
         (0, 0, 0, switch(0, 0, 10)),
         (10, 0, 10, introduction),
@@ -145,8 +145,10 @@ fn story() -> Vec<Event> {
         (40, 1, 0, switch(0, 0, 11)),
         (50, 1, 11, introduction),
         (55, 1, 11, Kind::UserThread(User::Worker)),
-        (60, 0, 10, create(1, b"a")),
-        (70, 0, 10, create(2, b"b")),
+        (60, 0, 10, Kind::UserThread(User::Origin { origin: 0xa, name: b"a" })),
+        (60, 0, 10, create(1, 0xa)),
+        (70, 0, 10, create(2, 0xb)),
+        (70, 0, 10, Kind::UserThread(User::Origin { origin: 0xb, name: b"b" })),
         (80, 1, 11, user_switch(0, 1, Unknown)),
         (90, 1, 11, Kind::SystemCall { call: READ }),
         (100, 1, 11, switch(11, SLEEPS, 0)),
@@ -678,7 +680,7 @@ fn moves(events: &[Event]) -> Vec<String> {
 
 #[test]
 fn who_woke_whom() {
-    let create = Kind::UserThread(User::Create { thread: 2, name: b"b" });
+    let create = Kind::UserThread(User::Create { thread: 2, origin: 0xb });
     let events = [
         (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
         (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),

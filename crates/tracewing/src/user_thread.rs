@@ -111,14 +111,11 @@ fn next() -> UserThread {
 #[inline]
 pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread {
     let thread = next();
-    emit!(events::Create {
-        thread: number(Some(thread)),
-        parent: number(current()),
-        name,
-        runtime,
-        file: location.file(),
-        line: location.line(),
-    });
+    if wants_create() {
+        let parts = origin::Parts { name, runtime, file: location.file(), line: location.line() };
+        let number = parts.number();
+        tell_creation(thread, number, || parts.tell_if_due(number));
+    }
     thread
 }
 
@@ -126,8 +123,18 @@ pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread 
 #[inline]
 pub fn create_from(origin: &Origin) -> UserThread {
     let thread = next();
-    emit!(origin.created(number(Some(thread)), number(current())));
+    if wants_create() {
+        tell_creation(thread, origin.number(), || origin.tell());
+    }
     thread
+}
+
+/// Tells of a new user thread and, unless that is done, of its origin.
+#[inline(always)]
+fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn()) {
+    tell_origin();
+    emit!(events::Create { thread: number(Some(thread)), parent: number(current()), origin });
+    tell_origin(); // that event may have been the first of a sub-buffer
 }
 
 /// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs something, where

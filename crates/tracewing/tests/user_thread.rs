@@ -3,12 +3,13 @@
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{alone, named, record, told};
+use recorded::{alone, named, read, record, told, with_origins};
 use std::collections::{BTreeMap, VecDeque};
 use std::panic::Location;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 use std::thread;
+use tracewing::Session;
 use tracewing::user_thread::{self, Cause, Kind, Outcome, UserThread};
 
 /// What a fiber did when it was run.
@@ -190,6 +191,31 @@ fn numbers_differ_and_are_counted_while_nobody_records() {
     });
     assert_eq!(told(&events), ["switch ? - blocked"]);
     assert_eq!(events[0].number("prev"), all[3].get().get());
+}
+
+#[test]
+fn a_flight_recorder_has_the_origin_of_all_that_it_has() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let session = Session::builder().event("user_thread:*").sub_buffer_size(4096).sub_buffers(4);
+    let session = session.output(folder.path().join("t")).flight_recorder().start().unwrap();
+    let often = user_thread::Origin::new("often", "toy", Location::caller());
+    let create = |round| match round % 100 {
+        0 => user_thread::create("seldom", "toy", Location::caller()),
+        _ => user_thread::create_from(&often),
+    };
+    let all: Vec<UserThread> = (0..10_000).map(create).collect();
+    let snapshot = folder.path().join("snapshot");
+    session.snapshot(&snapshot).unwrap();
+    session.stop().unwrap();
+    let events = with_origins(read(&snapshot));
+    let created = named(&events, "user_thread:create");
+    assert!((100..all.len()).contains(&created.len()), "{} of all are left", created.len());
+    for event in created {
+        let round = all.iter().position(|thread| thread.get().get() == event.number("thread")).unwrap();
+        let name = if round % 100 == 0 { "seldom" } else { "often" };
+        assert_eq!(event.payload["name"], name, "of the {round}th");
+    }
 }
 
 static WOKEN: AtomicU64 = AtomicU64::new(0);

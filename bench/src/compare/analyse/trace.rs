@@ -20,6 +20,8 @@ const TASK_LIFE: u64 = 8;
 /// The same of a thread.
 const THREAD_LIFE: u64 = 4096;
 const PROCESS: i32 = 1000;
+/// What all tasks have in common.
+const ORIGIN: u64 = 1;
 /// Bytes of a packet.
 const PACKET: usize = 256 << 10;
 /// Nanoseconds between two events of a CPU.
@@ -35,13 +37,14 @@ const KERNEL: [&str; 8] = [
     "x86_irq_vectors_local_timer_exit",
     "task_newtask",
 ];
-const USER: [&str; 6] = [
+const USER: [&str; 7] = [
     "user_thread:create",
     "user_thread:switch",
     "user_thread:wake",
     "user_thread:exit",
     "shop:served",
     "tracewing:thread",
+    "user_thread:origin",
 ];
 
 /// What was made.
@@ -195,7 +198,7 @@ impl Machine {
     fn create(&mut self) -> Result<()> {
         let task = self.task(self.made.tasks);
         self.made.tasks += 1;
-        self.user("user_thread:create", &[&task.to_le_bytes()[..], b"serve\0"].concat())
+        self.user("user_thread:create", &[task.to_le_bytes(), ORIGIN.to_le_bytes()].concat())
     }
 
     fn poll(&mut self, prev: u64, next: u64, cause: u8) -> Result<()> {
@@ -234,6 +237,7 @@ impl Machine {
             self.introduce()?;
             self.switch(0)?;
         }
+        self.user("user_thread:origin", &[&ORIGIN.to_le_bytes()[..], b"serve\0"].concat())?;
         (0..TASKS).try_for_each(|_| self.create())
     }
 
@@ -330,8 +334,9 @@ fn user_class(uuid: [u8; 16]) -> TraceClass {
             class.with(*label, value as i128, value as i128)
         });
     let fields = |name: &str| match name {
-        "user_thread:create" => {
-            StructureClass::new().with("thread", number(64)).with("name", FieldClass::string())
+        "user_thread:create" => StructureClass::new().with("thread", number(64)).with("origin", number(64)),
+        "user_thread:origin" => {
+            StructureClass::new().with("origin", number(64)).with("name", FieldClass::string())
         }
         "user_thread:switch" => StructureClass::new()
             .with("prev", number(64))

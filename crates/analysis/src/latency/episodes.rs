@@ -215,7 +215,8 @@ mod tests {
         let events = [
             (0, 0, 0, switch(0, 0, 7)),
             (0, 1, 0, switch(0, 0, 9)),
-            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: 1, name: b"task" })),
+            (5, 0, 7, Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"task" })),
+            (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: 1, origin: 1 })),
             (10, 0, 7, turns(0, 1, SwitchCause::Unknown)),
             (30, 0, 7, turns(1, 0, SwitchCause::Blocked)),
             (40, 0, 7, Kind::SystemCall { call: READ }),

@@ -6,6 +6,7 @@ use tracewing_abi::region::{Clock, Last, Loss, Mode, SUB_BUFFER_HEADER};
 use super::Access;
 use crate::Cpu;
 use crate::clock::{now, now_ordered};
+use crate::opened;
 use crate::region::Claim;
 use crate::sync::Ordering::*;
 use crate::sync::fence;
@@ -204,6 +205,7 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
     // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are there.
     header.sequence.store(sequence + 1, Release);
     commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER);
+    opened::note();
 }
 
 /// COMMITSLOT (Algorithm 3): `length` bytes of the sub-buffer are complete.

@@ -11,6 +11,8 @@ use super::Opened;
 use crate::Cpu;
 #[cfg(not(loom))]
 use crate::Region;
+#[cfg(not(loom))]
+use crate::opened;
 use crate::region::Claim;
 use crate::sync::AtomicU64;
 use crate::sync::Ordering::*;
@@ -43,8 +45,12 @@ pub(super) struct Request {
 #[inline(never)]
 pub unsafe fn open(to: Destination, region: &Region, cpu: u32, head: u64) -> Opened {
     match plan(&region.cpu(cpu as usize), cpu, head) {
-        // SAFETY: the caller's; the request was made of this region's parts for that CPU and position.
-        Ok(request) => unsafe { sequence::run(to, &request) },
+        Ok(request) => {
+            // SAFETY: the caller's; the request was made of this region's parts for that CPU and position.
+            let opened = unsafe { sequence::run(to, &request) };
+            opened::note();
+            opened
+        }
         Err(opened) => opened,
     }
 }

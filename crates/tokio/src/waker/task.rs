@@ -6,11 +6,10 @@
 //! the [`crowd`]'s. That address is where tokio has allocated the task, so that its future, too, knows it: it lies in the first
 //! [`ALIGNMENT`] bytes, or else the waker is one of the crowd's.
 
-use super::{crowd, tell};
-use std::cell::Cell;
+use super::{HERE, Here, crowd, tell};
+use crate::life::Living;
 use std::marker::PhantomData;
 use std::mem::ManuallyDrop;
-use std::num::NonZeroU64;
 use std::ops::Deref;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
@@ -31,11 +30,6 @@ static TOKIOS: AtomicPtr<RawWakerVTable> = AtomicPtr::new(ptr::null_mut());
 
 /// The functions of telling wakers.
 static TELLING: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
-
-thread_local! {
-    /// The task that is being polled here with a telling waker, as that waker's data, and its user thread; 0 for none.
-    static POLLED: Cell<(usize, u64)> = const { Cell::new((0, 0)) };
-}
 
 /// Where the wakers of a task find the user thread, from the first that is kept until the task ends.
 struct Place {
@@ -80,44 +74,54 @@ pub(crate) enum TaskWaker<'a> {
     Telling {
         /// Not to be dropped.
         waker: ManuallyDrop<Waker>,
-        /// What was [`POLLED`] before.
-        before: (usize, u64),
+        /// What the thread polled before.
+        before: (usize, Option<Living>),
         behind: PhantomData<&'a Waker>,
     },
     /// An allocated one.
     Own(Waker),
+    /// tokio's.
+    Untold(&'a Waker),
 }
 
 impl<'a> TaskWaker<'a> {
     /// A waker for the user thread that the task is, which is polled with tokio's waker `behind`, and whose future lies at address
-    /// `within`.
-    pub fn lend(thread: UserThread, behind: &'a Waker, within: usize) -> Self {
+    /// `within`. To be given back after the poll.
+    #[inline]
+    pub fn lend(living: Living, behind: &'a Waker, within: usize, here: &Here) -> Self {
         let task = behind.data().addr();
         if !is_tokios(behind) || within / ALIGNMENT * ALIGNMENT != task {
-            return Self::Own(crowd::waker(thread, behind));
+            return Self::Own(crowd::waker(living.thread(), behind));
         }
         // SAFETY: the functions need what those of `behind` need, which is borrowed; it is never dropped.
         let waker = ManuallyDrop::new(unsafe { Waker::new(behind.data(), &TELLING) });
-        let before = POLLED.replace((task, thread.get().get()));
+        let before = (here.task.replace(task), here.living.replace(Some(living)));
         Self::Telling { waker, before, behind: PhantomData }
+    }
+
+    /// The poll of the task is over. Gives what it was lent for, which may be kept now.
+    #[inline]
+    pub fn give_back(&self, living: Living, here: &Here) -> Living {
+        match self {
+            Self::Telling { before: (task, before), .. } => {
+                here.task.set(*task);
+                here.living.replace(*before).unwrap_or(living)
+            }
+            Self::Own(_) => living.kept(),
+            Self::Untold(_) => living,
+        }
     }
 }
 
 impl Deref for TaskWaker<'_> {
     type Target = Waker;
 
+    #[inline]
     fn deref(&self) -> &Waker {
         match self {
             Self::Telling { waker, .. } => waker,
             Self::Own(waker) => waker,
-        }
-    }
-}
-
-impl Drop for TaskWaker<'_> {
-    fn drop(&mut self) {
-        if let Self::Telling { before, .. } = self {
-            POLLED.set(*before);
+            Self::Untold(waker) => waker,
         }
     }
 }
@@ -133,30 +137,6 @@ fn is_tokios(waker: &Waker) -> bool {
         known => known,
     };
     ptr::eq(known, functions)
-}
-
-/// Has the wakers of a task that is being polled tell nothing any more when this is dropped, since the task ends.
-pub(crate) struct Retires<'a> {
-    thread: UserThread,
-    behind: &'a Waker,
-}
-
-impl<'a> Retires<'a> {
-    /// Of the task that is polled with tokio's waker `behind`.
-    pub fn new(thread: UserThread, behind: &'a Waker) -> Self {
-        Self { thread, behind }
-    }
-
-    /// The task goes on.
-    pub fn not_yet(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Retires<'_> {
-    fn drop(&mut self) {
-        retire_within(self.behind.data().addr(), self.thread);
-    }
 }
 
 /// The task whose future lies at address `within` ends: its wakers tell nothing any more.
@@ -181,15 +161,28 @@ fn told(task: *const ()) {
         if place.is_of(task) {
             tell_number(thread);
         }
-    } else if let (polled, thread) = POLLED.get()
-        && polled == task
-    {
-        tell_number(thread);
+    } else if let Some(living) = polled(task) {
+        tell(living.thread());
     }
 }
 
 fn tell_number(thread: u64) {
-    NonZeroU64::new(thread).map(UserThread::from).into_iter().for_each(tell);
+    UserThread::from_number(thread).into_iter().for_each(tell);
+}
+
+/// Who is being polled on this thread with a telling waker of this data.
+fn polled(task: usize) -> Option<Living> {
+    HERE.with(|here| here.living.get().filter(|_| here.task.get() == task))
+}
+
+/// Whether a task that is being polled here has its place: it takes it with the first waker that is kept, unless another one has it.
+fn has_place(task: usize, living: Living) -> bool {
+    let place = place(task);
+    if living.is_kept() {
+        return place.is_of(task);
+    }
+    HERE.with(|here| here.living.set(Some(living.kept())));
+    place.take(task, living.thread().get().get())
 }
 
 /// tokio's waker.
@@ -208,13 +201,11 @@ unsafe fn behind(task: *const ()) -> Waker {
 unsafe fn clone(task: *const ()) -> RawWaker {
     // SAFETY: the caller's; not dropped.
     let waker = ManuallyDrop::new(unsafe { behind(task) });
-    let (polled, thread) = POLLED.get();
-    let place = place(task.addr());
-    // A first one that is kept, of a task that is being polled.
-    if polled == task.addr() && !place.is_of(polled) && !place.take(polled, thread) {
-        let thread = NonZeroU64::new(thread).map(UserThread::from);
-        let own = thread.map_or_else(|| (*waker).clone(), |thread| crowd::waker(thread, &waker));
-        return raw(own);
+    // One that is kept, of a task that is being polled.
+    if let Some(living) = polled(task.addr())
+        && !has_place(task.addr(), living)
+    {
+        return raw(crowd::waker(living.thread(), &waker));
     }
     let clone = (*waker).clone();
     match clone.will_wake(&waker) {
@@ -268,7 +259,7 @@ mod tests {
     }
 
     fn thread(number: u64) -> UserThread {
-        NonZeroU64::new(number).unwrap().into()
+        UserThread::from_number(number).unwrap()
     }
 
     #[test]
@@ -285,9 +276,10 @@ mod tests {
         // tokio's functions are known from here on.
         poll_and_cancel(Kept::default());
         let (behind, thread) = (waker(ALIGNMENT), thread(1 << 40));
-        let lent = TaskWaker::lend(thread, &behind, ALIGNMENT);
+        let lent = HERE.with(|here| TaskWaker::lend(thread.into(), &behind, ALIGNMENT, here));
         assert!(matches!(&lent, TaskWaker::Own(_)));
-        let again = TaskWaker::lend(thread, &behind, ALIGNMENT);
+        HERE.with(|here| assert!(lent.give_back(thread.into(), here).is_kept()));
+        let again = HERE.with(|here| TaskWaker::lend(thread.into(), &behind, ALIGNMENT, here));
         assert!(lent.will_wake(&again));
         retire_within(ALIGNMENT, thread);
     }
@@ -302,12 +294,18 @@ mod tests {
         type Output = ();
 
         fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-            let lent = TaskWaker::lend(thread(NUMBER), context.waker(), ptr::from_ref(&*self).addr());
+            let mut living = Living::from(thread(NUMBER));
+            if self.0.is_some() {
+                living = living.kept();
+            }
+            let within = ptr::from_ref(&*self).addr();
+            let lent = HERE.with(|here| TaskWaker::lend(living, context.waker(), within, here));
             assert!(matches!(&lent, TaskWaker::Telling { .. }), "tokio has tasks laid out in another way");
             let again = self.0.replace(lent.clone());
             let (data, place) = (lent.data().addr(), place(lent.data().addr()));
             assert!(place.is_of(data) && place.thread.load(Relaxed) == NUMBER);
             assert!(again.is_none_or(|again| again.will_wake(&lent)));
+            HERE.with(|here| assert!(lent.give_back(living, here).is_kept()));
             context.waker().wake_by_ref();
             Poll::Pending
         }

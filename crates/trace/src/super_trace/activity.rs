@@ -182,7 +182,14 @@ pub enum UserThreadKind<'a> {
     Create {
         /// It.
         thread: u64,
-        /// What it is called.
+        /// What it has in common with others that are created at the same place.
+        origin: u64,
+    },
+    /// What an origin's number stands for, in every program; told before or right behind one that has it.
+    Origin {
+        /// It.
+        origin: u64,
+        /// What its user threads are called.
         name: &'a [u8],
     },
     /// It is called otherwise from now on.

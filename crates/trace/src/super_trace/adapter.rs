@@ -62,6 +62,7 @@ enum Meaning {
     Introduction,
     Dump,
     Create,
+    Origin,
     Rename,
     UserSwitch,
     Wake,
@@ -92,7 +93,9 @@ fn fields(meaning: Meaning) -> &'static [&'static str] {
         Meaning::Exec => &["filename"],
         Meaning::Introduction => &["pid", "name"],
         Meaning::Dump => &["tid", "pid", "name"],
-        Meaning::Create | Meaning::Rename => &["thread", "name"],
+        Meaning::Create => &["thread", "origin"],
+        Meaning::Origin => &["origin", "name"],
+        Meaning::Rename => &["thread", "name"],
         Meaning::UserSwitch => &["prev", "next", "cause"],
         Meaning::Wake | Meaning::UserExit => &["thread"],
         Meaning::Wait | Meaning::LockWait(None) => &["kind"],
@@ -284,6 +287,7 @@ impl Adapter {
         match name {
             "tracewing:thread" => Meaning::Introduction,
             "user_thread:create" => Meaning::Create,
+            "user_thread:origin" => Meaning::Origin,
             "user_thread:name" => Meaning::Rename,
             "user_thread:switch" => Meaning::UserSwitch,
             "user_thread:wake" => Meaning::Wake,
@@ -404,7 +408,7 @@ impl<'e> Fields<'_, 'e> {
         self.integer(place)?.try_into().ok()
     }
 
-    /// The number of a user thread: all 64 bits.
+    /// The number of a user thread, or of an origin: all 64 bits.
     fn thread(&self, place: usize) -> Option<u64> {
         match self.event.member(*self.handles.get(place)?)? {
             Value::Unsigned(number, _) => Some(number),
@@ -457,7 +461,10 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
         Meaning::User | Meaning::Wait | Meaning::LockWait(None) => Kind::User,
         Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => Kind::Kernel,
         Meaning::Create => {
-            Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, name: of.text(1)? })
+            Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, origin: of.thread(1)? })
+        }
+        Meaning::Origin => {
+            Kind::UserThread(UserThreadKind::Origin { origin: of.thread(0)?, name: of.text(1)? })
         }
         Meaning::Rename => {
             Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? })

@@ -17,6 +17,8 @@ type Lwps = Map<i32, Lwp>;
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
     programs: Map<i32, Map<u64, UserThread>>,
+    /// What user threads of an origin are called.
+    origins: Map<u64, Box<[u8]>>,
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
@@ -25,7 +27,7 @@ pub(super) struct Programs {
 
 impl Programs {
     pub fn new() -> Self {
-        Self { programs: Map::default(), serials: 0, blind_until: i64::MIN }
+        Self { programs: Map::default(), origins: Map::default(), serials: 0, blind_until: i64::MIN }
     }
 
     /// Whether events may be missing at this time.
@@ -56,18 +58,22 @@ impl Programs {
         fold: &mut impl Fold,
     ) {
         let now = times.0;
+        if let UserThreadKind::Origin { origin, name } = kind {
+            self.origins.entry(origin).or_insert_with(|| name.into());
+            return;
+        }
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let owner = owner(lwp);
         let key = |id| Key { owner, id };
         let waker = |programs: &Self, lwp: &Lwp| programs.waker(lwp, lwp.cpu().or(cpu));
-        if let UserThreadKind::Create { thread, name } = kind {
+        if let UserThreadKind::Create { thread, origin } = kind {
             let waker = waker(self, lwp);
             if let Some(mut namesake) = self.remove(key(thread)) {
                 self.interrupt(&namesake, lwps, now, fold);
                 namesake.finish(now, fold);
             }
-            let mut created = UserThread::new(self.serials, key(thread), now).created();
-            created.rename(name);
+            let mut created = UserThread::new(self.serials, key(thread), now).created(origin);
+            created.learn_name(&self.origins);
             self.serials += 1;
             fold.user_thread_created(&created, &waker, now);
             self.programs.entry(owner).or_default().insert(thread, created);
@@ -88,7 +94,8 @@ impl Programs {
             }
         };
         match kind {
-            UserThreadKind::Create { .. } | UserThreadKind::Rename { .. } => {}
+            UserThreadKind::Create { .. } | UserThreadKind::Origin { .. } | UserThreadKind::Rename { .. } => {
+            }
             UserThreadKind::Switch { prev, next, cause } => {
                 self.leaves(prev, cause, tid, times, lwps, fold);
                 if next != 0 {
@@ -202,7 +209,7 @@ impl Programs {
             }
         }
         let threads = self.programs.remove(&owner).unwrap_or_default();
-        threads.into_values().for_each(|mut thread| thread.finish(now, fold));
+        threads.into_values().for_each(|thread| self.finish_one(thread, now, fold));
     }
 
     /// What lies before `time` counts no longer.
@@ -214,7 +221,10 @@ impl Programs {
     pub fn finish(&mut self, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         lwps.values().for_each(|lwp| self.ran(lwp, fold));
         let threads = self.programs.values_mut().flat_map(HashMap::values_mut);
-        threads.for_each(|thread| thread.finish(now, fold));
+        threads.for_each(|thread| {
+            thread.learn_name(&self.origins);
+            thread.finish(now, fold);
+        });
     }
 
     /// The LWP `tid` stops running `prev`, or none if that is 0.
@@ -312,7 +322,14 @@ impl Programs {
     }
 
     fn end(&mut self, key: Key, now: i64, fold: &mut impl Fold) {
-        self.remove(key).into_iter().for_each(|mut thread| thread.finish(now, fold));
+        if let Some(thread) = self.remove(key) {
+            self.finish_one(thread, now, fold);
+        }
+    }
+
+    fn finish_one(&self, mut thread: UserThread, now: i64, fold: &mut impl Fold) {
+        thread.learn_name(&self.origins);
+        thread.finish(now, fold);
     }
 
     fn remove(&mut self, key: Key) -> Option<UserThread> {
@@ -321,10 +338,13 @@ impl Programs {
 
     fn known(&mut self, key: Key, begin: i64) -> &mut UserThread {
         let serials = &mut self.serials;
-        self.programs.entry(key.owner).or_default().entry(key.id).or_insert_with(|| {
+        let threads = self.programs.entry(key.owner).or_default();
+        let thread = threads.entry(key.id).or_insert_with(|| {
             *serials += 1;
             UserThread::new(*serials - 1, key, begin)
-        })
+        });
+        thread.learn_name(&self.origins);
+        thread
     }
 }
 

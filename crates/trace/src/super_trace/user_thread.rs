@@ -5,6 +5,7 @@
 
 use super::activity::{Name, SwitchCause};
 use super::fold::{Doing, Fold};
+use super::map::Map;
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +52,8 @@ pub struct UserThread {
     pub cpu_migrations: u64,
     /// What it has begun to wait for in the poll that goes on, or the last one: what it blocks on, where it says so.
     pub waits_for: Option<Name>,
+    /// Where its name stands, until it has one.
+    origin: Option<u64>,
     pub(super) state: State,
     /// Up to when time is accounted for; while it runs, when it began to.
     since: i64,
@@ -70,6 +73,7 @@ impl UserThread {
             process: Some(key.owner).filter(|owner| *owner >= 0),
             id: key.id,
             name: String::new(),
+            origin: None,
             polls: 0,
             wakeups: 0,
             lwp_migrations: 0,
@@ -85,12 +89,21 @@ impl UserThread {
     }
 
     /// It was created just now, and may run.
-    pub(super) fn created(mut self) -> Self {
+    pub(super) fn created(mut self, origin: u64) -> Self {
+        self.origin = Some(origin);
         self.state = State::Runnable { preempted: false };
         self
     }
 
+    /// It is called as its origin says, as soon as that is known: it may be told later, or have been lost before.
+    pub(super) fn learn_name(&mut self, origins: &Map<u64, Box<[u8]>>) {
+        if let Some(name) = self.origin.and_then(|origin| origins.get(&origin)) {
+            self.rename(name);
+        }
+    }
+
     pub(super) fn rename(&mut self, name: &[u8]) {
+        self.origin = None;
         if self.name.as_bytes() != name {
             self.name = String::from_utf8_lossy(name).into_owned();
         }

@@ -80,10 +80,22 @@ pub enum Kind {
 /// A user thread exists, and is ready to run.
 #[derive(Event)]
 #[event(crate = crate, provider = "user_thread")]
-pub(super) struct Create<'a> {
+pub(super) struct Create {
     pub thread: u64,
     /// Who created it, 0 for no user thread.
     pub parent: u64,
+    /// Which [`Origin`].
+    #[event(hex)]
+    pub origin: u64,
+}
+
+/// What user threads have in common that are created at one place. Told again in each sub-buffer where one is created.
+#[derive(Event)]
+#[event(crate = crate, provider = "user_thread")]
+pub(super) struct Origin<'a> {
+    /// A number made of the rest.
+    #[event(hex)]
+    pub origin: u64,
     pub name: &'a str,
     pub runtime: &'a str,
     pub file: &'a str,

@@ -5,7 +5,7 @@
 #[path = "user_thread.rs"]
 mod user_thread;
 #[allow(unused_imports, reason = "each test file uses its part")]
-pub use user_thread::told;
+pub use user_thread::{told, with_origins};
 
 use serde_json::Value;
 use std::path::Path;
@@ -49,7 +49,7 @@ pub fn record_with(session: SessionBuilder, body: impl FnOnce()) -> Vec<Event> {
     assert_eq!(summary.lost, 0);
     let events = read(&trace);
     compare_with_babeltrace2(&trace, events.len());
-    events.into_iter().filter(|event| event.name != "tracewing:thread").collect()
+    with_origins(events.into_iter().filter(|event| event.name != "tracewing:thread").collect())
 }
 
 /// All events of a trace.

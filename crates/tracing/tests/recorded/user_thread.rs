@@ -7,6 +7,21 @@ use std::collections::BTreeMap;
 const FIELDS: [&str; 11] =
     ["thread", "parent", "prev", "next", "name", "runtime", "cause", "kind", "outcome", "object", "worker"];
 
+/// The same events without origins, whose fields the creations have instead, wherever their origin was told.
+pub fn with_origins(events: Vec<Event>) -> Vec<Event> {
+    let is_origin = |event: &Event| event.name == "user_thread:origin";
+    let (origins, mut events): (Vec<_>, Vec<_>) = events.into_iter().partition(is_origin);
+    let origins: BTreeMap<u64, Event> =
+        origins.into_iter().map(|event| (event.number("origin"), event)).collect();
+    for event in events.iter_mut().filter(|event| event.name == "user_thread:create") {
+        let origin = event.number("origin");
+        let origin = origins.get(&origin).unwrap_or_else(|| panic!("no origin of {event:?}"));
+        let fields = origin.payload.as_object().unwrap().clone();
+        event.payload.as_object_mut().unwrap().extend(fields);
+    }
+    events
+}
+
 /// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the names that they were
 /// created with, or their numbers, and none is `-`.
 pub fn told(events: &[Event]) -> Vec<String> {
