@@ -209,8 +209,9 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         let count = list("trace", filter).lines().count();
         assert!(count > 0, "{filter:?}");
         // Those that tell names are in it whatever is chosen.
-        let others = ["--exclude", "lttng_statedump_*", "--exclude", "tracewing:thread"];
-        assert!(list(&part, &others) == list("trace", &[&others, *filter].concat()), "{filter:?}");
+        let names = ["lttng_statedump_*", "tracewing:thread", "user_thread:origin"];
+        let others = names.map(|name| ["--exclude", name]).concat();
+        assert!(list(&part, &others) == list("trace", &[&others[..], *filter].concat()), "{filter:?}");
         let statistics: Value =
             serde_json::from_str(&run(&[&["stats", "trace", "--format", "json"], *filter].concat()))
                 .expect("JSON");

@@ -135,6 +135,7 @@ fn transitions(run: &Run) -> Vec<(&Entry, &Line)> {
             .lines
             .iter()
             .filter(|line| line.name().starts_with("user_thread:") && line.number("tid") == tid)
+            .filter(|line| line.name() != "user_thread:origin")
             .collect();
         assert_eq!(told.len(), seen.len(), "events of thread {tid}");
         told.into_iter().zip(seen)

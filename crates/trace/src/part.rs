@@ -43,6 +43,8 @@ pub(crate) fn explains(class: &EventRecordClass) -> bool {
         || matches!(
             name,
             "tracewing:thread"
+                | "user_thread:origin"
+                | "lock:call_chain"
                 | "lock:image"
                 | "lock:place"
                 | "lock:shadowed"

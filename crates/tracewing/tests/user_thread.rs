@@ -200,22 +200,25 @@ fn a_flight_recorder_has_the_origin_of_all_that_it_has() {
     let session = Session::builder().event("user_thread:*").sub_buffer_size(4096).sub_buffers(4);
     let session = session.output(folder.path().join("t")).flight_recorder().start().unwrap();
     let often = user_thread::Origin::new("often", "toy", Location::caller());
-    let create = |round| match round % 100 {
-        0 => user_thread::create("seldom", "toy", Location::caller()),
-        _ => user_thread::create_from(&often),
-    };
-    let all: Vec<UserThread> = (0..10_000).map(create).collect();
-    let snapshot = folder.path().join("snapshot");
-    session.snapshot(&snapshot).unwrap();
-    session.stop().unwrap();
-    let events = with_origins(read(&snapshot));
-    let created = named(&events, "user_thread:create");
-    assert!((100..all.len()).contains(&created.len()), "{} of all are left", created.len());
-    for event in created {
-        let round = all.iter().position(|thread| thread.get().get() == event.number("thread")).unwrap();
-        let name = if round % 100 == 0 { "seldom" } else { "often" };
-        assert_eq!(event.payload["name"], name, "of the {round}th");
+    let mut names = BTreeMap::new();
+    // The oldest event of a snapshot may be any: also a creation whose origin was told just before the sub-buffer began.
+    for snapshot in 0..40 {
+        for round in 0..500 {
+            let once = format!("{snapshot}/{round:width$}", width = (snapshot * 7 + round) % 31);
+            let thread = user_thread::create_from(&often);
+            names.insert(thread.get().get(), "often".to_owned());
+            names.insert(user_thread::create(&once, "toy", Location::caller()).get().get(), once);
+        }
+        let folder = folder.path().join(snapshot.to_string());
+        session.snapshot(&folder).unwrap();
+        let events = with_origins(read(&folder));
+        let created = named(&events, "user_thread:create");
+        assert!((50..1000).contains(&created.len()), "{} of all are left", created.len());
+        for event in created {
+            assert_eq!(event.payload["name"], names[&event.number("thread")]);
+        }
     }
+    session.stop().unwrap();
 }
 
 static WOKEN: AtomicU64 = AtomicU64::new(0);
