@@ -90,6 +90,8 @@ pub struct Lwp {
     /// What its process executes, if it is the first thread of that.
     pub program: Program,
     pub(super) carries: Carries,
+    /// The CPU on which the user thread that it runs has arrived last.
+    pub(super) carried_to: Option<u32>,
     /// No event says when it runs.
     pub(super) timeless: bool,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
@@ -133,6 +135,7 @@ impl Lwp {
             polls: 0,
             program: Program { number: 0, since: begin },
             carries: Carries::Unknown,
+            carried_to: None,
             timeless: false,
             waits_for: None,
             state: State::Unknown,

@@ -280,7 +280,8 @@ impl Programs {
             lwp.polls += thread.polls - polls;
             lwp.carries = Carries::Thread(key);
             fold.user_thread_runs(thread, lwp, now);
-            lwp.cpu().or(cpu).into_iter().for_each(|cpu| thread.arrives(cpu));
+            lwp.carried_to = lwp.cpu().or(cpu);
+            lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
         }
     }
 

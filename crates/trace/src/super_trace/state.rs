@@ -439,7 +439,9 @@ impl SuperTrace {
             lwp.rename(next_name);
             lwp.switched_in(cpu, now, fold);
             fold.lwp_runs(lwp, cpu, now);
-            if let Carries::Thread(key) = lwp.carries {
+            if let Carries::Thread(key) = lwp.carries
+                && lwp.carried_to.replace(cpu) != Some(cpu)
+            {
                 self.programs.arrives(key, cpu);
             }
         }
