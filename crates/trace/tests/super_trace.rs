@@ -383,6 +383,11 @@ fn an_event_belongs_to_what_ran_before_it() {
     expect(200, Some(10), 11, Carried::Thread { id: 2, name: "b" }, Mode::User);
     expect(210, Some(10), 10, Carried::Unknown, Mode::User);
     expect(230, Some(10), 10, a, Mode::User);
+    // Who has not been met, a state dump may have told.
+    let dump = Kind::Dump { tid: 21, process: 20, name: b"old", is_kernel: false };
+    place(&[(1, 0, 5, dump)], (2, 0, 21, Kind::SystemCall { call: READ }), |place| {
+        assert_eq!((place.process, place.tid), (Some(20), Some(21)));
+    });
     // What the switch itself says counts, also where nobody knew it.
     place(&[], (5, 0, 11, user_switch(7, 0, SwitchCause::Yielded)), |place| {
         assert_eq!(place.thread, Carried::Thread { id: 7, name: "" });

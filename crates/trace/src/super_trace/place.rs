@@ -77,12 +77,20 @@ impl SuperTrace {
             .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.name).ok())
     }
 
+    /// The process of an LWP: as far as it has been met, else as a state dump tells it.
+    fn process_of(&self, tid: i32) -> Option<i32> {
+        match self.lwps.get(&tid) {
+            Some(lwp) => lwp.process,
+            None => self.dumped.get(&tid).map(|dumped| dumped.process),
+        }
+    }
+
     /// The place of whom the switch leads to that comes next, and belongs to `place`; `None` if it is none.
     pub(super) fn next_place<'s>(&'s self, event: &Activity<'_>, place: &Place<'s>) -> Option<Place<'s>> {
         let (lwp, carries) = match event.kind {
             Kind::Switch { next, .. } => {
                 let lwp = self.lwps.get(&next);
-                let process = lwp.and_then(|lwp| lwp.process);
+                let process = self.process_of(next);
                 let (serial, mode) = (lwp.map(|lwp| lwp.serial), lwp.map_or(Mode::Unknown, Lwp::mode));
                 let next = Place { process, tid: Some(next), lwp: serial, mode, ..*place };
                 (next, lwp.map_or(Carries::Unknown, |lwp| lwp.carries))
@@ -152,7 +160,7 @@ impl SuperTrace {
         let process = match event.kind {
             Kind::Introduction { process, .. } => Some(process),
             Kind::Program { .. } => event.tid,
-            _ => event.process.or_else(|| lwp?.process),
+            _ => event.process.or_else(|| self.process_of(tid?)),
         };
         let carries = match (event.kind, tid) {
             _ if interrupted => Carries::None,
