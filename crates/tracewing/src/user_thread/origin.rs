@@ -2,6 +2,7 @@
 //! told once in each sub-buffer, so that a flight recorder, which overwrites the oldest, has it with those that it has.
 
 use super::events;
+use crate::agent::changes;
 use crate::emit;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -82,7 +83,7 @@ impl Parts<'_> {
     }
 }
 
-/// Which origins were told lately, each with the sub-buffer in which that was ([`told`]); two that share a place are told in turns.
+/// Which origins were told lately, each with when that was ([`told`]); two that share a place are told in turns.
 static TOLD: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 #[inline(always)]
@@ -90,10 +91,10 @@ fn place(number: u64) -> &'static AtomicU64 {
     &TOLD[number as usize % TOLD.len()]
 }
 
-/// What stands in [`TOLD`] for a number until the next sub-buffer is opened.
+/// What stands in [`TOLD`] for a number until the next sub-buffer is opened, or a recording begins or wants something else.
 #[inline(always)]
 fn told(number: u64) -> u64 {
-    number.wrapping_add(u64::from(opened()) << 32 | 1)
+    number.wrapping_add(u64::from(opened()) << 32).wrapping_add(u64::from(changes()))
 }
 
 /// Whether the number is to be told. Of several threads that ask at a time each may be told so.
