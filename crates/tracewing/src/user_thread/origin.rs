@@ -68,6 +68,7 @@ impl Parts<'_> {
     }
 
     /// Tells what the number stands for, unless that is done.
+    #[inline]
     pub fn tell_if_due(&self, number: u64) {
         if is_due(number) {
             self.tell(number);
@@ -75,7 +76,7 @@ impl Parts<'_> {
     }
 
     #[cold]
-    #[inline(never)]
+    #[inline] // not by itself: programs without user threads have no site for it
     fn tell(&self, origin: u64) {
         place(origin).store(told(origin), Relaxed); // before: who finds none has to tell it again
         let &Self { name, runtime, file, line } = self;
