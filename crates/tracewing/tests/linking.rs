@@ -69,14 +69,9 @@ fn check(what: &str, build: Build) {
     let own = run(&built.join("no_class"), &[]);
     let own: Vec<&str> = own.trim_end().strip_prefix("only ").unwrap_or_default().split(' ').collect();
     assert!(own.contains(&"tracewing:thread"), "{what}: {own:?}");
-    let own_ones = [
-        "tracewing:thread",
-        "tracewing:panic",
-        "lock:place",
-        "lock:condition_signalled",
-        "user_thread:origin",
-    ];
-    let is_own = |name: &&str| own_ones.contains(name);
+    let is_own = |name: &&str| {
+        ["tracewing:thread", "tracewing:panic", "lock:place", "lock:condition_signalled"].contains(name)
+    };
     assert!(own.iter().all(is_own), "{what}: {own:?}");
     let program = |state: &str| {
         [
