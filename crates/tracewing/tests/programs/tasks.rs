@@ -120,16 +120,17 @@ fn wait(child: libc::pid_t) -> c_int {
     status
 }
 
-/// Threads that emit at place 10 and above until `body` is done.
+/// Threads that emit at place 10 and above until `body` is done, at least once each.
 fn among_others(threads: u32, body: impl FnOnce()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
         for place in 10..10 + threads {
             let done = &done;
             scope.spawn(move || {
+                steps(place, 20);
                 while !done.load(Relaxed) {
-                    steps(place, 20);
                     thread::sleep(Duration::from_micros(100));
+                    steps(place, 20);
                 }
             });
         }
