@@ -4,6 +4,7 @@ mod kernel_common;
 mod lock_programs;
 mod recorded;
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -36,6 +37,40 @@ fn chains_of_all_acquisitions_or_of_none() {
         };
         assert_eq!(count("lock:called_from"), expected, "{chains}");
     }
+}
+
+#[test]
+fn chains_go_on_through_code_without_tables() {
+    let folder = tempfile::tempdir().unwrap();
+    let without_tables = [
+        "-fno-omit-frame-pointer",
+        "-fno-asynchronous-unwind-tables",
+        "-fno-unwind-tables",
+        "-fcf-protection=none",
+    ];
+    let Some(program) = program(folder.path(), "frames", &without_tables) else { return };
+    let recording = record_locks(&["--lock-chains", "all", "-e", "none:*"], &program);
+    assert_eq!(recording.stdout, "done\n", "{}", recording.stderr);
+    let found = table(&recording, &["--by", "chain"]);
+    // The C library's functions have tables, and need no frame pointers; which there are is its own affair.
+    let own = ["takes", "wild", "compares", "sorts", "in_thread", "on_stack", "main", "_start", "clone3"];
+    let chains: BTreeSet<String> = found["locks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|row| {
+            let names = row["at"].as_str().unwrap().split(" < ").map(|at| at.split('+').next().unwrap());
+            names.filter(|name| own.contains(name)).collect::<Vec<_>>().join(" < ")
+        })
+        .filter(|chain| chain.starts_with("takes"))
+        .collect();
+    let expected = [
+        "takes < compares < sorts < in_thread < clone3",
+        "takes < compares < sorts < main < _start",
+        "takes < main < _start",
+        "takes < wild",
+    ];
+    assert_eq!(chains.iter().map(String::as_str).collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -10,6 +10,7 @@
 //! | `mutex`, `rwlock`, `spin`, `semaphore`, `condition`, `barrier` | the functions |
 //! | `chain` | call chains of acquisitions, each described once |
 //! | `unwind` | where a thread comes from |
+//! | `frames` | … once it is in code of which no table tells |
 //! | `image` | which files the code in chains is from |
 //! | `seen` | what was described lately |
 //! | `functions` | functions of programs that were built to tell of them |
@@ -39,6 +40,7 @@ mod caller;
 mod chain;
 mod children;
 mod condition;
+mod frames;
 mod functions;
 mod image;
 mod mutex;

@@ -1,6 +1,6 @@
 //! Where a thread comes from: the return addresses on its stack, by the unwinder of exceptions (libgcc's), which
-//! needs no frame pointers. A walk along frame pointers would leave out, without a word, every function that has none, as most
-//! of a distribution's have.
+//! needs no frame pointers. A walk along frame pointers alone would leave out, without a word, every function that has none, as
+//! most of a distribution's have; they are for code of which no table tells (`frames`).
 //!
 //! It is used only where it allocates nothing and takes no lock: with glibc 2.35 and libgcc 12, which find the
 //! tables of an address by `_dl_find_object`. Elsewhere a chain is its innermost address alone. Where the program has
@@ -10,6 +10,7 @@ use core::arch::{asm, global_asm};
 use core::ffi::{c_int, c_void};
 use core::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
+use crate::frames::{self, Frame};
 use crate::image;
 
 /// Frames of a chain, at most.
@@ -33,6 +34,7 @@ global_asm!(
 
 /// Finds out whether chains can be had.
 pub(crate) fn prepare() {
+    frames::prepare();
     // SAFETY: NUL-terminated names. A function that came with libgcc 12 tells that this is it.
     let is_new =
         unsafe { !libc::dlvsym(libc::RTLD_DEFAULT, c"__divhc3".as_ptr(), c"GCC_12.0.0".as_ptr()).is_null() };
@@ -49,10 +51,13 @@ pub(crate) fn unwind(caller: u64, frames: &mut [u64; DEPTH]) -> usize {
     if OWN[1].load(Relaxed) == 0 {
         return 1;
     }
-    let mut walk = Walk { frames, count: 0 };
+    let mut walk = Walk { frames, count: 0, last: None };
     // SAFETY: a callback of the right type, and what it gets.
-    unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
-    walk.count.max(1)
+    let end = unsafe { _Unwind_Backtrace(step, (&raw mut walk).cast()) };
+    let Walk { frames, count, last } = walk;
+    let Some(last) = last.filter(|_| end == NO_TABLE) else { return count.max(1) };
+    let rest = frames[count..].iter_mut().zip(last.callers(place(0).addr()));
+    count + rest.map(|(place, frame)| *place = frame.address as u64).count()
 }
 
 /// Runs `body` unless the thread is in it already: libgcc may take a lock of the kind that led here.
@@ -92,12 +97,18 @@ fn place(offset: isize) -> *mut u32 {
 struct Walk<'a> {
     frames: &'a mut [u64; DEPTH],
     count: usize,
+    /// The last of them.
+    last: Option<Frame>,
 }
 
 /// `_URC_NO_REASON`: go on.
 const GO_ON: c_int = 0;
 /// `_URC_NORMAL_STOP`.
 const STOP: c_int = 4;
+/// `_URC_END_OF_STACK`: what the unwinder answers where it knows nothing of the last frame.
+const NO_TABLE: c_int = 5;
+/// The frame pointer's number (System V ABI for x86-64, 3.6.2).
+const RBP: c_int = 6;
 
 /// # Safety
 /// `walk` is the [`Walk`] that the unwinder was given.
@@ -112,6 +123,9 @@ unsafe extern "C" fn step(context: *mut c_void, walk: *mut c_void) -> c_int {
     let Some(place) = walk.frames.get_mut(walk.count).filter(|_| address != 0) else { return STOP };
     *place = address as u64;
     walk.count += 1;
+    // SAFETY: the context that the unwinder gives, in which registers that functions preserve have a value.
+    let (stack_pointer, frame_pointer) = unsafe { (_Unwind_GetCFA(context), _Unwind_GetGR(context, RBP)) };
+    walk.last = Some(Frame { address, stack_pointer, frame_pointer });
     GO_ON
 }
 
@@ -123,4 +137,6 @@ unsafe extern "C" {
         argument: *mut c_void,
     ) -> c_int;
     fn _Unwind_GetIP(context: *mut c_void) -> usize;
+    fn _Unwind_GetCFA(context: *mut c_void) -> usize;
+    fn _Unwind_GetGR(context: *mut c_void, register: c_int) -> usize;
 }
