@@ -189,6 +189,44 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
 }
 
 #[test]
+fn who_has_died_waits_no_longer_but_has_waited() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(_) = program(folder.path(), "deadlock", &[]).filter(|_| kernel_common::traceable()) else {
+        return;
+    };
+    // They have died before `sleep` begins.
+    let script = format!("{}/deadlock </dev/null; sleep 1", folder.path().display());
+    let place = tempfile::tempdir().unwrap();
+    let recorder = kernel_common::record(place.path(), &["--locks"], &["sh", "-c", &script]).spawn().unwrap();
+    let recording = ended(place, recorder);
+    let found = table(&recording, &["--graph"]);
+    let longest = found["duration_ns"].as_u64().unwrap() - 500_000_000;
+    let lasts = found["graph"].as_array().unwrap().iter().filter(|row| !row["lasts_ns"].is_null());
+    let lasts: Vec<&Value> = lasts.collect();
+    assert_eq!(lasts.len(), 4, "{found}");
+    assert_eq!(lasts.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{found}");
+    assert!(lasts.iter().all(|row| row["lasts_ns"].as_u64().unwrap() < longest), "{found}");
+    let threads = table(&recording, &["--by", "thread"]);
+    let rows = threads["locks"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|row| row["kind"].as_str().unwrap().starts_with("mutex, barrier"));
+    let waits: Vec<u64> = rows.map(|row| row["wait_max_ns"].as_u64().unwrap()).collect();
+    assert!(waits.len() == 4 && waits.iter().all(|wait| *wait < longest), "{threads}");
+    let mut export = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    export.args(["export", "--format", "chrome", "--output", "-"]).arg(recording.trace());
+    let output = export.output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let chrome: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let slices = chrome["traceEvents"].as_array().unwrap().iter();
+    let waits =
+        slices.filter(|slice| slice["name"].as_str().is_some_and(|name| name.starts_with("waits for mutex")));
+    let waits: Vec<f64> = waits.map(|slice| slice["dur"].as_f64().unwrap() * 1e3).collect();
+    assert!(waits.len() == 4 && waits.iter().all(|wait| *wait < longest as f64), "{waits:?}");
+}
+
+#[test]
 fn the_crates_own_locks_are_told_by_their_lines() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);

@@ -365,12 +365,14 @@ impl Fold for Timeline {
             self.model.containers[*known as usize].ends(lwp.process, &lwp.name, lwp.followed);
         }
         at(&mut self.undecided, lwp.serial).take();
+        self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
     fn user_thread_ends(&mut self, thread: &UserThread) {
         if let Some(Some(known)) = self.tasks.get(thread.serial) {
             self.model.containers[*known as usize].ends(thread.process, &thread.name, true);
         }
+        self.lock_user_ends(Party::Task(thread.process, thread.id), thread.told_to());
     }
 }
 
@@ -419,6 +421,10 @@ impl Analysis for Timeline {
                 container.own_name = String::from_utf8_lossy(name).into_owned();
             }
         }
+    }
+
+    fn other_ends(&mut self, lwp: &Lwp) {
+        self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
     fn lost(&mut self, lost: &Loss) {

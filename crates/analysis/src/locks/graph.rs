@@ -26,7 +26,7 @@ pub struct Edge {
     pub kind: &'static str,
     /// How often and for how long.
     pub waits: Sum,
-    /// For how long it has waited when the recording ends, ns.
+    /// For how long it has waited when the recording ends, or when it has ended itself before, ns.
     pub lasts_ns: Option<u64>,
     /// From where in the program it waits then, the innermost first.
     pub frames: Vec<Frame>,

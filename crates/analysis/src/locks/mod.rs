@@ -24,7 +24,7 @@ mod uses;
 
 use std::collections::HashMap;
 
-use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen};
+use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen, UserThread};
 
 use self::account::Kind;
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
@@ -201,7 +201,7 @@ impl Locks {
             if let Some(request) = thread.waits() {
                 let acquisition = &request.acquisition;
                 let owners = self.totals.owners_of(acquisition, request.owner);
-                self.totals.graph.waits(*party, acquisition, &owners, at - request.at);
+                self.totals.graph.waits(*party, acquisition, &owners, thread.until(at) - request.at);
             }
         }
     }
@@ -212,6 +212,13 @@ impl Locks {
             thread.finish(at, &mut |told| self.totals.add(party, &told));
         }
         self.totals.owners.clear();
+    }
+
+    /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a deadlock.
+    fn ends(&mut self, party: Party, at: i64) {
+        if let Some(thread) = self.threads.get_mut(&party) {
+            thread.ended = Some(at);
+        }
     }
 
     /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
@@ -238,6 +245,11 @@ impl Fold for Locks {
         if !lwp.name.is_empty() {
             self.names.insert(lwp.tid, lwp.name.clone());
         }
+        self.ends(Party::Thread(lwp.tid), lwp.told_to());
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        self.ends(Party::Task(thread.process, thread.id), thread.told_to());
     }
 }
 
@@ -277,8 +289,8 @@ impl Analysis for Locks {
                     _ => Party::Thread(tid),
                 };
                 let thread = self.threads.entry(party).or_default();
-                thread.process = process.or(thread.process);
                 thread.event(&event, by, activity.time, &mut |told| self.totals.add(party, &told));
+                thread.process = process.or(thread.process);
             }
         }
     }

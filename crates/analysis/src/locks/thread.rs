@@ -77,6 +77,8 @@ const MOST: usize = 1 << 10;
 pub(super) struct Thread {
     /// Its process, where an event tells.
     pub(super) process: Option<i32>,
+    /// When it ended; an event behind that is of another one, which has its number.
+    pub(super) ended: Option<i64>,
     request: Option<Request>,
     chain: Option<u64>,
     spins: Option<u64>,
@@ -94,6 +96,9 @@ pub(super) struct Thread {
 impl Thread {
     /// Takes an event of the thread's; `tell` is told what follows from it.
     pub(super) fn event(&mut self, event: &LockEvent, by: By, at: i64, tell: &mut impl FnMut(Told)) {
+        if let Some(ended) = self.ended {
+            self.finish(ended, tell);
+        }
         self.by = by;
         // A release is certain when the next event does not take it back.
         match (self.release.take(), event) {
@@ -237,9 +242,15 @@ impl Thread {
         locks.filter(|(at, lock)| self.held[..*at].iter().all(|held| held.acquisition.lock != *lock)).count()
     }
 
+    /// The last time at which it can have waited, up to `at`.
+    pub(super) fn until(&self, at: i64) -> i64 {
+        self.ended.map_or(at, |ended| ended.min(at))
+    }
+
     /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread waited for since, it
-    /// waited for until now.
+    /// waited for until now, or until it ended itself.
     pub(super) fn finish(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
+        let at = self.until(at);
         self.settle(tell);
         let request = self.waits();
         let Self { held, condition, kernel, futex, .. } = std::mem::take(self);
@@ -375,6 +386,22 @@ mod tests {
         assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
         assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait None owner 0 depth 0", "incomplete"]);
         assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10)", "incomplete"]);
+    }
+
+    #[test]
+    fn another_thread_with_its_number_has_nothing_of_one_that_has_ended() {
+        let (mut thread, mut waits) = (Thread::default(), Vec::new());
+        let mut tell = |told: Told| match told {
+            Told::Refused { wait, .. } => waits.push(("refused", wait)),
+            Told::Acquired { wait, .. } => waits.push(("acquired", wait)),
+            _ => {}
+        };
+        thread.event(&requested(MUTEX, 7), By::default(), 10, &mut tell);
+        thread.ended = Some(30);
+        thread.event(&acquired(MUTEX), By::default(), 90, &mut tell);
+        thread.event(&requested(OTHER, 0), By::default(), 100, &mut tell);
+        thread.finish(150, &mut tell);
+        assert_eq!(waits, [("refused", Some(20)), ("acquired", None), ("refused", Some(50))]);
     }
 
     #[test]

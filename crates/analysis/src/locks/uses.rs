@@ -51,6 +51,13 @@ impl LockUses {
         thread.event(&event, By::default(), time, &mut |told| tell_of(&told, (process, party), time, tell));
     }
 
+    /// A thread or a user thread has ended: what it waits for still it has waited for up to then.
+    pub fn ends(&mut self, party: Party, at: i64, tell: &mut impl FnMut(LockUse)) {
+        if let Some((process, mut thread)) = self.threads.remove(&party) {
+            thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
+        }
+    }
+
     /// Events are missing.
     pub fn lost(&mut self, lost: &Loss, tell: &mut impl FnMut(LockUse)) {
         if lost.scope == Scope::User {

@@ -84,6 +84,13 @@ impl Timeline {
         self.did(of, name, false, lock.begin, lock.end);
     }
 
+    /// Who may have waited for a lock has ended.
+    pub(super) fn lock_user_ends(&mut self, party: Party, at: i64) {
+        let mut uses = Vec::new();
+        self.lock_uses.ends(party, at, &mut |lock| uses.push(lock));
+        uses.iter().for_each(|lock| self.lock_use(lock));
+    }
+
     /// A thread was looked at, or counters were.
     pub(super) fn looked(&mut self, seen: &Seen<'_>, time: i64, looked: Looked) {
         match looked {

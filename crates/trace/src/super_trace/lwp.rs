@@ -172,6 +172,11 @@ impl Lwp {
             && !self.has_name()
     }
 
+    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's clock.
+    pub fn told_to(&self) -> i64 {
+        self.since
+    }
+
     /// Whether it runs a user thread, as far as anybody knows.
     #[inline]
     pub fn runs_user_thread(&self) -> bool {

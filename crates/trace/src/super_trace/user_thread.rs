@@ -88,6 +88,11 @@ impl UserThread {
         }
     }
 
+    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's clock.
+    pub fn told_to(&self) -> i64 {
+        self.since
+    }
+
     /// It was created just now, and may run.
     pub(super) fn created(mut self, origin: u64) -> Self {
         self.origin = Some(origin);
@@ -192,8 +197,9 @@ impl UserThread {
 
     /// Tells what it did until the end. If it runs until then, that has been told.
     pub(super) fn finish(&mut self, end: i64, fold: &mut impl Fold) {
-        if !matches!(self.state, State::Running { .. }) {
-            self.enter(self.state, end, fold);
+        match self.state {
+            State::Running { .. } => self.since = self.since.max(end),
+            state => self.enter(state, end, fold),
         }
         fold.user_thread_ends(self);
     }
