@@ -15,7 +15,7 @@ use crate::input::{Input, conclude};
 use crate::nothing::Needed;
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use graph::party;
 use std::io::Write;
 use std::path::PathBuf;
@@ -149,6 +149,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
     let mut out = anstream::stdout().lock();
     if let Some(file) = &args.svg {
+        ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         histogram::draw(&found.histogram, file)?;
     }
     if args.graph == Some(GraphForm::Dot) {

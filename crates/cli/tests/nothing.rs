@@ -55,6 +55,10 @@ fn a_filter_that_leaves_nothing_is_named() {
         let [table, _] = said(&recording, &[&["locks"], filter].concat());
         assert_eq!(table.lines().last(), Some(&*line), "{filter:?}: {table}");
     }
+    let drawn = recording.folder.path().join("none.svg");
+    let [_, error] =
+        said(&recording, &["locks", "--histogram", "--pid", "1", "--svg", drawn.to_str().unwrap()]);
+    assert!(error.contains(&line) && !drawn.exists(), "{error}");
     let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
     assert!(
         table.trim_end().ends_with(" events about locks, but what belongs to them is missing."),

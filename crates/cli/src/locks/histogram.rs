@@ -2,7 +2,7 @@
 
 use crate::bar::bar;
 use crate::table::{Cell, Table, figure, text};
-use anyhow::{Context, Result, anyhow};
+use anyhow::{Context, Result, anyhow, ensure};
 use plotters::coord::Shift;
 use plotters::prelude::*;
 use std::ops::Range;
@@ -60,7 +60,11 @@ const SIZE: (u32, u32) = (900, 700);
 const LEFT_OUT: f64 = 0.1;
 
 /// Writes a picture: both distributions, as bars, and their sums up to each bin, as lines.
+///
+/// # Errors
+/// Nothing was held, or the file cannot be written.
 pub fn draw(histogram: &Histogram, file: &Path) -> Result<()> {
+    ensure!(histogram.depths().next().is_some(), "there is nothing to draw");
     let mut picture = String::new();
     draw_into(histogram, &mut picture).map_err(|error| anyhow!("the histogram cannot be drawn: {error}"))?;
     std::fs::write(file, picture).with_context(|| format!("cannot write {}", file.display()))
