@@ -1,7 +1,7 @@
 //! What the recorder and the library that it pre-loads (`tracewing-preload`) have to agree on to record functions of C and C++.
 
 /// The environment variable that tells the library which functions are recorded: shell patterns, one a line, of which one
-/// must match a function's name, with or without its parameters. Without it, none are.
+/// must match a function's name, with or without its parameters, and without what it returns. Without it, none are.
 pub const FUNCTIONS_VARIABLE: &str = "TRACEWING_FUNCTIONS";
 
 /// The event of a function of C or C++ that begins, and in front of `:NAME` that of one of Rust.

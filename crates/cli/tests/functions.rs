@@ -4,7 +4,7 @@
 mod kernel_common;
 mod recorded;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -25,9 +25,14 @@ const OF_STACKS: [&str; 3] = ["coroutine", "yields", "resumes"];
 
 /// Compiles the C++ program, and builds the library; `None` where there is no such compiler.
 fn program(folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
+    program_of("functions.cc", folder, compiler, options)
+}
+
+/// The same of another source.
+fn program_of(source: &str, folder: &Path, compiler: &str, options: &[&str]) -> Option<PathBuf> {
     let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
     build(&[&["-p", "tracewing-preload"], optimised].concat());
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../preload/tests/programs/functions.cc");
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../preload/tests/programs").join(source);
     let program = folder.join("functions");
     let mut command = Command::new(compiler);
     command.args(["-O2", "-w", "-pthread", "-o"]).arg(&program).arg(source).args(options);
@@ -196,6 +201,56 @@ fn only_functions_that_are_chosen_are_recorded() {
         let without = record(&["--functions", "--exclude", "function:exit"], &[&program]);
         assert!(without.events().iter().all(|event| event.name != "function:exit"));
     }
+}
+
+#[test]
+fn names_of_cpp_are_as_in_the_source() {
+    for (compiler, options) in BUILDS {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(program) = program_of("names.cc", folder.path(), compiler, &[options, &["-O1"]].concat())
+        else {
+            continue;
+        };
+        for (pattern, chosen) in [
+            ("twice*", &["double twice<double>(double)", "int twice<int>(int)"][..]),
+            ("twice<int>", &["int twice<int>(int)"]),
+            ("(anonymous namespace)::hidden", &["(anonymous namespace)::hidden(int)"]),
+            ("*hidden", &["(anonymous namespace)::hidden(int)"]),
+            ("*operator()", &["Shop::operator()(int)", "main::{lambda(int)#1}::operator()(int) const"]),
+            ("Shop::operator int", &["Shop::operator int() const"]),
+            ("Shop::price", &["Shop::price() const"]),
+            ("int*", &[]),
+        ] {
+            let recording = record(&["--functions", pattern], &[&program]);
+            let what = format!("{compiler} {options:?} {pattern}");
+            let table = json(&recording, &[]);
+            // clang numbers lambdas.
+            let name = |row: &Value| row["function"].as_str().unwrap().replace("$_0", "{lambda(int)#1}");
+            let names: BTreeSet<String> = table["functions"].as_array().unwrap().iter().map(name).collect();
+            assert_eq!(names, chosen.iter().map(|&name| name.to_owned()).collect(), "{what}");
+            let is_told = !recording.summary["notes"].as_array().unwrap().is_empty();
+            assert_eq!(is_told, chosen.is_empty(), "{what}");
+        }
+    }
+}
+
+/// gcc gives the addresses of libstdc++'s own for functions of its headers.
+#[test]
+fn functions_of_libraries_without_hooks_are_chosen_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = ["-finstrument-functions", "-O1"];
+    let Some(program) = program_of("names.cc", folder.path(), "g++", &options) else { return };
+    let names = |pattern: &str| {
+        let recording = record(&["--functions", pattern], &[&program]);
+        let names: BTreeSet<String> = rows(&json(&recording, &[])).into_keys().collect();
+        names
+    };
+    let all = names("*");
+    let is_of_string = |name: &&String| name.trim_start_matches("void ").starts_with("std::__cxx11::");
+    let strings: BTreeSet<String> = all.iter().filter(is_of_string).cloned().collect();
+    assert!(!strings.is_empty(), "{all:?}");
+    assert_eq!(names("std::__cxx11::*"), strings);
+    assert_eq!(names("nosuch"), BTreeSet::new());
 }
 
 #[test]

@@ -10,6 +10,7 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use addr2line::Loader;
+use cpp_demangle::DemangleOptions;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
@@ -143,9 +144,13 @@ fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
     (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
 }
 
-/// The functions of a file, by their addresses.
-pub fn functions(path: &Path) -> Vec<Function> {
-    read(path).unwrap_or_default().functions
+/// The functions of a file whose symbols are chosen, in the order of its tables; there may be several at an address.
+pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
+    let functions = || {
+        let data = ReadCache::new(open(path)?);
+        Some(functions_of(&object::File::parse(&data).ok()?, is_chosen))
+    };
+    functions().unwrap_or_default()
 }
 
 /// Whether a file calls one of these functions, which it has not got itself.
@@ -168,7 +173,7 @@ fn read(path: &Path) -> Option<Code> {
     let file = object::File::parse(&data).ok()?;
     let build_id = file.build_id().ok().flatten().unwrap_or_default();
     Some(Code {
-        functions: in_order(all_functions(&file)),
+        functions: in_order(functions_of(&file, |_| true)),
         segments: file.segments().map(|segment| Segment::of(&segment)).collect(),
         build_id: build_id.iter().map(|byte| format!("{byte:02x}")).collect(),
     })
@@ -179,7 +184,7 @@ fn with_debug_file(mut code: Code) -> Code {
     let more = || {
         let (folder, name) = code.build_id.split_at_checked(2)?;
         let data = ReadCache::new(open(&Path::new(DEBUG_FILES).join(folder).join(format!("{name}.debug")))?);
-        Some(all_functions(&object::File::parse(&data).ok()?))
+        Some(functions_of(&object::File::parse(&data).ok()?, |_| true))
     };
     if let Some(more) = more() {
         code.functions = in_order(code.functions.into_iter().chain(more).collect());
@@ -187,12 +192,13 @@ fn with_debug_file(mut code: Code) -> Code {
     code
 }
 
-fn all_functions<'d>(file: &impl Object<'d>) -> Vec<Function> {
+fn functions_of<'d>(file: &impl Object<'d>, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
     let symbols = file.symbols().chain(file.dynamic_symbols());
     symbols
         .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
         .filter_map(|symbol| {
-            let name = symbol.name().ok().filter(|name| !name.is_empty() && name.len() <= LONGEST)?;
+            let is_one = |name: &&str| !name.is_empty() && name.len() <= LONGEST && is_chosen(name);
+            let name = symbol.name().ok().filter(is_one)?;
             Some(Function { begin: symbol.address(), size: symbol.size(), name: demangled(name) })
         })
         .collect()
@@ -219,8 +225,35 @@ pub fn demangled(name: &str) -> String {
     if let Ok(name) = rustc_demangle::try_demangle(name) {
         return format!("{name:#}");
     }
-    let cpp = name.starts_with("_Z").then(|| cpp_demangle::Symbol::new(name).ok()?.demangle().ok());
-    cpp.flatten().unwrap_or_else(|| name.to_owned())
+    let cpp = cpp(name).and_then(|symbol| symbol.demangle().ok());
+    cpp.unwrap_or_else(|| name.to_owned())
+}
+
+/// The names by which a function with this symbol may be asked for, both without what it returns: with its parameters and what is
+/// behind them, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. They are the same where a symbol has no parameters.
+pub fn asked_for(symbol: &str) -> [String; 2] {
+    let options = DemangleOptions::new().no_return_type();
+    let of_cpp = |symbol: cpp_demangle::Symbol<_>| {
+        let [whole, short] =
+            [options, options.no_params()].map(|options| symbol.demangle_with_options(&options).ok());
+        Some([whole?, without_qualifiers(&short?).to_owned()])
+    };
+    cpp(symbol).and_then(of_cpp).unwrap_or_else(|| {
+        let name = demangled(symbol);
+        [name.clone(), name]
+    })
+}
+
+/// The demangler leaves some where it leaves out the parameters in front of them. Those of types have no blank in front of `&`.
+fn without_qualifiers(name: &str) -> &str {
+    let shorter =
+        [" const", " volatile", " &", " &&"].iter().find_map(|qualifier| name.strip_suffix(qualifier));
+    shorter.map_or(name, without_qualifiers)
+}
+
+fn cpp(symbol: &str) -> Option<cpp_demangle::Symbol<&[u8]>> {
+    let is_cpp = symbol.starts_with("_Z") && rustc_demangle::try_demangle(symbol).is_err();
+    is_cpp.then(|| cpp_demangle::Symbol::new(symbol.as_bytes()).ok())?
 }
 
 #[cfg(test)]
@@ -253,6 +286,59 @@ mod tests {
         );
         assert_eq!(demangled("_Znonsense"), "_Znonsense");
         assert_eq!(demangled("main"), "main");
+    }
+
+    #[test]
+    fn functions_are_asked_for_without_what_they_return() {
+        for (symbol, whole, short) in [
+            ("main", "main", "main"),
+            ("_Znonsense", "_Znonsense", "_Znonsense"),
+            (
+                "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+                "core::fmt::Write::write_fmt",
+                "core::fmt::Write::write_fmt",
+            ),
+            ("_Z2twIiET_S0_", "tw<int>(int)", "tw<int>"),
+            ("_Z2fpIiEPFiiET_", "fp<int>(int)", "fp<int>"),
+            ("_Z3retIiEDTplfp_Li1EET_", "ret<int>(int)", "ret<int>"),
+            ("_ZN12_GLOBAL__N_13fooEi", "(anonymous namespace)::foo(int)", "(anonymous namespace)::foo"),
+            (
+                "_ZNK12_GLOBAL__N_12In2goEv",
+                "(anonymous namespace)::In::go() const",
+                "(anonymous namespace)::In::go",
+            ),
+            ("_ZN4ShopclEi", "Shop::operator()(int)", "Shop::operator()"),
+            ("_ZNK4ShopltERKS_", "Shop::operator<(Shop const&) const", "Shop::operator<"),
+            ("_ZN4ShopptEv", "Shop::operator->()", "Shop::operator->"),
+            ("_ZNK4ShopcviEv", "Shop::operator int() const", "Shop::operator int"),
+            ("_ZN4ShopcvRiEv", "Shop::operator int&()", "Shop::operator int&"),
+            ("_ZN4ShopaaEi", "Shop::operator&&(int)", "Shop::operator&&"),
+            ("_ZNKR4Shop3getIdEET_S1_", "Shop::get<double>(double) const &", "Shop::get<double>"),
+            ("_ZN4ShopD1Ev", "Shop::~Shop()", "Shop::~Shop"),
+            (
+                "_ZNKSt8functionIFiiEEclEi",
+                "std::function<int (int)>::operator()(int) const",
+                "std::function<int (int)>::operator()",
+            ),
+            (
+                "_Z5applyIZ4mainEUliE_EiT_",
+                "apply<main::{lambda(int)#1}>(main::{lambda(int)#1})",
+                "apply<main::{lambda(int)#1}>",
+            ),
+            (
+                "_ZNK4globMUliE_clEi",
+                "glob::{lambda(int)#1}::operator()(int) const",
+                "glob::{lambda(int)#1}::operator()",
+            ),
+            (
+                "_ZZ4onlyIiEiT_ENKUlS0_E_clIiEEDaS0_",
+                "only<int>(int)::{lambda(auto:1)#1}::operator()<int>(int) const",
+                "only<int>(int)::{lambda(auto:1)#1}::operator()<int>",
+            ),
+            ("_ZL4partPii.isra.0", "part(int*, int) [clone .isra.0]", "part"),
+        ] {
+            assert_eq!(asked_for(symbol), [whole, short], "{symbol}");
+        }
     }
 
     #[test]
@@ -299,7 +385,7 @@ mod tests {
     fn this_program_knows_its_sources() {
         let own = std::env::current_exe().unwrap();
         let name = "this_program_knows_its_sources";
-        let function = functions(&own).into_iter().find(|function| function.name.ends_with(name)).unwrap();
+        let function = functions(&own, |symbol| demangled(symbol).ends_with(name)).pop().unwrap();
         let (file, line) = Symbols::new().line(own.to_str().unwrap(), function.begin).unwrap();
         assert!(file.ends_with("symbols/src/lib.rs") && line > 100, "{file}:{line}");
     }

@@ -1,28 +1,29 @@
 //! Which functions are wanted, and from which file they are.
 //!
-//! Patterns are compared with the names of functions once, when the library is loaded: each loaded file with instrumented functions
+//! Patterns are compared with the names of functions once, when the library is loaded: each loaded file
 //! gets a bit per byte of code, which is set at the begins of those that are wanted. So a call costs the search for its
-//! file, of which there are few, and a bit. Files that are loaded later are not read, since the first call that
+//! file, of which there are few, and a bit. Files without instrumented functions get theirs, too: gcc gives the address of what
+//! another file has (libstdc++) for a function that it has inlined. Files that are loaded later are not read, since the first call that
 //! comes from there may be in a place where nothing may be allocated: all of their functions are wanted.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::slice;
 use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use libc::{dl_iterate_phdr, dl_phdr_info, size_t};
 use tracewing::emit;
 use tracewing_abi::functions::{ALL_FUNCTIONS, HOOKS};
-use tracewing_symbols::{functions, needs_one_of};
+use tracewing_symbols::{asked_for, functions, needs_one_of};
 
 use super::registers::saved;
 use super::thread::{is_due, not_due};
-use crate::image;
+use crate::image::{self, Image};
 use crate::seen::Seen;
 
-/// Files with instrumented functions that are remembered; those of more are looked up at each call.
-const FILES: usize = 32;
+/// Files that are remembered; those of more are looked up at each call, and all of their functions are wanted.
+const FILES: usize = 256;
 
 /// Bytes from a function's begin that are it for who asks: `__fentry__` returns behind `endbr64` (4 bytes), `push r10` (2) and the
 /// call (5 or 6), where the function goes on.
@@ -131,21 +132,36 @@ fn add(begin: usize, size: usize, wanted: *mut u8, told: u32) {
     }
 }
 
-/// Finds the functions that the patterns are for, one a line, in all files that are loaded. To be called while the library is loaded.
+/// A file as the loader has it.
+struct Loaded {
+    image: Image,
+    /// What is added to addresses in the file.
+    bias: usize,
+    path: PathBuf,
+    has_hooks: bool,
+}
+
+/// Finds the functions that the patterns are for, one a line, in all files that are loaded, if any has instrumented functions. To be
+/// called while the library is loaded.
 pub(super) fn prepare(patterns: &str) {
     let patterns: Vec<&str> = patterns.lines().collect();
     if patterns.contains(&ALL_FUNCTIONS) {
         return;
     }
+    let mut files: Vec<Loaded> = Vec::new();
     // SAFETY: a callback of the right type, and what it gets.
-    unsafe { dl_iterate_phdr(Some(choose_of), (&raw const patterns).cast_mut().cast()) };
+    unsafe { dl_iterate_phdr(Some(collect), (&raw mut files).cast()) };
+    if files.iter().any(|file| file.has_hooks) {
+        files.sort_by_key(|file| !file.has_hooks); // most calls are of the first
+        files.iter().for_each(|file| file.choose(&patterns));
+    }
 }
 
 /// # Safety
-/// `info` is the loader's, `patterns` a `Vec<&str>`.
-unsafe extern "C" fn choose_of(info: *mut dl_phdr_info, _: size_t, patterns: *mut c_void) -> c_int {
+/// `info` is the loader's, `files` a `Vec<Loaded>` that nobody else has.
+unsafe extern "C" fn collect(info: *mut dl_phdr_info, _: size_t, files: *mut c_void) -> c_int {
     // SAFETY: the caller's.
-    let (info, patterns) = unsafe { (&*info, &*patterns.cast::<Vec<&str>>()) };
+    let (info, files) = unsafe { (&*info, &mut *files.cast::<Vec<Loaded>>()) };
     // SAFETY: the loader's table of that many headers, and its NUL-terminated name.
     let (headers, name) = unsafe {
         (slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()), CStr::from_ptr(info.dlpi_name))
@@ -155,26 +171,31 @@ unsafe extern "C" fn choose_of(info: *mut dl_phdr_info, _: size_t, patterns: *mu
     let bias = info.dlpi_addr as usize;
     let code = headers.iter().find(is_code).map(|code| bias.wrapping_add(code.p_vaddr as usize));
     let path = Path::new(if name.is_empty() { "/proc/self/exe" } else { name.to_str().unwrap_or_default() });
-    if let Some(image) = code.and_then(image::find)
-        && needs_one_of(path, &HOOKS)
-    {
-        let mut bits = vec![0_u8; (image.end - image.begin).div_ceil(8)];
-        for function in functions(path).iter().filter(|function| is_chosen(&function.name, patterns)) {
-            let offset = (function.begin as usize).wrapping_add(bias).wrapping_sub(image.begin);
+    if let Some(image) = code.and_then(image::find) {
+        files.push(Loaded { image, bias, path: path.to_owned(), has_hooks: needs_one_of(path, &HOOKS) });
+    }
+    0
+}
+
+impl Loaded {
+    fn choose(&self, patterns: &[&str]) {
+        let Image { begin, end, .. } = self.image;
+        let mut bits = vec![0_u8; (end - begin).div_ceil(8)];
+        for function in functions(&self.path, |symbol| is_chosen(symbol, patterns)) {
+            let offset = (function.begin as usize).wrapping_add(self.bias).wrapping_sub(begin);
             for byte in (0..function.size.clamp(1, BEGIN) as usize).map(|more| offset.wrapping_add(more)) {
                 if let Some(bits) = bits.get_mut(byte / 8) {
                     *bits |= 1 << (byte % 8);
                 }
             }
         }
-        add(image.begin, image.end - image.begin, bits.leak().as_mut_ptr(), 0);
+        add(begin, end - begin, bits.leak().as_mut_ptr(), 0);
     }
-    0
 }
 
-/// Whether one of the patterns is for a function of this name.
-fn is_chosen(name: &str, patterns: &[&str]) -> bool {
-    let short = name.split_once('(').map_or(name, |(short, _)| short);
+/// Whether one of the patterns is for the function with this symbol.
+fn is_chosen(symbol: &str, patterns: &[&str]) -> bool {
+    let names = asked_for(symbol);
     let matches = |pattern: &str, name: &str| tracewing_abi::glob::matches(pattern.bytes(), name.bytes());
-    patterns.iter().any(|pattern| matches(pattern, name) || matches(pattern, short))
+    patterns.iter().any(|pattern| names.iter().any(|name| matches(pattern, name)))
 }
