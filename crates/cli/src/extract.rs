@@ -29,7 +29,8 @@ TIME and CONDITION are as in `tracewing list --help`.
 What is written are traces of the CTF version that they have, with their clocks, their environment, and their losses; \
 several traces below TRACE stay several. `tracewing list` of OUT prints what `tracewing list` of TRACE prints with the same \
 options. Events that tell names are in OUT whatever is chosen, and from TRACE's begin on: those of threads (state dumps, \
-tracewing:thread, profile:thread) and tasks (user_thread:origin), call chains, and where in memory which file is (*:image, *:mapping), from which functions have their names.
+tracewing:thread, profile:thread), what tasks have in common (user_thread:origin), call chains, and where in memory which file is \
+(*:image, *:mapping), from which functions have their names. Tasks that were created before --from have no names in OUT.
 
 Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
 --user or --where leave out switches of threads, OUT says so, and nobody is told to have run between two events. OUT begins at \

@@ -72,6 +72,10 @@ fn places() -> Vec<(Value, Place, Place)> {
                 carried.insert(tid, to);
                 next = (process, None, Some(to));
             }
+            // What is created belongs to itself, too.
+            ("user_thread:create", Some(_)) => {
+                next = (process, None, event["params"]["thread"].as_u64());
+            }
             ("sched_switch", _) => {
                 let to = event["params"]["next_tid"].as_i64().expect("a number");
                 next = (processes.get(&to).copied(), Some(to), carried.get(&to).copied());
@@ -209,7 +213,7 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         let count = list("trace", filter).lines().count();
         assert!(count > 0, "{filter:?}");
         // Those that tell names are in it whatever is chosen.
-        let names = ["lttng_statedump_*", "tracewing:thread", "user_thread:origin"];
+        let names = ["lttng_statedump_*", "tracewing:thread", "user_thread:origin", "user_thread:create"];
         let others = names.map(|name| ["--exclude", name]).concat();
         assert!(list(&part, &others) == list("trace", &[&others[..], *filter].concat()), "{filter:?}");
         let statistics: Value =

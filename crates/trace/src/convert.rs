@@ -9,10 +9,10 @@
 use crate::marks::Marks;
 use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
-use crate::part::{explains, set_begin, set_some_switches};
+use crate::part::{explains, names_task, set_begin, set_some_switches};
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
-use crate::super_trace::{SWITCH, forget_scope};
+use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
 use crate::{Error, Filter, description, index_source};
@@ -172,7 +172,7 @@ impl Run<'_> {
             if !self.selection.is_everything() {
                 forget_scope(&mut class);
             }
-            if self.selection.leaves_out(trace, SWITCH) {
+            if [SWITCH, USER_SWITCH].iter().any(|name| self.selection.leaves_out(trace, name)) {
                 set_some_switches(&mut class);
             }
             if self.explained && self.range.begin != i64::MIN {
@@ -224,8 +224,11 @@ impl Run<'_> {
         let mut writer = StreamWriter::new(classes.clone(), class);
         let mut file = File::create(path).map_err(Error::io(path))?;
         let recording = self.recording;
-        let classes = streams[class].event_record_classes.iter();
-        let explains: Vec<bool> = classes.map(|class| self.explained && explains(class)).collect();
+        let classes = || streams[class].event_record_classes.iter();
+        let explains: Vec<bool> = classes().map(|class| self.explained && explains(class)).collect();
+        // Where certain ones are wanted, the creations of others are not.
+        let tasks = self.explained && !self.selection.chooses_subjects();
+        let names_tasks: Vec<bool> = classes().map(|class| tasks && names_task(class)).collect();
         let mut cursor = recording.cursor(stream, self.range.begin);
         // What the counter of discarded events says at the begin of what is written.
         let mut discarded_before = None;
@@ -268,7 +271,8 @@ impl Run<'_> {
                 };
                 index += 1;
                 let decoded = event.decoded();
-                if !wanted && !explains[decoded.class_index()] {
+                let class = decoded.class_index();
+                if !wanted && !explains[class] && !names_tasks[class] {
                     continue;
                 }
                 writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;

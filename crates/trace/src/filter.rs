@@ -162,7 +162,8 @@ impl Filter {
             && belongs(
                 !threads.is_empty(),
                 matches!(place.thread, Carried::Thread { id, name } if is_thread(place.process, id, name)),
-                next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name)),
+                next_thread.is_some_and(|next| is_thread(next.process, next.id, &next.name))
+                    || seen.created_thread().is_some_and(|(id, name)| is_thread(place.process, id, name)),
             )
     }
 }

@@ -55,3 +55,8 @@ pub(crate) fn explains(class: &EventRecordClass) -> bool {
                 | "profile:kernel_symbol"
         )
 }
+
+/// Whether events of a class tell what single tasks are called.
+pub(crate) fn names_task(class: &EventRecordClass) -> bool {
+    matches!(class.name.as_deref(), Some("user_thread:create" | "user_thread:name"))
+}

@@ -132,6 +132,11 @@ impl Selection {
         self.everything
     }
 
+    /// Whether certain user threads, LWPs or processes are wanted.
+    pub(crate) fn chooses_subjects(&self) -> bool {
+        self.filter.chooses_subjects()
+    }
+
     /// Whether of events called `name` in a trace some are left out, as far as names, levels and conditions go.
     pub(crate) fn leaves_out(&self, trace: &Trace, name: &str) -> bool {
         trace.class().data_stream_classes.iter().any(|stream| {

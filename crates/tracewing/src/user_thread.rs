@@ -114,7 +114,7 @@ pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread 
     if wants_create() {
         let parts = origin::Parts { name, runtime, file: location.file(), line: location.line() };
         let number = parts.number();
-        tell_creation(thread, number, || parts.tell_if_due(number));
+        tell_creation(thread, number, |again| parts.tell_if_due(number, again));
     }
     thread
 }
@@ -124,17 +124,19 @@ pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread 
 pub fn create_from(origin: &Origin) -> UserThread {
     let thread = next();
     if wants_create() {
-        tell_creation(thread, origin.number(), || origin.tell());
+        tell_creation(thread, origin.number(), |again| origin.tell(again));
     }
     thread
 }
 
-/// Tells of a new user thread and, unless that is done, of its origin.
+/// Tells of a new user thread and, unless that is done, of its origin; with one of each block of numbers in any case, since other
+/// processes may overwrite what was told.
 #[inline(always)]
-fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn()) {
-    tell_origin();
-    emit!(events::Create { thread: number(Some(thread)), parent: number(current()), origin });
-    tell_origin(); // that event may have been the first of a sub-buffer
+fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn(bool)) {
+    let thread = number(Some(thread));
+    tell_origin(thread % BLOCK == 1);
+    emit!(events::Create { thread, parent: number(current()), origin });
+    tell_origin(false); // that event may have been the first of a sub-buffer
 }
 
 /// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs something, where

@@ -377,6 +377,16 @@ pub(crate) fn has_switches(trace: &Trace) -> bool {
         && classes.any(|class| class.name.as_deref() == Some(SWITCH))
 }
 
+/// A switch of user threads.
+pub(crate) const USER_SWITCH: &str = "user_thread:switch";
+
+/// Whether a trace has switches of user threads, and not only some of them.
+pub(crate) fn has_user_switches(trace: &Trace) -> bool {
+    let streams = &trace.class().data_stream_classes;
+    let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
+    !has_some_switches(trace) && classes.any(|class| class.name.as_deref() == Some(USER_SWITCH))
+}
+
 /// A part of a trace does not have everybody's events.
 pub(crate) fn forget_scope(class: &mut TraceClass) {
     class.env.retain(|(name, _)| name != SCOPE.0);

@@ -26,6 +26,7 @@ mod cpu;
 mod fold;
 mod lwp;
 mod map;
+mod origins;
 mod place;
 mod print;
 mod programs;
@@ -44,5 +45,5 @@ pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
-pub(crate) use adapter::{SWITCH, forget_scope, is_kernel};
+pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel};
 pub(crate) use print::SuperPrinter;

@@ -8,6 +8,7 @@ use super::comm::Comm;
 use super::fold::{Fold, Mode, Waker};
 use super::lwp::{Carries, Lwp};
 use super::map::Map;
+use super::origins::Origins;
 use super::user_thread::{Key, State, UserThread};
 use std::collections::HashMap;
 
@@ -18,16 +19,24 @@ pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
     programs: Map<i32, Map<u64, UserThread>>,
     /// What user threads of an origin are called.
-    origins: Map<u64, Box<[u8]>>,
+    origins: Origins,
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
     blind_until: i64,
+    /// No switch is recorded, or only some: what is created runs and ends unseen.
+    pub switchless: bool,
 }
 
 impl Programs {
     pub fn new() -> Self {
-        Self { programs: Map::default(), origins: Map::default(), serials: 0, blind_until: i64::MIN }
+        Self {
+            programs: Map::default(),
+            origins: Origins::default(),
+            serials: 0,
+            blind_until: i64::MIN,
+            switchless: false,
+        }
     }
 
     /// Whether events may be missing at this time.
@@ -59,8 +68,7 @@ impl Programs {
     ) {
         let now = times.0;
         if let UserThreadKind::Origin { origin, name } = kind {
-            self.origins.entry(origin).or_insert_with(|| name.into());
-            return;
+            return self.origins.learn(origin, name);
         }
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let owner = owner(lwp);
@@ -68,12 +76,16 @@ impl Programs {
         let waker = |programs: &Self, lwp: &Lwp| programs.waker(lwp, lwp.cpu().or(cpu));
         if let UserThreadKind::Create { thread, origin } = kind {
             let waker = waker(self, lwp);
-            if let Some(mut namesake) = self.remove(key(thread)) {
+            if let Some(namesake) = self.remove(key(thread)) {
                 self.interrupt(&namesake, lwps, now, fold);
-                namesake.finish(now, fold);
+                self.finish_one(namesake, now, fold);
             }
-            let mut created = UserThread::new(self.serials, key(thread), now).created(origin);
+            let mut created = UserThread::new(self.serials, key(thread), now).of_origin(origin);
             created.learn_name(&self.origins);
+            // Else its first switch may be missing.
+            if !self.is_blind(now) && !self.switchless {
+                created = created.ready();
+            }
             self.serials += 1;
             fold.user_thread_created(&created, &waker, now);
             self.programs.entry(owner).or_default().insert(thread, created);
@@ -83,6 +95,12 @@ impl Programs {
             return self.get_mut(key(thread)).into_iter().for_each(|thread| thread.rename(name));
         }
         if self.is_blind(now) {
+            // What has ended has, whatever is missing.
+            if let UserThreadKind::Exit { thread }
+            | UserThreadKind::Switch { prev: thread, cause: SwitchCause::Ended, .. } = kind
+            {
+                self.end(key(thread), now, fold);
+            }
             return;
         }
         let carries = lwp.carries;
@@ -128,6 +146,10 @@ impl Programs {
         }
     }
 
+    pub fn origin_name(&self, origin: u64) -> Option<&str> {
+        std::str::from_utf8(self.origins.get(origin)?).ok()
+    }
+
     /// Who does what an LWP does on a CPU.
     pub fn waker(&self, lwp: &Lwp, cpu: Option<u32>) -> Waker {
         let thread = match lwp.carries {
@@ -164,9 +186,9 @@ impl Programs {
         }
         for (id, mut orphan) in orphans {
             // One that the process has by that number is the same one: it cannot run elsewhere.
-            if let Some(mut double) = self.remove(Key { owner: process, id }) {
+            if let Some(double) = self.remove(Key { owner: process, id }) {
                 self.interrupt(&double, lwps, now, fold);
-                double.finish(now, fold);
+                self.finish_one(double, now, fold);
             }
             orphan.process = Some(process);
             self.programs.entry(process).or_default().insert(id, orphan);

@@ -1,7 +1,7 @@
 //! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::adapter::{Adapter, has_switches};
+use super::adapter::{Adapter, has_switches, has_user_switches};
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
@@ -53,6 +53,16 @@ impl<'a> Seen<'a> {
         }
     }
 
+    /// The user thread that it creates, and what that is called.
+    pub fn created_thread(&self) -> Option<(u64, &'a str)> {
+        match self.activity?.kind {
+            Kind::UserThread(UserThreadKind::Create { thread, origin }) => {
+                Some((thread, self.state.origin_name(origin).unwrap_or_default()))
+            }
+            _ => None,
+        }
+    }
+
     /// The user thread that runs from now on: a switch at either level leads to it.
     pub fn next_thread(&self) -> Option<&'a UserThread> {
         match self.activity?.kind {
@@ -77,6 +87,9 @@ impl Follower {
         let mut follower = Self::default();
         if !recording.traces().iter().any(has_switches) {
             follower.state = SuperTrace::without_switches();
+        }
+        if !recording.traces().iter().any(has_user_switches) {
+            follower.state.has_no_user_switches();
         }
         follower
     }

@@ -74,6 +74,16 @@ impl SuperTrace {
         Self { switchless: true, ..Self::new() }
     }
 
+    /// No switches of user threads are recorded: when they run nobody knows, from their creation on.
+    pub fn has_no_user_switches(&mut self) {
+        self.programs.switchless = true;
+    }
+
+    /// What user threads of an origin are called, if that was told.
+    pub fn origin_name(&self, origin: u64) -> Option<&str> {
+        self.programs.origin_name(origin)
+    }
+
     /// From the first event to the last, in nanoseconds.
     pub fn duration(&self) -> u64 {
         self.now.saturating_sub(self.begin.unwrap_or(self.now)).unsigned_abs()
@@ -521,10 +531,12 @@ impl SuperTrace {
     fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
         self.dumped.remove(&tid);
         self.headless.remove(&tid);
+        // Where events are missing, it may have been woken and run.
+        let make = if now < self.blind_until { Lwp::new } else { Lwp::created };
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
-            let mut lwp = Lwp::created(*serials - 1, tid, now);
+            let mut lwp = make(*serials - 1, tid, now);
             lwp.timeless = self.switchless;
             lwp
         })

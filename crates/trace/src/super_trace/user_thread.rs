@@ -5,7 +5,7 @@
 
 use super::activity::{Name, SwitchCause};
 use super::fold::{Doing, Fold};
-use super::map::Map;
+use super::origins::Origins;
 
 /// Which user thread: numbers are unique in a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -93,16 +93,21 @@ impl UserThread {
         self.since
     }
 
-    /// It was created just now, and may run.
-    pub(super) fn created(mut self, origin: u64) -> Self {
+    /// It is called as this origin says.
+    pub(super) fn of_origin(mut self, origin: u64) -> Self {
         self.origin = Some(origin);
+        self
+    }
+
+    /// It may run.
+    pub(super) fn ready(mut self) -> Self {
         self.state = State::Runnable { preempted: false };
         self
     }
 
     /// It is called as its origin says, as soon as that is known: it may be told later, or have been lost before.
-    pub(super) fn learn_name(&mut self, origins: &Map<u64, Box<[u8]>>) {
-        if let Some(name) = self.origin.and_then(|origin| origins.get(&origin)) {
+    pub(super) fn learn_name(&mut self, origins: &Origins) {
+        if let Some(name) = self.origin.and_then(|origin| origins.get(origin)) {
             self.rename(name);
         }
     }

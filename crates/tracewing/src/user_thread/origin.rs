@@ -37,10 +37,10 @@ impl Origin {
         self.number
     }
 
-    /// Tells what its number stands for, unless that is done.
+    /// Tells what its number stands for, unless that is done and not asked for `again`.
     #[inline(always)]
-    pub(super) fn tell(&self) {
-        if is_due(self.number) {
+    pub(super) fn tell(&self, again: bool) {
+        if again || is_due(self.number) {
             let Self { number, name, runtime, file, line } = self;
             Parts { name, runtime, file, line: *line }.tell(*number);
         }
@@ -67,10 +67,10 @@ impl Parts<'_> {
         [self.name, self.runtime, self.file].into_iter().fold(self.line.into(), fold)
     }
 
-    /// Tells what the number stands for, unless that is done.
+    /// Tells what the number stands for, unless that is done and not asked for `again`.
     #[inline]
-    pub fn tell_if_due(&self, number: u64) {
-        if is_due(number) {
+    pub fn tell_if_due(&self, number: u64, again: bool) {
+        if again || is_due(number) {
             self.tell(number);
         }
     }

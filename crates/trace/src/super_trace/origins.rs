@@ -1,0 +1,47 @@
+//! What user threads are called by their origins: of the last ones that were told, so that programs which make up a name for each do
+//! not take more and more memory.
+
+use super::map::Map;
+
+/// So many are known at least, and twice as many at most.
+const KNOWN: usize = 1 << 16;
+
+type Names = Map<u64, Box<[u8]>>;
+
+/// Names by the numbers of origins.
+#[derive(Debug, Default)]
+pub(super) struct Origins {
+    new: Names,
+    /// Those that were new before.
+    old: Names,
+}
+
+impl Origins {
+    pub fn learn(&mut self, origin: u64, name: &[u8]) {
+        if self.new.len() == KNOWN {
+            self.old = std::mem::take(&mut self.new);
+        }
+        self.new.entry(origin).or_insert_with(|| name.into());
+    }
+
+    pub fn get(&self, origin: u64) -> Option<&[u8]> {
+        self.new.get(&origin).or_else(|| self.old.get(&origin)).map(|name| &**name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_ones_are_known() {
+        let mut origins = Origins::default();
+        (0..200_000).for_each(|origin: u64| origins.learn(origin, &origin.to_le_bytes()));
+        assert!(origins.new.len() + origins.old.len() <= 2 * KNOWN);
+        assert!(
+            (200_000 - KNOWN as u64..200_000)
+                .all(|origin| origins.get(origin) == Some(&origin.to_le_bytes()))
+        );
+        assert_eq!(origins.get(1), None);
+    }
+}
