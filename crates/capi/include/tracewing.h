@@ -84,8 +84,10 @@ enum tracewing_outcome {
     TRACEWING_UNKNOWN = 3
 };
 
-/* A new one, ready to run; its number, never 0. Name and runtime may be NULL. */
-uint64_t tracewing_user_thread_create(const char *name, const char *runtime);
+/* A new one, ready to run; its number, never 0. Name and runtime may be NULL. The trace has the line of the source. */
+#define tracewing_user_thread_create(name, runtime) \
+    tracewing_user_thread_create_at((name), (runtime), __FILE__, __LINE__)
+uint64_t tracewing_user_thread_create_at(const char *name, const char *runtime, const char *file, unsigned line);
 /* It is called so from now on. */
 void tracewing_user_thread_name(uint64_t thread, const char *name);
 /* The calling thread runs `next` from now on, or none for 0. Gives what it ran until now, which stops for `cause`. */

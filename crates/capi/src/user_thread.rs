@@ -1,22 +1,26 @@
 //! User threads.
 
-use std::ffi::{c_char, c_int};
-use std::panic::Location;
+use std::ffi::{c_char, c_int, c_uint};
 
 use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 
 use crate::text::text;
 
 /// # Safety
-/// Both are `NULL` or strings.
+/// All three are `NULL` or strings.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn tracewing_user_thread_create(name: *const c_char, runtime: *const c_char) -> u64 {
+unsafe extern "C" fn tracewing_user_thread_create_at(
+    name: *const c_char,
+    runtime: *const c_char,
+    file: *const c_char,
+    line: c_uint,
+) -> u64 {
     if !user_thread::wants_create() {
-        return user_thread::create("", "", Location::caller()).get().get();
+        return user_thread::create_untold().get().get();
     }
     // SAFETY: the caller's.
-    let (name, runtime) = unsafe { (text(name), text(runtime)) };
-    user_thread::create(&name, &runtime, Location::caller()).get().get()
+    let [name, runtime, file] = unsafe { [text(name), text(runtime), text(file)] };
+    user_thread::create_at(&name, &runtime, &file, line).get().get()
 }
 
 /// # Safety

@@ -203,6 +203,8 @@ fn the_example_is_built_by_make_and_by_cmake_and_records_itself() {
     let counts = ["cshop:opened", "cshop:sold", "cshop:order_begin", "cshop:order_end", "user_thread:switch"]
         .map(count);
     assert_eq!(counts, [1, 200, 200, 200, 4]);
+    let origin = events.iter().find(|event| event.starts_with("user_thread:origin")).unwrap();
+    assert!(origin.contains("shop.c\", line = 28"), "{origin}");
     // The folder is not empty any more.
     let refused = Command::new(&shop).arg("100").arg(path("own")).output().unwrap();
     assert!(!refused.status.success());

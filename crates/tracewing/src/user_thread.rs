@@ -110,9 +110,15 @@ fn next() -> UserThread {
 /// `runtime` names who schedules it; `location` is where it was asked for.
 #[inline]
 pub fn create(name: &str, runtime: &str, location: &Location<'_>) -> UserThread {
+    create_at(name, runtime, location.file(), location.line())
+}
+
+/// As [`create`], of a place that is not Rust's.
+#[inline]
+pub fn create_at(name: &str, runtime: &str, file: &str, line: u32) -> UserThread {
     let thread = next();
     if wants_create() {
-        let parts = origin::Parts { name, runtime, file: location.file(), line: location.line() };
+        let parts = origin::Parts { name, runtime, file, line };
         let number = parts.number();
         tell_creation(thread, number, |again| parts.tell_if_due(number, again));
     }
