@@ -131,6 +131,14 @@ fn active_time_is_the_kernels() {
     if !traceable() || !idle::is_told() {
         return;
     }
+    // The kernel's account leaves out what the machine's host took from a virtual CPU, which no event tells: a run from which it took
+    // much is repeated.
+    let attempts: Vec<String> = (0..4).map_while(|_| compare_with_the_kernels_account().err()).collect();
+    assert!(attempts.len() < 4, "{attempts:#?}");
+}
+
+/// Whether times are the kernel's, for each thread of a run.
+fn compare_with_the_kernels_account() -> Result<(), String> {
     let folder = tempfile::tempdir().unwrap();
     let mut arguments = player("workload");
     arguments.push("--nocapture".to_owned());
@@ -182,11 +190,13 @@ fn active_time_is_the_kernels() {
             let apart = theirs / 100.0 + slices * 2000.0;
             ours <= theirs + apart && theirs <= ours + unknown + apart
         };
-        assert!(agrees(running, *ran), "{thread}: the kernel says {ran} ns");
-        assert!(agrees(waiting, *waited), "{thread}: the kernel says {waited} ns");
+        if !agrees(running, *ran) || !agrees(waiting, *waited) {
+            return Err(format!("{thread}: the kernel says {ran} ns running, {waited} ns waiting"));
+        }
         compared += 1;
     }
     assert_eq!(compared, 4, "{threads}");
+    Ok(())
 }
 
 #[test]
