@@ -122,8 +122,11 @@ impl Life {
 }
 
 impl Drop for Life {
+    #[inline]
     fn drop(&mut self) {
-        self.end(Outcome::Cancelled);
+        if self.0.is_some() {
+            self.end(Outcome::Cancelled);
+        }
     }
 }
 

@@ -35,7 +35,7 @@ pub fn write(results: &Results, bounds: &[Bound], folder: &Path) -> Result<()> {
         text,
         "\n## A task\n\n\
         `scheduling events` are the tasks' own (`user_thread:*`) and the kernel's switches and wake-ups; `all events` are these, every system call \
-        and interrupt, and entry and exit of every function of the program (`#[tracewing::traced]`). tracewing records into a \
+        and interrupt, and entry and exit of every function of the program, which is built for that (`#[tracewing::traced]`). tracewing records into a \
         flight recorder, dial9 into a file, tokio-console's subscriber for a client that never comes. Each peer is compared with \
         plain tokio in its own build.\n\n\
         | | ns a task | overhead, % |\n|---|--:|--:|"
