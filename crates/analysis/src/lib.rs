@@ -21,6 +21,7 @@ mod breakdown;
 mod critical_path;
 mod filtered;
 mod functions;
+mod images;
 mod latency;
 mod locks;
 mod names;

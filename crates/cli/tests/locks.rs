@@ -40,6 +40,22 @@ fn chains_of_all_acquisitions_or_of_none() {
 }
 
 #[test]
+fn a_flight_recorder_has_what_its_chains_mean_however_fast_it_forgets() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "allocator", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let buffers = ["--flight-recorder", "--sub-buffer-size", "4K", "--sub-buffers", "2"];
+    let mut recorder = recorder(place.path(), &[&["--locks", "--lock-chains", "all"], &buffers[..]].concat());
+    assert!(recorder.arg(program).output().unwrap().status.success());
+    let events = recorded::list(&place.path().join("t/snapshot-1"));
+    let of = |name: &'static str| events.iter().filter(move |event| event.name == name);
+    let told: BTreeSet<u64> = of("lock:call_chain").map(|event| event.number("chain")).collect();
+    let named: BTreeSet<u64> = of("lock:called_from").map(|event| event.number("chain")).collect();
+    assert!((1..1000).contains(&of("lock:called_from").count()), "only the last are there");
+    assert!(named.is_subset(&told), "{named:x?} are named, and {told:x?} told");
+}
+
+#[test]
 fn chains_go_on_through_code_without_tables() {
     let folder = tempfile::tempdir().unwrap();
     let without_tables = [

@@ -3,12 +3,11 @@
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
-use tracewing::dynamic::changes;
 use tracewing::sync::events::{CallChain, CalledFrom, Image};
 use tracewing::{Event as _, emit};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, NO_CHAINS};
 
-use crate::seen::Seen;
+use crate::seen::{Seen, round};
 use crate::take::Call;
 use crate::unwind::{DEPTH, not_within_itself, unwind};
 use crate::{address, image};
@@ -57,7 +56,7 @@ pub(crate) fn tell(call: Call) {
     });
 }
 
-/// Pages of code from which the program was seen to call lately, each with the number of changes at that time; two that share
+/// Pages of code from which the program was seen to call lately, each with the round at that time; two that share
 /// an entry are looked up in turns.
 static CALLERS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
@@ -65,8 +64,9 @@ static CALLERS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 #[inline(always)]
 pub(crate) fn noted(caller: u64) -> u64 {
     const PAGE: u32 = 12;
+    const PAGES: u32 = 47 - PAGE;
     let page = caller >> PAGE;
-    let number = page ^ (u64::from(changes()) << 48);
+    let number = page ^ (round() << PAGES);
     let entry = &CALLERS[page as usize % CALLERS.len()];
     if entry.load(Relaxed) != number {
         note(entry, number, caller);
@@ -77,8 +77,8 @@ pub(crate) fn noted(caller: u64) -> u64 {
 #[cold]
 #[inline(never)]
 fn note(entry: &AtomicU64, number: u64, caller: u64) {
-    entry.store(number, Relaxed); // alone: who comes at the same time tells it, too, or not
     tell_image(caller);
+    entry.store(number, Relaxed); // behind, for who comes at the same time; but alone: that one may be earlier
 }
 
 /// Tells which file the code at an address is from.

@@ -49,14 +49,15 @@ pub(crate) fn prepare() {
 
 /// Another recording, or none.
 pub(crate) fn at_change() {
-    chosen::forget_told();
     // Release, with `is_on`: what `prepare` has done is there.
     IS_ON.store((ARE_WANTED.load(Relaxed) && is_recorded()).into(), Release);
 }
 
-/// In a forked child: what was told, its recordings have not got.
-pub(crate) fn in_child() {
-    chosen::forget_told();
+/// Objects were unloaded.
+pub(crate) fn forget_unloaded() {
+    if ARE_WANTED.load(Relaxed) {
+        chosen::forget_unloaded();
+    }
 }
 
 #[inline(always)]
@@ -90,7 +91,7 @@ struct NotFollowed {
     function: u64,
 }
 
-/// Which file the code between two addresses is from; told before a function of it is, and again every 4096 calls of a thread.
+/// Which file the code between two addresses is from; told before a function of it is, and again behind each sub-buffer that is opened.
 #[derive(Event)]
 #[event(provider = "function", print = "{begin:#x} to {end:#x} are {path}")]
 struct Image<'a> {

@@ -16,6 +16,7 @@
 //! | `functions` | functions of programs that were built to tell of them |
 //! | `start` | what happens when the library is loaded, and in a forked child |
 //! | `children` | `vfork` and `clone`, which the crate `tracewing` has to notice |
+//! | `unload` | `dlclose`, behind which other code may be where some was |
 //!
 //! The events are those of `tracewing::sync`. An uncontended lock and unlock are two, `lock:acquired` and `lock:released`. A lock is tried first; only where
 //! that fails, `lock:requested` tells when the wait began and who had the lock, and `lock:called_from` by which call
@@ -51,6 +52,7 @@ mod semaphore;
 mod spin;
 mod start;
 mod take;
+mod unload;
 mod unwind;
 
 /// What a lock is to this library: a place in memory that belongs to the C library.

@@ -116,4 +116,5 @@ next! {
     COND_SIGNAL @ c"GLIBC_2.3.2" = c"pthread_cond_signal" (Lock);
     COND_BROADCAST @ c"GLIBC_2.3.2" = c"pthread_cond_broadcast" (Lock);
     BARRIER_WAIT = c"pthread_barrier_wait" (Lock);
+    DLCLOSE = c"dlclose" (*mut c_void);
 }

@@ -8,6 +8,7 @@ use crate::agent;
 pub use crate::agent::{changes, is_recorded, on_change};
 pub use crate::class::EventClass;
 pub use crate::path::Segment;
+pub use tracewing_ring::opened;
 
 /// What a thread is in: for bridges whose spans have no guard.
 pub mod span {

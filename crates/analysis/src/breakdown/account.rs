@@ -1,7 +1,7 @@
 //! What one LWP did, by where it did it.
 
+use super::entries::First;
 use super::ipc::Ipc;
-use crate::functions::event::Which;
 use crate::times::add;
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
 
@@ -89,7 +89,7 @@ pub(super) struct Account {
     /// How long it was on CPUs, interrupts apart.
     pub own_ns: u64,
     /// Its first function, where its program tells.
-    pub entry: Option<Which>,
+    pub entry: Option<First>,
     /// The process that woke it from its last wait: for that it runs.
     pub client: Option<i32>,
     block: Option<Block>,

@@ -1,7 +1,7 @@
 //! Where threads begin: the first function that their program tells of, by its name or by the address of its code.
 
 use crate::functions::event::{FunctionEvent, Reader, Which};
-use crate::locks::places::Places;
+use crate::images::{Epoch, Images};
 use tracewing_trace::super_trace::Seen;
 
 /// Where a thread begins.
@@ -20,20 +20,28 @@ pub enum Start {
     Address(u64),
 }
 
+/// The first function of a thread.
+#[derive(Debug, Clone)]
+pub(super) struct First {
+    which: Which,
+    /// When it began, as far as that tells what is at its address.
+    epoch: Epoch,
+}
+
 /// Reads what programs tell of their functions.
 #[derive(Debug, Default)]
 pub(super) struct Entries {
     reader: Reader,
-    places: Places,
+    images: Images,
 }
 
 impl Entries {
     /// Takes an event of a program; gives the function that begins by it.
-    pub fn event(&mut self, seen: &Seen<'_>) -> Option<Which> {
+    pub fn event(&mut self, seen: &Seen<'_>) -> Option<First> {
         match self.reader.read(seen.event)? {
-            FunctionEvent::Entry(which) => Some(which),
+            FunctionEvent::Entry(which) => Some(First { which, epoch: self.images.epoch() }),
             FunctionEvent::Image { begin, end, bias, path } => {
-                self.places.learn_image(seen.place.process, begin..end, bias, path);
+                self.images.learn(seen.place.process, begin..end, bias, path);
                 None
             }
             FunctionEvent::Exit(_) | FunctionEvent::NotFollowed => None,
@@ -41,13 +49,12 @@ impl Entries {
     }
 
     /// Where a thread of a process begins, when all has been read.
-    pub fn start(&self, process: Option<i32>, entry: Option<Which>, name: String) -> Start {
+    pub fn start(&self, process: Option<i32>, entry: Option<First>, name: String) -> Start {
         match entry {
             None => Start::Named(name),
-            Some(Which::Named(function)) => Start::Named(function.into()),
-            Some(Which::Address(address)) => {
-                let image = self.places.caller(process, Some(address)).pop().and_then(|frame| frame.image);
-                match image {
+            Some(First { which: Which::Named(function), .. }) => Start::Named(function.into()),
+            Some(First { which: Which::Address(address), epoch }) => {
+                match self.images.at(process, address, epoch) {
                     Some((path, address)) => Start::Code { path, address },
                     None => Start::Address(address),
                 }

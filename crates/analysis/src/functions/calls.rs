@@ -7,6 +7,7 @@ use std::mem::take;
 use tracewing_trace::super_trace::Seen;
 
 use super::event::{FunctionEvent, Reader, Which};
+use crate::images::{Epoch, Images};
 use crate::programs::Programs;
 
 /// Numbers a function.
@@ -77,18 +78,10 @@ pub type ThreadKey = (Option<i32>, i32);
 /// Functions within each other that are followed, at most.
 const DEPTH: usize = 1 << 20;
 
-#[derive(Debug)]
-struct Image {
-    begin: u64,
-    end: u64,
-    bias: u64,
-    path: String,
-}
-
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Key {
-    /// In the process, before it has executed something else for so many times.
-    Address(Option<i32>, u32, u64),
+    /// In a process, since the code at this address is what it is.
+    Address(Option<i32>, Epoch, u64),
     Named(Box<str>),
 }
 
@@ -113,21 +106,13 @@ struct Thread {
     doubtful_at: i64,
 }
 
-/// The files of a process.
-#[derive(Debug, Default)]
-struct Process {
-    /// How often it has executed something, or had another file at the same addresses.
-    round: u32,
-    images: HashMap<u32, Vec<Image>>,
-}
-
 /// Follows calls.
 #[derive(Debug, Default)]
 pub struct Calls {
     reader: Reader,
     keys: Vec<Key>,
     numbers: HashMap<Key, FunctionId>,
-    processes: HashMap<Option<i32>, Process>,
+    images: Images,
     programs: Programs,
     threads: HashMap<ThreadKey, Thread>,
     unmatched: Unmatched,
@@ -159,7 +144,7 @@ impl Calls {
 
     /// A process executes another program.
     fn replace(&mut self, process: Option<i32>, since: i64, tell: &mut impl FnMut(ThreadKey, i64, Call)) {
-        self.processes.entry(process).or_default().round += 1;
+        self.images.forget(process);
         self.threads.retain(|key, thread| {
             let (of, _) = *key;
             if of != process {
@@ -226,17 +211,7 @@ impl Calls {
             }
             FunctionEvent::NotFollowed => self.unmatched.not_followed += 1,
             FunctionEvent::Image { begin, end, bias, path } => {
-                let process = self.processes.entry(process).or_default();
-                let images = process.images.entry(process.round).or_default();
-                let overlaps = |image: &Image| image.begin < end && begin < image.end;
-                match images.iter().find(|image| overlaps(image)) {
-                    Some(known) if known.path == path && known.bias == bias => {}
-                    Some(_) => {
-                        process.round += 1;
-                        process.images.insert(process.round, vec![Image { begin, end, bias, path }]);
-                    }
-                    None => images.push(Image { begin, end, bias, path }),
-                }
+                self.images.learn(process, begin..end, bias, path);
             }
         }
     }
@@ -269,18 +244,12 @@ impl Calls {
 
     /// Where a function is, as far as was told until now.
     pub fn function(&self, function: FunctionId) -> Function {
-        let (process, round, address) = match &self.keys[function as usize] {
+        let (process, epoch, address) = match &self.keys[function as usize] {
             Key::Named(name) => return Function::Named(name.to_string()),
-            Key::Address(process, round, address) => (process, round, *address),
+            Key::Address(process, epoch, address) => (*process, *epoch, *address),
         };
-        let own = self.processes.get(process).and_then(|process| process.images.get(round));
-        // A forked child's are its parent's until it tells of its own.
-        let others = self.processes.values().flat_map(|process| process.images.values()).flatten();
-        let mut images = own.into_iter().flatten().chain(others);
-        match images.find(|image| (image.begin..image.end).contains(&address)) {
-            Some(image) => {
-                Function::InFile { path: image.path.clone(), address: address.wrapping_sub(image.bias) }
-            }
+        match self.images.at(process, address, epoch) {
+            Some((path, address)) => Function::InFile { path, address },
             None => Function::InMemory(address),
         }
     }
@@ -289,8 +258,8 @@ impl Calls {
         let key = match which {
             Which::Named(name) => Key::Named(name),
             Which::Address(address) => {
-                let round = self.processes.get(&process).map_or(0, |process| process.round);
-                Key::Address(process, round, address)
+                let since = self.images.since(process, address, self.images.epoch());
+                Key::Address(process, since, address)
             }
         };
         if let Some(known) = self.numbers.get(&key) {

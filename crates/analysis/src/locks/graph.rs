@@ -5,7 +5,8 @@ use std::collections::HashMap;
 
 use super::account::{Party, Sum};
 use super::places::{Frame, Places};
-use super::thread::Acquisition;
+use super::thread::{Acquisition, By};
+use crate::images::Epoch;
 
 /// An arc.
 #[derive(Debug, Clone)]
@@ -53,6 +54,7 @@ struct Arc {
 #[derive(Debug)]
 struct Lasts {
     ns: u64,
+    epoch: Epoch,
     caller: u64,
     chain: Option<u64>,
 }
@@ -67,10 +69,10 @@ impl Graph {
 
     /// A wait lasts when the recording ends, for `ns` by then.
     pub(super) fn waits(&mut self, waiter: Party, acquisition: &Acquisition, owners: &[Party], ns: i64) {
-        let Acquisition { caller, chain, .. } = *acquisition;
+        let Acquisition { caller, chain, by: By { epoch, .. }, .. } = *acquisition;
         for owner in owners {
             let ns = ns.max(0).cast_unsigned();
-            self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, caller, chain });
+            self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, epoch, caller, chain });
         }
     }
 
@@ -91,10 +93,10 @@ impl Graph {
             kind: arc.kind,
             waits: arc.waits,
             lasts_ns: arc.lasts.as_ref().map(|lasts| lasts.ns),
-            frames: arc.lasts.map_or_else(Vec::new, |Lasts { caller, chain, .. }| {
-                match places.chain(process, chain) {
+            frames: arc.lasts.map_or_else(Vec::new, |Lasts { epoch, caller, chain, .. }| {
+                match places.chain(process, chain, epoch) {
                     frames if frames.is_empty() => {
-                        places.caller(process, Some(caller).filter(|caller| *caller != 0))
+                        places.caller(process, Some(caller).filter(|caller| *caller != 0), epoch)
                     }
                     frames => frames,
                 }

@@ -18,7 +18,7 @@
 mod account;
 mod event;
 mod graph;
-pub(crate) mod places;
+mod places;
 mod thread;
 mod uses;
 
@@ -34,6 +34,7 @@ pub use self::places::Frame;
 use self::places::Places;
 use self::thread::{Acquisition, By, Thread, Told};
 pub use self::uses::{LockUse, LockUses};
+use crate::images::Epoch;
 use crate::programs::Programs;
 use crate::run::{Analysis, Loss, Ran};
 
@@ -121,7 +122,8 @@ pub struct Locks {
 #[derive(Debug)]
 struct Totals {
     group: Group,
-    accounts: HashMap<(Option<i32>, Subject), Account>,
+    /// By whose they are, what they are of, and since when that is the place it is.
+    accounts: HashMap<(Option<i32>, Subject, Epoch), Account>,
     /// Who has which lock, as far as events tell.
     owners: HashMap<(Option<i32>, u64), Vec<Party>>,
     graph: Graph,
@@ -156,7 +158,7 @@ impl Locks {
         self.note_who_waits(ran.end_ns);
         self.forget_threads(ran.end_ns);
         let accounts = std::mem::take(&mut self.totals.accounts);
-        let row = |((process, subject), account): ((Option<i32>, Subject), Account)| Row {
+        let row = |((process, subject, epoch), account): ((Option<i32>, Subject, Epoch), Account)| Row {
             process,
             process_name: process.map(|process| self.name(Party::Thread(process))).unwrap_or_default(),
             subject,
@@ -168,8 +170,8 @@ impl Locks {
             account,
             frames: match subject {
                 Subject::Lock(_) | Subject::Thread(_) | Subject::Task(_) => Vec::new(),
-                Subject::Caller(caller) => self.places.caller(process, caller),
-                Subject::Chain(chain) => self.places.chain(process, chain),
+                Subject::Caller(caller) => self.places.caller(process, caller, epoch),
+                Subject::Chain(chain) => self.places.chain(process, chain, epoch),
             },
         };
         let mut rows: Vec<Row> = accounts.into_iter().map(row).collect();
@@ -195,7 +197,7 @@ impl Locks {
     /// The recording ends: who waits now has to be known before it is forgotten.
     fn note_who_waits(&mut self, at: i64) {
         for (party, thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*party, &told));
+            thread.settle(&mut |told| self.totals.add(*party, &told, &self.places));
         }
         for (party, thread) in &self.threads {
             if let Some(request) = thread.waits() {
@@ -209,7 +211,7 @@ impl Locks {
     /// No thread's state is known any more.
     fn forget_threads(&mut self, at: i64) {
         for (party, mut thread) in self.threads.drain() {
-            thread.finish(at, &mut |told| self.totals.add(party, &told));
+            thread.finish(at, &mut |told| self.totals.add(party, &told, &self.places));
         }
         self.totals.owners.clear();
     }
@@ -223,9 +225,10 @@ impl Locks {
 
     /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
     fn replace(&mut self, process: Option<i32>, at: i64) {
+        self.places.forget_images(process);
         let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
         for (party, mut thread) in self.threads.extract_if(is_gone) {
-            thread.finish(at, &mut |told| self.totals.add(party, &told));
+            thread.finish(at, &mut |told| self.totals.add(party, &told, &self.places));
         }
         self.totals.owners.retain(|(of, _), _| *of != process);
     }
@@ -283,13 +286,16 @@ impl Analysis for Locks {
                 // The kernel's locks are nobody's; only who waits for them belongs to a process.
                 let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
                 let of = process.filter(|_| level != Level::Kernel || is_who);
-                let by = By { process: of, tid, task: self.task(process, seen.place.thread), within };
+                let task = self.task(process, seen.place.thread);
+                let by = By { process: of, tid, task, within, epoch: self.places.epoch() };
                 let party = match level {
                     Level::Task if by.task != 0 => Party::Task(process, by.task),
                     _ => Party::Thread(tid),
                 };
                 let thread = self.threads.entry(party).or_default();
-                thread.event(&event, by, activity.time, &mut |told| self.totals.add(party, &told));
+                thread.event(&event, by, activity.time, &mut |told| {
+                    self.totals.add(party, &told, &self.places)
+                });
                 thread.process = process.or(thread.process);
             }
         }
@@ -308,20 +314,20 @@ impl Analysis for Locks {
 }
 
 impl Totals {
-    fn add(&mut self, party: Party, told: &Told) {
+    fn add(&mut self, party: Party, told: &Told, places: &Places) {
         match told {
             Told::Acquired { acquisition, wait, owner, spins, depth } => {
-                self.tried(party, acquisition, *wait, *owner, *spins).acquired += 1;
+                self.tried(party, acquisition, *wait, *owner, *spins, places).acquired += 1;
                 if acquisition.kind.is_held() {
                     self.histogram.nested(*depth);
                     self.owners.entry((acquisition.by.process, acquisition.lock)).or_default().push(party);
                 }
             }
             Told::Refused { acquisition, wait, owner, spins } => {
-                self.tried(party, acquisition, *wait, *owner, *spins).refused += 1;
+                self.tried(party, acquisition, *wait, *owner, *spins, places).refused += 1;
             }
             Told::Held { acquisition, length, .. } => {
-                self.account(acquisition).holds.add(*length);
+                self.account(acquisition, places).holds.add(*length);
                 self.histogram.held(*length);
                 if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
                     owners.retain(|owner| *owner != party);
@@ -347,12 +353,13 @@ impl Totals {
         wait: Option<u64>,
         owner: i32,
         spins: Option<u64>,
+        places: &Places,
     ) -> &mut Account {
         let owners = if wait.is_some() { self.owners_of(acquisition, owner) } else { Vec::new() };
         if let Some(wait) = wait {
             self.graph.waited(party, acquisition, &owners, wait);
         }
-        let account = self.account(acquisition);
+        let account = self.account(acquisition, places);
         if let Some(wait) = wait {
             account.waits.add(wait);
             if let Some(owner) = owners.last() {
@@ -365,7 +372,7 @@ impl Totals {
         account
     }
 
-    fn account(&mut self, acquisition: &Acquisition) -> &mut Account {
+    fn account(&mut self, acquisition: &Acquisition, places: &Places) -> &mut Account {
         let by = acquisition.by;
         let subject = match self.group {
             Group::Lock => Subject::Lock(acquisition.lock),
@@ -374,7 +381,12 @@ impl Totals {
             Group::Caller => Subject::Caller(Some(acquisition.caller).filter(|caller| *caller != 0)),
             Group::Chain => Subject::Chain(acquisition.chain),
         };
-        let account = self.accounts.entry((by.process, subject)).or_default();
+        let since = match subject {
+            Subject::Caller(caller) => places.since(by.process, caller, by.epoch),
+            Subject::Chain(chain) => places.chain_since(by.process, chain, by.epoch),
+            Subject::Lock(_) | Subject::Thread(_) | Subject::Task(_) => 0,
+        };
+        let account = self.accounts.entry((by.process, subject, since)).or_default();
         account.kinds.add(acquisition.kind);
         account
     }

@@ -5,6 +5,8 @@ use std::ops::Range;
 
 use tracewing_trace::super_trace::{Mode, Name};
 
+use crate::images::{Epoch, Images};
+
 /// A place in a program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Frame {
@@ -18,18 +20,11 @@ pub struct Frame {
     pub activity: Option<String>,
 }
 
-#[derive(Debug)]
-struct Image {
-    addresses: Range<u64>,
-    bias: u64,
-    path: String,
-}
-
 /// What events have told of places.
 #[derive(Debug, Default)]
-pub(crate) struct Places {
+pub(super) struct Places {
     chains: HashMap<u64, Vec<u64>>,
-    images: HashMap<Option<i32>, Vec<Image>>,
+    images: Images,
     sources: HashMap<(Option<i32>, u64), (String, u64)>,
     /// What the kernel does where it acquires its own locks; none has a number but by its place.
     activities: Vec<(Mode, String)>,
@@ -43,17 +38,35 @@ impl Places {
         self.chains.insert(chain, frames);
     }
 
-    pub(crate) fn learn_image(
+    pub(super) fn learn_image(
         &mut self,
         process: Option<i32>,
         addresses: Range<u64>,
         bias: u64,
         path: String,
     ) {
-        let images = self.images.entry(process).or_default();
-        images
-            .retain(|image| image.addresses.end <= addresses.start || addresses.end <= image.addresses.start);
-        images.push(Image { addresses, bias, path });
+        self.images.learn(process, addresses, bias, path);
+    }
+
+    /// A process executes another program.
+    pub(super) fn forget_images(&mut self, process: Option<i32>) {
+        self.images.forget(process);
+    }
+
+    /// What time it is, as far as places depend on it.
+    pub(super) fn epoch(&self) -> Epoch {
+        self.images.epoch()
+    }
+
+    /// Since when a place has been what it was at a time.
+    pub(super) fn since(&self, process: Option<i32>, caller: Option<u64>, epoch: Epoch) -> Epoch {
+        caller.map_or(0, |address| self.images.since(process, address, epoch))
+    }
+
+    /// The same of a chain: since when all of its places have been what they were.
+    pub(super) fn chain_since(&self, process: Option<i32>, chain: Option<u64>, epoch: Epoch) -> Epoch {
+        let frames = self.frames(chain).map(|address| self.images.since(process, address, epoch));
+        frames.max().unwrap_or(0)
     }
 
     pub(super) fn learn_source(&mut self, process: Option<i32>, caller: u64, file: String, line: u64) {
@@ -77,23 +90,23 @@ impl Places {
         KERNEL | place as u64
     }
 
-    /// The place from which a lock is acquired.
-    pub(crate) fn caller(&self, process: Option<i32>, caller: Option<u64>) -> Vec<Frame> {
-        caller.into_iter().map(|address| self.frame(process, address)).collect()
+    /// The place from which a lock was acquired at a time.
+    pub(super) fn caller(&self, process: Option<i32>, caller: Option<u64>, epoch: Epoch) -> Vec<Frame> {
+        caller.into_iter().map(|address| self.frame(process, address, epoch)).collect()
     }
 
     /// The places of a chain, the innermost first.
-    pub(super) fn chain(&self, process: Option<i32>, chain: Option<u64>) -> Vec<Frame> {
-        let addresses = chain.and_then(|chain| self.chains.get(&chain));
-        addresses.into_iter().flatten().map(|address| self.frame(process, *address)).collect()
+    pub(super) fn chain(&self, process: Option<i32>, chain: Option<u64>, epoch: Epoch) -> Vec<Frame> {
+        self.frames(chain).map(|address| self.frame(process, address, epoch)).collect()
     }
 
-    fn frame(&self, process: Option<i32>, address: u64) -> Frame {
-        let own = self.images.get(&process).into_iter().flatten();
-        // A forked child's are its parent's until it tells of its own.
-        let found = own.chain(self.images.values().flatten());
-        let image = found.into_iter().find(|image| image.addresses.contains(&address));
-        let image = image.map(|image| (image.path.clone(), address.wrapping_sub(image.bias)));
+    fn frames(&self, chain: Option<u64>) -> impl Iterator<Item = u64> {
+        let frames = chain.and_then(|chain| self.chains.get(&chain));
+        frames.into_iter().flatten().copied()
+    }
+
+    fn frame(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Frame {
+        let image = self.images.at(process, address, epoch);
         let others =
             || self.sources.iter().find(|((_, caller), _)| *caller == address).map(|(_, source)| source);
         let source = self.sources.get(&(process, address)).or_else(others).cloned();

@@ -2,6 +2,7 @@
 
 use super::Kind;
 use super::event::LockEvent;
+use crate::images::Epoch;
 
 /// An acquisition: by whom and where is what [`Account`](super::Account)s are kept for.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -26,6 +27,8 @@ pub(super) struct By {
     pub(super) task: u64,
     /// For the kernel's own locks: what the kernel does there, as a caller.
     pub(super) within: u64,
+    /// When, as far as the places in programs depend on it.
+    pub(super) epoch: Epoch,
 }
 
 /// What is told of a thread. Times are in nanoseconds.

@@ -9,7 +9,7 @@
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
 use core::slice;
-use core::sync::atomic::{AtomicPtr, AtomicU32, AtomicUsize, Ordering::*};
+use core::sync::atomic::{AtomicPtr, AtomicU64, AtomicUsize, Ordering::*};
 use std::path::{Path, PathBuf};
 
 use libc::{dl_iterate_phdr, dl_phdr_info, size_t};
@@ -18,9 +18,8 @@ use tracewing_abi::functions::{ALL_FUNCTIONS, HOOKS};
 use tracewing_symbols::{asked_for, functions, needs_one_of};
 
 use super::registers::saved;
-use super::thread::{is_due, not_due};
 use crate::image::{self, Image};
-use crate::seen::Seen;
+use crate::seen::{Seen, round};
 
 /// Files that are remembered; those of more are looked up at each call, and all of their functions are wanted.
 const FILES: usize = 256;
@@ -31,8 +30,9 @@ const BEGIN: u64 = 13;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];
 
-/// How often all that was told has become void.
-static ROUND: AtomicU32 = AtomicU32::new(1);
+/// Where the code of a file begins that is not loaded any more.
+const GONE: usize = usize::MAX;
+
 /// Those that there is no room for.
 static TOLD: Seen = Seen::new();
 
@@ -43,8 +43,8 @@ struct File {
     size: AtomicUsize,
     /// A bit for each byte; null where all are wanted.
     wanted: AtomicPtr<u8>,
-    /// In which round it was told.
-    told: AtomicU32,
+    /// In which round it was told; 0: in none.
+    told: AtomicU64,
 }
 
 impl File {
@@ -53,13 +53,14 @@ impl File {
             begin: AtomicUsize::new(0),
             size: AtomicUsize::new(0),
             wanted: AtomicPtr::new(ptr::null_mut()),
-            told: AtomicU32::new(0),
+            told: AtomicU64::new(0),
         }
     }
 
     fn wants(&self, offset: usize) -> bool {
         let bits = self.wanted.load(Relaxed); // there before the size
-        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of.
+        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of: only what is found while the library is
+        // loaded has bits, so a place that another file has taken meanwhile has either those of the first or none.
         bits.is_null() || unsafe { *bits.add(offset / 8) } & 1 << (offset % 8) != 0
     }
 }
@@ -75,8 +76,7 @@ pub(super) fn is_wanted(address: usize) -> bool {
         let offset = address.wrapping_sub(file.begin.load(Relaxed));
         if offset < size {
             let wants = file.wants(offset);
-            // The file's name comes back to a flight recorder, whose oldest events are gone.
-            if wants && (file.told.load(Relaxed) != ROUND.load(Relaxed) || is_due()) {
+            if wants && file.told.load(Relaxed) != round() {
                 tell(address, file);
             }
             return wants;
@@ -92,7 +92,7 @@ fn learn(address: usize) {
     saved(|| {
         tell_of(address, |number| TOLD.is_due(number));
         if let Some(image) = image::find(address) {
-            add(image.begin, image.end - image.begin, ptr::null_mut(), ROUND.load(Relaxed));
+            add(image.begin, image.end - image.begin, ptr::null_mut());
         }
     });
 }
@@ -101,9 +101,9 @@ fn learn(address: usize) {
 #[inline(never)]
 fn tell(address: usize, file: &File) {
     saved(|| {
-        not_due();
+        let now = round(); // before it is told: that may open a sub-buffer
         tell_of(address, |_| true);
-        file.told.store(ROUND.load(Relaxed), Relaxed);
+        file.told.store(now, Relaxed);
     });
 }
 
@@ -113,21 +113,27 @@ fn tell_of(address: usize, is_due: impl FnOnce(u64) -> bool) {
     });
 }
 
-/// Another recording, or another process: it has got nothing yet.
-pub(super) fn forget_told() {
-    ROUND.fetch_add(1, Relaxed);
+/// Forgets files that are not loaded any more; of what is loaded where they were, all functions are wanted.
+pub(super) fn forget_unloaded() {
+    for file in &KNOWN {
+        let (begin, size) = (file.begin.load(Relaxed), file.size.load(Relaxed));
+        let is_it = |image: Image| image.begin == begin && image.end - image.begin == size;
+        if size != 0 && !image::find(begin).is_some_and(is_it) {
+            file.begin.store(GONE, Relaxed);
+        }
+    }
 }
 
 /// Adds a file, unless another thread has, or there are too many.
-fn add(begin: usize, size: usize, wanted: *mut u8, told: u32) {
+fn add(begin: usize, size: usize, wanted: *mut u8) {
     let is_known = |file: &File| file.begin.load(Relaxed) == begin && file.size.load(Relaxed) == size;
     if KNOWN.iter().any(is_known) {
         return;
     }
-    let is_free = |file: &&File| file.begin.compare_exchange(0, begin, Relaxed, Relaxed).is_ok();
+    let take = |file: &File, free: usize| file.begin.compare_exchange(free, begin, Relaxed, Relaxed).is_ok();
+    let is_free = |file: &&File| take(file, 0) || take(file, GONE);
     if let Some(file) = KNOWN.iter().find(is_free) {
         file.wanted.store(wanted, Relaxed);
-        file.told.store(told, Relaxed);
         file.size.store(size, Release); // with `is_wanted`
     }
 }
@@ -189,7 +195,7 @@ impl Loaded {
                 }
             }
         }
-        add(begin, end - begin, bits.leak().as_mut_ptr(), 0);
+        add(begin, end - begin, bits.leak().as_mut_ptr());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a thread has of its own: where its replaced return addresses are, and when a file is to be told again.
+//! What a thread has of its own: where its replaced return addresses are.
 //!
 //! Declared in assembly, a constant distance from the thread pointer: `thread_local!` may allocate in a library.
 
@@ -6,19 +6,15 @@ use core::arch::{asm, global_asm};
 
 use super::shadow::Shadow;
 
-/// Calls after which a thread tells of a file again: so many that it costs nothing, and so few that the smallest buffers of a flight
-/// recorder have it.
-const PERIOD: u32 = 4096;
-
 global_asm!(
     ".pushsection .tbss.tracewing_functions, \"awT\", @nobits",
     ".balign 8",
     ".globl __tracewing_functions",
     ".hidden __tracewing_functions",
     ".type __tracewing_functions, @object",
-    ".size __tracewing_functions, 16",
+    ".size __tracewing_functions, 8",
     "__tracewing_functions:",
-    ".zero 16", // the address of the shadow; the countdown
+    ".zero 8", // the address of the shadow
     ".popsection",
 );
 
@@ -37,30 +33,6 @@ fn offset() -> isize {
     offset
 }
 
-/// Counts a call. Whether there were so many that a file is to be told again, as there are at first.
-#[inline(always)]
-pub(super) fn is_due() -> bool {
-    // SAFETY: a word of the thread's own, which nobody has a reference to.
-    unsafe {
-        asm!(
-            "sub dword ptr fs:[{} + 8], 1",
-            "jb {}",
-            in(reg) offset(),
-            label { return true },
-            options(nostack),
-        );
-    }
-    false
-}
-
-/// It was told.
-pub(super) fn not_due() {
-    // SAFETY: as above.
-    unsafe {
-        asm!("mov dword ptr fs:[{} + 8], {}", in(reg) offset(), const PERIOD, options(nostack, preserves_flags));
-    }
-}
-
 /// The thread's shadow, if it has one.
 #[inline(always)]
 pub(super) fn shadow() -> Option<&'static Shadow> {
@@ -75,7 +47,7 @@ pub(super) fn shadow() -> Option<&'static Shadow> {
 /// The thread has this one from now on, or none.
 pub(super) fn set_shadow(shadow: Option<&'static Shadow>) {
     let shadow = shadow.map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: as in `is_due`; references that are given live for ever.
+    // SAFETY: a word of the thread's own, which nobody has a reference to; references that are given live for ever.
     unsafe {
         asm!("mov fs:[{}], {}", in(reg) offset(), in(reg) shadow, options(nostack, preserves_flags));
     }

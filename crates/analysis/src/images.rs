@@ -1,0 +1,172 @@
+//! Which files the code in memory is from, as events tell it of each process: what is told of addresses replaces what was known of
+//! them from then on, since a library may be where another one was before, or another program.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+/// How often code has been replaced by other code, in any process: a time by which it can be told what was where.
+pub(crate) type Epoch = u32;
+
+/// Files of a process that are no longer where they were, and are remembered; the oldest are forgotten first.
+const PAST: usize = 1 << 12;
+
+#[derive(Debug)]
+struct Image {
+    addresses: Range<u64>,
+    bias: u64,
+    path: String,
+    epochs: Range<Epoch>,
+}
+
+#[derive(Debug, Default)]
+struct Process {
+    /// Since when it executes its program: what is told late has been there since then.
+    began: Epoch,
+    /// Those that are there; no two of them overlap.
+    present: Vec<Image>,
+    past: Vec<Image>,
+}
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(crate) struct Images {
+    processes: HashMap<Option<i32>, Process>,
+    epoch: Epoch,
+}
+
+impl Images {
+    /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to addresses in the file.
+    pub(crate) fn learn(&mut self, process: Option<i32>, addresses: Range<u64>, bias: u64, path: String) {
+        let process = self.processes.entry(process).or_default();
+        let is_same =
+            |image: &Image| image.addresses == addresses && image.bias == bias && image.path == path;
+        if process.present.iter().any(is_same) {
+            return;
+        }
+        let overlaps =
+            |image: &Image| image.addresses.start < addresses.end && addresses.start < image.addresses.end;
+        let mut since = process.began;
+        if process.present.iter().any(overlaps) {
+            self.epoch += 1;
+            since = self.epoch;
+            process.end(since, overlaps);
+        }
+        process.present.push(Image { addresses, bias, path, epochs: since..Epoch::MAX });
+    }
+
+    /// A process executes another program: nothing is where it was.
+    pub(crate) fn forget(&mut self, process: Option<i32>) {
+        self.epoch += 1;
+        let process = self.processes.entry(process).or_default();
+        process.began = self.epoch;
+        process.end(self.epoch, |_| true);
+    }
+
+    /// What time it is.
+    pub(crate) fn epoch(&self) -> Epoch {
+        self.epoch
+    }
+
+    /// Since when the code has been at an address that was there at a time.
+    pub(crate) fn since(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Epoch {
+        if self.epoch == 0 {
+            return 0;
+        }
+        let began =
+            || self.processes.get(&process).map(|process| process.began).filter(|began| *began <= epoch);
+        let found = self.find(process, address, epoch);
+        found.map_or_else(|| began().unwrap_or(0), |image| image.epochs.start)
+    }
+
+    /// The file of the code that was at an address at a time, and the address by that file's own counting.
+    pub(crate) fn at(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<(String, u64)> {
+        let image = self.find(process, address, epoch)?;
+        Some((image.path.clone(), address.wrapping_sub(image.bias)))
+    }
+
+    fn find(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
+        let own = self.processes.get(&process);
+        // A forked child's are its parent's until it tells of its own.
+        let mut all = own.into_iter().chain(self.processes.values());
+        all.find_map(|process| process.find(address, epoch))
+    }
+}
+
+impl Process {
+    /// Some of what is there is no longer.
+    fn end(&mut self, epoch: Epoch, is_gone: impl Fn(&Image) -> bool) {
+        let gone = self.present.extract_if(.., |image| is_gone(image));
+        self.past.extend(gone.map(|image| Image { epochs: image.epochs.start..epoch, ..image }));
+        self.past.drain(..self.past.len().saturating_sub(PAST));
+    }
+
+    fn find(&self, address: u64, epoch: Epoch) -> Option<&Image> {
+        let mut all = self.present.iter().chain(&self.past);
+        all.find(|image| image.epochs.contains(&epoch) && image.addresses.contains(&address))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PROCESS: Option<i32> = Some(7);
+
+    fn at(images: &Images, address: u64, epoch: Epoch) -> Option<(String, u64)> {
+        images.at(PROCESS, address, epoch)
+    }
+
+    fn found(path: &str, address: u64) -> Option<(String, u64)> {
+        Some((path.to_owned(), address))
+    }
+
+    #[test]
+    fn what_is_told_replaces_what_was_there() {
+        let mut images = Images::default();
+        images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
+        images.learn(PROCESS, 0x5000..0x6000, 0x5000, "lib".to_owned());
+        images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
+        assert_eq!(images.epoch(), 0, "told once more");
+        images.learn(PROCESS, 0x1800..0x3000, 0x1800, "b".to_owned());
+        assert_eq!(images.epoch(), 1);
+        assert_eq!([0, 1].map(|epoch| at(&images, 0x1810, epoch)), [found("a", 0x810), found("b", 0x10)]);
+        assert_eq!([0, 1].map(|epoch| images.since(PROCESS, 0x1810, epoch)), [0, 1]);
+        assert_eq!([0, 1].map(|epoch| images.since(PROCESS, 0x5010, epoch)), [0, 0]);
+        assert_eq!(at(&images, 0x1010, 1), None, "what is covered in part is gone");
+        images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
+        assert_eq!([0, 1, 2].map(|epoch| images.since(PROCESS, 0x1810, epoch)), [0, 1, 2]);
+        assert_eq!(at(&images, 0x1010, 2), found("a", 0x10));
+    }
+
+    #[test]
+    fn what_is_told_late_was_there_since_the_program_began() {
+        let mut images = Images::default();
+        images.learn(PROCESS, 0x1000..0x2000, 0x1000, "a".to_owned());
+        images.forget(PROCESS);
+        assert_eq!(at(&images, 0x1010, 1), None);
+        let before = images.since(PROCESS, 0x1010, 1);
+        images.learn(PROCESS, 0x1000..0x2000, 0, "b".to_owned());
+        assert_eq!((before, images.since(PROCESS, 0x1010, 1)), (1, 1));
+        assert_eq!([0, 1].map(|epoch| at(&images, 0x1010, epoch)), [found("a", 0x10), found("b", 0x1010)]);
+    }
+
+    #[test]
+    fn a_childs_code_is_its_parents_until_it_tells_of_its_own() {
+        let mut images = Images::default();
+        images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
+        assert_eq!(at(&images, 0x1010, 0), found("a", 0x10));
+        images.learn(PROCESS, 0x1000..0x2000, 0x1000, "b".to_owned());
+        assert_eq!(at(&images, 0x1010, 0), found("b", 0x10));
+        assert_eq!(images.epoch(), 0, "another process's");
+    }
+
+    #[test]
+    fn the_past_has_an_end() {
+        let mut images = Images::default();
+        for round in 0..2 * PAST {
+            images.learn(PROCESS, 0x1000..0x2000, 0, format!("{round}"));
+        }
+        assert_eq!(images.processes[&PROCESS].past.len(), PAST);
+        assert_eq!(at(&images, 0x1010, 0), None);
+    }
+}
