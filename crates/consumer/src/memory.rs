@@ -8,8 +8,8 @@ use std::path::Path;
 use std::ptr::NonNull;
 
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, ftruncate, memfd_create,
-    open,
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fstatvfs, ftruncate,
+    memfd_create, open,
 };
 use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
@@ -64,12 +64,14 @@ impl SharedMemory {
         let file = open(path, flags, Mode::RUSR | Mode::WUSR)
             .map_err(|errno| Error::file("create", path)(errno.into()))?;
         let allocate = || {
+            let first = geometry.control_offset(0) as u64;
+            let touched = (CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes()) as u64;
+            has_room(&file, first + geometry.cpus() as u64 * touched)?;
             ftruncate(&file, geometry.size() as u64)?;
-            fallocate(&file, FallocateFlags::empty(), 0, geometry.control_offset(0) as u64)?;
-            let touched = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
+            fallocate(&file, FallocateFlags::empty(), 0, first)?;
             (0..geometry.cpus()).try_for_each(|cpu| {
                 let offset = geometry.control_offset(cpu) as u64;
-                fallocate(&file, FallocateFlags::empty(), offset, touched as u64)
+                fallocate(&file, FallocateFlags::empty(), offset, touched)
             })
         };
         let allocated = allocate().map_err(|errno| Error::file("allocate", path)(errno.into()));
@@ -154,6 +156,15 @@ impl Drop for SharedMemory {
     }
 }
 
+/// Refuses what a file's disk has no room for at the moment. Tried all the same, it would take all that there is before it
+/// failed, and until that was given back the disk would be full for everybody else.
+fn has_room(file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
+    let disk = fstatvfs(file)?;
+    // Some file systems have no blocks to tell of.
+    let is_known = disk.f_blocks > 0;
+    if is_known && bytes.div_ceil(disk.f_frsize.max(1)) > disk.f_bavail { Err(Errno::NOSPC) } else { Ok(()) }
+}
+
 /// Number of CPU buffers that a region needs: one more than the highest CPU number that can ever be online.
 ///
 /// Source: `/sys/devices/system/cpu/possible` (Documentation/admin-guide/cputopology.rst). Without sysfs: the number
@@ -181,6 +192,10 @@ fn configured_cpus() -> usize {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use tracewing_abi::region::{MAX_SUB_BUFFER, MAX_SUB_BUFFERS};
+
     use super::*;
 
     #[test]
@@ -197,5 +212,32 @@ mod tests {
         for size in [0, 4096, 16384] {
             assert_eq!(ftruncate(memory.as_fd(), size), Err(Errno::PERM));
         }
+    }
+
+    #[test]
+    fn a_file_that_is_too_large_takes_no_room_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let geometry = Geometry::new(32, MAX_SUB_BUFFERS, MAX_SUB_BUFFER).unwrap();
+        let disk = rustix::fs::statvfs(folder.path()).unwrap();
+        if disk.f_bavail * disk.f_frsize > 8 << 40 {
+            return eprintln!("skipped: the disk has more than 8 TiB left");
+        }
+        let (before, free) = (disk.f_bavail, || rustix::fs::statvfs(folder.path()).unwrap().f_bavail);
+        let is_over = AtomicBool::new(false);
+        let least = std::thread::scope(|scope| {
+            let watch = scope.spawn(|| {
+                let mut least = before;
+                while !is_over.load(Ordering::Relaxed) {
+                    least = least.min(free());
+                }
+                least
+            });
+            let made = SharedMemory::in_file(&folder.path().join("b"), geometry);
+            is_over.store(true, Ordering::Relaxed);
+            assert!(made.is_err_and(|error| error.is_disk_full()));
+            watch.join().unwrap()
+        });
+        assert!(least > before / 2, "of {before} free blocks {least} were left");
+        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     }
 }
