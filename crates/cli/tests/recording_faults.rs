@@ -171,6 +171,28 @@ fn a_recorder_that_was_stopped_counts_what_was_lost_meanwhile() {
 }
 
 #[test]
+fn a_program_waits_for_a_recorder_that_is_stopped_when_it_starts() {
+    for options in [&[][..], &["--buffers", "process"]] {
+        let folder = tempfile::tempdir().unwrap();
+        let script = format!("echo here; read line; exec {}", program("pilot").display());
+        let mut command = recorder(folder.path(), options);
+        let mut recorder = command.args(["sh", "-c", &script]).stdin(Stdio::piped()).spawn().unwrap();
+        let mut orders = recorder.stdin.take().unwrap();
+        let mut answers = BufReader::new(recorder.stdout.take().unwrap()).lines();
+        assert_eq!(answers.next().unwrap().unwrap(), "here");
+        signal(recorder.id(), libc::SIGSTOP);
+        writeln!(orders, "go\nemit 10").unwrap();
+        sleep(Duration::from_millis(2500));
+        signal(recorder.id(), libc::SIGCONT);
+        let emitted = answers.next().unwrap().unwrap();
+        drop(orders);
+        let recording = ended(folder, recorder);
+        let counts = recording.events().iter().filter(|event| event.name == "pilot:count").count();
+        assert_eq!(counts, 10 * emitted.split(' ').count(), "{}", recording.summary);
+    }
+}
+
+#[test]
 fn a_program_that_was_stopped_loses_nothing() {
     for options in [&["--clock", "tsc"][..], &["--clock", "mono"]] {
         let endless = Endless::start(options);

@@ -32,6 +32,10 @@ const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 pub(crate) trait Host {
     /// What to answer a program that says hello, with buffers where it needs some. `None` if it cannot be recorded.
     fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Option<OwnedFd>, Answer)>;
+    /// The program has got that answer.
+    fn joined(&mut self, peer: Peer, hello: &Hello);
+    /// It did not wait for that answer, or for what becomes of its classes.
+    fn missed(&mut self, program: &Program);
     /// Ids for class descriptions, one each; 0 where a class is not taken.
     fn describe(&mut self, descriptions: &[&[u8]]) -> Vec<u16>;
     /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if the recording
@@ -215,10 +219,15 @@ impl Client {
         if let Some(files) = &files {
             control.push(SendAncillaryMessage::ScmRights(files));
         }
-        sendmsg(&self.socket, &[IoSlice::new(&answer)], &mut control, FLAGS).ok()?;
+        let program = Program::of(self.pid());
+        if sendmsg(&self.socket, &[IoSlice::new(&answer)], &mut control, FLAGS).is_err() {
+            host.missed(&program);
+            return None;
+        }
+        host.joined(self.peer, &hello);
         self.deadline = None;
         self.stage = Stage::Member(Member {
-            program: Program::of(self.pid()),
+            program,
             copy: hello.copy,
             joining: hello.joining,
             classes: BTreeMap::new(),
@@ -239,7 +248,12 @@ impl Client {
             match send(&self.socket, &grants.message, FLAGS) {
                 Ok(_) => member.told(grants),
                 Err(Errno::AGAIN | Errno::INTR) => return Some(()),
-                Err(_) => return None,
+                Err(_) => {
+                    if !grants.is_change {
+                        host.missed(&member.program);
+                    }
+                    return None;
+                }
             }
         }
         Some(())

@@ -247,7 +247,13 @@ impl Recorder<'_> {
         let clients = self.connections.clients.iter();
         let overdue: Vec<u64> =
             clients.filter(|(_, client)| client.is_overdue(now)).map(|(number, _)| *number).collect();
-        overdue.into_iter().for_each(|number| self.disconnect(number));
+        for number in overdue {
+            // It may have been the recorder who kept it waiting.
+            self.client_ready(number);
+            if self.connections.clients.get(&number).is_some_and(|client| client.is_overdue(now)) {
+                self.disconnect(number);
+            }
+        }
     }
 
     pub(crate) fn disconnect(&mut self, number: u64) {

@@ -70,18 +70,29 @@ impl Host for Join {
     fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Option<OwnedFd>, Answer)> {
         let pid = peer.pid.as_raw_nonzero().get();
         match self.buffers(peer, hello) {
-            Ok(buffers) => {
-                let processes = &mut self.description.processes;
-                if hello.joining == Joining::Program && processes.len() < MOST_PROCESSES {
-                    processes.push(ProcessDescription::of(pid.unsigned_abs(), peer.uid, self.clock.now()));
-                }
-                Some(buffers)
-            }
+            Ok(buffers) => Some(buffers),
             Err(reason) => {
                 self.note(format!("process {pid} is not recorded: {reason}"));
                 None
             }
         }
+    }
+
+    fn joined(&mut self, peer: Peer, hello: &Hello) {
+        let processes = &mut self.description.processes;
+        if hello.joining == Joining::Program && processes.len() < MOST_PROCESSES {
+            let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
+            processes.push(ProcessDescription::of(pid, peer.uid, self.clock.now()));
+        }
+    }
+
+    fn missed(&mut self, program: &Program) {
+        let (pid, name) = program.told();
+        let name = if name.is_empty() { name } else { format!(" ({name})") };
+        self.note(format!(
+            "process {pid}{name} is not recorded, or only in part: it waited in vain for the recorder, which was stopped or \
+             had to wait for its disk; or it was killed meanwhile"
+        ));
     }
 
     fn describe(&mut self, descriptions: &[&[u8]]) -> Vec<u16> {

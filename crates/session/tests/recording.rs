@@ -5,8 +5,10 @@ mod common;
 use std::fs;
 use std::thread;
 
-use common::{Notes, Program, hello, options, with_programs};
-use tracewing_abi::message::{Answer, Hello, MAX_MESSAGE};
+use common::{Notes, Program, class, hello, options, with_programs};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::net::{Shutdown, shutdown};
+use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE};
 use tracewing_abi::region::{Geometry, VERSION};
 use tracewing_consumer::folder::State;
 use tracewing_rules::Rule;
@@ -66,6 +68,33 @@ fn rubbish_and_silence_harm_nobody() {
     let told = |part: &str| outcome.summary.notes.iter().any(|note| note.contains(part));
     assert!(told("version") && told("takes part"), "{:?}", outcome.summary.notes);
     assert_eq!(outcome.summary.notes.len(), 2, "{:?}", outcome.summary.notes);
+}
+
+#[test]
+fn who_did_not_wait_for_the_recorder_is_named() {
+    for is_welcome in [false, true] {
+        let outcome = with_programs(
+            |_| {},
+            |path, _| {
+                let program = Program::connect(path);
+                if is_welcome {
+                    program.hello(hello());
+                }
+                // As if it had given up, but for that it lives.
+                shutdown(&program.0, Shutdown::Read).unwrap();
+                let mut buffer = [0; MAX_MESSAGE];
+                let mut classes = ClassesWriter::new(&mut buffer).unwrap();
+                classes.push(&class("a:b")).unwrap();
+                let message = if is_welcome { classes.finish().to_vec() } else { hello().encode().to_vec() };
+                program.send(&message);
+                // Nothing but the recorder's hang-up is waited for.
+                poll(&mut [PollFd::new(&program.0, PollFlags::empty())], None).unwrap();
+            },
+        );
+        assert_eq!(outcome.summary.processes, usize::from(is_welcome));
+        let notes = &outcome.summary.notes;
+        assert!(notes.len() == 1 && notes[0].contains("waited in vain"), "{notes:?}");
+    }
 }
 
 #[test]

@@ -37,7 +37,7 @@ extern "C" fn describe(class: &'static EventClass) -> &'static Class<'static> {
 /// The class with this description: the one that was made before, or a new one, which is never freed and of which all
 /// recordings that the process takes part in are told now. `None` if the description is too large for a message, some 60 KiB.
 ///
-/// May wait for recorders, two seconds each at most. Not for signal handlers.
+/// May wait for recorders, ten seconds each at most. Not for signal handlers.
 pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut writer = ClassesWriter::new(&mut buffer).ok()?;

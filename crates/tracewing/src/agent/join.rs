@@ -22,8 +22,9 @@ use super::table::ClassTable;
 use crate::SnapshotError;
 use crate::class::EventClass;
 
-/// Seconds that each step of the handshake may take.
-const PATIENCE: i64 = 2;
+/// Seconds that each step of the handshake may take: as long as a recorder may wait for a busy disk, since what it promises
+/// is in its files first.
+const PATIENCE: i64 = 10;
 /// Seconds that a snapshot may take.
 const SNAPSHOT_PATIENCE: i64 = 30;
 
@@ -74,11 +75,14 @@ pub(super) fn join(path: &[u8]) -> Option<Connection> {
         // has classes to tell makes a connection of its own.
         let taken = socket.lock().unwrap_or_else(PoisonError::into_inner).take();
         match taken {
-            Some(first) => {
-                let grants = describe(&first, classes).unwrap_or_default();
-                *socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
-                grants.into()
-            }
+            Some(first) => match describe(&first, classes) {
+                Some(grants) => {
+                    *socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
+                    grants.into()
+                }
+                // The recorder takes the hang-up for what it is.
+                None => control::Answer::default(),
+            },
             None => tell_later(&path, classes).unwrap_or_default(),
         }
     };
