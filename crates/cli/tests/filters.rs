@@ -266,6 +266,76 @@ fn a_part_knows_names_and_when_it_begins() {
     );
 }
 
+/// Tasks of a part of the recording with their names.
+fn names_of_tasks(trace: &str, options: &[&str]) -> BTreeSet<(u64, String)> {
+    let printed = run(&[&["tasks", trace, "--format", "json"], options].concat());
+    let table: Value = serde_json::from_str(&printed).expect("one JSON object");
+    let rows = table["tasks"].as_array().expect("rows").iter();
+    rows.map(|row| {
+        (row["task"].as_u64().expect("a number"), row["name"].as_str().unwrap_or_default().to_owned())
+    })
+    .collect()
+}
+
+#[test]
+fn a_part_names_tasks_that_were_created_before_it() {
+    let from = ["--from", "reactivity:received_msg#2"];
+    let of_whole = names_of_tasks("trace", &from);
+    assert!(of_whole.len() == 5 && of_whole.iter().all(|(_, name)| !name.is_empty()), "{of_whole:?}");
+    run(&[&["extract", "trace", "-o", "named"], &from[..]].concat());
+    assert_eq!(names_of_tasks("named", &[]), of_whole);
+    // Only those that it is about.
+    run(&[&["extract", "trace", "-o", "named-work", "--task", "work/1"], &from[..]].concat());
+    let of_part = names_of_tasks("named-work", &[]);
+    assert!(of_part.is_subset(&of_whole), "{of_part:?}");
+    assert!(of_part.iter().any(|(_, name)| name == "work/1"), "{of_part:?}");
+    // Those that have ended before are no matter of it: when the last message is there, `main` goes to its end.
+    let exits =
+        super_trace(&["-e", "user_thread:exit", "-e", "user_thread:switch", "--where", "cause == 'ended'"]);
+    let end = exits.first().expect("a task ends")["ns"].as_u64().expect("a time") + 1;
+    let end = format!("{}.{:09}", end / 1_000_000_000, end % 1_000_000_000);
+    run(&["extract", "trace", "-o", "named-late", "--from", &end]);
+    assert_eq!(names_of_tasks("named-late", &[]), names_of_tasks("trace", &["--from", &end]));
+    assert!(names_of_tasks("named-late", &[]).len() < of_whole.len());
+}
+
+#[test]
+fn what_a_part_leaves_out_is_unknown_in_it() {
+    if !is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let (_, work, _) = tasks();
+    // Threads that were created before it are in their process.
+    run(&["extract", "trace", "-o", "of-kernel", "--kernel", "--from", "reactivity:received_msg#2"]);
+    assert!(threads_of("of-kernel", &["--process", "reactivity"]).len() > 2);
+    let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "waiting_ns", "blocked_ns"]);
+    // What workers did for the task, and nothing else.
+    run(&["extract", "trace", "-o", "of-task", "--task", "work/1"]);
+    let whole: u64 = threads("thread", &["--task", "work/1"]).iter().map(known).sum();
+    let rows = threads_of("of-task", &[]);
+    let part: u64 = rows.iter().map(known).sum();
+    assert!(part > 0 && part <= whole, "{part} ns of {whole} ns: {rows:?}");
+    let running = |rows: &[Value]| sum(rows, &["running_ns"]);
+    assert_eq!(running(&rows), running(&threads("thread", &["--task", "work/1"])));
+    // Where a CPU or an LWP was left out, what happened there to who was elsewhere before.
+    let cpu = cpu_of(tasks().0).to_string();
+    run(&["extract", "trace", "-o", "of-cpu", "--cpu", &cpu]);
+    let rows = threads_of("of-cpu", &[]);
+    assert!(running(&rows) > 0);
+    assert!(rows.iter().all(|row| row["waiting_ns"] == 0 && row["blocked_ns"] == 0), "{rows:?}");
+    assert!(running(&rows) <= running(&threads("thread", &["--cpu", &cpu])));
+    let all = places();
+    let tid = all.iter().find(|(.., next)| next.2 == Some(work)).and_then(|(_, here, _)| here.1);
+    let tid = tid.expect("a worker runs the task").to_string();
+    run(&["extract", "trace", "-o", "of-worker", "--tid", &tid]);
+    let by_task = run(&["tasks", "of-worker", "--format", "json"]);
+    let by_task: Value = serde_json::from_str(&by_task).expect("JSON");
+    for row in by_task["tasks"].as_array().expect("rows") {
+        assert!(row["scheduled_ns"] == 0 && row["idle_ns"] == 0, "{row}");
+    }
+}
+
 #[test]
 fn nobody_is_told_to_have_run_where_switches_were_left_out() {
     if !is_root() {

@@ -8,8 +8,9 @@
 
 use crate::marks::Marks;
 use crate::merge::EventRef;
+use crate::naming::{Naming, Spot};
 use crate::open::{Recording, Stream, Trace};
-use crate::part::{explains, names_task, set_begin, set_some_switches};
+use crate::part::{explains, names_task, set_begin, set_some_switches, set_subjects};
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
 use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope};
@@ -90,12 +91,18 @@ impl Conversion {
         let total = recording.bytes();
         let start = Progress { done: 0, total };
         let marks = Marks::of(&self.filter, range, recording, &mut || watch(start))?;
+        let naming = match self.explained {
+            true => Naming::of(&self.filter, range, recording, &mut || watch(start))?,
+            false => Naming::default(),
+        };
         let unfinished = Unfinished::folder(out)?;
         let mut run = Run {
             recording,
             range,
             selection,
             marks,
+            naming,
+            filter: &self.filter,
             version: self.version,
             explained: self.explained,
             progress: start,
@@ -150,6 +157,9 @@ struct Run<'r> {
     selection: Selection,
     /// What is wanted where an event alone does not say.
     marks: Option<Marks>,
+    /// What tells the names of user threads.
+    naming: Naming,
+    filter: &'r Filter,
     version: Option<Version>,
     explained: bool,
     progress: Progress,
@@ -175,6 +185,7 @@ impl Run<'_> {
             if [SWITCH, USER_SWITCH].iter().any(|name| self.selection.leaves_out(trace, name)) {
                 set_some_switches(&mut class);
             }
+            set_subjects(&mut class, self.filter);
             if self.explained && self.range.begin != i64::MIN {
                 set_begin(&mut class, self.range.begin);
             }
@@ -225,8 +236,9 @@ impl Run<'_> {
         let mut file = File::create(path).map_err(Error::io(path))?;
         let recording = self.recording;
         let classes = || streams[class].event_record_classes.iter();
+        let spot = |early, index| Spot { stream: at, early, index };
         let explains: Vec<bool> = classes().map(|class| self.explained && explains(class)).collect();
-        // Where certain ones are wanted, the creations of others are not.
+        // Where certain ones are wanted, those of others are not.
         let tasks = self.explained && !self.selection.chooses_subjects();
         let names_tasks: Vec<bool> = classes().map(|class| tasks && names_task(class)).collect();
         let mut cursor = recording.cursor(stream, self.range.begin);
@@ -238,7 +250,7 @@ impl Run<'_> {
         let seq = cursor.reader().and_then(|(reader, _)| reader.packet().seq);
         // Up to when packets have been written.
         let mut written = None;
-        if self.range.begin != i64::MIN && explains.contains(&true) {
+        if self.range.begin != i64::MIN && (explains.contains(&true) || self.naming.is_early_in(at)) {
             written = self.before(at, stream, &explains, seq, &mut writer)?;
             self.write(&mut writer, &mut file, path)?;
         }
@@ -269,10 +281,11 @@ impl Run<'_> {
                     Some(marks) => marks.of_stream(at).has(index),
                     None => self.selection.wants(&event),
                 };
+                let named = self.naming.has(&spot(false, index));
                 index += 1;
                 let decoded = event.decoded();
                 let class = decoded.class_index();
-                if !wanted && !explains[class] && !names_tasks[class] {
+                if !(wanted || explains[class] || names_tasks[class] || named) {
                     continue;
                 }
                 writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;
@@ -291,7 +304,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Puts those events of a stream that explain others and lie before the range into a packet in front of the one with number
+    /// Puts those events of a stream that tell names and lie before the range into a packet in front of the one with number
     /// `seq`. Gives the stamp of the last one, in cycles. What is damaged there is left out.
     fn before(
         &mut self,
@@ -304,6 +317,7 @@ impl Run<'_> {
         let recording = self.recording;
         let mut cursor = recording.cursor(stream, i64::MIN);
         let mut last = None;
+        let mut index = 0;
         while let Ok(true) = cursor.begin_packet() {
             if cursor.packet_begin().is_some_and(|begin| begin >= self.range.begin) {
                 break;
@@ -311,9 +325,12 @@ impl Run<'_> {
             while let Ok(true) = cursor.step() {
                 let event = EventRef::new(recording, &cursor, at);
                 let (decoded, Some((reader, from))) = (event.decoded(), cursor.reader()) else { break };
-                if !explains[decoded.class_index()]
-                    || event.stamp().is_none_or(|stamp| stamp.ns >= self.range.begin)
-                {
+                if event.stamp().is_none_or(|stamp| stamp.ns >= self.range.begin) {
+                    continue;
+                }
+                let named = self.naming.has(&Spot { stream: at, early: true, index });
+                index += 1;
+                if !explains[decoded.class_index()] && !named {
                     continue;
                 }
                 let failed = |error| Error::ctf(from)(error);

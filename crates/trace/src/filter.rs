@@ -7,6 +7,7 @@ use crate::select::Selection;
 use crate::super_trace::{Carried, Seen};
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
+use std::fmt;
 use std::ops::RangeInclusive;
 use tracewing_rules::{Glob, Predicate, ProcessPattern};
 
@@ -84,6 +85,17 @@ impl ThreadPattern {
                 *number == thread && wanted.is_none_or(|wanted| Some(wanted) == process)
             }
             Self::Name(glob) => !name.is_empty() && glob.matches(name),
+        }
+    }
+}
+
+/// As [`ThreadPattern::new`] reads it.
+impl fmt::Display for ThreadPattern {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Number { process: Some(process), thread } => write!(f, "{process}/{thread}"),
+            Self::Number { process: None, thread } => write!(f, "{thread}"),
+            Self::Name(glob) => write!(f, "{glob}"),
         }
     }
 }
@@ -200,6 +212,7 @@ mod tests {
         assert_eq!(pattern("work/12"), ThreadPattern::Name(Glob::new("work/12")));
         for (text, fits) in [("12", true), ("7/12", true), ("8/12", false), ("w*/1", true), ("w", false)] {
             assert_eq!(pattern(text).matches(Some(7), 12, "work/1"), fits, "{text}");
+            assert_eq!(pattern(text).to_string(), text);
         }
         assert!(!pattern("7/12").matches(None, 12, ""), "nobody knows its process");
         assert!(!pattern("*").matches(Some(7), 12, ""), "what has no name has none that matches");

@@ -37,6 +37,7 @@
 //! | `key` | what events are matched by |
 //! | [`super_trace`] | who ran where: CPUs, LWPs, user threads, at each event |
 //! | `convert`, `export`, `unfinished` | a recording, or a part of it, written: as CTF traces of either version, as a file |
+//! | `part`, `naming` | what a part has to carry beside its events |
 //! | `stats` | counts, rates, bytes and losses, by as many threads as there are CPUs |
 //! | `summary`, `report`, `describe` | what there is in all: counts, losses, times, types |
 //!
@@ -66,6 +67,7 @@ mod key;
 mod listing;
 mod marks;
 mod merge;
+mod naming;
 pub mod number;
 mod open;
 mod order;

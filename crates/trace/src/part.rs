@@ -1,6 +1,7 @@
-//! What a part of a recording has to carry so that its reader knows what a reader of the whole knows of it: where it begins, whether
-//! switches were left out, and events that tell names.
+//! What a part of a recording has to carry so that its reader knows what a reader of the whole knows of it, and believes no more:
+//! where it begins, whether switches were left out, of whom it is, and events that tell names.
 
+use crate::filter::{Filter, ThreadPattern};
 use crate::open::{Recording, Trace};
 use tracewing_ctf::model::{EnvValue, EventRecordClass, TraceClass};
 
@@ -9,6 +10,15 @@ const BEGIN: &str = "part_begin";
 
 /// Whether switches of threads that are in it are all that there were.
 const SWITCHES: (&str, &str) = ("part_switches", "some");
+
+/// Of which user threads it is: patterns, a line each. One that was made a part again has a second one, and so on, behind this name.
+const TASKS: &str = "part_tasks";
+
+/// Whether it is of certain LWPs, on which only user threads are seen then.
+const LWPS: (&str, &str) = ("part_lwps", "some");
+
+/// Whether it is of certain CPUs, on which only threads are seen then.
+const CPUS: (&str, &str) = ("part_cpus", "some");
 
 /// Says when a part begins.
 pub(crate) fn set_begin(class: &mut TraceClass, ns: i64) {
@@ -25,7 +35,46 @@ pub(crate) fn has_some_switches(trace: &Trace) -> bool {
     trace.class().env(SWITCHES.0) == Some(&SWITCHES.1.into())
 }
 
+/// Says whose events a part has, as far as `filter` leaves out those of others.
+pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter) {
+    if !filter.threads.is_empty() {
+        let patterns: Vec<String> = filter.threads.iter().map(ThreadPattern::to_string).collect();
+        let number = class.env.iter().filter(|(name, _)| name.starts_with(TASKS)).count();
+        let name = if number == 0 { TASKS.to_owned() } else { format!("{TASKS}_{}", number + 1) };
+        class.set_env(&name, patterns.join("\n").as_str());
+    }
+    for (is_chosen, (name, some)) in [(!filter.tids.is_empty(), LWPS), (!filter.cpus.is_empty(), CPUS)] {
+        if is_chosen {
+            class.set_env(name, some);
+        }
+    }
+}
+
 impl Recording {
+    /// The patterns for the user threads that it is of: one of each list fits those. Empty where it is of all.
+    pub(crate) fn part_tasks(&self) -> Vec<Vec<ThreadPattern>> {
+        let env = self.traces().iter().flat_map(|trace| &trace.class().env);
+        let mut texts: Vec<&str> = env
+            .filter_map(|(name, value)| match value {
+                EnvValue::String(text) if name.starts_with(TASKS) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.sort_unstable();
+        texts.dedup();
+        texts.iter().map(|text| text.lines().map(ThreadPattern::new).collect()).collect()
+    }
+
+    /// Whether it is of certain LWPs.
+    pub(crate) fn is_part_of_lwps(&self) -> bool {
+        self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())
+    }
+
+    /// Whether it is of certain CPUs.
+    pub(crate) fn is_part_of_cpus(&self) -> bool {
+        self.traces().iter().any(|trace| trace.class().env(CPUS.0).is_some())
+    }
+
     /// When it begins, if all of it is a part of another one that says so.
     pub(crate) fn part_begin(&self) -> Option<i64> {
         let begins = self.traces().iter().map(|trace| match trace.class().env(BEGIN) {
@@ -54,6 +103,11 @@ pub(crate) fn explains(class: &EventRecordClass) -> bool {
                 | "profile:fork"
                 | "profile:kernel_symbol"
         )
+}
+
+/// Whether events of a class tell who single threads of the kernel are.
+pub(crate) fn names_lwp(class: &EventRecordClass) -> bool {
+    matches!(class.name.as_deref(), Some("task_newtask" | "sched_process_fork" | "sched_process_exec"))
 }
 
 /// Whether events of a class tell what single tasks are called.

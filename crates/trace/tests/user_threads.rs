@@ -55,7 +55,7 @@ fn who_is_created_while_events_are_missing_may_have_run() {
 #[test]
 fn without_switches_nobody_is_told_to_be_ready() {
     let mut state = SuperTrace::new();
-    state.has_no_user_switches();
+    state.lacks_user_switches();
     let times = follow(state, None);
     assert!(
         times.contains(&(2, Doing::Unknown, 60)) && times.iter().all(|(_, doing, _)| *doing != READY),

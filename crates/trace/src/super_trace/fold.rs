@@ -135,6 +135,9 @@ pub trait Fold {
     /// A user thread was made and is ready.
     fn user_thread_created(&mut self, thread: &UserThread, by: &Waker, at: i64) {}
 
+    /// A user thread that is known is called otherwise from now on.
+    fn user_thread_named(&mut self, thread: &UserThread) {}
+
     /// A user thread was made ready, once for each time that [`UserThread::wakeups`] counts. It may have been ready before, or
     /// running: then it is run once more.
     fn user_thread_woken(&mut self, thread: &UserThread, by: &Waker, at: i64) {}

@@ -53,6 +53,19 @@ pub struct Program {
     pub since: i64,
 }
 
+/// When it is known what an LWP does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sight {
+    Always,
+    /// No event says when it runs.
+    Never,
+    /// The recording is a part that has certain user threads' events: while it runs one of those.
+    WithThread {
+        /// Whether the one that it ran last is one of them.
+        chosen: bool,
+    },
+}
+
 /// So many interrupts within one wait for its end.
 const INTERRUPTS: usize = 1000;
 
@@ -92,8 +105,7 @@ pub struct Lwp {
     pub(super) carries: Carries,
     /// The CPU on which the user thread that it runs has arrived last.
     pub(super) carried_to: Option<u32>,
-    /// No event says when it runs.
-    pub(super) timeless: bool,
+    pub(super) sight: Sight,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
     state: State,
@@ -136,7 +148,7 @@ impl Lwp {
             program: Program { number: 0, since: begin },
             carries: Carries::Unknown,
             carried_to: None,
-            timeless: false,
+            sight: Sight::Always,
             waits_for: None,
             state: State::Unknown,
             since: begin,
@@ -434,10 +446,18 @@ impl Lwp {
         self.state = state;
     }
 
+    fn is_out_of_sight(&self) -> bool {
+        match self.sight {
+            Sight::Always => false,
+            Sight::Never => true,
+            Sight::WithThread { chosen } => !(chosen && matches!(self.carries, Carries::Thread(_))),
+        }
+    }
+
     /// What it does.
     pub fn doing(&self) -> Doing {
         match self.state {
-            _ if self.timeless => Doing::Unknown,
+            _ if self.is_out_of_sight() => Doing::Unknown,
             State::Unknown | State::Ended => Doing::Unknown,
             State::Running { cpu } => {
                 let mode = self.interrupted.map_or(self.mode, |by| Mode::Interrupt(Some(by)));
@@ -457,7 +477,7 @@ impl Lwp {
     fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
         // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
         let now = now.max(self.since);
-        let doing = if self.timeless { Doing::Unknown } else { doing };
+        let doing = if self.is_out_of_sight() { Doing::Unknown } else { doing };
         if self.state != State::Ended {
             fold.lwp(self, doing, self.since, now);
         }

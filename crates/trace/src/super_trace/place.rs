@@ -78,7 +78,7 @@ impl SuperTrace {
     }
 
     /// The process of an LWP: as far as it has been met, else as a state dump tells it.
-    fn process_of(&self, tid: i32) -> Option<i32> {
+    pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
         match self.lwps.get(&tid) {
             Some(lwp) => lwp.process,
             None => self.dumped.get(&tid).map(|dumped| dumped.process),

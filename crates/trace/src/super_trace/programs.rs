@@ -6,10 +6,11 @@
 use super::activity::{SwitchCause, UserThreadKind};
 use super::comm::Comm;
 use super::fold::{Fold, Mode, Waker};
-use super::lwp::{Carries, Lwp};
+use super::lwp::{Carries, Lwp, Sight};
 use super::map::Map;
 use super::origins::Origins;
 use super::user_thread::{Key, State, UserThread};
+use crate::filter::ThreadPattern;
 use std::collections::HashMap;
 
 type Lwps = Map<i32, Lwp>;
@@ -23,9 +24,11 @@ pub(super) struct Programs {
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
-    blind_until: i64,
-    /// No switch is recorded, or only some: what is created runs and ends unseen.
-    pub switchless: bool,
+    pub blind_until: i64,
+    /// No switch is recorded, or only some: whom no LWP is seen to run may be run, and end, unseen.
+    pub unseen: bool,
+    /// Of each list, one pattern fits those whose events the recording has; all where it is empty.
+    pub chosen: Vec<Vec<ThreadPattern>>,
 }
 
 impl Programs {
@@ -35,7 +38,8 @@ impl Programs {
             origins: Origins::default(),
             serials: 0,
             blind_until: i64::MIN,
-            switchless: false,
+            unseen: false,
+            chosen: Vec::new(),
         }
     }
 
@@ -83,7 +87,7 @@ impl Programs {
             let mut created = UserThread::new(self.serials, key(thread), now).of_origin(origin);
             created.learn_name(&self.origins);
             // Else its first switch may be missing.
-            if !self.is_blind(now) && !self.switchless {
+            if !self.is_blind(now) && !self.unseen {
                 created = created.ready();
             }
             self.serials += 1;
@@ -92,7 +96,11 @@ impl Programs {
             return;
         }
         if let UserThreadKind::Rename { thread, name } = kind {
-            return self.get_mut(key(thread)).into_iter().for_each(|thread| thread.rename(name));
+            if let Some(thread) = self.get_mut(key(thread)) {
+                thread.rename(name);
+                fold.user_thread_named(thread);
+            }
+            return;
         }
         if self.is_blind(now) {
             // What has ended has, whatever is missing.
@@ -122,8 +130,12 @@ impl Programs {
             }
             UserThreadKind::Wake { thread } => {
                 let waker = waker(self, lwp);
+                let unseen = self.unseen;
                 if let Some(thread) = self.get_mut(key(thread)) {
-                    thread.wakes(now, fold);
+                    match unseen {
+                        true => thread.wakeups += 1,
+                        false => thread.wakes(now, fold),
+                    }
                     fold.user_thread_woken(thread, &waker, now);
                 }
             }
@@ -209,6 +221,17 @@ impl Programs {
         }
     }
 
+    /// What an LWP runs from now on, and what becomes of what it ran, is not known.
+    pub fn loses_sight(&mut self, lwp: &mut Lwp, now: i64, fold: &mut impl Fold) {
+        lwp.tell(now, fold);
+        self.ran(lwp, fold);
+        if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
+            && let Some(thread) = self.get_mut(key)
+        {
+            thread.lose(now, fold);
+        }
+    }
+
     /// An LWP has ended, and what it ran with it.
     pub fn detach(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
         self.ran(lwp, fold);
@@ -261,6 +284,7 @@ impl Programs {
     ) {
         let Some(lwp) = lwps.get_mut(&tid) else { return };
         let key = Key { owner: owner(lwp), id: prev };
+        let unseen = self.unseen;
         lwp.tell(now, fold);
         if lwp.carries == Carries::Thread(key)
             && let Some(thread) = self.get_mut(key)
@@ -269,13 +293,21 @@ impl Programs {
             lwp.carries = Carries::None;
             fold.user_thread_stops(thread, lwp, cause, now);
             thread.stops(cause, now, fold);
+            if unseen {
+                thread.vanishes();
+            }
         } else {
             self.let_go(lwp, fold);
             lwp.carries = Carries::None;
             if prev != 0 {
                 self.known(key, begin);
                 self.leaves_others(key, now, lwps, fold);
-                self.get_mut(key).into_iter().for_each(|thread| thread.stops(cause, now, fold));
+                if let Some(thread) = self.get_mut(key) {
+                    thread.stops(cause, now, fold);
+                    if unseen {
+                        thread.vanishes();
+                    }
+                }
             }
         }
         if cause == SwitchCause::Ended {
@@ -295,8 +327,17 @@ impl Programs {
         if let State::Running { .. } = self.known(key, begin).state {
             self.leaves_others(key, now, lwps, fold);
         }
+        let is_chosen = self.is_chosen(key);
         let thread = self.known(key, begin);
         if let Some(lwp) = lwps.get_mut(&tid) {
+            if let Sight::WithThread { chosen } = &mut lwp.sight {
+                *chosen = is_chosen;
+                // How it came there has been left out.
+                if let Some(cpu) = cpu {
+                    lwp.seen_on(cpu, now, fold);
+                    lwp.in_program(now, fold);
+                }
+            }
             let polls = thread.polls;
             thread.begins(tid, now, fold);
             lwp.polls += thread.polls - polls;
@@ -357,6 +398,12 @@ impl Programs {
 
     fn remove(&mut self, key: Key) -> Option<UserThread> {
         self.programs.get_mut(&key.owner)?.remove(&key.id)
+    }
+
+    /// Whether the recording has all events of a user thread, which is known.
+    fn is_chosen(&self, key: Key) -> bool {
+        let Some(UserThread { process, id, name, .. }) = self.get(key) else { return false };
+        self.chosen.iter().all(|any| any.iter().any(|pattern| pattern.matches(*process, *id, name)))
     }
 
     fn known(&mut self, key: Key, begin: i64) -> &mut UserThread {

@@ -89,8 +89,18 @@ impl Follower {
             follower.state = SuperTrace::without_switches();
         }
         if !recording.traces().iter().any(has_user_switches) {
-            follower.state.has_no_user_switches();
+            follower.state.lacks_user_switches();
         }
+        if let Some(begin) = recording.part_begin() {
+            follower.state.begins_as_part(begin);
+        }
+        if recording.is_part_of_lwps() {
+            follower.state.lacks_user_switches();
+        }
+        if recording.is_part_of_cpus() {
+            follower.state.is_of_cpus();
+        }
+        follower.state.is_of_user_threads(recording.part_tasks());
         follower
     }
 

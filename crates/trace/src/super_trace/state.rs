@@ -8,9 +8,10 @@ use super::activity::{Activity, Kind, Scope};
 use super::comm;
 use super::cpu::Cpu;
 use super::fold::{Fold, Mode, Waker};
-use super::lwp::{Carries, Lwp, Program, State};
+use super::lwp::{Carries, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::programs::Programs;
+use crate::filter::ThreadPattern;
 
 /// What a state dump tells of a thread.
 #[derive(Debug)]
@@ -40,6 +41,10 @@ pub struct SuperTrace {
     partial: bool,
     /// No switch is recorded: nobody knows who runs between two events.
     switchless: bool,
+    /// It is a part of a recording, and begins then.
+    part_begin: i64,
+    /// It is a part of a recording, with what happened on certain CPUs.
+    of_cpus: bool,
     /// Whether any thread is one that the recording follows.
     follows: bool,
 }
@@ -65,6 +70,8 @@ impl SuperTrace {
             blind_until: i64::MIN,
             partial: false,
             switchless: false,
+            part_begin: i64::MIN,
+            of_cpus: false,
             follows: false,
         }
     }
@@ -74,9 +81,26 @@ impl SuperTrace {
         Self { switchless: true, ..Self::new() }
     }
 
-    /// No switches of user threads are recorded: when they run nobody knows, from their creation on.
-    pub fn has_no_user_switches(&mut self) {
-        self.programs.switchless = true;
+    /// Not all switches of user threads are recorded: what they do is known only while they are seen to run.
+    pub fn lacks_user_switches(&mut self) {
+        self.programs.unseen = true;
+    }
+
+    /// The recording is a part of another one, and begins then: what lies before only tells names.
+    pub fn begins_as_part(&mut self, begin: i64) {
+        (self.part_begin, self.programs.blind_until) = (begin, begin);
+    }
+
+    /// The recording is a part with what belongs to those user threads that one pattern of each list fits: what LWPs do is known
+    /// while they run those.
+    pub fn is_of_user_threads(&mut self, patterns: Vec<Vec<ThreadPattern>>) {
+        self.programs.chosen = patterns;
+    }
+
+    /// The recording is a part with what happened on certain CPUs: what becomes of who leaves one is not known.
+    pub fn is_of_cpus(&mut self) {
+        self.of_cpus = true;
+        self.lacks_user_switches();
     }
 
     /// What user threads of an origin are called, if that was told.
@@ -119,6 +143,9 @@ impl SuperTrace {
         let begin = *self.begin.get_or_insert(event.time);
         let now = event.time;
         let tid = event.tid.or_else(|| self.cpus.get(&event.cpu?)?.current);
+        if now < self.part_begin && self.is_told_before(tid, &event.kind) {
+            return;
+        }
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
             let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
             let began = state.exit(cpu, interrupt, now, fold);
@@ -210,6 +237,23 @@ impl SuperTrace {
             }
             _ => {}
         }
+    }
+
+    /// Takes what the kernel's events from before a part tell of threads: only who they are. False if it is another event.
+    #[cold]
+    fn is_told_before(&mut self, tid: Option<i32>, kind: &Kind<'_>) -> bool {
+        let (tid, process, name) = match *kind {
+            Kind::NewTask { child, same_process: false } => (child, Some(child), None),
+            Kind::NewTask { child, .. } => (child, tid.and_then(|tid| self.process_of(tid)), None),
+            Kind::Fork { child, name } => (child, self.process_of(child), Some(name)),
+            Kind::Exec { file } => (tid.unwrap_or_default(), tid, Some(program_name(file))),
+            _ => return false,
+        };
+        if let Some(process) = process {
+            let name = name.unwrap_or_default().to_owned();
+            self.dumped.insert(tid, Dumped { process, name, is_kernel: false });
+        }
+        true
     }
 
     /// Takes a loss: events between `from` and `to` are missing.
@@ -335,8 +379,7 @@ impl SuperTrace {
             }
             Kind::Socket => fold.lwp_uses_socket(lwp, now),
             Kind::Exec { file } => {
-                let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
-                self.executes(tid, &name[..name.len().min(comm::LONGEST)], now, fold);
+                self.executes(tid, program_name(file), now, fold);
                 return;
             }
             // Recorded beside a thread, not by it: no sign that the recording follows it.
@@ -431,7 +474,7 @@ impl SuperTrace {
         if let Some(state) = self.cpus.get_mut(&cpu) {
             state.switch(cpu, (prev, next), now, fold);
         }
-        let blind = now < self.blind_until;
+        let blind = self.is_blind(now);
         if prev != 0 {
             let lwp = self.known(prev);
             lwp.rename(prev_name);
@@ -440,7 +483,13 @@ impl SuperTrace {
             if blind {
                 lwp.lose(now, fold);
             }
-            if lwp.state() == State::Ended {
+            let has_ended = lwp.state() == State::Ended;
+            if self.of_cpus
+                && let Some(lwp) = self.lwps.get_mut(&prev)
+            {
+                self.programs.loses_sight(lwp, now, fold);
+            }
+            if has_ended {
                 self.bury(prev, now, fold);
             }
         }
@@ -466,7 +515,7 @@ impl SuperTrace {
         fold: &mut F,
         how: fn(&mut Lwp, i64, &mut F) -> bool,
     ) {
-        let blind = now < self.blind_until;
+        let blind = self.is_blind(now);
         let lwp = self.known(tid);
         if !lwp.has_name() {
             lwp.rename(name);
@@ -513,12 +562,27 @@ impl SuperTrace {
         met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
     }
 
+    /// Whether events of the kernel may be missing at this time.
+    fn is_blind(&self, now: i64) -> bool {
+        self.of_cpus || now < self.blind_until
+    }
+
+    /// When it is known what a thread does, of which nothing was known so far.
+    fn sight(&self) -> Sight {
+        match self.switchless {
+            true => Sight::Never,
+            false if self.programs.chosen.is_empty() => Sight::Always,
+            false => Sight::WithThread { chosen: false },
+        }
+    }
+
     fn known(&mut self, tid: i32) -> &mut Lwp {
         let begin = self.begin.unwrap_or(self.now);
+        let sight = self.sight();
         let (dumped, serials) = (&mut self.dumped, &mut self.serials);
         self.lwps.entry(tid).or_insert_with(|| {
             let mut lwp = Lwp::new(*serials, tid, begin);
-            lwp.timeless = self.switchless;
+            lwp.sight = sight;
             *serials += 1;
             if let Some(dumped) = dumped.remove(&tid) {
                 lwp.introduce(&dumped);
@@ -532,12 +596,13 @@ impl SuperTrace {
         self.dumped.remove(&tid);
         self.headless.remove(&tid);
         // Where events are missing, it may have been woken and run.
-        let make = if now < self.blind_until { Lwp::new } else { Lwp::created };
+        let make = if self.is_blind(now) { Lwp::new } else { Lwp::created };
+        let sight = self.sight();
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
             let mut lwp = make(*serials - 1, tid, now);
-            lwp.timeless = self.switchless;
+            lwp.sight = sight;
             lwp
         })
     }
@@ -556,4 +621,10 @@ impl SuperTrace {
             self.programs.ends(process, now, &mut self.lwps, fold);
         }
     }
+}
+
+/// What the kernel calls a thread that executes a file.
+fn program_name(file: &[u8]) -> &[u8] {
+    let name = file.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
+    &name[..name.len().min(comm::LONGEST)]
 }

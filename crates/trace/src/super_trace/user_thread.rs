@@ -163,7 +163,7 @@ impl UserThread {
         };
     }
 
-    /// Nobody knows for how long it ran.
+    /// Nobody knows for how long it ran, or what it does now.
     pub(super) fn vanishes(&mut self) {
         self.state = State::Unknown;
     }
