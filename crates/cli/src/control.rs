@@ -90,7 +90,9 @@ pub struct RulesArgs {
 }
 
 pub fn enable(args: &EnableArgs) -> anyhow::Result<ExitCode> {
-    args.common.make(&change(args.selection.enable(&args.condition), true)?)
+    let names = args.selection.names_of_tasks(&args.condition);
+    let change = change(args.selection.enable(&args.condition), true)?;
+    args.common.make(&change, names.map(|rule| Change::Rule(Box::new(rule))).as_ref())
 }
 
 pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
@@ -99,19 +101,19 @@ pub fn disable(args: &DisableArgs) -> anyhow::Result<ExitCode> {
         "`disable` has no condition: it takes events away whatever is in them. To go on with some of them, say which: \
          `tracewing enable -e GLOB --where CONDITION`"
     );
-    args.common.make(&change(args.selection.disable(), false)?)
+    args.common.make(&change(args.selection.disable(), false)?, None)
 }
 
 pub fn pause(args: &PauseArgs) -> anyhow::Result<ExitCode> {
-    args.common.make(&Change::Pause)
+    args.common.make(&Change::Pause, None)
 }
 
 pub fn resume(args: &PauseArgs) -> anyhow::Result<ExitCode> {
-    args.common.make(&Change::Resume)
+    args.common.make(&Change::Resume, None)
 }
 
 pub fn rules(args: &RulesArgs) -> anyhow::Result<ExitCode> {
-    args.common.make(&Change::Nothing)
+    args.common.make(&Change::Nothing, None)
 }
 
 fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
@@ -125,9 +127,13 @@ fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
 }
 
 impl Common {
-    fn make(&self, change: &Change) -> anyhow::Result<ExitCode> {
+    /// Makes a change, and another one behind it, and prints what there is then.
+    fn make(&self, change: &Change, then: Option<&Change>) -> anyhow::Result<ExitCode> {
         let recording = Recordings::find().choose(self.recording.as_deref(), Kind::Any)?;
-        let changed = recording.change(change)?;
+        let mut changed = recording.change(change)?;
+        if let Some(change) = then {
+            changed = recording.change(change)?;
+        }
         match self.format {
             TextFormat::Text => print(&changed)?,
             TextFormat::Json => {

@@ -154,6 +154,14 @@ impl Input {
     pub fn zone(&self) -> Zone {
         self.filter.zone()
     }
+
+    /// What the options ask for.
+    ///
+    /// # Errors
+    /// A time is none.
+    pub fn filter(&self) -> Result<Filter> {
+        self.filter.filter()
+    }
 }
 
 /// What is left to do when an analysis has printed its result: to say why it is not of the whole recording.

@@ -3,6 +3,7 @@
 use crate::bar::bar;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::{ANY, say};
 use crate::output::{quoted, shown};
 use crate::progress::Watch;
 use crate::table::{Cell, Column, Table, figure, hidden, period, text};
@@ -178,6 +179,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             [Show::Worst, ..] => worst(&table).csv(&mut out)?,
             _ => figures(&table).csv(&mut out)?,
         },
+    }
+    if table.distribution.count + table.unmatched_begins + table.unmatched_ends + table.without_key == 0 {
+        if let Some(why) = ANY.why_no_event(&args.input)? {
+            say(&mut out, args.format, &why)?;
+        }
     }
     out.flush()?;
     Ok(conclude(ran))

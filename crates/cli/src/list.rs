@@ -1,20 +1,16 @@
 //! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
 
 use crate::format::EventFormat;
-use crate::input::FilterArgs;
-use crate::output::{Output, raise_file_limit, warn_of_unmatched};
+use crate::input::Input;
+use crate::nothing::ANY;
+use crate::output::{Output, print_warning, raise_file_limit};
 use clap::ValueEnum;
-use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, print_details};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 pub struct Args {
-    /// Folders: traces, or folders with traces below them
-    #[arg(required = true, value_name = "TRACE")]
-    traces: Vec<PathBuf>,
-
     /// Print only the first N events
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
@@ -74,7 +70,7 @@ pub struct Args {
     names: Vec<String>,
 
     #[command(flatten)]
-    filter: FilterArgs,
+    input: Input,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -147,28 +143,36 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
                 cycles: args.clock_cycles,
                 seconds: args.clock_seconds,
                 date: args.clock_date,
-                zone: args.filter.zone(),
+                zone: args.input.zone(),
             },
             delta: !args.no_delta,
             names: NameStyle::parse(&args.names)?,
             fields: FieldStyle::parse(&args.fields)?,
         },
-        filter: args.filter.filter()?,
+        filter: args.input.filter()?,
         count: args.count,
         ..Listing::default()
     };
     raise_file_limit();
     if let Some(details) = args.details {
-        let recording = Recording::open(&args.traces)?;
+        let recording = Recording::open(args.input.traces())?;
         print_details(&recording, &mut std::io::stdout().lock(), details == Details::Compact)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.follow {
-        listing.follow(&args.traces, &mut Output::new())?;
+        listing.follow(args.input.traces(), &mut Output::new())?;
         return Ok(ExitCode::SUCCESS);
     }
-    let recording = Recording::open(&args.traces)?;
-    warn_of_unmatched(&recording, &listing.filter.events);
-    listing.print(&recording, &mut Output::new())?;
+    let (recording, _) = args.input.open()?;
+    let mut output = Output::new();
+    listing.print(&recording, &mut output)?;
+    let has_head = match args.format {
+        EventFormat::Text => args.super_trace,
+        EventFormat::Json => false,
+        EventFormat::Csv => true,
+    };
+    if output.lines() == usize::from(has_head) && args.count != Some(0) {
+        print_warning(&ANY.why_nothing_in(&args.input)?);
+    }
     Ok(ExitCode::SUCCESS)
 }

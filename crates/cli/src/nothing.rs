@@ -13,7 +13,7 @@ use tracewing_trace::{Filter, Recording, Statistics};
 /// Events without which an analysis finds nothing.
 #[derive(Debug, Clone, Copy)]
 pub struct Needed {
-    /// What they are, behind `events`: `about locks`.
+    /// What they are, behind `events`: `about locks`; empty where any will do.
     pub what: &'static str,
     /// Patterns for their names; one has to fit.
     pub names: &'static [&'static str],
@@ -60,7 +60,10 @@ pub fn tell_missing(
 }
 
 /// Says something below a table for people, else on standard error.
-fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
+///
+/// # Errors
+/// It cannot be written.
+pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
     match format {
         TableFormat::Table => writeln!(out, "{line}")?,
         TableFormat::Csv | TableFormat::Json => print_warning(line),
@@ -78,6 +81,27 @@ pub const TASKS: Needed = Needed {
     names: &["user_thread:*"],
     how: "record a program that tells of its tasks (tracewing-tokio, user_thread)",
 };
+
+/// Says of tasks none of which has a name what would have told them.
+///
+/// # Errors
+/// The recording can no longer be opened, or the line not be written.
+pub fn tell_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -> Result<()> {
+    let named = Needed {
+        what: "that name tasks",
+        names: &["user_thread:origin", "user_thread:name"],
+        how: "`tracewing record -e user_thread:create` records them",
+    };
+    let (recording, _) = input.open_again()?;
+    let all = named.count(&recording, &Filter::default())?;
+    match all.events {
+        0 => say(out, format, &named.none_recorded(&all)),
+        _ => Ok(()),
+    }
+}
+
+/// Any event.
+pub const ANY: Needed = Needed { what: "", names: &["*"], how: "nothing that it was to record has happened" };
 
 /// What is in a recording.
 struct Found {
@@ -103,20 +127,38 @@ impl Needed {
     /// # Errors
     /// The recording can no longer be opened.
     pub fn why_nothing(&self, input: &Input, ran: &Ran) -> Result<String> {
-        if ran.stopped || ran.failure.is_some() {
-            return Ok(format!("There were no events {} in what was read.", self.what));
+        match ran.stopped || ran.failure.is_some() {
+            true => Ok(format!("There were no {} in what was read.", self.events())),
+            false => self.why_nothing_in(input),
         }
+    }
+
+    /// The same where all of the input was read.
+    ///
+    /// # Errors
+    /// See [`Needed::why_nothing`].
+    pub fn why_nothing_in(&self, input: &Input) -> Result<String> {
+        let missing = || format!("There are {} left, but what belongs to them is missing.", self.events());
+        Ok(self.why_no_event(input)?.unwrap_or_else(missing))
+    }
+
+    /// Why none of the events is left, if so.
+    ///
+    /// # Errors
+    /// See [`Needed::why_nothing`].
+    pub fn why_no_event(&self, input: &Input) -> Result<Option<String>> {
+        let events_of = self.events();
         let (recording, filter) = input.open_again()?;
         let all = self.count(&recording, &Filter::default())?;
         Ok(match all.events {
-            0 => self.none_recorded(&all),
-            events => match self.count(&recording, &filter)?.events {
-                0 => format!("The filter leaves none of the recording's {events} events {}.", self.what),
-                left => {
-                    format!("There are {left} events {}, but what belongs to them is missing.", self.what)
-                }
-            },
+            0 => Some(self.none_recorded(&all)),
+            events => (self.count(&recording, &filter)?.events == 0)
+                .then(|| format!("The filter leaves none of the recording's {events} {events_of}.")),
         })
+    }
+
+    fn events(&self) -> String {
+        format!("events {}", self.what).trim_end().to_owned()
     }
 
     fn count(&self, recording: &Recording, filter: &Filter) -> Result<Found> {
@@ -134,14 +176,14 @@ impl Needed {
 
     fn none_recorded(&self, found: &Found) -> String {
         let lost = match (found.lost_events, found.lost_packets) {
-            (0, 0) => return format!("The recording has no events {}: {}.", self.what, self.how),
+            (0, 0) => return format!("The recording has no {}: {}.", self.events(), self.how),
             (events, 0) => format!("{events} events"),
             (0, packets) => format!("{packets} packets of events"),
             (events, packets) => format!("{events} events and {packets} packets of them"),
         };
         let kept = match found.others {
             0 => "The recording has no events at all".to_owned(),
-            _ => format!("The recording has no events {}", self.what),
+            _ => format!("The recording has no {}", self.events()),
         };
         format!(
             "{kept}, but {lost} were lost: larger buffers lose fewer (`tracewing record --sub-buffer-size`)."

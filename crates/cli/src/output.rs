@@ -21,16 +21,27 @@ pub(crate) use say;
 pub struct Output {
     stdout: Stdout,
     stderr: Stderr,
+    lines: usize,
 }
+
+/// So many lines are counted.
+const COUNTED: usize = 2;
 
 impl Output {
     pub fn new() -> Self {
-        Output { stdout: std::io::stdout(), stderr: std::io::stderr() }
+        Output { stdout: std::io::stdout(), stderr: std::io::stderr(), lines: 0 }
+    }
+
+    /// How many lines of events have been printed, up to two.
+    pub fn lines(&self) -> usize {
+        self.lines
     }
 }
 
 impl Sink for Output {
     fn events(&mut self, lines: &[u8]) -> std::io::Result<()> {
+        let more = lines.iter().filter(|byte| **byte == b'\n').take(COUNTED - self.lines);
+        self.lines += more.count();
         let mut stdout = self.stdout.lock();
         stdout.write_all(lines)?;
         stdout.flush()

@@ -346,7 +346,10 @@ fn options(args: &Args) -> Result<Options> {
         Wish::Nothing => (preloaded::beside_all(args.locks, &args.functions), Majors::ALL),
         Wish::Majors(majors) => (preloaded::beside_all(args.locks, &args.functions), majors),
         Wish::Rule(rule) => {
-            (preloaded::beside(*rule, &args.selection, args.locks, &args.functions), Majors::ALL)
+            let rules = preloaded::beside(*rule, &args.selection, args.locks, &args.functions);
+            // What decides is the last one.
+            let names = args.selection.names_of_tasks(&args.condition);
+            (rules.iter().cloned().chain(names).collect(), Majors::ALL)
         }
     };
     let is_preloaded = args.locks || !args.functions.is_empty();

@@ -118,6 +118,10 @@ fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
+    if printer.left == left && left > 0 {
+        let format = if text { TableFormat::Table } else { TableFormat::Json };
+        SWITCHES.tell(&mut printer.out, format, &args.input, &ran)?;
+    }
     printer.out.flush()?;
     Ok(conclude(ran))
 }

@@ -7,7 +7,8 @@ pub const LONG_HELP: &str = "\
 Event rules: -e, --exclude, --provider, --level, --major, --process and --where together are one rule, which is for the \
 events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
 `tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
-`tracewing disable`, which add a rule each: the last rule that is for an event decides.
+`tracewing disable`, which add a rule each: the last rule that is for an event decides. Who chooses user_thread:create by name \
+has user_thread:origin, too, from which tasks have their names; not with --exclude user_thread:origin.
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
@@ -16,6 +17,10 @@ have it.
 
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
 the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
+
+/// That a task is created, and what those created in one place have in common, such as their name.
+const TASK: &str = "user_thread:create";
+const TASK_ORIGIN: &str = "user_thread:origin";
 
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Events of programs")]
@@ -80,6 +85,28 @@ impl Selection {
             .rule(Action::Enable(None))
     }
 
+    /// The rule by which tasks that are told have names, where this chooses their creations by name, and not what they have in
+    /// common (`user_thread:origin`), or not all of that.
+    pub fn names_of_tasks(&self, condition: &Condition) -> Option<Rule> {
+        let chooses_by_name = !(self.events.is_empty() && self.providers.is_empty());
+        let is_whole = condition.condition.is_none() && self.levels.is_none() && self.majors.is_none();
+        let is_missing = !(is_whole && self.names(TASK_ORIGIN));
+        let excluded = matches_any(&self.exclude, TASK_ORIGIN);
+        (chooses_by_name && self.names(TASK) && is_missing && !excluded).then(|| {
+            let events = vec![TASK_ORIGIN.to_owned()];
+            let processes = self.processes.clone();
+            Self { events, processes, ..Self::default() }.rule(Action::Enable(None))
+        })
+    }
+
+    /// Whether events of a class of this name are meant, as far as that goes.
+    fn names(&self, name: &str) -> bool {
+        let provider = name.split(':').next().unwrap_or_default();
+        (self.events.is_empty() || matches_any(&self.events, name))
+            && (self.providers.is_empty() || matches_any(&self.providers, provider))
+            && !matches_any(&self.exclude, name)
+    }
+
     fn wish(&self, action: Action) -> Wish {
         let has_condition = matches!(action, Action::Enable(Some(_)));
         match self.majors {
@@ -103,6 +130,10 @@ impl Selection {
             processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
         }
     }
+}
+
+fn matches_any(globs: &[String], name: &str) -> bool {
+    globs.iter().any(|glob| Glob::new(glob.as_str()).matches(name))
 }
 
 #[cfg(test)]
@@ -132,6 +163,37 @@ mod tests {
         {
             let Wish::Rule(rule) = wish(&["--major", "1,3", more[0], more[1]]) else { panic!("{more:?}") };
             assert_eq!(rule.majors, Majors(0b1010));
+        }
+    }
+
+    #[test]
+    fn who_chooses_creations_of_tasks_has_their_names() {
+        let rule = |options: &[&str]| {
+            let command = Command::parse_from(["command"].iter().chain(options));
+            command.selection.names_of_tasks(&command.condition).map(|rule| rule.to_string())
+        };
+        let names = "enable -e user_thread:origin".to_owned();
+        for options in [
+            &["-e", "user_thread:create"][..],
+            &["-e", "user_thread:c*", "-e", "shop:*"],
+            &["--provider", "user_thread", "--where", "parent == 0"],
+            &["-e", "user_thread:*", "--major", "3"],
+        ] {
+            assert_eq!(rule(options), Some(names.clone()), "{options:?}");
+        }
+        let of_process = rule(&["-e", "user_thread:create", "--process", "7"]);
+        assert_eq!(of_process, Some(names + " --process 7"));
+        for options in [
+            &[][..],
+            &["-e", "user_thread:*"],
+            &["-e", "user_thread:switch"],
+            &["--provider", "user_*"],
+            &["--where", "parent == 0"],
+            &["--level", "info"],
+            &["-e", "user_thread:create", "--exclude", "user_thread:origin"],
+            &["-e", "user_thread:*", "--exclude", "user_thread:create"],
+        ] {
+            assert_eq!(rule(options), None, "{options:?}");
         }
     }
 

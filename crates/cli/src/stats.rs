@@ -2,6 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::Input;
+use crate::nothing::{ANY, say};
 use crate::output::print_error;
 use crate::table::{Cell, Table, figure, text};
 use anyhow::Result;
@@ -23,6 +24,10 @@ Rates are events in a second, over the time from the first counted event to the 
 records with their headers. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
 whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.")]
 pub struct Args {
+    /// Print only the first N rows of each table
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    count: Option<usize>,
+
     /// How to print
     #[arg(long, value_enum, default_value_t)]
     format: TableFormat,
@@ -33,10 +38,17 @@ pub struct Args {
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let (recording, filter) = args.input.open()?;
-    let statistics = Statistics::collect(&recording, &filter)?;
+    let mut statistics = Statistics::collect(&recording, &filter)?;
+    // What was lost is told of all streams.
+    let lost_events = statistics.streams.iter().map(|row| row.lost_events).sum();
+    if let Some(count) = args.count {
+        statistics.events.truncate(count);
+        statistics.streams.truncate(count);
+        statistics.processes.truncate(count);
+    }
     let mut out = anstream::stdout().lock();
     match args.format {
-        TableFormat::Table => print(&mut out, &statistics)?,
+        TableFormat::Table => print(&mut out, &statistics, lost_events)?,
         TableFormat::Json => {
             let mut all = serde_json::to_value(&statistics)?;
             add_rates(&mut all, statistics.duration_ns);
@@ -44,6 +56,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             writeln!(out)?;
         }
         TableFormat::Csv => csv(&mut out, &statistics)?,
+    }
+    if statistics.total.events == 0 && statistics.errors.is_empty() {
+        say(&mut out, args.format, &ANY.why_nothing_in(&args.input)?)?;
     }
     out.flush()?;
     let failed = !statistics.errors.is_empty();
@@ -66,7 +81,7 @@ fn add_rates(value: &mut Value, duration_ns: u64) {
     }
 }
 
-fn print(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
+fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std::io::Result<()> {
     let counted = |count: &Count| {
         let rate = count.per_second(statistics.duration_ns).map_or(Cell::None, Cell::Rate);
         [Cell::Count(count.events), rate, Cell::Count(count.bytes)]
@@ -94,10 +109,9 @@ fn print(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
         table.print(out)?;
         writeln!(out)?;
     }
-    let lost: u64 = statistics.streams.iter().map(|row| row.lost_events).sum();
     writeln!(
         out,
-        "{} events, {} bytes, {:.9} s, {lost} events lost",
+        "{} events, {} bytes, {:.9} s, {lost_events} events lost",
         statistics.total.events,
         statistics.total.bytes,
         statistics.duration_ns as f64 / 1e9

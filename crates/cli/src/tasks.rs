@@ -3,7 +3,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::TASKS;
+use crate::nothing::{TASKS, tell_nameless};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -142,6 +142,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })?;
     if tasks.is_empty() {
         TASKS.tell(&mut out, args.format, &args.input, &ran)?;
+    } else if tasks.iter().all(|task| task.name.is_empty()) {
+        tell_nameless(&mut out, args.format, &args.input)?;
     }
     out.flush()?;
     Ok(conclude(ran))

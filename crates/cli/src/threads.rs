@@ -2,7 +2,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::TASKS;
+use crate::nothing::{ANY, TASKS, tell_nameless};
 use crate::output::count_of;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -77,10 +77,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows.keep(&ACTIVE_TIME);
     }
     rows.arrange(&args.order)?;
-    let is_empty = args.by == By::Task && table.user_threads.is_empty();
+    let needed = match args.by {
+        By::Task => table.user_threads.is_empty().then_some(TASKS),
+        By::Thread | By::Process => table.threads.is_empty().then_some(ANY),
+    };
     rows.write(&mut out, args.format, document, |out| print_totals(out, &table, args.by, ran.switchless))?;
-    if is_empty {
-        TASKS.tell(&mut out, args.format, &args.input, &ran)?;
+    if let Some(needed) = needed {
+        needed.tell(&mut out, args.format, &args.input, &ran)?;
+    } else if args.by == By::Task && table.user_threads.iter().all(|task| task.name.is_empty()) {
+        tell_nameless(&mut out, args.format, &args.input)?;
     }
     out.flush()?;
     Ok(conclude(ran))

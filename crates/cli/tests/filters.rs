@@ -372,8 +372,13 @@ fn a_word_that_a_column_never_has_is_refused() {
             let output = tracewing.output().expect("tracewing starts");
             let said = String::from_utf8_lossy(&output.stderr).into_owned();
             assert!(!output.status.success() && said.contains(words), "{command} {condition}: {said}");
+            assert_eq!(said.matches("has no label").count(), 1, "one reason for all events: {said}");
         }
     }
+    let mut tracewing = Command::new(TRACEWING);
+    tracewing.current_dir(recording()).args(["list", "trace", "--where", "nosuch == 5"]);
+    let said = String::from_utf8_lossy(&tracewing.output().expect("tracewing starts").stderr).into_owned();
+    assert_eq!(said.matches("`nosuch`").count(), 1, "{said}");
     assert!(!run(&["list", "trace", "--where", "$state != 'blocked' || $mode =~ 'sys*'"]).is_empty());
 }
 

@@ -61,11 +61,42 @@ fn a_filter_that_leaves_nothing_is_named() {
     assert!(error.contains(&line) && !drawn.exists(), "{error}");
     let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
     assert!(
-        table.trim_end().ends_with(" events about locks, but what belongs to them is missing."),
+        table.trim_end().ends_with("There are events about locks left, but what belongs to them is missing."),
         "{table}"
     );
     let [table, _] = said(&recording, &["locks"]);
     assert!(!table.contains("events about locks"), "{table}");
+}
+
+#[test]
+fn every_command_names_a_filter_that_leaves_nothing() {
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let recording = record(&[], &[folder.join("examples/locks")]);
+    let line = format!("The filter leaves none of the recording's {} events.", recording.events().len());
+    let commands: [&[&str]; 7] = [
+        &["list"],
+        &["list", "--super"],
+        &["list", "--super", "--format", "csv"],
+        &["list", "--format", "json"],
+        &["stats"],
+        &["threads"],
+        &["latency", "--begin", "lock:acquired", "--end", "lock:released"],
+    ];
+    for command in commands {
+        let [printed, warnings] = said(&recording, &[command, &["--task", "nobody"]].concat());
+        let lists = command[0] == "list";
+        let (told, other) = if lists { (warnings, printed) } else { (printed, warnings) };
+        assert!(
+            told.trim_end().ends_with(&line) && !other.contains("The filter"),
+            "{command:?}: {told}{other}"
+        );
+        let [printed, warnings] = said(&recording, command);
+        assert!(!format!("{printed}{warnings}").contains("The filter leaves"), "{command:?}");
+    }
+    let [printed, _] = said(&recording, &["sched", "timehist"]);
+    assert!(printed.contains("The recording has no events of switches of threads"), "{printed}");
+    let [table, _] = said(&recording, &["stats", "-n", "1", "--format", "csv"]);
+    assert_eq!(table.lines().count(), 1 + 3, "the first event, stream and process: {table}");
 }
 
 #[test]

@@ -58,3 +58,25 @@ fn each_trouble_is_told_of_the_task_that_has_it() {
         assert!(!warned.iter().any(|line| line.contains(&format!("({well})"))), "{text}");
     }
 }
+
+#[test]
+fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() {
+    let program = build(&["-p", "reactivity"]).join("reactivity");
+    let folder = tempfile::tempdir().unwrap();
+    let tasks = |name: &str, chosen: &[&str]| {
+        let trace = folder.path().join(name);
+        let mut record = Command::new(TRACEWING);
+        record.args(["record", "--no-kernel", "-o"]).arg(&trace).args(chosen).arg("--").arg(&program);
+        record.args(["--tasks", "2", "--quantum", "1", "--messages", "1"]);
+        let output = record.stdout(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let output = Command::new(TRACEWING).arg("tasks").arg(&trace).output().unwrap();
+        String::from_utf8(output.stdout).unwrap()
+    };
+    let chosen = ["-e", "user_thread:create", "-e", "user_thread:switch"];
+    let why = "The recording has no events that name tasks";
+    let named = tasks("named", &chosen);
+    assert!(named.contains("work/1") && named.contains("daemon") && !named.contains(why), "{named}");
+    let nameless = tasks("nameless", &[&chosen[..], &["--exclude", "user_thread:origin"]].concat());
+    assert!(nameless.contains("3 tasks") && nameless.contains(why), "{nameless}");
+}

@@ -9,7 +9,7 @@ use crate::super_trace::{Seen, is_kernel};
 use crate::values::Values;
 use std::collections::HashMap;
 use tracewing_ctf::decode::Event;
-use tracewing_rules::{CompileError, Glob};
+use tracewing_rules::{CompileError, Glob, Problem};
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
 #[derive(Debug)]
@@ -187,18 +187,35 @@ impl Recording {
     }
 }
 
-/// Why a predicate fits no event: the classes that come closest first, which have the fields but of another type.
+/// Why a predicate fits no event: each reason once, with the first class that it is of; those first that come closest, which have the
+/// fields but of another type.
 fn no_fit(mut reasons: Vec<CompileError>) -> String {
     const MOST: usize = 4;
-    let missing = |reason: &CompileError| matches!(reason.problem, tracewing_rules::Problem::Missing(..));
+    let missing = |reason: &CompileError| matches!(reason.problem, Problem::Missing(..));
     reasons.sort_by_key(missing);
-    reasons.dedup();
-    let mut message = "no event has what the condition asks for".to_owned();
-    for reason in reasons.iter().take(MOST) {
-        message += &format!("\n  {reason}");
+    let mut counts: Vec<(&CompileError, usize)> = Vec::new();
+    for reason in &reasons {
+        let same = counts.iter_mut().find(|(other, _)| match (&reason.problem, &other.problem) {
+            // Each class has other fields, which are told of few.
+            (Problem::Missing(name, _), Problem::Missing(other, _)) if reasons.len() > MOST => name == other,
+            (problem, other) => problem == other,
+        });
+        match same {
+            Some((_, count)) => *count += 1,
+            None => counts.push((reason, 1)),
+        }
     }
-    if reasons.len() > MOST {
-        message += &format!("\n  and {} more", reasons.len() - MOST);
+    let mut message = "no event has what the condition asks for".to_owned();
+    for (reason, count) in counts.iter().take(MOST) {
+        message += &format!("\n  {reason}");
+        match count - 1 {
+            0 => {}
+            1 => message += "; and so for 1 other event",
+            others => message += &format!("; and so for {others} other events"),
+        }
+    }
+    if counts.len() > MOST {
+        message += &format!("\n  and {} other reasons", counts.len() - MOST);
     }
     message
 }
