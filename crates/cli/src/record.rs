@@ -61,7 +61,8 @@ Examples:
       keeps the newest events in memory; `tracewing snapshot` and the end of ./server write them to T/snapshot-1, ...
 
 Kernel events need root: without it they are left out, or refused where they are asked for (-k, --system-wide, --probe). Programs that link the crate tracewing join by themselves; any other program can be \
-recorded as the kernel sees it. The exit status is that of CMD.";
+recorded as the kernel sees it. The exit status is that of CMD, or 1 where that is 0 and a flight recorder's \
+last snapshot could not be written.";
 
 const LONG_HELP: &str = "\
 Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When one is full, events are lost \

@@ -25,7 +25,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
     }
     print_losses(summary);
     let rate = summary.events as f64 / summary.seconds.max(1e-9);
-    let state = if summary.state == State::Complete { "" } else { " (cut short)" };
+    let state = cut_short(summary);
     say!(
         "{} events, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
         number(summary.events),
@@ -54,6 +54,10 @@ pub fn print(summary: &Summary, has_rules: bool) {
     }
 }
 
+fn cut_short(summary: &Summary) -> &'static str {
+    if summary.state == State::Complete { "" } else { " (cut short)" }
+}
+
 /// A flight recorder's last words; its snapshots were told when they were taken.
 fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     print_losses(summary);
@@ -63,7 +67,8 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
         1 => format!("1 snapshot, {}", bytes(summary.bytes)),
         count => format!("{count} snapshots, {}", bytes(summary.bytes)),
     };
-    say!("{:.3} s, {} {programs} joined, {taken}", summary.seconds, number(summary.processes as u64));
+    let state = cut_short(summary);
+    say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
         let bold = Style::new().bold();
         say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&last.folder));

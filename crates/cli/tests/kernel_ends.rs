@@ -195,6 +195,30 @@ fn a_full_disk_is_one_line_and_no_trouble_for_the_command() {
 }
 
 #[test]
+fn a_flight_recorder_whose_last_snapshot_does_not_fit_fails() {
+    if !traceable() {
+        return;
+    }
+    // Nothing of the snapshot fits; all but the kernel's part; all but the end of that; all.
+    let (cut, complete) = (Some("cut_short"), Some("complete"));
+    for (size, state, status) in [("4k", None, 1), ("96k", cut, 1), ("2m", cut, 1), ("200m", complete, 0)] {
+        let folder = tempfile::tempdir().unwrap();
+        let output = record_to_disk(folder.path(), size, &["--flight-recorder", "--format", "json"]);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(status), "{size}: {stderr}");
+        assert_eq!(stderr.contains("No space left on device"), status == 1, "{size}: {stderr}");
+        let summary = summary(&output);
+        let snapshots = summary["snapshots"].as_array().unwrap();
+        assert_eq!(snapshots.first().and_then(|taken| taken["state"].as_str()), state, "{size}: {stderr}");
+        assert_eq!(summary["state"] == "complete", status == 0, "{size}: {stderr}");
+        if let Some(state) = state {
+            let description = fs::read_to_string(folder.path().join("t/snapshot-1/tracewing.json")).unwrap();
+            assert!(description.contains(&format!("{state:?}")), "{description}");
+        }
+    }
+}
+
+#[test]
 fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     // SAFETY: the call has no arguments and cannot fail.
     if unsafe { libc::geteuid() } != 0 {

@@ -160,7 +160,7 @@ impl Snapshot {
     }
 
     /// Completes the folder and puts it into its place. `description` is the recording's, to which the snapshot adds its
-    /// own streams, losses and notes.
+    /// own streams, losses and notes, and that it is complete unless another part of it was cut short.
     ///
     /// # Errors
     /// A file cannot be written, or the folder not be renamed.
@@ -170,7 +170,9 @@ impl Snapshot {
         snapshot: SnapshotDescription,
         mut description: Description,
     ) -> Result<Description, Error> {
-        description.state = State::Complete;
+        if description.state == State::Recording {
+            description.state = State::Complete;
+        }
         description.user_streams.append(&mut self.streams);
         description.losses.append(&mut self.losses);
         description.overwritten.append(&mut self.overwritten);

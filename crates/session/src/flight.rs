@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
-use tracewing_consumer::folder::SnapshotDescription;
+use tracewing_consumer::folder::{SnapshotDescription, State};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::snapshot::Snapshot;
 
@@ -72,7 +72,7 @@ impl Recorder<'_> {
                     Some(_) => Ok(self.snapshot(Reason::Asked(asker, pid))),
                 };
                 match &taken {
-                    Ok(Ok(folder)) => Taken::Folder(&folder.to_string_lossy()).encode(&mut message),
+                    Ok(Ok(taken)) => Taken::Folder(&taken.folder.to_string_lossy()).encode(&mut message),
                     Ok(Err(why)) => Taken::Failed(why).encode(&mut message),
                     Err(taken) => taken.encode(&mut message),
                 }
@@ -82,19 +82,18 @@ impl Recorder<'_> {
         message
     }
 
-    /// Takes a snapshot, tells the user, and gives its folder.
+    /// Takes a snapshot, and tells the user.
     ///
     /// # Errors
     /// In words, for who asked; the user is told too, and recording goes on.
-    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<PathBuf, String> {
+    pub(crate) fn snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
         match self.take_snapshot(reason) {
             Ok(summary) => {
                 self.observer.snapshot(&summary);
-                let folder = summary.folder.clone();
                 if let Some(flight) = &mut self.flight {
-                    flight.taken.push(summary);
+                    flight.taken.push(summary.clone());
                 }
-                Ok(folder)
+                Ok(summary)
             }
             Err(why) => {
                 self.join.note(format!("no snapshot ({reason}): {why}"));
@@ -110,13 +109,14 @@ impl Recorder<'_> {
         }
     }
 
-    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if it could not.
+    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if that could not be
+    /// written, or not all of it.
     pub(crate) fn last_snapshot(&mut self) -> bool {
         let Some(flight) = &self.flight else { return true };
         let is_wanted = flight.on.exit;
         self.join.regions.close();
         self.kernel.stop(&mut |line| self.join.note(line));
-        !is_wanted || self.snapshot(Reason::Exit).is_ok()
+        !is_wanted || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
     }
 
     fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
@@ -143,12 +143,16 @@ impl Recorder<'_> {
                 .push(format!("buffers of {dropped} processes that ended long before were given up"));
         }
         let about = SnapshotDescription { number, reason: reason.to_string(), taken: snapshot.taken() };
+        if kernel.error.is_some() {
+            description.state = State::CutShort;
+        }
         let description = snapshot.finish(&self.join.classes, about, description).map_err(text)?;
         if let Some(error) = kernel.error {
             self.join.note(format!("the kernel trace of snapshot {number} is cut short: {error}"));
         }
         let streams = description.user_streams.iter().chain(&description.kernel_streams);
         Ok(SnapshotSummary {
+            state: description.state,
             reason: reason.to_string(),
             seconds: elapsed.as_secs_f64(),
             events: streams.map(|stream| stream.events).sum(),

@@ -9,7 +9,8 @@ use tracewing_consumer::folder::State;
 /// How a recording ended.
 #[derive(Debug, Clone)]
 pub struct Outcome {
-    /// Exit status of the command: its own, or 128 and the number of the signal that ended it.
+    /// Exit status of the command: its own, or 128 and the number of the signal that ended it; 1 in place of 0 where a flight
+    /// recorder's last snapshot could not be written.
     pub exit_status: i32,
     /// What was recorded.
     pub summary: Summary,
@@ -20,7 +21,7 @@ pub struct Outcome {
 pub struct Summary {
     /// The trace folder, or that of a flight recorder's snapshots.
     pub folder: PathBuf,
-    /// Whether the recording ended as it should.
+    /// Whether the recording ended as it should, and a flight recorder's last snapshot could be written.
     pub state: State,
     /// Seconds from the command's start to the end.
     pub seconds: f64,
@@ -57,8 +58,10 @@ pub struct Summary {
 /// A snapshot of a flight recorder.
 #[derive(Debug, Clone, Serialize)]
 pub struct SnapshotSummary {
-    /// Its folder: a complete trace.
+    /// Its folder: a trace.
     pub folder: PathBuf,
+    /// Whether all of it could be written.
+    pub state: State,
     /// What asked for it.
     pub reason: String,
     /// Seconds from the command's start to the snapshot.

@@ -105,9 +105,9 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         }
     };
     recorder.run();
-    let (summary, is_all_written) = recorder.finish(&output);
+    let summary = recorder.finish(&output);
     match files {
-        Some(folder) if is_all_written => folder.discard(),
+        Some(folder) if summary.state == State::Complete => folder.discard(),
         Some(folder) => recorder.observer.note(&format!(
             "the buffers, with what could not be written, stay in {0}: tracewing recover --all -o DIR {0}",
             folder.path().display()
@@ -115,7 +115,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
         None => {}
     }
     recorder.priority = None;
-    let exit_status = recorder.wait_for_child();
+    let exit_status = match recorder.wait_for_child() {
+        0 if options.flight_recorder.is_some() && summary.state == State::CutShort => 1,
+        status => status,
+    };
     recorder.child.reap();
     Ok(Outcome { exit_status, summary })
 }
@@ -331,8 +334,8 @@ impl<'a> Recorder<'a> {
         })
     }
 
-    /// Closes the buffers, writes what is left, and says what it all amounts to; and whether all of it was written.
-    fn finish(&mut self, output: &Output) -> (Summary, bool) {
+    /// Closes the buffers, writes what is left, and says what it all amounts to.
+    fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.started.elapsed().as_secs_f64();
         self.listener = None;
         // Programs that see their connection end look at their buffers: whether the recording is over.
@@ -365,7 +368,8 @@ impl<'a> Recorder<'a> {
         }
 
         let description = &mut self.join.description;
-        description.state = if self.stop == Stop::CannotWrite { State::CutShort } else { State::Complete };
+        let is_all_written = is_snapshot_written && self.stop != Stop::CannotWrite;
+        description.state = if is_all_written { State::Complete } else { State::CutShort };
         description.clock.end = Some(self.join.clock.calibrate());
         description.user_streams = user.streams;
         description.kernel_streams = kernel.streams;
@@ -391,8 +395,7 @@ impl<'a> Recorder<'a> {
         let streams = || user.iter().chain(kernel).chain(profile);
         let snapshots = self.flight.take().map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
-        let is_all_written = is_snapshot_written && description.state == State::Complete;
-        let summary = Summary {
+        Summary {
             folder: path.to_owned(),
             state: description.state,
             seconds,
@@ -409,8 +412,7 @@ impl<'a> Recorder<'a> {
             overwritten: description.overwritten.clone(),
             snapshots,
             notes: description.notes.clone(),
-        };
-        (summary, is_all_written)
+        }
     }
 }
 
