@@ -180,10 +180,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             _ => figures(&table).csv(&mut out)?,
         },
     }
-    if table.distribution.count + table.unmatched_begins + table.unmatched_ends + table.without_key == 0 {
-        if let Some(why) = ANY.why_no_event(&args.input)? {
-            say(&mut out, args.format, &why)?;
-        }
+    let periods = table.distribution.count + table.unmatched_begins + table.unmatched_ends;
+    if periods + table.without_key == 0
+        && let Some(why) = ANY.why_no_event(&args.input)?
+    {
+        say(&mut out, args.format, &why)?;
     }
     out.flush()?;
     Ok(conclude(ran))
