@@ -18,7 +18,7 @@ use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
 use tracewing_probes::Resolver;
-use tracewing_rules::Majors;
+use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
 use tracewing_session::preload::{self, Preload};
@@ -77,7 +77,7 @@ With --buffers-in DIR the buffers of programs survive whatever becomes of tracew
 
 With --locks the library libtracewing_preload.so is pre-loaded under CMD and all that it starts: POSIX mutexes, \
 read-write locks, spin locks, semaphores, condition variables and barriers are events of provider lock, which are recorded \
-whatever -e asks for, but not where --exclude names them. Locks that Rust's standard library and others build \
+whatever -e, --level, --major and --process ask for, but not where --exclude names them. Locks that Rust's standard library and others build \
 themselves are seen only where threads wait for them, as futex system calls; the kernel's own only where they are contended \
 (contention_begin, contention_end), since the kernel has no event for others. Programs that are statically linked or get \
 privileges when they are executed cannot be recorded so.
@@ -343,17 +343,19 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
 fn options(args: &Args) -> Result<Options> {
     let geometry = Geometry::new(possible_cpus(), args.sub_buffers, args.sub_buffer_size.0)
         .map_err(|reason| anyhow!("{reason} (see --sub-buffer-size and --sub-buffers)"))?;
+    let is_preloaded = args.locks || !args.functions.is_empty();
+    let beside = |rule| preloaded::beside(rule, &args.selection, args.locks, &args.functions);
     let (rules, majors) = match args.selection.enable(&args.condition) {
         Wish::Nothing => (preloaded::beside_all(args.locks, &args.functions), Majors::ALL),
-        Wish::Majors(majors) => (preloaded::beside_all(args.locks, &args.functions), majors),
+        // The mask is for all events, a rule only for the program's other ones.
+        Wish::Majors(majors) if is_preloaded => (beside(Rule { majors, ..Rule::default() }), Majors::ALL),
+        Wish::Majors(majors) => (Rules::new(), majors),
         Wish::Rule(rule) => {
-            let rules = preloaded::beside(*rule, &args.selection, args.locks, &args.functions);
             // What decides is the last one.
             let names = args.selection.names_of_tasks(&args.condition);
-            (rules.iter().cloned().chain(names).collect(), Majors::ALL)
+            (beside(*rule).iter().cloned().chain(names).collect(), Majors::ALL)
         }
     };
-    let is_preloaded = args.locks || !args.functions.is_empty();
     let preload = is_preloaded.then(preload::find_library).transpose()?.map(|library| Preload {
         library,
         locks: args.locks.then_some(match args.lock_chains {

@@ -90,6 +90,17 @@ fn chains_go_on_through_code_without_tables() {
 }
 
 #[test]
+fn what_chooses_other_events_leaves_locks_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "allocator", &[]) else { return };
+    for choice in [["--level", "error"], ["--major", "63"], ["--process", "nobody"], ["--provider", "none"]] {
+        let events = record_locks(&choice, &program).events();
+        let count = |name: &str| events.iter().filter(|event| event.name == name).count();
+        assert!(count("lock:acquired") >= 1000 && count("lock:released") >= 1000, "{choice:?}");
+    }
+}
+
+#[test]
 fn what_is_excluded_is_not_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "allocator", &[]) else { return };
