@@ -7,7 +7,7 @@ mod replay;
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::Needed;
+use crate::nothing::{How, Needed};
 use crate::table::{Cell, Column, Order, Table, figure, milliseconds, text};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
@@ -67,7 +67,7 @@ pub struct Args {
 const NEEDED: Needed = Needed {
     what: "about functions",
     names: &["function:entry*", "function:exit*", "*%return"],
-    how: "`tracewing record --functions` records them",
+    how: How::Option("--functions", "none was called that was built to tell of it (docs/functions.md)"),
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {

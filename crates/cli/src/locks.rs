@@ -12,8 +12,8 @@ mod place;
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::Needed;
-use crate::output::shown;
+use crate::nothing::{How, Needed};
+use crate::output::{print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, ensure};
 use graph::party;
@@ -127,7 +127,7 @@ const NEEDED: Needed = Needed {
         "user_thread:wait",
         "contention_*",
     ],
-    how: "`tracewing record --locks` records them",
+    how: How::Option("--locks", "no program used one that can be seen (docs/locks.md)"),
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -154,6 +154,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     if args.graph == Some(GraphForm::Dot) {
         graph::write_dot(&mut out, &found.graph)?;
+        if found.rows.is_empty() {
+            print_warning(&NEEDED.why_nothing(&args.input, &ran)?);
+        }
         out.flush()?;
         return Ok(conclude(ran));
     }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use std::io::Write;
 use tracewing_analysis::Ran;
 use tracewing_rules::Glob;
-use tracewing_trace::{Filter, Recording, Statistics};
+use tracewing_trace::{Filter, Recording, Statistics, described};
 
 /// Events without which an analysis finds nothing.
 #[derive(Debug, Clone, Copy)]
@@ -17,8 +17,17 @@ pub struct Needed {
     pub what: &'static str,
     /// Patterns for their names; one has to fit.
     pub names: &'static [&'static str],
-    /// How there would be some: `` `tracewing record --locks` records them ``.
-    pub how: &'static str,
+    /// How there would be some.
+    pub how: How,
+}
+
+/// How there would be events.
+#[derive(Debug, Clone, Copy)]
+pub enum How {
+    /// By an option of `tracewing record`: which, and what there is not where it was given.
+    Option(&'static str, &'static str),
+    /// In words.
+    Else(&'static str),
 }
 
 /// Events without which a part of a result is missing.
@@ -72,14 +81,17 @@ pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> 
 }
 
 /// What tells when threads ran.
-pub const SWITCHES: Needed =
-    Needed { what: "of switches of threads", names: &["sched_switch"], how: "record the kernel's, as root" };
+pub const SWITCHES: Needed = Needed {
+    what: "of switches of threads",
+    names: &["sched_switch"],
+    how: How::Else("record the kernel's, as root"),
+};
 
 /// What tells of tasks.
 pub const TASKS: Needed = Needed {
     what: "of user threads",
     names: &["user_thread:*"],
-    how: "record a program that tells of its tasks (tracewing-tokio, user_thread)",
+    how: How::Else("record a program that tells of its tasks (tracewing-tokio, user_thread)"),
 };
 
 /// Says of tasks none of which has a name what would have told them.
@@ -90,18 +102,19 @@ pub fn tell_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -
     let named = Needed {
         what: "that name tasks",
         names: &["user_thread:origin", "user_thread:name"],
-        how: "`tracewing record -e user_thread:create` records them",
+        how: How::Else("`tracewing record -e user_thread:create` records them"),
     };
     let (recording, _) = input.open_again()?;
     let all = named.count(&recording, &Filter::default())?;
     match all.events {
-        0 => say(out, format, &named.none_recorded(&all)),
+        0 => say(out, format, &named.none_recorded(&all, &asked_for(&recording))),
         _ => Ok(()),
     }
 }
 
 /// Any event.
-pub const ANY: Needed = Needed { what: "", names: &["*"], how: "nothing that it was to record has happened" };
+pub const ANY: Needed =
+    Needed { what: "", names: &["*"], how: How::Else("nothing that it was to record has happened") };
 
 /// What is in a recording.
 struct Found {
@@ -151,10 +164,22 @@ impl Needed {
         let (recording, filter) = input.open_again()?;
         let all = self.count(&recording, &Filter::default())?;
         Ok(match all.events {
-            0 => Some(self.none_recorded(&all)),
+            0 => Some(self.none_recorded(&all, &asked_for(&recording))),
             events => (self.count(&recording, &filter)?.events == 0)
                 .then(|| format!("The filter leaves none of the recording's {events} {events_of}.")),
         })
+    }
+
+    fn none_told(&self, asked_for: &[String]) -> String {
+        let is_asked = |option| asked_for.iter().any(|asked| asked.split(' ').next() == Some(option));
+        let none = format!("The recording has no {}", self.events());
+        match self.how {
+            How::Else(how) => format!("{none}: {how}."),
+            How::Option(option, why) if is_asked(option) => {
+                format!("{none}, though {option} was given: {why}.")
+            }
+            How::Option(option, _) => format!("{none}: `tracewing record {option}` records them."),
+        }
     }
 
     fn events(&self) -> String {
@@ -174,9 +199,9 @@ impl Needed {
         })
     }
 
-    fn none_recorded(&self, found: &Found) -> String {
+    fn none_recorded(&self, found: &Found, asked_for: &[String]) -> String {
         let lost = match (found.lost_events, found.lost_packets) {
-            (0, 0) => return format!("The recording has no {}: {}.", self.events(), self.how),
+            (0, 0) => return self.none_told(asked_for),
             (events, 0) => format!("{events} events"),
             (0, packets) => format!("{packets} packets of events"),
             (events, packets) => format!("{events} events and {packets} packets of them"),
@@ -191,17 +216,25 @@ impl Needed {
     }
 }
 
+/// By which options the recordings were made that say so.
+fn asked_for(recording: &Recording) -> Vec<String> {
+    let all = described(recording);
+    let options = all.iter().filter_map(|note| note.get("asked_for")?.as_array()).flatten();
+    options.filter_map(|option| Some(option.as_str()?.to_owned())).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn losses_are_told_beside_what_there_is_not() {
-        let needed = Needed { what: "about locks", names: &["lock:*"], how: "record some" };
+        let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
         let line = |others, lost_events, lost_packets| {
-            needed.none_recorded(&Found { events: 0, others, lost_events, lost_packets })
+            let asked_for = ["--locks".to_owned()];
+            needed.none_recorded(&Found { events: 0, others, lost_events, lost_packets }, &asked_for)
         };
-        assert_eq!(line(7, 0, 0), "The recording has no events about locks: record some.");
+        assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");
         let told = line(7, 3, 0);
         assert!(
             told.starts_with("The recording has no events about locks, but 3 events were lost"),

@@ -3,7 +3,7 @@
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::Needed;
+use crate::nothing::{How, Needed};
 use crate::output::{print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, bail};
@@ -79,7 +79,7 @@ enum Tree {
 const NEEDED: Needed = Needed {
     what: "with samples",
     names: &["profile:sample"],
-    how: "`tracewing record --profile` records them",
+    how: How::Option("--profile", "nothing ran for long enough to be met"),
 };
 
 const COUNTERS: Needed = Needed { what: "with counters", names: &["profile:counters"], how: NEEDED.how };

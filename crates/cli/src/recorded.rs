@@ -55,6 +55,9 @@ fn print_rules(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     for rule in rules.chain(majors.as_deref()) {
         writeln!(out, "events    {}", shown(rule))?;
     }
+    for option in list("asked_for").filter_map(Value::as_str) {
+        writeln!(out, "asked for {}", shown(option))?;
+    }
     let changes = list("changes").filter_map(|change| Some((change.get("time")?, text(change, "/what")?)));
     for (time, what) in changes.clone().take(MAX_CHANGES) {
         let when = real_time(note, time).map(|ns| format!(" at {}", zone.format(ns))).unwrap_or_default();

@@ -41,6 +41,24 @@ fn a_recording_without_such_events_says_how_to_make_one() {
 }
 
 #[test]
+fn a_recording_that_was_made_for_them_says_so() {
+    build(
+        &[&["-p", "tracewing-preload"][..], if cfg!(debug_assertions) { &[] } else { &["--release"] }]
+            .concat(),
+    );
+    let recording = record(&["--locks", "--functions"], &["true"]);
+    for (command, about) in &ABOUT[..2] {
+        let [table, _] = said(&recording, &[command]);
+        let line = format!("The recording has no events {about}, though --{command} was given: ");
+        assert!(table.lines().last().is_some_and(|last| last.starts_with(&line)), "{table}");
+    }
+    let [table, _] = said(&recording, &["profile"]);
+    assert!(table.trim_end().ends_with("`tracewing record --profile` records them."), "{table}");
+    let [info, _] = said(&recording, &["info"]);
+    assert!(info.contains("asked for --locks\nasked for --functions *\n"), "{info}");
+}
+
+#[test]
 fn a_filter_that_leaves_nothing_is_named() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
@@ -55,6 +73,10 @@ fn a_filter_that_leaves_nothing_is_named() {
         let [table, _] = said(&recording, &[&["locks"], filter].concat());
         assert_eq!(table.lines().last(), Some(&*line), "{filter:?}: {table}");
     }
+    let [dot, warning] = said(&recording, &["locks", "--pid", "1", "--graph=dot"]);
+    assert!(dot == "digraph locks {\n}\n" && warning.contains(&line), "{dot}{warning}");
+    let [dot, warning] = said(&recording, &["locks", "--graph=dot"]);
+    assert!(dot.starts_with("digraph locks {\n") && warning.is_empty(), "{dot}{warning}");
     let drawn = recording.folder.path().join("none.svg");
     let [_, error] =
         said(&recording, &["locks", "--histogram", "--pid", "1", "--svg", drawn.to_str().unwrap()]);

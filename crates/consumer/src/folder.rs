@@ -173,6 +173,9 @@ pub struct Description {
     /// Major classes of user events that were on when it began; nothing means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub majors: Option<String>,
+    /// The options by which more was asked for than events of programs that have such, and of the kernel: `--locks`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub asked_for: Vec<String>,
     /// What was changed while it ran.
     pub changes: Vec<ChangeDescription>,
     /// Programs that joined.
@@ -239,6 +242,7 @@ impl Description {
             buffers,
             event_rules: Vec::new(),
             majors: None,
+            asked_for: Vec::new(),
             changes: Vec::new(),
             processes: Vec::new(),
             user_streams: Vec::new(),

@@ -115,6 +115,19 @@ impl Options {
         let other = self.with.as_ref().filter(|_| self.command.is_empty()).map(|with| with.command.clone());
         self.command.iter().map(|word| word.to_string_lossy().into_owned()).chain(other)
     }
+
+    /// The options by which more is asked for than events of programs that have such, and of the kernel.
+    pub(crate) fn asked_for(&self) -> Vec<String> {
+        let preload = self.preload.as_ref();
+        let locks = preload.and_then(|preload| preload.locks).map(|_| "--locks".to_owned());
+        let functions = preload.into_iter().flat_map(|preload| &preload.functions);
+        let functions = functions.map(|glob| format!("--functions {glob}"));
+        locks
+            .into_iter()
+            .chain(functions)
+            .chain(self.profile.map(|hertz| format!("--profile {hertz}")))
+            .collect()
+    }
 }
 
 fn default_geometry() -> Geometry {

@@ -432,7 +432,9 @@ fn describe(
     };
     let command = options.words().collect();
     let majors = (options.majors != Majors::ALL).then(|| options.majors.to_string());
-    Description { command, event_rules: rules.texts(), majors, ..Description::new(clock, begin, buffers) }
+    let asked_for = options.asked_for();
+    let event_rules = rules.texts();
+    Description { command, event_rules, majors, asked_for, ..Description::new(clock, begin, buffers) }
 }
 
 /// Bytes of all files in a folder.

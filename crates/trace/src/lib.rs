@@ -110,7 +110,9 @@ pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
 pub use quote::shown;
-pub use report::{ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport};
+pub use report::{
+    ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport, described,
+};
 pub use select::Selection;
 pub use stamp::Stamp;
 pub use stats::{ClassCount, Count, ProcessCount, Statistics, StreamCount};

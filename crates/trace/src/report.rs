@@ -155,7 +155,7 @@ impl Report {
             begin_ns: range.map(|(begin, _)| begin),
             end_ns: range.map(|(_, end)| end),
             duration_ns: range.and_then(|(begin, end)| end.checked_sub(begin)),
-            recordings: notes(recording),
+            recordings: described(recording),
             traces: summary.traces.iter().map(|trace| TraceReport::new(recording, trace)).collect(),
             errors: summary.errors.iter().map(ToString::to_string).collect(),
         };
@@ -286,8 +286,9 @@ fn json(value: &EnvValue) -> serde_json::Value {
     }
 }
 
-/// The `tracewing.json` files in the folders that were given and in those around the traces.
-fn notes(recording: &Recording) -> Vec<serde_json::Value> {
+/// What recordings of tracewing say of themselves: the `tracewing.json` files in the folders that were given and in those around the
+/// traces.
+pub fn described(recording: &Recording) -> Vec<serde_json::Value> {
     let around = recording.traces().iter().flat_map(Trace::folders).filter_map(|folder| folder.parent());
     let mut folders: Vec<&Path> = recording.inputs().iter().map(AsRef::as_ref).chain(around).collect();
     let mut seen = Vec::new();
