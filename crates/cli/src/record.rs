@@ -17,7 +17,7 @@ use tracewing_consumer::clock::ClockChoice;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::FLUSH;
 use tracewing_kernel::Probe;
-use tracewing_probes::Resolver;
+use tracewing_probes::{Resolved, Resolver};
 use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
@@ -330,14 +330,12 @@ fn probes(args: &Args) -> Result<(Vec<Probe>, Vec<String>)> {
         return Ok((Vec::new(), Vec::new()));
     }
     let resolver = Resolver::new(args.command.first().and_then(|command| command.to_str()));
-    let (mut probes, mut remarks) = (Vec::new(), Vec::new());
+    let mut all = Resolved::default();
     let functions = args.probes.iter().map(|text| resolver.probe(text));
     for resolved in functions.chain(args.usdt.iter().map(|text| resolver.usdt(text))) {
-        let resolved = resolved?;
-        probes.extend(resolved.probes);
-        remarks.extend(resolved.remarks);
+        all.unite(resolved?);
     }
-    Ok((probes, remarks))
+    Ok((all.probes, all.remarks))
 }
 
 fn options(args: &Args) -> Result<Options> {

@@ -117,6 +117,25 @@ fn functions_are_met_exactly_with_their_arguments_whatever_the_optimisation() {
 }
 
 #[test]
+fn what_is_asked_for_twice_is_one() {
+    if !probeable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shop) = compile(folder.path(), "shop", &["-g", "-O1"]) else { return };
+    let shop = shop.to_str().unwrap();
+    let serve = format!("{shop}:serve number");
+    let other = serve.replace("/shop:", "/./shop:"); // the same file
+    let returned = format!("{shop}:serve%return");
+    let probes = [&serve, &other, &returned, &serve].map(|probe| ["--probe", probe]).concat();
+    let recording = record(&probes, &[shop, &ORDERS.to_string()]);
+    let events = events(&recording);
+    for name in ["shop:serve", "shop:serve%return"] {
+        assert_eq!(named(&events, name).len() as u64, ORDERS, "{name}");
+    }
+}
+
+#[test]
 fn a_probe_at_begin_and_return_is_a_function() {
     if !probeable() {
         return;

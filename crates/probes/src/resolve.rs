@@ -1,5 +1,6 @@
 //! From what the user asks for to what the kernel is asked for.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use object::{Object, ObjectSymbol, ReadRef};
@@ -25,6 +26,28 @@ pub struct Resolved {
     pub probes: Vec<Probe>,
     /// In words, a line each.
     pub remarks: Vec<String>,
+}
+
+impl Resolved {
+    /// Adds what was asked for besides. What is the same, with the same arguments, is asked for once.
+    pub fn unite(&mut self, other: Self) {
+        for probe in other.probes {
+            if !self.probes.iter().any(|known| is_same(known, &probe)) {
+                self.probes.push(probe);
+            }
+        }
+        for remark in other.remarks {
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+    }
+}
+
+/// Whether two probes are the same, by whatever paths their files were named.
+fn is_same(one: &Probe, other: &Probe) -> bool {
+    let file = |probe: &Probe| fs::canonicalize(&probe.file).unwrap_or_else(|_| probe.file.clone());
+    file(one) == file(other) && *one == Probe { file: one.file.clone(), ..other.clone() }
 }
 
 /// Finds programs and libraries by their names, and places in them.
