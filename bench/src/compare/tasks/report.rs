@@ -29,9 +29,9 @@ pub fn print(results: &Results, bounds: &[Bound]) {
         println!("{verdict}  {}, {}: {}", bound.what, bound.limit, bound.measured);
     }
     println!();
-    for peer in PEERS {
-        if let Some(ratio) = results.ratio(peer) {
-            println!("ratio {peer}/tracewing overhead: {ratio:.2}");
+    for pair @ (peer, degree) in PEERS {
+        if let Some(ratio) = results.ratio(pair) {
+            println!("ratio {peer}/tracewing {degree}: {ratio:.2}");
         }
     }
 }
