@@ -348,8 +348,11 @@ fn buffers_of_processes_that_have_ended_are_still_in_the_snapshot() {
     list(&trace).iter().filter(|event| event.name == "pilot:count").for_each(|event| {
         *by_thread.entry(event.tid).or_default() += 1;
     });
-    let threads = 3 * std::thread::available_parallelism().unwrap().get();
-    assert_eq!(by_thread.into_values().collect::<Vec<_>>(), vec![7; threads]);
+    // Each thread's last number, of three processes.
+    let told = String::from_utf8(output.stdout).unwrap();
+    let told: Vec<u64> = told.split_ascii_whitespace().map(|number| number.parse().unwrap()).collect();
+    assert!(told.len() >= 3);
+    assert_eq!(by_thread.into_values().collect::<Vec<_>>(), told);
     compare_with_babeltrace2(&trace);
 }
 

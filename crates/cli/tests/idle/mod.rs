@@ -16,7 +16,7 @@ pub fn is_told() -> bool {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let list = tracewing().args(["list", "--no-delta"]).arg(&trace).output().unwrap();
     let list = String::from_utf8(list.stdout).unwrap();
-    let cpus = std::thread::available_parallelism().unwrap().get();
+    let cpus = tracewing_consumer::memory::possible_cpus();
     let silent = (0..cpus).find(|cpu| {
         let switches = |with: &str| {
             let cpu = format!("cpu_id = {cpu} ");
