@@ -198,10 +198,11 @@ fn the_whole_system_is_recorded_and_a_worker_in_it_completely() {
     let own = dump.clone().find(|line| line.number("tid") == i128::from(gettid_of_this_thread()));
     assert_eq!(own.unwrap().number("pid"), i128::from(std::process::id()));
     assert!(dump.clone().any(|line| line.number("pid") == 1), "all processes");
-    // LTTng counts priorities from the first that is not realtime: 20 for a plain process.
+    // LTTng counts priorities from the first that is not realtime: 20 for a plain process, plus its nice value.
+    let nice = rustix::process::getpriority_process(None).unwrap();
     let switch =
         lines.iter().find(|line| line.name == "sched_switch" && line.number("prev_tid") == i128::from(tid));
-    assert_eq!(switch.unwrap().number("prev_prio"), 20);
+    assert_eq!(switch.unwrap().number("prev_prio"), 20 + i128::from(nice));
 }
 
 fn gettid_of_this_thread() -> i32 {
