@@ -1,6 +1,7 @@
 //! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source says, with frame pointers
 //! and without, beside what `perf` and the kernel's scheduler say of them.
 
+mod kernel_common;
 mod recorded;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -204,6 +205,23 @@ fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
 }
 
 /// The kernel's scheduler, recorded beside, says when a thread had which CPU.
+#[test]
+fn counters_are_read_last_before_the_kernels_recording_is_ended() {
+    if !can_sample() || !kernel_common::traceable() {
+        return;
+    }
+    let place = tempfile::tempdir().unwrap();
+    // The recorder writes its files in front of everybody.
+    let options = ["--system-wide", "--profile", "-k", "syscalls:sys_enter_*"];
+    let recorder = kernel_common::record(place.path(), &options, &["true"]).spawn().unwrap();
+    let recording = ended(place, recorder);
+    let list =
+        Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(recording.trace()).output().unwrap();
+    let text = String::from_utf8(list.stdout).unwrap();
+    let last = |name: &str| text.rfind(name).expect("are there");
+    assert!(last("profile:counters:") < last("syscall_entry_"), "counters are read behind all else");
+}
+
 #[test]
 fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
     if !is_root() {

@@ -338,6 +338,11 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.started.elapsed().as_secs_f64();
         self.listener = None;
+        // First, since its counters are read at the end of what was recorded; the kernel takes a while to end the rest.
+        let profile = self.profile.finish(&mut |line| self.join.note(line));
+        if let Some(error) = &profile.unwritten {
+            self.cannot_write(error);
+        }
         // Programs that see their connection end look at their buffers: whether the recording is over.
         self.join.regions.close();
         self.connections.clients.clear();
@@ -353,10 +358,6 @@ impl<'a> Recorder<'a> {
             self.cannot_write(error);
         }
         self.tell_of_executed(kernel.executed);
-        let profile = self.profile.finish(&mut |line| self.join.note(line));
-        if let Some(error) = &profile.unwritten {
-            self.cannot_write(error);
-        }
 
         // Of what could not be written, or is lost, nobody knows.
         if self.stop != Stop::CannotWrite {
