@@ -300,6 +300,25 @@ fn locks_that_no_library_sees_are_waits_for_futexes() {
     assert!(row["wait_ns"].as_u64().unwrap() >= least, "{row}, at least {least}");
 }
 
+#[test]
+fn a_wait_for_a_futex_that_ends_with_its_thread_is_one_without_an_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "futex", &[]).filter(|_| kernel_common::traceable()) else {
+        return;
+    };
+    let place = tempfile::tempdir().unwrap();
+    let script = format!("{}; true", program.display());
+    let options = ["-k", "syscalls:sys_*_futex*"];
+    let recorder = kernel_common::record(place.path(), &options, &["sh", "-c", &script]).spawn().unwrap();
+    let recording = ended(place, recorder);
+    let found = table(&recording, &[]);
+    let rows = found["locks"].as_array().unwrap();
+    let row = rows.iter().find(|row| row["lock"] == recording.stdout.trim_end()).expect("a row of the futex");
+    let counts = ["acquired", "waited", "refused"].map(|count| row[count].as_u64().unwrap());
+    assert_eq!(counts, [0, 1, 1], "{row}");
+    assert_eq!(found["incomplete"], 1, "{found}");
+}
+
 /// What the recorder says, where the program itself does what it does in any case.
 fn said(program: &Path) -> String {
     let place = tempfile::tempdir().unwrap();

@@ -323,7 +323,7 @@ impl Totals {
                     self.owners.entry((acquisition.by.process, acquisition.lock)).or_default().push(party);
                 }
             }
-            Told::Refused { acquisition, wait, owner, spins } => {
+            Told::Refused { acquisition, wait, owner, spins, .. } => {
                 self.tried(party, acquisition, *wait, *owner, *spins, places).refused += 1;
             }
             Told::Held { acquisition, length, .. } => {

@@ -37,8 +37,8 @@ pub(super) enum Told {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to. `owner` had the lock;
     /// 0: nobody knows. `spins`: how often it has tried before it slept.
     Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64>, depth: usize },
-    /// It did not get it, after this wait.
-    Refused { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64> },
+    /// It did not get it, after this wait up to then.
+    Refused { acquisition: Acquisition, wait: Option<u64>, at: i64, owner: i32, spins: Option<u64> },
     /// A critical section has ended, which began then.
     Held { acquisition: Acquisition, begin: i64, length: u64 },
     /// What was begun has no end, or what was ended no begin.
@@ -94,6 +94,9 @@ pub(super) struct Thread {
     kernel: Option<Request>,
     /// A futex, where no event tells of what lock it is part.
     futex: Option<Request>,
+    /// When a signal has interrupted the wait for it: it goes on if the next thing that the thread does is the same call, and has
+    /// no end if the thread does nothing more.
+    interrupted: Option<i64>,
 }
 
 impl Thread {
@@ -103,6 +106,7 @@ impl Thread {
             self.finish(ended, tell);
         }
         self.by = by;
+        let goes_on = self.settle_interrupted(event, tell);
         // A release is certain when the next event does not take it back.
         match (self.release.take(), event) {
             (Some(GivenBack::Ended(held, _) | GivenBack::Inner(held)), LockEvent::NotReleased { lock })
@@ -145,6 +149,7 @@ impl Thread {
                 tell(Told::Refused {
                     acquisition: Acquisition { lock, kind, caller, chain: self.chain.take(), by },
                     wait: request.map(|request| since(request.at, at)),
+                    at,
                     owner: request.map_or(0, |request| request.owner),
                     spins: self.spins.take(),
                 });
@@ -192,11 +197,18 @@ impl Thread {
                 tell(request.map_or(Told::Incomplete, |request| request.served(at, 0)));
             }
             // What a lock does of which events tell is part of the wait for that.
-            LockEvent::FutexWait { address } if self.request.is_none() && self.condition.is_none() => {
+            LockEvent::FutexWait { address }
+                if self.request.is_none() && self.condition.is_none() && !goes_on =>
+            {
                 self.futex = Some(self.request(address, Kind::Futex, 0, 0, at));
             }
             LockEvent::FutexEnd { result } => {
                 const NOT_AS_EXPECTED: i64 = -11; // EAGAIN: it did not sleep
+                // The kernel's ERESTARTSYS to ERESTART_RESTARTBLOCK, of which programs see nothing or EINTR.
+                if matches!(result, -516..=-512) {
+                    self.interrupted = self.futex.map(|_| at);
+                    return;
+                }
                 match self.futex.take() {
                     Some(request) if result == 0 => tell(request.served(at, self.depth())),
                     Some(request) if result != NOT_AS_EXPECTED => tell(request.refused(at)),
@@ -210,6 +222,20 @@ impl Thread {
             | LockEvent::Place { .. }
             | LockEvent::Shadowed { .. } => {}
         }
+    }
+
+    /// What the thread does next tells whether an interrupted wait goes on; what the kernel does for it tells nothing.
+    fn settle_interrupted(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
+        if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
+            return false;
+        }
+        let Some((at, request)) = self.interrupted.take().zip(self.futex) else { return false };
+        let goes_on = *event == LockEvent::FutexWait { address: request.acquisition.lock };
+        if !goes_on {
+            self.futex = None;
+            tell(request.refused(at));
+        }
+        goes_on
     }
 
     fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: i64) -> Request {
@@ -256,11 +282,13 @@ impl Thread {
         let at = self.until(at);
         self.settle(tell);
         let request = self.waits();
-        let Self { held, condition, kernel, futex, .. } = std::mem::take(self);
-        let requests = [request, condition.map(|(request, _)| request), kernel, futex];
-        for request in requests.into_iter().flatten() {
-            tell(request.refused(at));
-            tell(Told::Incomplete);
+        let Self { held, condition, kernel, futex, interrupted, .. } = std::mem::take(self);
+        let requests = [request, condition.map(|(request, _)| request), kernel].map(|request| (request, at));
+        for (request, at) in requests.into_iter().chain([(futex, interrupted.unwrap_or(at))]) {
+            if let Some(request) = request {
+                tell(request.refused(at));
+                tell(Told::Incomplete);
+            }
         }
         held.iter().for_each(|_| tell(Told::Incomplete));
     }
@@ -276,7 +304,7 @@ impl Request {
     /// It does not want it any more.
     fn refused(self, at: i64) -> Told {
         let Self { acquisition, owner, at: begin } = self;
-        Told::Refused { acquisition, wait: Some(since(begin, at)), owner, spins: None }
+        Told::Refused { acquisition, wait: Some(since(begin, at)), at, owner, spins: None }
     }
 }
 
@@ -421,6 +449,36 @@ mod tests {
             ["acquired 0x10 wait Some(30) owner 0 depth 0", "held 0x10 for 10"]
         );
         assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10)", "incomplete"]);
+    }
+
+    #[test]
+    fn a_futex_that_a_signal_interrupts_is_waited_for_until_it_is_had_or_the_thread_is_killed() {
+        let wait = || LockEvent::FutexWait { address: OTHER };
+        let end = |result| LockEvent::FutexEnd { result };
+        let (woken, interrupted, late) = (0, -512, -110);
+        let kernels = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
+        let has = || LockEvent::KernelHas { lock: MUTEX };
+        let kernel = "acquired 0x10 wait Some(10) owner 0 depth 0";
+        assert_eq!(
+            told(&[wait(), end(interrupted), wait(), end(woken)]),
+            ["acquired 0x20 wait Some(30) owner 0 depth 0"],
+            "begun again"
+        );
+        assert_eq!(
+            told(&[wait(), end(interrupted), kernels(), has()]),
+            [kernel, "refused 0x20 wait Some(10)", "incomplete"],
+            "killed"
+        );
+        assert_eq!(
+            told(&[wait(), end(interrupted), released(MUTEX)]),
+            ["refused 0x20 wait Some(10)", "incomplete"],
+            "told to the program; and a release without its acquisition"
+        );
+        let other = LockEvent::FutexWait { address: CONDITION };
+        assert_eq!(
+            told(&[wait(), end(-516), other, end(late)]),
+            ["refused 0x20 wait Some(10)", "refused 0x30 wait Some(10)"]
+        );
     }
 
     #[test]

@@ -79,9 +79,11 @@ fn tell_of(told: &Told, (process, party): (Option<i32>, Party), now: i64, tell: 
         tell(LockUse { process, party, lock: of.lock, kind: of.kind.name(), is_held, begin, end });
     };
     match told {
-        Told::Acquired { acquisition, wait: Some(wait), .. }
-        | Told::Refused { acquisition, wait: Some(wait), .. } => {
+        Told::Acquired { acquisition, wait: Some(wait), .. } => {
             tell(acquisition, false, now.saturating_sub_unsigned(*wait), *wait);
+        }
+        Told::Refused { acquisition, wait: Some(wait), at, .. } => {
+            tell(acquisition, false, at.saturating_sub_unsigned(*wait), *wait);
         }
         Told::Held { acquisition, begin, length } => tell(acquisition, true, *begin, *length),
         _ => {}
