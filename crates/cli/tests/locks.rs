@@ -386,11 +386,21 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
         fs::copy(env!("CARGO_BIN_EXE_tracewing"), place.join("tracewing")).unwrap();
         place
     };
-    let (without, unusual) = (copy("without"), copy("un usual"));
-    fs::write(unusual.join("libtracewing_preload.so"), "").unwrap();
-    for (place, told) in
-        [(without, "`cargo build --release -p tracewing-preload` makes it"), (unusual, "spaces")]
-    {
+    let Some(_) = program(folder.path(), "allocator", &[]) else { return };
+    let own = Path::new(env!("CARGO_BIN_EXE_tracewing")).with_file_name("libtracewing_preload.so");
+    let own = fs::read(own).unwrap();
+    let with = |to: &str, library: &[u8]| {
+        let place = copy(to);
+        fs::write(place.join("libtracewing_preload.so"), library).unwrap();
+        place
+    };
+    for (place, told) in [
+        (copy("without"), "`cargo build --release -p tracewing-preload` makes it"),
+        (with("un usual", b""), "spaces"),
+        (with("junk", b"no library"), "is not the library that locks and functions need"),
+        (with("half", &own[..own.len() / 2]), "or not all of it"),
+        (with("other", &fs::read("/bin/true").unwrap()), "is not the library"),
+    ] {
         let mut command = Command::new(place.join("tracewing"));
         command.current_dir(&place).args([
             "record",

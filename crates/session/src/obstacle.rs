@@ -10,7 +10,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use object::Endianness;
-use object::elf::{DT_NEEDED, EM_X86_64, PT_INTERP};
+use object::elf::{DT_NEEDED, EM_X86_64, ET_DYN, PT_INTERP};
 use object::read::ReadCache;
 use object::read::elf::{Dyn, ElfFile64, FileHeader, ProgramHeader};
 use object::{Object, ObjectSymbol};
@@ -111,6 +111,21 @@ pub(crate) fn has_sanitizer(program: &Path) -> bool {
         Some(names.any(|name| name.starts_with(b"libasan") || name.starts_with(b"libclang_rt.asan")))
     };
     needs() == Some(true)
+}
+
+/// Whether a file is a library for this machine that has the functions by which programs tell of theirs.
+pub(crate) fn has_functions(library: &Path) -> bool {
+    let has = || {
+        let data = ReadCache::new(File::open(library).ok()?);
+        let elf = ElfFile64::<Endianness, _>::parse(&data).ok()?;
+        let header = elf.elf_header();
+        let is_library = header.e_type(elf.endian()) == ET_DYN && header.e_machine(elf.endian()) == EM_X86_64;
+        let has = |name: &&str| {
+            elf.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(*name))
+        };
+        Some(is_library && HOOKS.iter().all(has))
+    };
+    has() == Some(true)
 }
 
 /// Why a program that the library is pre-loaded under tells of no functions of its own; nothing where it does, or cannot be read.

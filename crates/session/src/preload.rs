@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use tracewing_abi::functions::{ENTRY, EXIT, FUNCTIONS_VARIABLE};
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
 
-use crate::obstacle::{Obstacle, TOO_LATE, has_sanitizer, lack_of_functions};
+use crate::obstacle::{Obstacle, TOO_LATE, has_functions, has_sanitizer, lack_of_functions};
 
 /// The kernel's events about locks: its own that are contended, and the waiting for those of programs; and about what is executed.
 pub(crate) const KERNEL_EVENTS: &[&str] =
@@ -60,6 +60,8 @@ pub enum NoLibrary {
     Nowhere(Vec<PathBuf>),
     /// The loader cannot be told of such a path.
     Path(PathBuf),
+    /// It is another file, or only a part of the library.
+    Other(PathBuf),
 }
 
 impl fmt::Display for NoLibrary {
@@ -76,6 +78,12 @@ impl fmt::Display for NoLibrary {
                  install tracewing elsewhere",
                 path.display()
             ),
+            Self::Other(path) => write!(
+                f,
+                "{} is not the library that locks and functions need, or not all of it: copy it once more; `cargo build --release \
+                 -p tracewing-preload` makes it",
+                path.display()
+            ),
         }
     }
 }
@@ -85,7 +93,7 @@ impl std::error::Error for NoLibrary {}
 /// The library to pre-load: beside the running executable, or in `../lib/tracewing`.
 ///
 /// # Errors
-/// It is in neither place, or nowhere whence it can be loaded.
+/// It is in neither place, or nowhere whence it can be loaded, or is something else.
 pub fn find_library() -> Result<PathBuf, NoLibrary> {
     let executable = env::current_exe().and_then(fs::canonicalize).unwrap_or_default();
     let folder = executable.parent().unwrap_or(Path::new("/"));
@@ -97,6 +105,7 @@ pub fn find_library() -> Result<PathBuf, NoLibrary> {
         Some(path) if path.as_os_str().as_bytes().iter().any(|byte| b" :$".contains(byte)) => {
             Err(NoLibrary::Path(path))
         }
+        Some(path) if !has_functions(&path) => Err(NoLibrary::Other(path)),
         Some(path) => Ok(path),
     }
 }
