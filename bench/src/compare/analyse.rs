@@ -12,13 +12,15 @@ use std::process::Command;
 const LEAST_RATE: f64 = 5e6;
 
 /// What is measured: each reads the whole recording.
-const ANALYSES: [(&str, &[&str]); 6] = [
+const ANALYSES: [(&str, &[&str]); 7] = [
     ("counting (no state)", &["stats"]),
     ("threads", &["threads"]),
     ("threads --by task", &["threads", "--by", "task"]),
     ("sched latency", &["sched", "latency"]),
     ("tasks", &["tasks"]),
     ("tasks --by-name", &["tasks", "--by-name"]),
+    // What all did is read back up to its end, which comes early.
+    ("critical-path", &["critical-path", "--tid", trace::FIRST_WORKER]),
 ];
 
 /// What `bench analyse` accepts.

@@ -20,6 +20,8 @@ const TASK_LIFE: u64 = 8;
 /// The same of a thread.
 const THREAD_LIFE: u64 = 4096;
 const PROCESS: i32 = 1000;
+/// The first thread of the first CPU.
+pub const FIRST_WORKER: &str = "1001";
 /// What all tasks have in common.
 const ORIGIN: u64 = 1;
 /// Bytes of a packet.

@@ -149,7 +149,7 @@ impl<F: Read + Write + Seek> Fold for CriticalPaths<F> {
             Identity { process: lwp.process, number: lwp.tid.unsigned_abs().into(), name: lwp.name.clone() };
         if let Some(life) = self.lwps.take(lwp.serial).life.0 {
             self.candidates.ends(Actor::Lwp(lwp.serial, None), &who, life);
-            self.put(&Record::LwpEnds { lwp: lwp.serial, who });
+            self.put(&Record::LwpEnds { lwp: lwp.serial, who: who.into() });
         }
     }
 
@@ -157,7 +157,7 @@ impl<F: Read + Write + Seek> Fold for CriticalPaths<F> {
         let who = Identity { process: thread.process, number: thread.id, name: thread.name.clone() };
         if let Some(life) = self.user_threads.take(thread.serial).life.0 {
             self.candidates.ends(Actor::UserThread(thread.serial), &who, life);
-            self.put(&Record::UserThreadEnds { thread: thread.serial, who });
+            self.put(&Record::UserThreadEnds { thread: thread.serial, who: who.into() });
         }
     }
 }

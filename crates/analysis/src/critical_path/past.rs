@@ -38,8 +38,17 @@ impl<D> Default for Stretches<D> {
 impl<D: Copy> Stretches<D> {
     fn push(&mut self, stretch: Stretch<D>, time: i64) {
         // Only what was told late lies behind what was told before it.
-        let place = self.0.partition_point(|later| later.from > stretch.from);
-        self.0.insert(place, stretch);
+        match self.0.back() {
+            Some(last) if last.from <= stretch.from => {
+                let place = self.0.partition_point(|later| later.from > stretch.from);
+                self.0.insert(place, stretch);
+            }
+            // Of what lies behind the window's time, only what comes next there is of use.
+            Some(last) if self.0.len() == 1 && last.from >= time && stretch.from >= time => {
+                self.0[0] = stretch;
+            }
+            _ => self.0.push_back(stretch),
+        }
         self.forget(time);
     }
 
@@ -205,8 +214,8 @@ impl<F: Read + Seek> Past<F> {
                 (line.created, line.has_begun) = (Some(by), true);
                 self.begun.push((at, Serial::UserThread(thread)));
             }
-            Record::LwpEnds { lwp, who } => self.lwps.at(lwp).who = who,
-            Record::UserThreadEnds { thread, who } => self.user_threads.at(thread).who = who,
+            Record::LwpEnds { lwp, who } => self.lwps.at(lwp).who = *who,
+            Record::UserThreadEnds { thread, who } => self.user_threads.at(thread).who = *who,
         }
     }
 }

@@ -98,11 +98,11 @@ pub(super) enum Record {
     },
     LwpEnds {
         lwp: usize,
-        who: Identity,
+        who: Box<Identity>,
     },
     UserThreadEnds {
         thread: usize,
-        who: Identity,
+        who: Box<Identity>,
     },
 }
 
@@ -275,7 +275,8 @@ impl Decoder<'_> {
                 let (number, length) = (self.number()?, self.serial()?);
                 let (name, rest) = self.bytes.split_at_checked(length)?;
                 self.bytes = rest;
-                let who = Identity { process, number, name: String::from_utf8_lossy(name).into_owned() };
+                let name = String::from_utf8_lossy(name).into_owned();
+                let who = Box::new(Identity { process, number, name });
                 match kind {
                     LWP_ENDS => Record::LwpEnds { lwp: serial, who },
                     _ => Record::UserThreadEnds { thread: serial, who },

@@ -3,8 +3,8 @@
 use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// A block is written when it has so many bytes.
-const BLOCK: usize = 256 << 10;
+/// A block is written when it has so many bytes: its records, read back, have room in a CPU's second cache.
+const BLOCK: usize = 32 << 10;
 
 /// Where a block lies in the file, and what its records' times count from.
 #[derive(Debug, Clone, Copy)]
@@ -144,7 +144,7 @@ mod tests {
         let user = prop_oneof![doing().prop_map(UserDoing::Off), any::<usize>().prop_map(UserDoing::Nested),];
         let who = || {
             (prop::option::of(0..i32::MAX), any::<u64>(), ".{0,40}")
-                .prop_map(|(process, number, name)| Identity { process, number, name })
+                .prop_map(|(process, number, name)| Box::new(Identity { process, number, name }))
         };
         prop_oneof![
             (serial(), any::<bool>(), times(), doing()).prop_map(|(lwp, first, (from, to), doing)| {

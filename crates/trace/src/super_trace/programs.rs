@@ -324,27 +324,36 @@ impl Programs {
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
-        if let State::Running { .. } = self.known(key, begin).state {
+        let is_part = !self.chosen.is_empty();
+        let mut thread = self.known(key, begin);
+        if let State::Running { .. } = thread.state {
             self.leaves_others(key, now, lwps, fold);
+            thread = self.known(key, begin);
         }
-        let is_chosen = self.is_chosen(key);
-        let thread = self.known(key, begin);
-        if let Some(lwp) = lwps.get_mut(&tid) {
-            if let Sight::WithThread { chosen } = &mut lwp.sight {
-                *chosen = is_chosen;
-                // How it came there has been left out.
-                if let Some(cpu) = cpu {
-                    lwp.seen_on(cpu, now, fold);
-                    lwp.in_program(now, fold);
-                }
-            }
-            let polls = thread.polls;
-            thread.begins(tid, now, fold);
-            lwp.polls += thread.polls - polls;
-            lwp.carries = Carries::Thread(key);
-            fold.user_thread_runs(thread, lwp, now);
-            lwp.carried_to = lwp.cpu().or(cpu);
-            lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
+        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        if is_part {
+            self.comes_into_sight(key, lwp, cpu, now, fold);
+            thread = self.known(key, begin);
+        }
+        let polls = thread.polls;
+        thread.begins(tid, now, fold);
+        lwp.polls += thread.polls - polls;
+        lwp.carries = Carries::Thread(key);
+        fold.user_thread_runs(thread, lwp, now);
+        lwp.carried_to = lwp.cpu().or(cpu);
+        lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
+    }
+
+    /// An LWP, which runs none, begins to run a user thread in a recording that is a part of some.
+    #[cold]
+    fn comes_into_sight(&self, key: Key, lwp: &mut Lwp, cpu: Option<u32>, now: i64, fold: &mut impl Fold) {
+        if let Sight::WithThread { chosen } = &mut lwp.sight {
+            *chosen = self.is_chosen(key);
+        }
+        // How it came to its CPU has been left out.
+        if let Some(cpu) = cpu {
+            lwp.seen_on(cpu, now, fold);
+            lwp.in_program(now, fold);
         }
     }
 
