@@ -2,13 +2,14 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
+use crate::nothing::ANY;
 use crate::output::shown;
 use crate::progress::Watch;
 use crate::table::{Cell, Order, Table, figure, hidden, milliseconds, text};
-use anyhow::Result;
+use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, Step, Target};
+use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, NoPath, Step, Target};
 use tracewing_trace::{Filter, TimePoint};
 
 /// So much of what happened is held in memory before a temporary file is made, in bytes.
@@ -62,8 +63,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let from = has_begin.then_some(ran.begin_ns);
     let to = has_end.then(|| ran.end_ns.min(end));
     // Who has stopped the reading has the path of what was read.
-    let path = paths.path(from, to, &ran.names, &mut || ran.stopped || !watch.is_stopped())?;
+    let path = paths.path(from, to, &ran.names, &mut || ran.stopped || !watch.is_stopped());
     drop(watch);
+    let path = match path {
+        Err(NoPath::Missing(_)) if ran.events == 0 => bail!(ANY.why_nothing_in(&args.input)?),
+        path => path?,
+    };
     let mut rows = table(&path);
     rows.arrange(&args.order)?;
     let mut out = anstream::stdout().lock();

@@ -98,6 +98,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let tasks = tasks.finish();
     let zone = args.input.zone();
     let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
+    // What the worker did in a poll, switches of threads tell.
+    let of_worker = |ns: u64| if ran.switchless { Cell::None } else { Cell::Ns(ns) };
     let mut table = Table::new(COLUMNS);
     for task in &tasks {
         table.push(vec![
@@ -113,11 +115,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Cell::Ns(task.unknown_ns),
             Cell::Ns(task.longest_ns),
             time(task.longest_begin),
-            Cell::Ns(task.running_ns),
-            Cell::Ns(task.preempted_ns),
-            Cell::Ns(task.system_ns),
-            Cell::Ns(task.slept_ns),
-            Cell::Ns(task.longest_sleep_ns),
+            of_worker(task.running_ns),
+            of_worker(task.preempted_ns),
+            of_worker(task.system_ns),
+            of_worker(task.slept_ns),
+            of_worker(task.longest_sleep_ns),
             task.slept_on.map_or(Cell::None, |name| ran.names.get(name).into()),
             Cell::Count(task.page_faults),
             Cell::Ns(task.mean_delay_ns()),
@@ -142,7 +144,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     })?;
     if tasks.is_empty() {
         TASKS.tell(&mut out, args.format, &args.input, &ran)?;
-    } else if tasks.iter().all(|task| task.name.is_empty()) {
+    } else if ran.switchless && args.format == TableFormat::Table {
+        writeln!(
+            out,
+            "Not all switches of threads (sched_switch) are in the recording: nothing is known of what workers did in polls."
+        )?;
+    }
+    if !tasks.is_empty() && tasks.iter().all(|task| task.name.is_empty()) {
         tell_nameless(&mut out, args.format, &args.input)?;
     }
     out.flush()?;

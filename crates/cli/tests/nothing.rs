@@ -36,6 +36,10 @@ fn a_recording_without_such_events_says_how_to_make_one() {
         let [_, error] = said(&recording, &[command, "--flame-graph", drawn.to_str().unwrap()]);
         assert!(error.contains("The recording has no events ") && !drawn.exists(), "{error}");
     }
+    for command in [&["critical-path", "--tid", "1"][..], &["list"], &["threads"], &["stats"]] {
+        let told = said(&recording, command).concat();
+        assert!(told.contains("The recording has no events: "), "{command:?}: {told}");
+    }
     let [replay, _] = said(&recording, &["functions", "--replay"]);
     assert!(replay.contains("The recording has no events about functions"), "{replay}");
 }

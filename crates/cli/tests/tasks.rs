@@ -77,6 +77,10 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     let why = "The recording has no events that name tasks";
     let named = tasks("named", &chosen);
     assert!(named.contains("work/1") && named.contains("daemon") && !named.contains(why), "{named}");
+    // Nothing tells what workers did in polls, which is not that they did not sleep.
+    assert!(named.contains("nothing is known of what workers did"), "{named}");
+    let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
+    assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
     let nameless = tasks("nameless", &[&chosen[..], &["--exclude", "user_thread:origin"]].concat());
     assert!(nameless.contains("3 tasks") && nameless.contains(why), "{nameless}");
 }
