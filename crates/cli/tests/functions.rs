@@ -234,6 +234,22 @@ fn names_of_cpp_are_as_in_the_source() {
     }
 }
 
+#[test]
+fn copies_that_gcc_has_made_are_asked_for_by_their_functions_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program_of("clones.c", folder.path(), "gcc", &["-pg", "-mfentry"]) else { return };
+    let names = Command::new("nm").arg(&program).output().unwrap();
+    let names = String::from_utf8(names.stdout).unwrap();
+    let Some(copy) = names.split_whitespace().find(|name| name.starts_with("scaled.")) else {
+        return eprintln!("skipped: this gcc makes no copy");
+    };
+    for pattern in ["scaled", copy] {
+        let recording = record(&["--functions", pattern], &[&program]);
+        let found = counted(&rows(&json(&recording, &[])));
+        assert_eq!(found, BTreeMap::from([(copy.to_owned(), 2)]), "{pattern}");
+    }
+}
+
 /// gcc gives the addresses of libstdc++'s own for functions of its headers.
 #[test]
 fn functions_of_libraries_without_hooks_are_chosen_too() {

@@ -230,7 +230,9 @@ pub fn demangled(name: &str) -> String {
 }
 
 /// The names by which a function with this symbol may be asked for, both without what it returns: with its parameters and what is
-/// behind them, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. They are the same where a symbol has no parameters.
+/// behind them, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. The second is without what compilers put behind
+/// the names of copies that they make, too: `scaled` for `scaled.constprop.0`. Otherwise they are the same where a symbol has no
+/// parameters.
 pub fn asked_for(symbol: &str) -> [String; 2] {
     let options = DemangleOptions::new().no_return_type();
     let of_cpp = |symbol: cpp_demangle::Symbol<_>| {
@@ -240,7 +242,10 @@ pub fn asked_for(symbol: &str) -> [String; 2] {
     };
     cpp(symbol).and_then(of_cpp).unwrap_or_else(|| {
         let name = demangled(symbol);
-        [name.clone(), name]
+        // No language has dots in such names.
+        let of_copy = symbol.split_once('.').filter(|(front, _)| name == symbol && !front.is_empty());
+        let short = of_copy.map_or_else(|| name.clone(), |(front, _)| front.to_owned());
+        [name, short]
     })
 }
 
@@ -292,6 +297,8 @@ mod tests {
     fn functions_are_asked_for_without_what_they_return() {
         for (symbol, whole, short) in [
             ("main", "main", "main"),
+            ("scaled.constprop.0.isra.0", "scaled.constprop.0.isra.0", "scaled"),
+            (".hidden", ".hidden", ".hidden"),
             ("_Znonsense", "_Znonsense", "_Znonsense"),
             (
                 "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
