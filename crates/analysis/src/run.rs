@@ -5,7 +5,7 @@ use crate::names::Names;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Waker, is_of_some, is_system_wide,
+    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, UserThread, Waker, is_of_some, is_system_wide,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
@@ -22,12 +22,16 @@ pub trait Analysis: Fold {
     /// Whether it is to be told of events, whose places need not be found otherwise.
     const EVENTS: bool = true;
 
+    /// Whether it is also told, before [`Analysis::begins`], of events that lie before, of who ends there, and of what is missing:
+    /// where it has a state of its own that comes from them.
+    const BEFORE: bool = false;
+
     /// Whether it makes something of what it is told at once, not at the end of whom it is about: then it is told nothing of
     /// those of whom no event tells yet whether they are wanted.
     const AT_ONCE: bool = false;
 
     /// What is analysed begins: with the first event, or at the time that the user asked for. Nothing has been told before,
-    /// but names.
+    /// but names, and what [`Analysis::BEFORE`] says.
     fn begins(&mut self, _time: i64) {}
 
     /// What a name is called that will be told from now on.
@@ -187,6 +191,19 @@ fn kernel_cpus(recording: &Recording) -> u64 {
     cpus.collect::<BTreeSet<u32>>().len() as u64
 }
 
+/// Tells only who ends.
+struct Ends<'a, F>(&'a mut F);
+
+impl<F: Fold> Fold for Ends<'_, F> {
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        self.0.lwp_ends(lwp);
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        self.0.user_thread_ends(thread);
+    }
+}
+
 /// What is read so far.
 struct Run<'a, A> {
     range: TimeRange,
@@ -224,7 +241,7 @@ impl<A: Analysis> Run<'_, A> {
             }
             self.ran.end_ns = self.ran.end_ns.max(time);
         }
-        if A::EVENTS && self.begun {
+        if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.wants_seen(&seen) {
                 self.filtered.event(&seen);
@@ -233,6 +250,7 @@ impl<A: Analysis> Run<'_, A> {
         if let Some(activity) = &activity {
             match self.begun {
                 true => self.follower.event(activity, &mut self.filtered),
+                false if A::BEFORE => self.follower.event(activity, &mut Ends(&mut self.filtered)),
                 false => self.follower.event(activity, &mut ()),
             }
             self.filtered.follow(activity, self.follower.state());
@@ -276,7 +294,13 @@ impl<A: Analysis> Run<'_, A> {
                 self.filtered.lost(&Loss { scope, cpu, from, to, events });
                 self.follower.lost(lost, trace, stream, &mut self.filtered);
             }
-            false => self.follower.lost(lost, trace, stream, &mut ()),
+            false => {
+                if A::BEFORE {
+                    let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
+                    self.filtered.lost(&Loss { scope, cpu, from, to, events: lost.count });
+                }
+                self.follower.lost(lost, trace, stream, &mut ());
+            }
         }
     }
 

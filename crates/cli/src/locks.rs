@@ -275,7 +275,7 @@ fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()>
     if found.incomplete > 0 {
         writeln!(
             out,
-            "{} requests, acquisitions and releases lack their other half and are left out; only waits up to the end are in the table",
+            "{} requests, acquisitions and releases lack their other half and are left out; only waits up to the end, and from the begin on, are in the table",
             found.incomplete
         )?;
     }

@@ -216,6 +216,32 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
 }
 
 #[test]
+fn what_was_waited_for_before_a_part_begins_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
+    let recording = record_locks(&[], &program);
+    // Where the last one of four tells where it waits; nothing follows.
+    let part = ["--from", "lock:called_from#4"];
+    let graph = table(&recording, &[&part[..], &["--graph"]].concat());
+    let rows = graph["graph"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "{graph}");
+    let is_known =
+        |row: &&Value| !row["lasts_ns"].is_null() && row["at"].as_str().unwrap().contains("(deadlock.c:");
+    assert_eq!(rows.iter().filter(is_known).count(), 4, "{graph}");
+    assert_eq!(rows.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{graph}");
+    let threads = table(&recording, &[&part[..], &["--by", "thread"]].concat());
+    let sum = |count: &str| {
+        let rows = threads["locks"].as_array().unwrap().iter();
+        rows.map(|row| row[count].as_u64().unwrap()).sum::<u64>()
+    };
+    assert_eq!(["acquired", "waited", "refused", "held"].map(sum), [0, 4, 4, 0], "{threads}");
+    // Four waits lack their begin and their end, three critical sections lack both.
+    assert_eq!(threads["incomplete"], 4 + 4 + 3, "{threads}");
+    let behind = table(&recording, &["--from", "+1h", "--graph"]);
+    assert_eq!(behind["graph"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn who_has_died_waits_no_longer_but_has_waited() {
     let folder = tempfile::tempdir().unwrap();
     let Some(_) = program(folder.path(), "deadlock", &[]).filter(|_| kernel_common::traceable()) else {

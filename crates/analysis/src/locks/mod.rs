@@ -99,8 +99,8 @@ pub struct LocksTable {
     pub graph: Graph,
     /// Functions that other objects have in front of the library that records locks: the process, the function, the object.
     pub shadowed: Vec<(Option<i32>, String, String)>,
-    /// Requests, acquisitions and releases of which no event tells the end, or the begin. They are in no time but the
-    /// waits that last.
+    /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the begin. They are in no time
+    /// but the waits that last, or lasted.
     pub incomplete: u64,
     /// How long what was analysed lasted, ns.
     pub duration_ns: u64,
@@ -121,6 +121,8 @@ pub struct Locks {
 
 #[derive(Debug)]
 struct Totals {
+    /// Whether what is analysed has begun: before, only owners are noted.
+    begun: bool,
     group: Group,
     /// By whose they are, what they are of, and since when that is the place it is.
     accounts: HashMap<(Option<i32>, Subject, Epoch), Account>,
@@ -139,6 +141,7 @@ impl Locks {
             programs: Programs::default(),
             threads: HashMap::new(),
             totals: Totals {
+                begun: false,
                 group,
                 accounts: HashMap::new(),
                 owners: HashMap::new(),
@@ -155,8 +158,10 @@ impl Locks {
 
     /// The table.
     pub fn finish(mut self, ran: &Ran) -> LocksTable {
-        self.note_who_waits(ran.end_ns);
-        self.forget_threads(ran.end_ns);
+        if self.totals.begun {
+            self.note_who_waits(ran.end_ns);
+            self.forget_threads(ran.end_ns);
+        }
         let accounts = std::mem::take(&mut self.totals.accounts);
         let row = |((process, subject, epoch), account): ((Option<i32>, Subject, Epoch), Account)| Row {
             process,
@@ -257,6 +262,21 @@ impl Fold for Locks {
 }
 
 impl Analysis for Locks {
+    const BEFORE: bool = true;
+
+    fn begins(&mut self, time: i64) {
+        for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
+            thread.finish(time, &mut |told| self.totals.add(party, &told, &self.places));
+        }
+        for (party, thread) in &mut self.threads {
+            thread.settle(&mut |told| self.totals.add(*party, &told, &self.places));
+        }
+        self.totals.begun = true;
+        for (party, thread) in &mut self.threads {
+            thread.begin(time, &mut |told| self.totals.add(*party, &told, &self.places));
+        }
+    }
+
     fn event(&mut self, seen: &Seen<'_>) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
         let Some((level, event)) = self.reader.read(seen.event) else { return };
@@ -317,23 +337,34 @@ impl Totals {
     fn add(&mut self, party: Party, told: &Told, places: &Places) {
         match told {
             Told::Acquired { acquisition, wait, owner, spins, depth } => {
-                self.tried(party, acquisition, *wait, *owner, *spins, places).acquired += 1;
+                if self.begun {
+                    self.tried(party, acquisition, *wait, *owner, *spins, places).acquired += 1;
+                }
                 if acquisition.kind.is_held() {
-                    self.histogram.nested(*depth);
+                    if self.begun {
+                        self.histogram.nested(*depth);
+                    }
                     self.owners.entry((acquisition.by.process, acquisition.lock)).or_default().push(party);
                 }
             }
-            Told::Refused { acquisition, wait, owner, spins, .. } => {
+            Told::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
                 self.tried(party, acquisition, *wait, *owner, *spins, places).refused += 1;
             }
             Told::Held { acquisition, length, .. } => {
-                self.account(acquisition, places).holds.add(*length);
-                self.histogram.held(*length);
+                match length {
+                    _ if !self.begun => {}
+                    Some(length) => {
+                        self.account(acquisition, places).holds.add(*length);
+                        self.histogram.held(*length);
+                    }
+                    None => self.incomplete += 1,
+                }
                 if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
                     owners.retain(|owner| *owner != party);
                 }
             }
-            Told::Incomplete => self.incomplete += 1,
+            Told::Incomplete if self.begun => self.incomplete += 1,
+            Told::Refused { .. } | Told::Incomplete => {}
         }
     }
 

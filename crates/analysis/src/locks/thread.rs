@@ -39,8 +39,8 @@ pub(super) enum Told {
     Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64>, depth: usize },
     /// It did not get it, after this wait up to then.
     Refused { acquisition: Acquisition, wait: Option<u64>, at: i64, owner: i32, spins: Option<u64> },
-    /// A critical section has ended, which began then.
-    Held { acquisition: Acquisition, begin: i64, length: u64 },
+    /// A critical section has ended, which began then, after so long; of one that began before what is analysed, that is not told.
+    Held { acquisition: Acquisition, begin: i64, length: Option<u64> },
     /// What was begun has no end, or what was ended no begin.
     Incomplete,
 }
@@ -59,6 +59,8 @@ pub(super) struct Request {
 struct Held {
     acquisition: Acquisition,
     at: i64,
+    /// Whether that was before what is analysed.
+    before: bool,
 }
 
 /// The last release, which the next event may take back.
@@ -141,7 +143,7 @@ impl Thread {
                     depth,
                 });
                 if kind.is_held() && self.held.len() < MOST {
-                    self.held.push(Held { acquisition, at });
+                    self.held.push(Held { acquisition, at, before: false });
                 }
             }
             LockEvent::Refused { lock, caller, kind } => {
@@ -174,7 +176,7 @@ impl Thread {
                     waited.filter(|(request, _)| request.acquisition.lock == condition)
                 {
                     tell(request.served(at, self.depth()));
-                    self.held.extend(held.map(|held| Held { at, ..held }));
+                    self.held.extend(held.map(|held| Held { at, before: false, ..held }));
                 }
             }
             LockEvent::BarrierWait { barrier, caller } => {
@@ -240,6 +242,17 @@ impl Thread {
 
     fn request(&self, lock: u64, kind: Kind, caller: u64, owner: i32, at: i64) -> Request {
         Request { acquisition: Acquisition { lock, kind, caller, chain: None, by: self.by }, owner, at }
+    }
+
+    /// What is analysed begins now: it has waited since then for what it waits for.
+    pub(super) fn begin(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
+        self.held.iter_mut().for_each(|held| held.before = true);
+        let condition = self.condition.as_mut().map(|(request, _)| request);
+        let requests = [self.request.as_mut(), condition, self.kernel.as_mut(), self.futex.as_mut()];
+        for request in requests.into_iter().flatten() {
+            request.at = at;
+            tell(Told::Incomplete);
+        }
     }
 
     /// What it waits for now, that somebody can have.
@@ -309,7 +322,8 @@ impl Request {
 }
 
 fn ended(held: Held, at: i64) -> Told {
-    Told::Held { acquisition: held.acquisition, begin: held.at, length: since(held.at, at) }
+    let length = (!held.before).then(|| since(held.at, at));
+    Told::Held { acquisition: held.acquisition, begin: held.at, length }
 }
 
 fn since(begin: i64, end: i64) -> u64 {
@@ -348,7 +362,7 @@ mod tests {
                     format!("refused {:#x} wait {wait:?}", acquisition.lock)
                 }
                 Told::Held { acquisition, length, .. } => {
-                    format!("held {:#x} for {length}", acquisition.lock)
+                    format!("held {:#x} for {}", acquisition.lock, length.unwrap())
                 }
                 Told::Incomplete => "incomplete".to_owned(),
             });

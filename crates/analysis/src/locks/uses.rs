@@ -85,7 +85,7 @@ fn tell_of(told: &Told, (process, party): (Option<i32>, Party), now: i64, tell: 
         Told::Refused { acquisition, wait: Some(wait), at, .. } => {
             tell(acquisition, false, at.saturating_sub_unsigned(*wait), *wait);
         }
-        Told::Held { acquisition, begin, length } => tell(acquisition, true, *begin, *length),
+        Told::Held { acquisition, begin, length: Some(length) } => tell(acquisition, true, *begin, *length),
         _ => {}
     }
 }
