@@ -1,7 +1,7 @@
 //! `tracewing breakdown`: what each process did in each system call and outside of them, and who else worked for it.
 
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part as MissingPart, SWITCHES, tell_missing};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
@@ -112,6 +112,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         false => SWITCHES.tell(&mut out, args.format, &args.input, &ran)?,
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 

@@ -1,7 +1,7 @@
 //! `tracewing critical-path`: who had to come to an end so that a task or a thread could.
 
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::ANY;
 use crate::output::shown;
 use crate::progress::Watch;
@@ -86,6 +86,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 

@@ -1,6 +1,6 @@
 //! What every command that analyses recordings is given: where they are, and which part of them is meant.
 
-use crate::output::{print_error, print_warning, raise_file_limit, warn_of_unmatched};
+use crate::output::{count_of, print_error, print_warning, raise_file_limit, warn_of_unmatched};
 use crate::progress::Watch;
 use anyhow::Result;
 use std::ops::RangeInclusive;
@@ -161,6 +161,20 @@ impl Input {
     /// A time is none.
     pub fn filter(&self) -> Result<Filter> {
         self.filter.filter()
+    }
+}
+
+/// Says below an analysis that does not say it itself that events are missing in what it was told.
+pub fn warn_of_losses(ran: &Ran) {
+    let known = (ran.lost_events > 0).then(|| count_of(ran.lost_events as usize, "event"));
+    let unknown = (ran.lost_parts > 0)
+        .then(|| format!("nobody knows how many events in {}", count_of(ran.lost_parts as usize, "place")));
+    let lost: Vec<_> = known.into_iter().chain(unknown).collect();
+    if !lost.is_empty() {
+        print_warning(&format!(
+            "{} were lost in this time: they are not counted, and what they would have told is unknown",
+            lost.join(" and ")
+        ));
     }
 }
 

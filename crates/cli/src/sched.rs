@@ -1,7 +1,7 @@
 //! `tracewing sched`: what the scheduler decided, in the columns of `perf sched timehist` and `perf sched latency`.
 
 use crate::format::{EventFormat, TableFormat};
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
 use crate::output::count_of;
 use crate::table::{Cell, Column, Lines, Order, Table, figure, hidden, milliseconds, text};
@@ -123,6 +123,7 @@ fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
         SWITCHES.tell(&mut printer.out, format, &args.input, &ran)?;
     }
     printer.out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 
@@ -267,5 +268,6 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
         SWITCHES.tell(&mut out, args.format, &args.input, &ran)?;
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }

@@ -2,7 +2,7 @@
 //! it.
 
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{TASKS, tell_nameless};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
@@ -154,6 +154,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         tell_nameless(&mut out, args.format, &args.input)?;
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 

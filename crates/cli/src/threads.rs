@@ -1,7 +1,7 @@
 //! `tracewing threads`: where the time of each thread, user thread or process went, as a table, JSON or CSV.
 
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, TASKS, tell_nameless};
 use crate::output::count_of;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
@@ -88,6 +88,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         tell_nameless(&mut out, args.format, &args.input)?;
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 

@@ -126,6 +126,25 @@ fn every_command_names_a_filter_that_leaves_nothing() {
 }
 
 #[test]
+fn analyses_say_that_events_were_lost() {
+    let folder = build(&["-p", "reactivity"]);
+    let (program, tasks) =
+        (folder.join("reactivity"), ["--tasks", "8", "--quantum", "0", "--messages", "10"]);
+    let command: Vec<_> = std::iter::once(program.to_str().unwrap()).chain(tasks).collect();
+    let small = record(&["--sub-buffers", "2", "--sub-buffer-size", "4K", "--flush", "1000"], &command);
+    let [stats, _] = said(&small, &["stats"]);
+    let lost = stats.trim_end().rsplit(", ").next().expect("the total").replace(" lost", " were lost");
+    assert!(!lost.starts_with("0 "), "{stats}");
+    let large = record(&["--sub-buffers", "64"], &command);
+    for analysis in [&["threads"][..], &["tasks"], &["sched", "latency"], &["breakdown"]] {
+        let [_, warnings] = said(&small, analysis);
+        assert!(warnings.contains(&lost), "{analysis:?}, {lost}: {warnings}");
+        let [_, warnings] = said(&large, analysis);
+        assert!(!warnings.contains("were lost"), "{analysis:?}: {warnings}");
+    }
+}
+
+#[test]
 fn a_breakdown_says_what_was_not_recorded() {
     let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
     let recording = record(&[], &[folder.join("examples/locks")]);
