@@ -10,7 +10,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use recorded::{Recording, ended, is_root, record, recorder};
 use serde_json::Value;
@@ -367,13 +367,27 @@ fn lost_samples_are_counted() {
     assert!(shown.contains(&format!(" {lost} lost")), "{shown}");
 }
 
+/// Until some samples of the recording in `t` are written, and then for as long as it takes to write more.
+fn wait_for_samples(folder: &Path) {
+    let begin = Instant::now();
+    let is_written = |entry: fs::DirEntry| {
+        entry.file_name() != "metadata" && entry.metadata().is_ok_and(|data| data.is_file() && data.len() > 0)
+    };
+    let written = || fs::read_dir(folder.join("t/profile")).is_ok_and(|all| all.flatten().any(is_written));
+    while !written() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "no samples are written");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    std::thread::sleep(Duration::from_secs(1));
+}
+
 #[test]
 fn ctrl_c_leaves_a_good_recording() {
     let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
     let folder = tempfile::tempdir().unwrap();
     let child =
         recorder(folder.path(), &["--profile"]).arg(program.path().join("busy")).arg("60").spawn().unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    wait_for_samples(folder.path());
     let group = -i32::try_from(child.id()).unwrap();
     // SAFETY: a signal to the group that was made for this recorder.
     assert_eq!(unsafe { libc::kill(group, libc::SIGINT) }, 0);
@@ -392,7 +406,7 @@ fn a_killed_recorder_leaves_what_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let mut child =
         recorder(folder.path(), &["--profile"]).arg(program.path().join("busy")).arg("60").spawn().unwrap();
-    std::thread::sleep(Duration::from_millis(1500));
+    wait_for_samples(folder.path());
     child.kill().unwrap();
     child.wait().unwrap();
     let group = -i32::try_from(child.id()).unwrap();

@@ -5,8 +5,12 @@ mod recorded;
 
 use recorded::{Event, alone, named, record, told};
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::poll_fn;
+use std::pin::pin;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Barrier, Mutex};
+use std::task::Context;
 use std::thread;
 use std::time::{Duration, Instant};
 use tokio::runtime::{Builder, Runtime};
@@ -197,9 +201,22 @@ fn a_wake_from_outside() {
     let events = record(&["user_thread:*"], || {
         let runtime = runtime(1);
         let (sender, receiver) = traced::sync::oneshot::channel();
-        let waits = traced::Builder::new().name("waits").spawn_on(receiver, runtime.handle());
+        let (say, said) = channel();
+        let future = async move {
+            let mut receiver = pin!(receiver);
+            let poll = |context: &mut Context<'_>| {
+                let _ = say.send(tid());
+                receiver.as_mut().poll(context)
+            };
+            poll_fn(poll).await
+        };
+        let waits = traced::Builder::new().name("waits").spawn_on(future, runtime.handle());
         let sends = thread::spawn(move || {
-            thread::sleep(Duration::from_millis(50));
+            // Until the worker sleeps.
+            let stat = format!("/proc/self/task/{}/stat", said.recv().unwrap());
+            while !std::fs::read_to_string(&stat).unwrap().contains(") S ") {
+                thread::yield_now();
+            }
             sender.send(7).unwrap();
             tid()
         });
