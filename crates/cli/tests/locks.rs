@@ -90,6 +90,36 @@ fn chains_go_on_through_code_without_tables() {
 }
 
 #[test]
+fn code_that_a_program_has_made_itself_has_addresses_for_names() {
+    let folder = tempfile::tempdir().unwrap();
+    // Its own code has frame pointers, so that chains go on behind what has no tables.
+    let Some(program) = program(folder.path(), "jit", &["-fno-omit-frame-pointer"]) else { return };
+    let recording = record_locks(&["--lock-chains", "all"], &program);
+    let made: BTreeSet<&str> = recording.stdout.lines().collect();
+    assert_eq!(made.len(), 1, "both at the same place: {}", recording.stdout);
+    let page = made.first().unwrap().strip_suffix("000").unwrap();
+    let acquired = |by: &str| -> Vec<(String, u64)> {
+        let found = table(&recording, &["--by", by]);
+        let rows = found["locks"].as_array().unwrap().iter();
+        let row = |row: &Value| (row["at"].as_str().unwrap().to_owned(), row["acquired"].as_u64().unwrap());
+        let mut own: Vec<_> = rows.map(row).filter(|(at, _)| at.starts_with(page)).collect();
+        own.sort();
+        own
+    };
+    let offsets = ["00c", "010"]; // behind the calls
+    let callers = offsets.map(|offset| (format!("{page}{offset}"), 100));
+    assert_eq!(acquired("caller"), callers);
+    let chains = acquired("chain");
+    let [(with_frame, 100), (without, 100)] = &chains[..] else { panic!("{chains:?}") };
+    let (with_frame, own) = with_frame.split_once(" < ").expect("its caller is there");
+    assert!(
+        with_frame == callers[0].0 && own.starts_with("takes+") && own.contains(" < main+"),
+        "{chains:?}"
+    );
+    assert_eq!(*without, callers[1].0, "nothing leads on");
+}
+
+#[test]
 fn what_chooses_other_events_leaves_locks_alone() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "allocator", &[]) else { return };
