@@ -174,7 +174,7 @@ pub struct CalledFrom {
     pub chain: u64,
 }
 
-/// What a call chain is; told when it is new, and again after a second.
+/// What a call chain is; told when it is new, and again behind each sub-buffer that is opened.
 #[derive(Event)]
 #[event(crate = crate, provider = "lock")]
 pub struct CallChain<'a> {
