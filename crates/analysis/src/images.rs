@@ -4,8 +4,13 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
+use tracewing_trace::super_trace::{Kind, Seen};
+
 /// How often code has been replaced by other code, in any process: a time by which it can be told what was where.
 pub(crate) type Epoch = u32;
+
+/// Processes that are asked for code: one and those above it.
+const ANCESTORS: usize = 64;
 
 /// Files of a process that are no longer where they were, and are remembered; the oldest are forgotten first.
 const PAST: usize = 1 << 12;
@@ -22,6 +27,8 @@ struct Image {
 struct Process {
     /// Since when it executes its program: what is told late has been there since then.
     began: Epoch,
+    /// Of which process it is the forked child, and since when.
+    parent: Option<(i32, Epoch)>,
     /// Those that are there; no two of them overlap.
     present: Vec<Image>,
     past: Vec<Image>,
@@ -52,6 +59,19 @@ impl Images {
             process.end(since, overlaps);
         }
         process.present.push(Image { addresses, bias, path, epochs: since..Epoch::MAX });
+    }
+
+    /// Looks whether the event is one by which a process is forked.
+    pub(crate) fn follow(&mut self, seen: &Seen<'_>) {
+        if let Some(Kind::NewTask { child, same_process: false }) = seen.activity.map(|event| event.kind)
+            && let Some(parent) = seen.place.process
+        {
+            self.forked(parent, child);
+        }
+    }
+
+    fn forked(&mut self, parent: i32, child: i32) {
+        self.processes.entry(Some(child)).or_default().parent = Some((parent, self.epoch));
     }
 
     /// A process executes another program: nothing is where it was.
@@ -85,10 +105,22 @@ impl Images {
     }
 
     fn find(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
-        let own = self.processes.get(&process);
-        // A forked child's are its parent's until it tells of its own.
-        let mut all = own.into_iter().chain(self.processes.values());
-        all.find_map(|process| process.find(address, epoch))
+        self.lineage(process, epoch)
+            .find_map(|(process, epoch)| self.processes.get(&process)?.find(address, epoch))
+    }
+
+    /// A process and those that it was forked from, as it executes their program: each with the last time that concerns it.
+    pub(crate) fn lineage(
+        &self,
+        process: Option<i32>,
+        epoch: Epoch,
+    ) -> impl Iterator<Item = (Option<i32>, Epoch)> {
+        let parent = |(process, epoch): &(Option<i32>, Epoch)| {
+            let process = self.processes.get(process)?;
+            let (parent, forked) = process.parent?;
+            (process.began == 0 || *epoch < process.began).then(|| (Some(parent), forked.min(*epoch)))
+        };
+        std::iter::successors(Some((process, epoch)), parent).take(ANCESTORS)
     }
 }
 
@@ -153,11 +185,28 @@ mod tests {
     #[test]
     fn a_childs_code_is_its_parents_until_it_tells_of_its_own() {
         let mut images = Images::default();
+        images.forked(1, 2);
+        images.forked(2, 7);
         images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
         assert_eq!(at(&images, 0x1010, 0), found("a", 0x10));
         images.learn(PROCESS, 0x1000..0x2000, 0x1000, "b".to_owned());
         assert_eq!(at(&images, 0x1010, 0), found("b", 0x10));
         assert_eq!(images.epoch(), 0, "another process's");
+        images.forget(Some(2));
+        assert_eq!(images.at(Some(2), 0x1010, 0), found("a", 0x10), "before it executed another program");
+        assert_eq!(images.at(Some(2), 0x1010, 1), None);
+    }
+
+    #[test]
+    fn no_code_is_another_processs() {
+        let mut images = Images::default();
+        images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
+        images.learn(None, 0x1000..0x2000, 0x1000, "a".to_owned());
+        assert_eq!(at(&images, 0x1010, 0), None);
+        images.learn(Some(1), 0x1000..0x2000, 0x1000, "b".to_owned());
+        images.forked(1, 7);
+        images.learn(Some(1), 0x1000..0x2000, 0x1000, "c".to_owned());
+        assert_eq!(at(&images, 0x1010, 2), found("b", 0x10), "what was the parent's then");
     }
 
     #[test]

@@ -36,9 +36,14 @@ pub(super) struct Entries {
 }
 
 impl Entries {
+    /// Looks whether the event is one by which a process is forked.
+    pub fn follow(&mut self, seen: &Seen<'_>) {
+        self.images.follow(seen);
+    }
+
     /// Takes an event of a program; gives the function that begins by it.
     pub fn event(&mut self, seen: &Seen<'_>) -> Option<First> {
-        match self.reader.read(seen.event)? {
+        match self.reader.read(seen)? {
             FunctionEvent::Entry(which) => Some(First { which, epoch: self.images.epoch() }),
             FunctionEvent::Image { begin, end, bias, path } => {
                 self.images.learn(seen.place.process, begin..end, bias, path);

@@ -117,6 +117,7 @@ impl Analysis for Breakdown {
 
     fn event(&mut self, seen: &Seen<'_>) {
         let (Some(activity), Some(lwp)) = (seen.activity, seen.lwp()) else { return };
+        self.entries.follow(seen);
         let account = self.lwps.at(lwp.serial);
         if activity.kind == Kind::User
             && let Some(function) = self.entries.event(seen)

@@ -123,9 +123,10 @@ impl Calls {
     /// functions.
     pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) -> bool {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
+        self.images.follow(seen);
         let (process, time) = (seen.place.process, activity.time);
         let key = (process, tid);
-        let event = self.reader.read(seen.event);
+        let event = self.reader.read(seen);
         // Others are asked for in vain: nothing of theirs can end.
         if (event.is_some() || self.threads.contains_key(&key))
             && let Some(since) = self.programs.changed(seen.state, process)

@@ -279,6 +279,7 @@ impl Analysis for Locks {
 
     fn event(&mut self, seen: &Seen<'_>) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
+        self.places.follow(seen);
         let Some((level, event)) = self.reader.read(seen.event) else { return };
         let process = seen.place.process;
         if let Some(since) = self.programs.changed(seen.state, process) {

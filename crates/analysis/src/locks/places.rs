@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::ops::Range;
 
-use tracewing_trace::super_trace::{Mode, Name};
+use tracewing_trace::super_trace::{Mode, Name, Seen};
 
 use crate::images::{Epoch, Images};
 
@@ -34,6 +34,11 @@ pub(super) struct Places {
 const KERNEL: u64 = 1 << 63;
 
 impl Places {
+    /// Looks whether the event is one by which a process is forked.
+    pub(super) fn follow(&mut self, seen: &Seen<'_>) {
+        self.images.follow(seen);
+    }
+
     pub(super) fn learn_chain(&mut self, chain: u64, frames: Vec<u64>) {
         self.chains.insert(chain, frames);
     }
@@ -107,9 +112,8 @@ impl Places {
 
     fn frame(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Frame {
         let image = self.images.at(process, address, epoch);
-        let others =
-            || self.sources.iter().find(|((_, caller), _)| *caller == address).map(|(_, source)| source);
-        let source = self.sources.get(&(process, address)).or_else(others).cloned();
+        let mut lineage = self.images.lineage(process, epoch);
+        let source = lineage.find_map(|(process, _)| self.sources.get(&(process, address))).cloned();
         let activity =
             address.checked_sub(KERNEL).and_then(|place| self.activities.get(usize::try_from(place).ok()?));
         Frame { address, image, source, activity: activity.map(|(_, text)| text.clone()) }

@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Once;
 
-use super::{control, reach};
+use super::{control, reach, watch};
 
 /// What the forking thread holds until the fork is over.
 struct Held {
@@ -68,6 +68,7 @@ unsafe extern "C" fn in_parent() {
 
 unsafe extern "C" fn in_child() {
     release();
+    watch::describe_again();
     crate::span::forget_block();
     if THREADS_IN_CHILDREN.load(Relaxed) {
         reach::begin_in_child();

@@ -7,7 +7,7 @@ use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 /// A bit for each recording that the process takes part in.
 static MEMBERS: AtomicU32 = AtomicU32::new(0);
 
-/// How often [`tell`] was called.
+/// How often [`tell`] was called, or the process was forked.
 static CHANGES: AtomicU32 = AtomicU32::new(0);
 
 /// One of those to be told. It stays for ever.
@@ -24,7 +24,7 @@ pub fn is_recorded() -> bool {
     MEMBERS.load(Relaxed) != 0
 }
 
-/// A number that is another one after whatever [`on_change`] tells of: one relaxed load.
+/// A number that is another one after whatever [`on_change`] tells of, and in a forked child: one relaxed load.
 #[inline]
 pub fn changes() -> u32 {
     CHANGES.load(Relaxed)
@@ -50,9 +50,14 @@ pub(super) fn set_member(slot: usize, is_member: bool) {
     };
 }
 
+/// What was described is described again, sooner or later.
+pub(super) fn describe_again() {
+    CHANGES.fetch_add(1, Relaxed); // alone: nothing else goes with it
+}
+
 /// Tells all watchers. The caller has no lock.
 pub(super) fn tell() {
-    CHANGES.fetch_add(1, Relaxed); // alone: what was described is described again, sooner or later
+    describe_again();
     // Acquire, with `on_change`: what it has made is there.
     let mut next: *const Watcher = NEWEST.load(Acquire);
     // SAFETY: null, or a watcher, which nobody changes or frees any more.
