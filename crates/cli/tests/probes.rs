@@ -160,6 +160,29 @@ fn a_probe_at_begin_and_return_is_a_function() {
 }
 
 #[test]
+fn a_call_that_several_probes_tell_is_one() {
+    if !probeable() {
+        return;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let Some(shop) = compile(folder.path(), "shop", &["-g", "-O1"]) else { return };
+    let shop = shop.to_str().unwrap();
+    let probes = ["serve", "serve number", "serve%return", "serve%return $retval"]
+        .map(|probe| ["--probe".to_owned(), format!("{shop}:{probe}")]);
+    let options: Vec<_> = probes.iter().flatten().map(String::as_str).collect();
+    let recording = record(&options, &["sh", "-c", &format!("{shop} 100 & {shop} 50; wait")]);
+    for name in ["shop:serve", "shop:serve%return"] {
+        assert_eq!(named(&events(&recording), name).len(), 300, "{name}");
+    }
+    let mut functions = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = functions.args(["functions", "--format", "json"]).arg(recording.trace()).output().unwrap();
+    let answer: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(answer["functions"][0]["calls"], 150, "{answer}");
+    assert_eq!(answer["functions"].as_array().unwrap().len(), 1, "{answer}");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "", "all have begin and end");
+}
+
+#[test]
 fn places_behind_a_functions_beginning_have_its_variables_too() {
     if !probeable() {
         return;

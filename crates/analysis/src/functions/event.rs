@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use tracewing_ctf::decode::{MemberHandle, Value};
 use tracewing_ctf::model::Scope;
 use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::Seen;
 
 /// What the names of probes end with that are met when a function returns.
 const AT_RETURN: &str = "%return";
@@ -52,35 +53,56 @@ fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
     })
 }
 
-/// What a probe means, if there is one where its function begins and one where it returns.
-fn probe(name: &str, is_class: impl Fn(&str) -> bool) -> Option<Meaning> {
+/// What a probe means, if there is one where its function begins and one where it returns; and the field that has the function's
+/// address.
+fn probe(name: &str, is_class: impl Fn(&str) -> bool) -> Option<(Meaning, &'static [&'static str])> {
     match name.strip_suffix(AT_RETURN) {
-        Some(function) => is_class(function).then(|| Meaning::NamedExit(function.into())),
-        None => is_class(&format!("{name}{AT_RETURN}")).then(|| Meaning::NamedEntry(name.into())),
+        Some(function) => is_class(function).then(|| (Meaning::NamedExit(function.into()), &["func"][..])),
+        None => {
+            is_class(&format!("{name}{AT_RETURN}")).then(|| (Meaning::NamedEntry(name.into()), &["ip"][..]))
+        }
     }
 }
 
-/// An event class: what its events mean, and where their fields are.
-type Class = (Meaning, Vec<MemberHandle>);
+/// An event class.
+#[derive(Debug)]
+struct Class {
+    /// What its events mean.
+    meaning: Meaning,
+    /// Where their fields are.
+    fields: Vec<MemberHandle>,
+    /// The first class of this name, where there are several: probes at one place with arguments of their own.
+    first: Option<usize>,
+}
 
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     /// By stream and class; `None` for events about something else.
     classes: HashMap<(usize, usize), Option<Class>>,
+    /// Which of several probes at one place counts, by process, the first of them, and the function's address.
+    counting: HashMap<(Option<i32>, usize, u64), usize>,
 }
 
 impl Reader {
-    /// What an event says; `None` where that is not about functions, or not what its name promises.
-    pub(crate) fn read(&mut self, event: &EventRef<'_>) -> Option<FunctionEvent> {
+    /// What an event says; `None` where that is not about functions, not what its name promises, or said already by another
+    /// probe.
+    pub(crate) fn read(&mut self, seen: &Seen<'_>) -> Option<FunctionEvent> {
+        let event = seen.event;
         let decoded = event.decoded();
         let place = (event.stream_index(), decoded.class_index());
         let class = self.classes.entry(place).or_insert_with(|| class_of(event));
-        let (meaning, handles) = class.as_ref()?;
-        let number = |at: usize| match decoded.member(*handles.get(at)?)? {
+        let Class { meaning, fields, first } = class.as_ref()?;
+        let number = |at: usize| match decoded.member(*fields.get(at)?)? {
             Value::Unsigned(number, _) => Some(number),
             _ => None,
         };
+        if let Some(first) = first {
+            let place = (seen.place.process, *first, number(0)?);
+            if *self.counting.entry(place).or_insert(decoded.class_index()) != decoded.class_index() {
+                return None;
+            }
+        }
         Some(match meaning {
             Meaning::Entry => FunctionEvent::Entry(Which::Address(number(0)?)),
             Meaning::Exit => FunctionEvent::Exit(Which::Address(number(0)?)),
@@ -91,7 +113,7 @@ impl Reader {
                 begin: number(0)?,
                 end: number(1)?,
                 bias: number(2)?,
-                path: match decoded.member(*handles.get(3)?)? {
+                path: match decoded.member(*fields.get(3)?)? {
                     Value::Text(path) => String::from_utf8_lossy(path).into_owned(),
                     _ => return None,
                 },
@@ -106,12 +128,12 @@ fn class_of(event: &EventRef<'_>) -> Option<Class> {
     let name = decoded.class().name.as_deref()?;
     let streams = &event.trace().class().data_stream_classes;
     let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
-    let is_class = |name: &str| {
-        streams[stream].event_record_classes.iter().any(|class| class.name.as_deref() == Some(name))
-    };
-    let (meaning, fields) =
-        meaning(name).or_else(|| probe(name, is_class).map(|meaning| (meaning, &[][..])))?;
-    let decoder = event.trace().decoder();
-    let handle = |name: &&str| decoder.member(stream, decoded.class_index(), Scope::Payload, name);
-    Some((meaning, fields.iter().map(handle).collect::<Option<_>>()?))
+    let names = streams[stream].event_record_classes.iter().map(|class| class.name.as_deref()).enumerate();
+    let is_class = |name: &str| names.clone().any(|(_, other)| other == Some(name));
+    let (meaning, fields) = meaning(name).or_else(|| probe(name, is_class))?;
+    let mut same = names.clone().filter(|(_, other)| *other == Some(name)).map(|(index, _)| index);
+    let first = same.next().filter(|_| same.next().is_some());
+    let handle =
+        |name: &&str| event.trace().decoder().member(stream, decoded.class_index(), Scope::Payload, name);
+    Some(Class { meaning, fields: fields.iter().map(handle).collect::<Option<_>>()?, first })
 }
