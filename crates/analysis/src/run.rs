@@ -5,7 +5,7 @@ use crate::names::Names;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, UserThread, Waker, is_of_some, is_system_wide,
+    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, UserThread, Waker,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
@@ -141,8 +141,6 @@ pub fn run<A: Analysis>(
         selection: Selection::new(filter, recording)?,
         follower: Follower::of(recording),
         filtered: Filtered::new(filter, analysis),
-        system_wide: recording.traces().iter().any(is_system_wide),
-        of_some: recording.traces().iter().any(is_of_some),
         before: false,
         begun: false,
         ran: Ran { cpus: kernel_cpus(recording), ..Ran::default() },
@@ -210,10 +208,6 @@ struct Run<'a, A> {
     selection: Selection,
     follower: Follower,
     filtered: Filtered<'a, A>,
-    /// Whether it is of the whole machine, whatever is missing.
-    system_wide: bool,
-    /// Whether it is of some threads, and says so.
-    of_some: bool,
     /// Whether something lies before the range.
     before: bool,
     /// Whether the range has begun.
@@ -308,12 +302,11 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.chosen = self.filtered.leaves_out();
         let state = self.follower.state();
         self.ran.switchless = state.is_switchless();
-        if self.system_wide {
+        if self.follower.is_system_wide() {
             self.ran.idle_untold = state.idle_untold();
         }
-        self.ran.whole = self.system_wide || !(self.of_some || state.is_partial());
-        // Where nobody is known to be followed, nobody need be a stranger.
-        self.ran.partial = !self.ran.whole && (state.is_partial() || state.follows_any());
+        self.ran.whole = self.follower.is_whole();
+        self.ran.partial = self.follower.has_strangers();
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
             false => self.ran.end_ns = 0,

@@ -337,6 +337,51 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
 }
 
 #[test]
+fn a_part_tells_times_of_whom_it_is_of_only() {
+    if !is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let (process, work, _) = tasks();
+    let all = places();
+    let tid = all.iter().find(|(.., next)| next.2 == Some(work)).and_then(|(_, here, _)| here.1);
+    let tid = tid.expect("a worker runs the task").to_string();
+    let is_stranger = |place: &Place| place.0 != Some(process) && place.1.is_some_and(|tid| tid != 0);
+    let stranger = all.iter().map(|(_, here, _)| here).find(|here| is_stranger(here));
+    let stranger = stranger.and_then(|here| here.1).expect("another process is met").to_string();
+    let pid = process.to_string();
+    let known = ["running_ns", "waiting_ns", "blocked_ns"];
+    let number = |row: &Value| row["tid"].as_i64().expect("a number");
+    let filters: [&[&str]; 4] =
+        [&["--tid", &tid], &["--pid", &pid], &["--process", "react*"], &["--tid", &stranger]];
+    for (place, filter) in filters.into_iter().enumerate() {
+        let part = format!("of-whom-{place}");
+        run(&[&["extract", "trace", "-o", &part], filter].concat());
+        // A part of the part with the same filter is the same.
+        let again = format!("{part}-again");
+        run(&[&["extract", &part, "-o", &again], filter].concat());
+        let whole = threads("thread", filter);
+        for part in [&part, &again] {
+            let rows = threads_of(part, &[]);
+            let numbers = |rows: &[Value]| rows.iter().map(number).collect::<BTreeSet<_>>();
+            assert_eq!(numbers(&rows), numbers(&whole), "{filter:?}");
+            for row in &rows {
+                let same = whole.iter().find(|other| number(other) == number(row)).expect("it has a row");
+                for column in known {
+                    let [part, whole] = [row, same].map(|row| row[column].as_u64().expect("ns"));
+                    assert!(part <= whole, "{filter:?}: {column} {part} ns of {whole} ns: {row}");
+                }
+            }
+            assert_eq!(sum(&rows, &["running_ns"]) > 0, sum(&whole, &["running_ns"]) > 0, "{filter:?}");
+            let latencies = run(&["sched", "latency", part, "--format", "json"]);
+            let table: Value = serde_json::from_str(&latencies).expect("JSON");
+            let told = numbers(table["threads"].as_array().expect("rows"));
+            assert!(told.is_subset(&numbers(&whole)), "{filter:?}: {told:?}");
+        }
+    }
+}
+
+#[test]
 fn nobody_is_told_to_have_run_where_switches_were_left_out() {
     if !is_root() {
         eprintln!("skipped: recording kernel events needs root");

@@ -44,6 +44,11 @@ impl Chooser {
         self.follower.is_some()
     }
 
+    /// What follows the state, where that is needed.
+    pub(crate) fn follower(&self) -> Option<&Follower> {
+        self.follower.as_ref()
+    }
+
     pub(crate) fn selection(&self) -> &Selection {
         &self.selection
     }
@@ -55,12 +60,26 @@ impl Chooser {
         event: &EventRef<'_>,
         then: impl FnOnce(Option<&Seen<'_>>) -> T,
     ) -> Option<T> {
+        self.event_of_all(event, |_| (), then)
+    }
+
+    /// The same; `all` is told of those, too, that lie in the range and are not wanted, where places are known.
+    #[inline]
+    pub(crate) fn event_of_all<T>(
+        &mut self,
+        event: &EventRef<'_>,
+        all: impl FnOnce(&Seen<'_>),
+        then: impl FnOnce(Option<&Seen<'_>>) -> T,
+    ) -> Option<T> {
         let Some(follower) = &mut self.follower else {
             return self.selection.wants(event).then(|| then(None));
         };
         let activity = follower.activity(event);
         let is_early = event.stamp().is_some_and(|stamp| stamp.ns < self.range.begin);
         let seen = (!is_early).then(|| follower.seen(event, activity.as_ref()));
+        if let Some(seen) = &seen {
+            all(seen);
+        }
         let made = seen.filter(|seen| self.selection.wants_seen(seen)).map(|seen| then(Some(&seen)));
         if let Some(activity) = &activity {
             follower.event(activity, &mut ());

@@ -185,7 +185,7 @@ impl Run<'_> {
             if [SWITCH, USER_SWITCH].iter().any(|name| self.selection.leaves_out(trace, name)) {
                 set_some_switches(&mut class);
             }
-            set_subjects(&mut class, self.filter);
+            set_subjects(&mut class, self.filter, self.marks.as_ref().and_then(Marks::lwps));
             if self.explained && self.range.begin != i64::MIN {
                 set_begin(&mut class, self.range.begin);
             }

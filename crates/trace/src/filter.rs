@@ -4,7 +4,7 @@ use crate::listing;
 use crate::merge::{Merge, Message};
 use crate::open::Recording;
 use crate::select::Selection;
-use crate::super_trace::{Carried, Seen};
+use crate::super_trace::{Carried, Place, Seen, SuperTrace};
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
 use std::fmt;
@@ -140,6 +140,24 @@ impl Filter {
         !(threads.is_empty() && pids.is_empty() && tids.is_empty() && processes.is_empty())
     }
 
+    /// Whether it asks for certain LWPs, or for those of certain processes.
+    pub(crate) fn chooses_lwps(&self) -> bool {
+        !(self.pids.is_empty() && self.tids.is_empty() && self.processes.is_empty())
+    }
+
+    /// Whether it asks for the LWP of a place, user threads apart.
+    pub(crate) fn has_lwp(&self, state: &SuperTrace, place: &Place<'_>) -> bool {
+        let of = |fits: &dyn Fn(i32) -> bool| place.process.is_some_and(fits);
+        (self.tids.is_empty() || place.tid.is_some_and(|tid| self.tids.contains(&tid)))
+            && (self.pids.is_empty() || of(&|process| self.pids.contains(&process)))
+            && (self.processes.is_empty() || of(&|process| self.names_process(state, process)))
+    }
+
+    fn names_process(&self, state: &SuperTrace, process: i32) -> bool {
+        let name = state.process_name(process);
+        self.processes.iter().any(|pattern| pattern.fits(process, name))
+    }
+
     /// Whether events of a CPU are wanted; those of none only where all are.
     pub fn has_cpu(&self, cpu: Option<u32>) -> bool {
         self.cpus.is_empty() || cpu.is_some_and(|cpu| self.cpus.iter().any(|range| range.contains(&cpu)))
@@ -154,12 +172,8 @@ impl Filter {
         let place = &seen.place;
         let (next, next_thread) = (seen.next_lwp(), seen.next_thread());
         let of_process = |process: Option<i32>| process.is_some_and(|process| pids.contains(&process));
-        let named = |process: Option<i32>| {
-            process.is_some_and(|process| {
-                let name = seen.state.process_name(process);
-                processes.iter().any(|pattern| pattern.fits(process, name))
-            })
-        };
+        let named =
+            |process: Option<i32>| process.is_some_and(|process| self.names_process(seen.state, process));
         let is_thread =
             |process, id, name: &str| threads.iter().any(|pattern| pattern.matches(process, id, name));
         let child = seen.child();

@@ -6,8 +6,11 @@ use crate::chooser::Chooser;
 use crate::filter::Filter;
 use crate::merge::{Merge, Message};
 use crate::open::Recording;
+use crate::part::Lwps;
 use crate::select::Selection;
+use crate::super_trace::{Follower, Seen};
 use crate::time_range::TimeRange;
+use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 /// Events between two looks whether it is still wanted.
@@ -17,6 +20,8 @@ const PERIOD: u64 = 1 << 16;
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     streams: Vec<Bits>,
+    /// The LWPs that are wanted, where certain ones are.
+    lwps: Option<Lwps>,
 }
 
 /// The events of a stream in the range, in their order.
@@ -62,11 +67,17 @@ impl Marks {
         let mut merge = Merge::new(recording, chooser.reads());
         let mut streams: Vec<Bits> = Vec::new();
         streams.resize_with(recording.streams().len(), Bits::default);
+        let mut chosen = filter.chooses_lwps().then(Chosen::default);
         let mut count = 0;
         while let Ok(Some(message)) = merge.advance() {
             match message {
                 Message::Event(event) => {
-                    let wanted = chooser.event(&event, |_| ()).is_some();
+                    let wanted = chooser.event_of_all(
+                        &event,
+                        |seen| chosen.iter_mut().for_each(|chosen| chosen.looks_at(seen, filter)),
+                        |_| (),
+                    );
+                    let wanted = wanted.is_some();
                     if event.stamp().is_none_or(|stamp| stamp.ns >= range.begin) {
                         streams[event.stream_index()].push(wanted);
                     }
@@ -78,12 +89,50 @@ impl Marks {
                 return Err(Error::Stopped);
             }
         }
-        Ok(Some(Self { streams }))
+        let lwps = chosen.zip(chooser.follower()).map(|(chosen, follower)| chosen.known_to(follower));
+        Ok(Some(Self { streams, lwps }))
+    }
+
+    /// The LWPs that are wanted, where certain ones are.
+    pub(crate) fn lwps(&self) -> Option<&Lwps> {
+        self.lwps.as_ref()
     }
 
     /// Those of a stream, by its place in [`Recording::streams`].
     pub(crate) fn of_stream(&self, stream: usize) -> &Bits {
         &self.streams[stream]
+    }
+}
+
+/// The LWPs that a filter chooses: the process of each, and whether it is known to be followed.
+#[derive(Debug, Default)]
+struct Chosen {
+    lwps: HashMap<i32, (Option<i32>, bool)>,
+}
+
+impl Chosen {
+    /// Whoever is no longer wanted, as its process has another name now, was not wanted: what it did since is left out.
+    fn looks_at(&mut self, seen: &Seen<'_>, filter: &Filter) {
+        for place in [seen.place, seen.at_next().place] {
+            let Some(tid) = place.tid.filter(|tid| *tid != 0) else { continue };
+            match filter.has_lwp(seen.state, &place) {
+                true => {
+                    let followed = seen.state.lwp(tid).is_some_and(|lwp| lwp.followed);
+                    self.lwps.insert(tid, (place.process, followed));
+                }
+                false => drop(self.lwps.remove(&tid)),
+            }
+        }
+    }
+
+    /// Without those that the recording only met.
+    fn known_to(self, follower: &Follower) -> Lwps {
+        let has_strangers = follower.has_strangers();
+        let is_followed = |tid| follower.state().lwp(tid).is_some_and(|lwp| lwp.followed);
+        let known = |(tid, (process, followed))| {
+            (!has_strangers || followed || is_followed(tid)).then_some((tid, process))
+        };
+        self.lwps.into_iter().filter_map(known).collect()
     }
 }
 

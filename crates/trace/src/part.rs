@@ -3,6 +3,7 @@
 
 use crate::filter::{Filter, ThreadPattern};
 use crate::open::{Recording, Trace};
+use std::collections::BTreeMap;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, TraceClass};
 
 /// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
@@ -17,8 +18,14 @@ const TASKS: &str = "part_tasks";
 /// Whether it is of certain LWPs, on which only user threads are seen then.
 const LWPS: (&str, &str) = ("part_lwps", "some");
 
+/// Of which LWPs it is: `PROCESS/TID`, or `TID` where that is not known. All others were left out, apart from what tells who they are.
+const TIDS: &str = "part_tids";
+
 /// Whether it is of certain CPUs, on which only threads are seen then.
 const CPUS: (&str, &str) = ("part_cpus", "some");
+
+/// LWPs, each with its process where that is known.
+pub(crate) type Lwps = BTreeMap<i32, Option<i32>>;
 
 /// Says when a part begins.
 pub(crate) fn set_begin(class: &mut TraceClass, ns: i64) {
@@ -35,8 +42,9 @@ pub(crate) fn has_some_switches(trace: &Trace) -> bool {
     trace.class().env(SWITCHES.0) == Some(&SWITCHES.1.into())
 }
 
-/// Says whose events a part has, as far as `filter` leaves out those of others.
-pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter) {
+/// Says whose events a part has, as far as `filter` leaves out those of others; `lwps`
+/// are those that it chooses.
+pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter, lwps: Option<&Lwps>) {
     if !filter.threads.is_empty() {
         let patterns: Vec<String> = filter.threads.iter().map(ThreadPattern::to_string).collect();
         let number = class.env.iter().filter(|(name, _)| name.starts_with(TASKS)).count();
@@ -47,6 +55,14 @@ pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter) {
         if is_chosen {
             class.set_env(name, some);
         }
+    }
+    if let Some(lwps) = lwps {
+        let of_process = |(tid, process): (&i32, &Option<i32>)| match process {
+            Some(process) => format!("{process}/{tid}"),
+            None => tid.to_string(),
+        };
+        let numbers: Vec<String> = lwps.iter().map(of_process).collect();
+        class.set_env(TIDS, numbers.join(" ").as_str());
     }
 }
 
@@ -68,6 +84,20 @@ impl Recording {
     /// Whether it is of certain LWPs.
     pub(crate) fn is_part_of_lwps(&self) -> bool {
         self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())
+    }
+
+    /// The LWPs that it is of, each with its process, if it is of certain ones or of certain processes.
+    pub(crate) fn part_tids(&self) -> Option<Lwps> {
+        let texts = self.traces().iter().filter_map(|trace| match trace.class().env(TIDS) {
+            Some(EnvValue::String(text)) => Some(text),
+            _ => None,
+        });
+        let lwp = |text: &str| match text.split_once('/') {
+            Some((process, tid)) => Some((tid.parse().ok()?, Some(process.parse().ok()?))),
+            None => Some((text.parse().ok()?, None)),
+        };
+        let lwps = texts.map(|text| text.split(' ').filter_map(lwp));
+        lwps.fold(None, |all: Option<Lwps>, some| Some(all.into_iter().flatten().chain(some).collect()))
     }
 
     /// Whether it is of certain CPUs.

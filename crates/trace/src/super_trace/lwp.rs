@@ -59,6 +59,8 @@ pub(super) enum Sight {
     Always,
     /// No event says when it runs.
     Never,
+    /// The recording is a part that leaves out its events.
+    Stranger,
     /// The recording is a part that has certain user threads' events: while it runs one of those.
     WithThread {
         /// Whether the one that it ran last is one of them.
@@ -193,6 +195,23 @@ impl Lwp {
     #[inline]
     pub fn runs_user_thread(&self) -> bool {
         matches!(self.carries, Carries::Thread(_))
+    }
+
+    /// It recorded something itself.
+    pub(super) fn records(&mut self) {
+        self.followed = !self.is_stranger();
+    }
+
+    /// Whether the recording is a part that leaves out its events.
+    pub(super) fn is_stranger(&self) -> bool {
+        self.sight == Sight::Stranger
+    }
+
+    /// The recording ends. Who wakes it is not known in it: whether it still waited is not, either.
+    pub(super) fn is_unwatched(&mut self, now: i64, fold: &mut impl Fold) {
+        if let State::Blocked { .. } = self.state {
+            self.doubt(now, fold);
+        }
     }
 
     pub(super) fn state(&self) -> State {
@@ -449,7 +468,7 @@ impl Lwp {
     fn is_out_of_sight(&self) -> bool {
         match self.sight {
             Sight::Always => false,
-            Sight::Never => true,
+            Sight::Never | Sight::Stranger => true,
             Sight::WithThread { chosen } => !(chosen && matches!(self.carries, Carries::Thread(_))),
         }
     }

@@ -1,7 +1,7 @@
 //! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::adapter::{Adapter, has_switches, has_user_switches};
+use super::adapter::{Adapter, has_switches, has_user_switches, is_of_some, is_system_wide};
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
@@ -79,12 +79,20 @@ impl<'a> Seen<'a> {
 pub struct Follower {
     adapter: Adapter,
     state: SuperTrace,
+    /// Whether the recording is of the whole machine, and says so.
+    system_wide: bool,
+    /// Whether it is of some threads, and says so.
+    of_some: bool,
 }
 
 impl Follower {
     /// One that has seen nothing yet of a recording.
     pub fn of(recording: &Recording) -> Self {
-        let mut follower = Self::default();
+        let mut follower = Self {
+            system_wide: recording.traces().iter().any(is_system_wide),
+            of_some: recording.traces().iter().any(is_of_some),
+            ..Self::default()
+        };
         if !recording.traces().iter().any(has_switches) {
             follower.state = SuperTrace::without_switches();
         }
@@ -101,6 +109,9 @@ impl Follower {
             follower.state.is_of_cpus();
         }
         follower.state.is_of_user_threads(recording.part_tasks());
+        if let Some(lwps) = recording.part_tids() {
+            follower.state.is_of_lwps(lwps);
+        }
         follower
     }
 
@@ -129,6 +140,21 @@ impl Follower {
     pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
         let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
+    }
+
+    /// Whether the recording is of the whole machine, and says so.
+    pub fn is_system_wide(&self) -> bool {
+        self.system_wide
+    }
+
+    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows otherwise.
+    pub fn is_whole(&self) -> bool {
+        self.system_wide || !(self.of_some || self.state.is_partial())
+    }
+
+    /// Whether it follows some LWPs only ([`Lwp::followed`]). Where nobody is known to be followed, nobody need be a stranger.
+    pub fn has_strangers(&self) -> bool {
+        !self.is_whole() && (self.state.is_partial() || self.state.follows_any())
     }
 
     /// The state.

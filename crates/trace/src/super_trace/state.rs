@@ -12,6 +12,7 @@ use super::lwp::{Carries, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::programs::Programs;
 use crate::filter::ThreadPattern;
+use crate::part::Lwps;
 
 /// What a state dump tells of a thread.
 #[derive(Debug)]
@@ -45,6 +46,8 @@ pub struct SuperTrace {
     part_begin: i64,
     /// It is a part of a recording, with what happened on certain CPUs.
     of_cpus: bool,
+    /// It is a part of a recording, with what belongs to these LWPs.
+    of_lwps: Option<Lwps>,
     /// Whether any thread is one that the recording follows.
     follows: bool,
 }
@@ -72,6 +75,7 @@ impl SuperTrace {
             switchless: false,
             part_begin: i64::MIN,
             of_cpus: false,
+            of_lwps: None,
             follows: false,
         }
     }
@@ -103,6 +107,11 @@ impl SuperTrace {
         self.lacks_user_switches();
     }
 
+    /// The recording is a part with what belongs to these LWPs: what others do is not known.
+    pub(crate) fn is_of_lwps(&mut self, lwps: Lwps) {
+        self.of_lwps = Some(lwps);
+    }
+
     /// What user threads of an origin are called, if that was told.
     pub fn origin_name(&self, origin: u64) -> Option<&str> {
         self.programs.origin_name(origin)
@@ -115,7 +124,7 @@ impl SuperTrace {
 
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
     pub fn is_partial(&self) -> bool {
-        self.partial || self.switchless
+        self.partial || self.switchless || self.of_lwps.is_some()
     }
 
     /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel does not tell of them,
@@ -187,7 +196,7 @@ impl SuperTrace {
                     creator.map_or((Mode::Unknown, false), |lwp| (lwp.mode(), lwp.is_kernel));
                 let process = if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child) };
                 let created = self.created(child, now);
-                created.process = process;
+                created.process = process.or(created.process);
                 created.inherit(mode, is_kernel);
             }
             (Kind::Dump { tid, process, name, is_kernel }, _) => {
@@ -298,6 +307,9 @@ impl SuperTrace {
     /// Tells what has not come to an end when the recording does.
     pub fn finish(mut self, fold: &mut impl Fold) {
         for lwp in self.lwps.values_mut() {
+            if self.of_lwps.is_some() {
+                lwp.is_unwatched(self.now, fold);
+            }
             lwp.tell(self.now, fold);
         }
         self.programs.finish(self.now, &mut self.lwps, fold);
@@ -331,7 +343,7 @@ impl SuperTrace {
             // It tells that there is such a thread. That it runs is for the kernel's events to say, whose stamps are exact.
             Kind::Sample { .. } => {
                 if tid != 0 {
-                    self.known(tid).followed = true;
+                    self.known(tid).records();
                 }
                 return;
             }
@@ -391,7 +403,8 @@ impl SuperTrace {
             | Kind::InterruptExit(_) => return,
             _ => {}
         }
-        (lwp.followed, self.follows) = (true, true);
+        lwp.records();
+        self.follows = true;
     }
 
     /// A process has another program, and one thread.
@@ -399,7 +412,8 @@ impl SuperTrace {
         self.programs.ends(tid, now, &mut self.lwps, fold);
         self.follows = true;
         let lwp = self.known(tid);
-        (lwp.process, lwp.is_kernel, lwp.followed) = (Some(tid), false, true);
+        (lwp.process, lwp.is_kernel) = (Some(tid), false);
+        lwp.records();
         lwp.program = Program { number: lwp.program.number + 1, since: now };
         lwp.rename(name);
     }
@@ -419,7 +433,7 @@ impl SuperTrace {
         self.follows = true;
         let lwp = self.known(tid);
         lwp.user_events += 1;
-        lwp.followed = true;
+        lwp.records();
         if let Some(cpu) = lwp.cpu() {
             lwp.resumes(false, now, fold);
             lwp.in_program(now, fold);
@@ -473,13 +487,19 @@ impl SuperTrace {
         self.has_cpu(prev, cpu, now, fold);
         if let Some(state) = self.cpus.get_mut(&cpu) {
             state.switch(cpu, (prev, next), now, fold);
+            // Who has it next, and until when, is left out.
+            if self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&next)) {
+                state.current = None;
+            }
         }
         let blind = self.is_blind(now);
         if prev != 0 {
             let lwp = self.known(prev);
             lwp.rename(prev_name);
             lwp.switched_out(cpu, prev_state, now, fold);
-            fold.lwp_stops(lwp, cpu, prev_state, now);
+            if !lwp.is_stranger() {
+                fold.lwp_stops(lwp, cpu, prev_state, now);
+            }
             if blind {
                 lwp.lose(now, fold);
             }
@@ -497,7 +517,9 @@ impl SuperTrace {
             let lwp = self.known(next);
             lwp.rename(next_name);
             lwp.switched_in(cpu, now, fold);
-            fold.lwp_runs(lwp, cpu, now);
+            if !lwp.is_stranger() {
+                fold.lwp_runs(lwp, cpu, now);
+            }
             if let Carries::Thread(key) = lwp.carries
                 && lwp.carried_to.replace(cpu) != Some(cpu)
             {
@@ -568,7 +590,10 @@ impl SuperTrace {
     }
 
     /// When it is known what a thread does, of which nothing was known so far.
-    fn sight(&self) -> Sight {
+    fn sight(&self, tid: i32) -> Sight {
+        if self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&tid)) {
+            return Sight::Stranger;
+        }
         match self.switchless {
             true => Sight::Never,
             false if self.programs.chosen.is_empty() => Sight::Always,
@@ -578,11 +603,12 @@ impl SuperTrace {
 
     fn known(&mut self, tid: i32) -> &mut Lwp {
         let begin = self.begin.unwrap_or(self.now);
-        let sight = self.sight();
+        let sight = self.sight(tid);
+        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
         let (dumped, serials) = (&mut self.dumped, &mut self.serials);
         self.lwps.entry(tid).or_insert_with(|| {
             let mut lwp = Lwp::new(*serials, tid, begin);
-            lwp.sight = sight;
+            (lwp.sight, lwp.followed, lwp.process) = (sight, chosen.is_some(), chosen.flatten());
             *serials += 1;
             if let Some(dumped) = dumped.remove(&tid) {
                 lwp.introduce(&dumped);
@@ -597,12 +623,13 @@ impl SuperTrace {
         self.headless.remove(&tid);
         // Where events are missing, it may have been woken and run.
         let make = if self.is_blind(now) { Lwp::new } else { Lwp::created };
-        let sight = self.sight();
+        let sight = self.sight(tid);
+        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
             let mut lwp = make(*serials - 1, tid, now);
-            lwp.sight = sight;
+            (lwp.sight, lwp.followed, lwp.process) = (sight, chosen.is_some(), chosen.flatten());
             lwp
         })
     }
