@@ -159,7 +159,7 @@ fn check(trace: &Path) -> BTreeMap<u64, (u64, u64)> {
             all.find(name)
         };
         assert_eq!(of("user_streams").unwrap()["cpu"], *cpu);
-        let here = events.iter().filter(|event| event.cpu == *cpu);
+        let here = events.iter().filter(|event| event.cpu == *cpu && event.name != "tracewing:known_thread");
         let announced = here.clone().any(|event| event.name == "tracewing:thread");
         let held = here.filter(|event| event.name.contains(':')).count() as u64;
         assert_eq!(held, last - first + 1 + u64::from(announced));

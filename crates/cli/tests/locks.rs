@@ -6,7 +6,7 @@ mod recorded;
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -195,6 +195,34 @@ fn locks_are_told_from_where_programs_begin_and_end() {
         count += 1;
     }
     assert_eq!(count, 5);
+}
+
+#[test]
+fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_they_told() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "twins", &[]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let small = ["--locks", "--flight-recorder", "--sub-buffer-size", "16K", "--sub-buffers", "2"];
+    let mut recorder = recorder(place.path(), &small).arg(program).stdin(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(recorder.stdout.take().unwrap()).lines();
+    let mut twins = || -> BTreeSet<String> { lines.by_ref().take(2).map(Result::unwrap).collect() };
+    let expected = twins();
+    recorder.stdin.as_mut().unwrap().write_all(b".").unwrap();
+    assert_eq!(twins(), expected);
+    let mut snapshot = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let snapshot = snapshot.args(["snapshot", &recorder.id().to_string()]).output().unwrap();
+    assert!(snapshot.status.success(), "{}", String::from_utf8_lossy(&snapshot.stderr));
+    let snapshot = PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end());
+    drop(recorder.stdin.take());
+    assert!(recorder.wait().unwrap().success());
+    let mut locks = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = locks.args(["locks", "--format", "json"]).arg(snapshot).output().unwrap();
+    let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let rows = table["locks"].as_array().unwrap();
+    let found =
+        rows.iter().map(|row| format!("{} {}", row["process"], row["lock"].as_str().unwrap())).collect();
+    assert_eq!(expected, found, "{table}");
+    assert!(rows.iter().all(|row| row["name"] == "twins"), "{table}");
 }
 
 #[test]

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_ctf::model::Uuid;
 use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
@@ -30,6 +31,9 @@ const ROUNDS: usize = 4;
 const COMMIT_ATTEMPTS: usize = 100;
 const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
+
+/// So many cycles are at least a nanosecond, by which an event is before another one.
+const BEFORE: u64 = 16;
 
 /// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
 pub struct Snapshot {
@@ -126,6 +130,34 @@ impl Snapshot {
             self.losses.extend(drain.losses().filter(of_stream).cloned());
         }
         Ok(())
+    }
+
+    /// Where programs' events were overwritten: adds events of the recorder's own, of the class with this id, each with its
+    /// thread and payload, at the time at which what is left begins.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn tell(
+        &mut self,
+        name: &str,
+        id: u16,
+        told: impl Iterator<Item = (i32, Vec<u8>)>,
+    ) -> Result<(), Error> {
+        let begin = self.streams.iter().filter_map(|stream| stream.begin).min();
+        let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
+        let at = begin.saturating_sub(BEFORE);
+        let mut events = Vec::new();
+        for (tid, payload) in told {
+            let Ok(length) = u16::try_from(HEADER + CONTEXT + payload.len()) else { continue };
+            events.extend_from_slice(&header_word(at, id, length).to_le_bytes());
+            events.extend_from_slice(&tid.to_le_bytes());
+            events.extend_from_slice(&payload);
+        }
+        if events.is_empty() {
+            return Ok(());
+        }
+        let packet = Packet { events, begin: at, end: at, lost: 0, overwritten: Overwritten::default() };
+        self.write(name, 0, &[packet])
     }
 
     fn write(&mut self, name: &str, cpu: usize, packets: &[Packet]) -> Result<(), Error> {

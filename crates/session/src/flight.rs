@@ -129,6 +129,10 @@ impl Recorder<'_> {
         let uuid = || random_uuid().map_err(|error| error.to_string());
         let mut snapshot = Snapshot::begin(&folder, uuid()?, &self.join.clock).map_err(text)?;
         self.join.regions.snapshot(&mut snapshot, reason == Reason::Exit).map_err(text)?;
+        if let Some(threads) = &mut self.threads {
+            threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
+            threads.tell(&mut self.join.classes, &mut snapshot).map_err(text)?;
+        }
         let kernel = self.kernel.snapshot(&snapshot.kernel_folder(), uuid()?)?;
 
         let mut description = self.join.description.clone();

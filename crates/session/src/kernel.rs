@@ -153,6 +153,11 @@ impl Kernel {
         Ok(KernelSummary { error, ..summarise(&summary.streams) })
     }
 
+    /// Whether there are any events of the kernel's.
+    pub(crate) fn is_recorded(&self) -> bool {
+        !matches!(self.recorder, Source::None)
+    }
+
     /// Stops a flight recorder, in front of its last snapshot.
     pub(crate) fn stop(&mut self, note: &mut dyn FnMut(String)) {
         if let Source::Flight(recorder) = &mut self.recorder

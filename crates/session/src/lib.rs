@@ -23,6 +23,7 @@
 //! | `rules` | the event rules, and how they fit the classes that there are |
 //! | `program` | a process, as `/proc` tells of it |
 //! | `regions` | the buffers of all users and processes |
+//! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
 //! | `priority` | the recorder's share of the CPUs |
 //! | `signals` | Ctrl-C and its like, as events of the loop |
@@ -56,6 +57,7 @@ pub mod running;
 mod signals;
 mod socket;
 mod system;
+mod threads;
 
 pub use error::Error;
 pub use options::Options;

@@ -39,6 +39,7 @@ use crate::rules::RecordingRules;
 use crate::running::Running;
 use crate::signals::Signals;
 use crate::socket::{Listener, sockets};
+use crate::threads::Threads;
 use crate::{Error, system};
 
 /// What a descriptor in the loop is, as the kernel keeps it for us.
@@ -188,6 +189,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) shown: Instant,
     pub(crate) stop: Stop,
     pub(crate) flight: Option<Flight>,
+    /// Of a flight recorder without the kernel's events.
+    pub(crate) threads: Option<Threads>,
     /// Programs that were told because the library is not loaded into them.
     pub(crate) obstacles: usize,
     pub(crate) signals: Signals,
@@ -293,6 +296,7 @@ impl<'a> Recorder<'a> {
             Output::Trace(_) => None,
             Output::Snapshots(path, _) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
         };
+        let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
         let watch = |file, number| {
             epoll::add(&epoll, file, EventData::new_u64(number), EventFlags::IN)
@@ -328,6 +332,7 @@ impl<'a> Recorder<'a> {
             shown: started,
             stop: Stop::No,
             flight,
+            threads,
             obstacles: 0,
             signals,
             priority,

@@ -90,6 +90,9 @@ impl Recorder<'_> {
         if let Err(error) = self.profile.poll(now, longest) {
             self.cannot_write(&error);
         }
+        if let Some(threads) = &mut self.threads {
+            threads.look(self.connections.members().map(|(_, member)| member.program.pid));
+        }
         self.disconnect_overdue(now);
         self.listen();
         if self

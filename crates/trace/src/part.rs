@@ -122,6 +122,7 @@ pub(crate) fn explains(class: &EventRecordClass) -> bool {
         || matches!(
             name,
             "tracewing:thread"
+                | "tracewing:known_thread"
                 | "user_thread:origin"
                 | "lock:call_chain"
                 | "lock:image"

@@ -241,7 +241,7 @@ impl Tally {
         let mut count = |event: Event<'_>, tally: &mut Tally| {
             let class = event.class_index();
             // Whose thread it is counts for others too.
-            if event.class().name.as_deref() == Some("tracewing:thread") {
+            if matches!(event.class().name.as_deref(), Some("tracewing:thread" | "tracewing:known_thread")) {
                 tally.note_owner(&event);
             }
             let is_wanted = match &mut wanted {

@@ -114,6 +114,8 @@ pub struct Locks {
     threads: HashMap<Party, Thread>,
     totals: Totals,
     names: HashMap<i32, String>,
+    /// Names of threads of processes, for want of the first one's.
+    process_names: HashMap<i32, String>,
     task_names: HashMap<(Option<i32>, u64), String>,
     places: Places,
     shadowed: Vec<(Option<i32>, String, String)>,
@@ -150,6 +152,7 @@ impl Locks {
                 incomplete: 0,
             },
             names: HashMap::new(),
+            process_names: HashMap::new(),
             task_names: HashMap::new(),
             places: Places::default(),
             shadowed: Vec::new(),
@@ -165,7 +168,7 @@ impl Locks {
         let accounts = std::mem::take(&mut self.totals.accounts);
         let row = |((process, subject, epoch), account): ((Option<i32>, Subject, Epoch), Account)| Row {
             process,
-            process_name: process.map(|process| self.name(Party::Thread(process))).unwrap_or_default(),
+            process_name: process.map(|process| self.process_name(process)).unwrap_or_default(),
             subject,
             task_name: match subject {
                 Subject::Task(Some(task)) => self.name(Party::Task(process, task)),
@@ -189,6 +192,11 @@ impl Locks {
         let Totals { histogram, incomplete, .. } = self.totals;
         let shadowed = self.shadowed;
         LocksTable { rows, histogram, graph, shadowed, incomplete, duration_ns: ran.duration_ns() }
+    }
+
+    fn process_name(&self, process: i32) -> String {
+        let name = self.names.get(&process).or_else(|| self.process_names.get(&process));
+        name.cloned().unwrap_or_default()
     }
 
     fn name(&self, of: Party) -> String {
@@ -252,6 +260,9 @@ impl Fold for Locks {
     fn lwp_ends(&mut self, lwp: &Lwp) {
         if !lwp.name.is_empty() {
             self.names.insert(lwp.tid, lwp.name.clone());
+            if let Some(process) = lwp.process {
+                self.process_names.entry(process).or_insert_with(|| lwp.name.clone());
+            }
         }
         self.ends(Party::Thread(lwp.tid), lwp.told_to());
     }
@@ -320,6 +331,10 @@ impl Analysis for Locks {
                 thread.process = process.or(thread.process);
             }
         }
+    }
+
+    fn dumped(&mut self, tid: i32, _process: i32, name: &[u8]) {
+        self.names.entry(tid).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
     }
 
     fn other_ends(&mut self, lwp: &Lwp) {

@@ -286,6 +286,7 @@ impl Adapter {
     fn user_meaning(&mut self, name: &str) -> Meaning {
         match name {
             "tracewing:thread" => Meaning::Introduction,
+            "tracewing:known_thread" => Meaning::Dump,
             "user_thread:create" => Meaning::Create,
             "user_thread:origin" => Meaning::Origin,
             "user_thread:name" => Meaning::Rename,

@@ -1,0 +1,93 @@
+//! The threads of a flight recorder's programs: each tells its process and its name once, and that is overwritten in time. A
+//! snapshot gets them from here, as it gets them from the kernel's state dump where the kernel is recorded.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::time::{Duration, Instant};
+
+use tracewing_abi::message::{ClassesWriter, decode_classes};
+use tracewing_abi::schema::{Class, Field, Scalar, Shape};
+use tracewing_consumer::Error;
+use tracewing_consumer::classes::Classes;
+use tracewing_consumer::snapshot::Snapshot;
+
+/// Time between two looks; longer where looking takes more than a hundredth of it.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// From so many on, threads that have ended are forgotten.
+const MOST: usize = 1 << 16;
+
+const CLASS: Class<'_> = Class {
+    description: "A thread of a recorded program, as the recorder has last seen it",
+    print: "thread {name} of process {pid}",
+    fields: &[
+        Field::plain("tid", Shape::One, Scalar::I32),
+        Field::plain("pid", Shape::One, Scalar::I32),
+        Field::plain("name", Shape::Text, Scalar::U8),
+    ],
+    ..Class::named("tracewing:known_thread")
+};
+
+/// All threads that were seen.
+pub(crate) struct Threads {
+    known: BTreeMap<i32, Thread>,
+    due: Instant,
+}
+
+struct Thread {
+    process: i32,
+    name: String,
+    is_there: bool,
+}
+
+impl Threads {
+    pub(crate) fn new() -> Self {
+        Self { known: BTreeMap::new(), due: Instant::now() }
+    }
+
+    /// Looks at the threads of processes, if it is time for that.
+    pub(crate) fn look(&mut self, processes: impl Iterator<Item = i32>) {
+        let begin = Instant::now();
+        if begin >= self.due {
+            self.look_now(processes);
+            self.due = begin + INTERVAL.max(100 * begin.elapsed());
+        }
+    }
+
+    pub(crate) fn look_now(&mut self, processes: impl Iterator<Item = i32>) {
+        self.known.values_mut().for_each(|thread| thread.is_there = false);
+        for process in processes {
+            let Ok(tasks) = fs::read_dir(format!("/proc/{process}/task")) else { continue };
+            for task in tasks.flatten() {
+                let tid = task.file_name().to_str().and_then(|tid| tid.parse().ok());
+                if let (Some(tid), Ok(name)) = (tid, fs::read(task.path().join("comm"))) {
+                    let name = String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned();
+                    self.known.insert(tid, Thread { process, name, is_there: true });
+                }
+            }
+        }
+        if self.known.len() > MOST {
+            self.known.retain(|_, thread| thread.is_there);
+        }
+    }
+
+    /// Tells them in a snapshot.
+    ///
+    /// # Errors
+    /// A file of it cannot be written.
+    pub(crate) fn tell(&self, classes: &mut Classes, snapshot: &mut Snapshot) -> Result<(), Error> {
+        let mut message = [0; 512];
+        let message = ClassesWriter::new(&mut message).and_then(|mut writer| {
+            writer.push(&CLASS)?;
+            Ok(writer.finish())
+        });
+        let class = message.ok().and_then(|message| decode_classes(message).ok()?.next()?.ok());
+        let Some(id) = class.and_then(|class| classes.register([class]).ok()?.ids.pop()) else {
+            return Ok(());
+        };
+        let events = self.known.iter().map(|(tid, Thread { process, name, .. })| {
+            let name = name.bytes().filter(|byte| *byte != 0).chain([0]);
+            (*tid, [*tid, *process].into_iter().flat_map(i32::to_le_bytes).chain(name).collect())
+        });
+        snapshot.tell("threads", id, events)
+    }
+}
