@@ -1,10 +1,13 @@
 //! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as comma-separated values.
 
 use crate::input::Input;
-use crate::output::{Output, shown};
+use crate::nothing::ANY;
+use crate::output::{Output, print_warning, shown};
 use crate::progress::Watch;
+use anyhow::ensure;
 use clap::ValueEnum;
-use std::io::Write;
+use std::fs::File;
+use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_ctf::model::Version;
@@ -17,7 +20,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Target>,
 
-    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet; without it, the last TRACE is OUT
+    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet; for json and csv, - is standard output; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -84,6 +87,10 @@ pub fn write_traces(
     explained: bool,
     out: &Path,
 ) -> anyhow::Result<ExitCode> {
+    ensure!(
+        out.as_os_str() != "-",
+        "traces are folders, which standard output cannot take: give the name of one"
+    );
     check_outside(input.traces(), out)?;
     let (recording, filter) = input.open()?;
     let watch = Watch::new()?;
@@ -91,21 +98,37 @@ pub fn write_traces(
         .run(&recording, out, &mut |progress| watch.show(progress))?;
     drop(watch);
     writeln!(std::io::stdout(), "{}", shown(&summary(&written, out)))?;
+    if written.chosen == 0 {
+        print_warning(&ANY.why_nothing_in(input)?);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
 fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<ExitCode> {
-    check_outside(input.traces(), out)?;
     let (recording, filter) = input.open()?;
     let clock = ClockStyle { zone: filter.zone, ..ClockStyle::default() };
     let style = Style { clock, ..Style::default() };
     let listing = Listing { format, style, filter, ..Listing::default() };
+    // Below what the columns are called.
+    let head = usize::from(format == Format::Csv);
+    if out.as_os_str() == "-" {
+        let mut output = Output::new();
+        listing.print(&recording, &mut output)?;
+        if output.lines() == head {
+            print_warning(&ANY.why_nothing_in(input)?);
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    check_outside(input.traces(), out)?;
     let watch = Watch::new()?;
     // A warning that cannot be printed is no reason to stop.
     let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new().warning(line)));
     let bytes = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
     drop(watch);
     writeln!(std::io::stdout(), "{}: {}", shown(&out.display().to_string()), indicatif::HumanBytes(bytes))?;
+    if BufReader::new(File::open(out)?).lines().nth(head).is_none() {
+        print_warning(&ANY.why_nothing_in(input)?);
+    }
     Ok(ExitCode::SUCCESS)
 }
 
@@ -128,8 +151,9 @@ pub fn check_outside(traces: &[PathBuf], out: &Path) -> anyhow::Result<()> {
 }
 
 fn summary(converted: &Converted, out: &Path) -> String {
-    let Converted { traces, streams, packets, events, bytes, lost_events, lost_packets, unknown_losses } =
-        *converted;
+    let Converted {
+        traces, streams, packets, events, bytes, lost_events, lost_packets, unknown_losses, ..
+    } = *converted;
     let mut said = format!(
         "{}: {events} events in {packets} packets of {streams} streams, {}",
         out.display(),

@@ -2,7 +2,8 @@
 
 use crate::convert::check_outside;
 use crate::input::{Input, conclude};
-use crate::output::shown;
+use crate::nothing::ANY;
+use crate::output::{print_warning, shown};
 use crate::progress::Watch;
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
@@ -107,6 +108,12 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     }
     if ran.lost_parts > 0 {
         said += &format!("; in {} places nobody knows how many are missing", ran.lost_parts);
+    }
+    if cpus + threads + tasks == 0
+        && !ran.stopped
+        && let Some(why) = ANY.why_no_event(&args.input)?
+    {
+        print_warning(&why);
     }
     Ok((said, conclude(ran)))
 }

@@ -124,6 +124,8 @@ struct Found {
     others: u64,
     lost_events: u64,
     lost_packets: u64,
+    /// Whether the recording is a part of another one.
+    is_part: bool,
 }
 
 impl Needed {
@@ -170,10 +172,11 @@ impl Needed {
         })
     }
 
-    fn none_told(&self, asked_for: &[String]) -> String {
+    fn none_told(&self, asked_for: &[String], is_part: bool) -> String {
         let is_asked = |option| asked_for.iter().any(|asked| asked.split(' ').next() == Some(option));
         let none = format!("The recording has no {}", self.events());
         match self.how {
+            _ if is_part => format!("{none}: it is a part of another one."),
             How::Else(how) => format!("{none}: {how}."),
             How::Option(option, why) if is_asked(option) => {
                 format!("{none}, though {option} was given: {why}.")
@@ -196,12 +199,13 @@ impl Needed {
             others: counted.total.events - events,
             lost_events: counted.streams.iter().map(|stream| stream.lost_events).sum(),
             lost_packets: counted.streams.iter().map(|stream| stream.lost_packets).sum(),
+            is_part: recording.is_part(),
         })
     }
 
     fn none_recorded(&self, found: &Found, asked_for: &[String]) -> String {
         let lost = match (found.lost_events, found.lost_packets) {
-            (0, 0) => return self.none_told(asked_for),
+            (0, 0) => return self.none_told(asked_for, found.is_part),
             (events, 0) => format!("{events} events"),
             (0, packets) => format!("{packets} packets of events"),
             (events, packets) => format!("{events} events and {packets} packets of them"),
@@ -232,7 +236,8 @@ mod tests {
         let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
         let line = |others, lost_events, lost_packets| {
             let asked_for = ["--locks".to_owned()];
-            needed.none_recorded(&Found { events: 0, others, lost_events, lost_packets }, &asked_for)
+            let found = Found { events: 0, others, lost_events, lost_packets, is_part: false };
+            needed.none_recorded(&found, &asked_for)
         };
         assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");
         let told = line(7, 3, 0);

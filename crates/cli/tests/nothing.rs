@@ -126,6 +126,47 @@ fn every_command_names_a_filter_that_leaves_nothing() {
 }
 
 #[test]
+fn what_is_written_of_a_filter_that_leaves_nothing_says_so() {
+    let folder = build(&["-p", "tracewing", "--example", "locks", "--features", "tracewing/parking_lot"]);
+    let recording = record(&[], &[folder.join("examples/locks")]);
+    let line = format!("The filter leaves none of the recording's {} events.", recording.events().len());
+    let place = recording.folder.path().join("written");
+    let out = place.to_str().unwrap();
+    let commands: [&[&str]; 6] = [
+        &["extract", "-o", out],
+        &["convert", "--to", "ctf2", "-o", out],
+        &["convert", "--to", "json", "-o", out],
+        &["convert", "--to", "csv", "-o", out],
+        &["convert", "--to", "csv", "-o", "-"],
+        &["export", "--format", "perfetto", "-o", out],
+    ];
+    let clear = || match place.is_dir() {
+        true => std::fs::remove_dir_all(&place).unwrap(),
+        false => drop(std::fs::remove_file(&place)),
+    };
+    for command in commands {
+        for filter in [&["--tid", "1"][..], &["--task", "nobody"], &["--from", "+1h"]] {
+            let [_, warning] = said(&recording, &[command, filter].concat());
+            assert!(warning.trim_end().ends_with(&line), "{command:?} {filter:?}: {warning}");
+            clear();
+        }
+        let [_, warning] = said(&recording, command);
+        assert!(warning.is_empty(), "{command:?}: {warning}");
+        clear();
+    }
+    let [json, _] = said(&recording, &["convert", "--to", "json", "-o", "-"]);
+    assert_eq!(json, said(&recording, &["list", "--format", "json"])[0]);
+    let [_, error] = said(&recording, &["extract", "-o", "-"]);
+    assert!(error.contains("traces are folders"), "{error}");
+    // What a part has not, its recording may have.
+    said(&recording, &["extract", "-o", out, "--tid", "1"]);
+    let mut latency = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = latency.args(["sched", "latency"]).arg(&place).output().unwrap();
+    let told = String::from_utf8(output.stdout).unwrap();
+    assert!(told.contains("no events of switches of threads: it is a part of another one."), "{told}");
+}
+
+#[test]
 fn analyses_say_that_events_were_lost() {
     let folder = build(&["-p", "reactivity"]);
     let (program, tasks) =

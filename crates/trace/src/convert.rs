@@ -51,6 +51,8 @@ pub struct Converted {
     pub packets: u64,
     /// Events.
     pub events: u64,
+    /// Of these, the ones that the filter chooses; others tell what those mean.
+    pub chosen: u64,
     /// Bytes of packets.
     pub bytes: u64,
     /// Events that are known to have been lost, which the packets tell as before.
@@ -281,6 +283,7 @@ impl Run<'_> {
                     Some(marks) => marks.of_stream(at).has(index),
                     None => self.selection.wants(&event),
                 };
+                self.converted.chosen += u64::from(wanted);
                 let named = self.naming.has(&spot(false, index));
                 index += 1;
                 let decoded = event.decoded();

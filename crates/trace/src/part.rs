@@ -6,6 +6,9 @@ use crate::open::{Recording, Trace};
 use std::collections::BTreeMap;
 use tracewing_ctf::model::{EnvValue, EventRecordClass, TraceClass};
 
+/// What all that a part says of itself begins with.
+const PART: &str = "part_";
+
 /// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
 const BEGIN: &str = "part_begin";
 
@@ -84,6 +87,12 @@ impl Recording {
     /// Whether it is of certain LWPs.
     pub(crate) fn is_part_of_lwps(&self) -> bool {
         self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())
+    }
+
+    /// Whether something of it is a part of another recording, and says so.
+    pub fn is_part(&self) -> bool {
+        let mut env = self.traces().iter().flat_map(|trace| &trace.class().env);
+        env.any(|(name, _)| name.starts_with(PART))
     }
 
     /// The LWPs that it is of, each with its process, if it is of certain ones or of certain processes.

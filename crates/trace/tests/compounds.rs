@@ -191,7 +191,7 @@ fn predicates_reach_inside_compounds() {
         ("point.x[0] == 1", "`point.x[0]`: the field has a single value"),
         ("matrix[0] == 1", "`matrix[0]` has several values"),
         ("tail[0] == 1", "`tail[0]`: the array has 0 values"),
-        ("nobody == 1", "event \"quiet\": it has no `nobody`"),
+        ("nobody == 1", "event \"bare\": it has no `nobody`; and so for 1 other event"),
         ("$vtid == 1", "it has no `$vtid` (it has $event, $level, $level, "),
         ("tag == 'none'", "`tag` has no label \"none\" (it has number, text, pair)"),
     ] {
