@@ -13,7 +13,7 @@ mod place;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
-use crate::output::{print_warning, shown};
+use crate::output::{count_of, print_warning, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, ensure};
 use graph::party;
@@ -156,13 +156,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         graph::write_dot(&mut out, &found.graph)?;
         if found.rows.is_empty() {
             print_warning(&NEEDED.why_nothing(&args.input, &ran)?);
+        } else if found.graph.edges.is_empty() {
+            print_warning("Nobody waited for anybody.");
         }
         out.flush()?;
         return Ok(conclude(ran));
     }
     let mut symbols = Symbols::new();
     let (mut table, name) = match (args.histogram, args.graph) {
-        (Some(_), _) => (histogram::table(&found.histogram), "histogram"),
+        (Some(_), _) => (histogram::table(&found.histogram, args.format == TableFormat::Table), "histogram"),
         (None, Some(_)) => (graph::table(&found.graph, &mut symbols), "graph"),
         (None, None) => (of_rows(&found.rows, args.by, &mut symbols), "locks"),
     };
@@ -173,6 +175,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         }
         print_totals(out, &found)
     })?;
+    if found.strangers > 0 {
+        print_warning(&format!(
+            "No event tells the process of {}: locks of several processes at one address can be one in lines without a \
+             process. Larger buffers have more of what threads tell; so do the kernel's events, where they were left out.",
+            count_of(found.strangers, "thread")
+        ));
+    }
     if found.rows.is_empty() {
         NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
     }

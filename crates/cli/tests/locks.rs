@@ -215,14 +215,25 @@ fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_t
     let snapshot = PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end());
     drop(recorder.stdin.take());
     assert!(recorder.wait().unwrap().success());
-    let mut locks = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let output = locks.args(["locks", "--format", "json"]).arg(snapshot).output().unwrap();
-    let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let locks = || {
+        let mut locks = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = locks.args(["locks", "--format", "json"]).arg(&snapshot).output().unwrap();
+        let warnings = String::from_utf8(output.stderr).unwrap();
+        (serde_json::from_slice::<Value>(&output.stdout).unwrap(), warnings)
+    };
+    let (table, warnings) = locks();
+    assert!(!warnings.contains("No event tells the process"), "{warnings}");
     let rows = table["locks"].as_array().unwrap();
     let found =
         rows.iter().map(|row| format!("{} {}", row["process"], row["lock"].as_str().unwrap())).collect();
     assert_eq!(expected, found, "{table}");
     assert!(rows.iter().all(|row| row["name"] == "twins"), "{table}");
+    for file in ["threads", "index/threads.idx"] {
+        fs::remove_file(snapshot.join("user").join(file)).unwrap();
+    }
+    let (table, warnings) = locks();
+    assert!(warnings.contains("No event tells the process of 2 threads"), "{warnings}");
+    assert_eq!(table["locks"].as_array().unwrap().len(), 1, "{table}");
 }
 
 #[test]

@@ -22,7 +22,7 @@ mod places;
 mod thread;
 mod uses;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen, UserThread};
 
@@ -102,6 +102,8 @@ pub struct LocksTable {
     /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the begin. They are in no time
     /// but the waits that last, or lasted.
     pub incomplete: u64,
+    /// Threads with locks of which no event tells the process.
+    pub strangers: usize,
     /// How long what was analysed lasted, ns.
     pub duration_ns: u64,
 }
@@ -119,6 +121,7 @@ pub struct Locks {
     task_names: HashMap<(Option<i32>, u64), String>,
     places: Places,
     shadowed: Vec<(Option<i32>, String, String)>,
+    strangers: HashSet<i32>,
 }
 
 #[derive(Debug)]
@@ -156,6 +159,7 @@ impl Locks {
             task_names: HashMap::new(),
             places: Places::default(),
             shadowed: Vec::new(),
+            strangers: HashSet::new(),
         }
     }
 
@@ -190,8 +194,15 @@ impl Locks {
         let mut graph = std::mem::take(&mut self.totals.graph);
         graph.finish(|party| self.name(party), &self.places);
         let Totals { histogram, incomplete, .. } = self.totals;
-        let shadowed = self.shadowed;
-        LocksTable { rows, histogram, graph, shadowed, incomplete, duration_ns: ran.duration_ns() }
+        LocksTable {
+            rows,
+            histogram,
+            graph,
+            shadowed: self.shadowed,
+            incomplete,
+            strangers: self.strangers.len(),
+            duration_ns: ran.duration_ns(),
+        }
     }
 
     fn process_name(&self, process: i32) -> String {
@@ -324,6 +335,9 @@ impl Analysis for Locks {
                     Level::Task if by.task != 0 => Party::Task(process, by.task),
                     _ => Party::Thread(tid),
                 };
+                if self.totals.begun && process.is_none() && level != Level::Kernel {
+                    self.strangers.insert(tid);
+                }
                 let thread = self.threads.entry(party).or_default();
                 thread.event(&event, by, activity.time, &mut |told| {
                     self.totals.add(party, &told, &self.places)

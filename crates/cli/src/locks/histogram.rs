@@ -12,17 +12,18 @@ use tracewing_analysis::{Bins, Histogram};
 /// Letters of a bar, at most.
 const WIDTH: u64 = 30;
 
-/// A line for each bin: of lengths first, then of depths.
-pub fn table(histogram: &Histogram) -> Table {
-    let mut table = Table::new([
+/// A line for each bin: of lengths first, then of depths. Bars are for people.
+pub fn table(histogram: &Histogram, with_bars: bool) -> Table {
+    let columns = [
         text("what", "what"),
         figure("from", "from"),
         figure("to", "to"),
         figure("count", "count"),
         figure("%", "percent"),
         figure("up to here %", "cumulative_percent"),
-        text("", "bar"),
-    ]);
+    ];
+    let mut table =
+        Table::new(columns.into_iter().chain(with_bars.then(|| text("", "bar"))).collect::<Vec<_>>());
     let lengths = histogram.lengths().map(|(from, to, count)| Bin {
         from: Cell::Period(from),
         to: to.map_or(Cell::None, Cell::Period),
@@ -40,8 +41,9 @@ pub fn table(histogram: &Histogram) -> Table {
         let mut so_far = 0;
         for Bin { from, to, count } in bins {
             so_far += count;
-            let bar = Cell::Text(bar(count, most, WIDTH));
-            table.push(vec![what.into(), from, to, Cell::Count(count), percent(count), percent(so_far), bar]);
+            let bar = with_bars.then(|| Cell::Text(bar(count, most, WIDTH)));
+            let figures = [what.into(), from, to, Cell::Count(count), percent(count), percent(so_far)];
+            table.push(figures.into_iter().chain(bar).collect());
         }
     }
     table
