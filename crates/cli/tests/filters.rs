@@ -214,7 +214,9 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
         assert!(count > 0, "{filter:?}");
         // Those that tell names are in it whatever is chosen.
         let names = ["lttng_statedump_*", "tracewing:thread", "user_thread:origin", "user_thread:create"];
-        let others = names.map(|name| ["--exclude", name]).concat();
+        let of_kernel = ["task_newtask", "sched_process_fork", "sched_process_exec"];
+        let others: Vec<&str> =
+            names.iter().chain(&of_kernel).flat_map(|name| ["--exclude", *name]).collect();
         assert!(list(&part, &others) == list("trace", &[&others[..], *filter].concat()), "{filter:?}");
         let statistics: Value =
             serde_json::from_str(&run(&[&["stats", "trace", "--format", "json"], *filter].concat()))
@@ -297,6 +299,28 @@ fn a_part_names_tasks_that_were_created_before_it() {
     run(&["extract", "trace", "-o", "named-late", "--from", &end]);
     assert_eq!(names_of_tasks("named-late", &[]), names_of_tasks("trace", &["--from", &end]));
     assert!(names_of_tasks("named-late", &[]).len() < of_whole.len());
+}
+
+#[test]
+fn a_part_without_switches_knows_what_threads_call_themselves() {
+    if !is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    // Only a switch tells what a worker calls itself.
+    let filter = ["-e", "syscall_*", "--from", "reactivity:received_msg#2"];
+    let of = |trace: &str, filter: &[&str]| {
+        let options = ["--clock-cycles", "-e", "syscall_*", "--where", "$comm == 'tokio-rt-worker'"];
+        run(&[&["list", trace], &options[..], filter].concat())
+    };
+    run(&[&["extract", "trace", "-o", "called"], &filter[..]].concat());
+    let whole = of("trace", &filter[2..]);
+    assert!(!whole.is_empty());
+    assert_eq!(of("called", &[]), whole);
+    // Of those that begin in it, who made them tells at least how they were called first.
+    run(&["extract", "trace", "-o", "made", "-e", "syscall_*"]);
+    let rows = threads_of("made", &["--process", "reactivity"]);
+    assert!(rows.len() > 2 && rows.iter().all(|row| row["name"] != ""), "{rows:?}");
 }
 
 #[test]

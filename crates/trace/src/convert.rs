@@ -10,7 +10,7 @@ use crate::marks::Marks;
 use crate::merge::EventRef;
 use crate::naming::{Naming, Spot};
 use crate::open::{Recording, Stream, Trace};
-use crate::part::{explains, names_task, set_begin, set_some_switches, set_subjects};
+use crate::part::{explains, names_lwp, names_task, set_begin, set_some_switches, set_subjects};
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
 use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope};
@@ -241,8 +241,9 @@ impl Run<'_> {
         let spot = |early, index| Spot { stream: at, early, index };
         let explains: Vec<bool> = classes().map(|class| self.explained && explains(class)).collect();
         // Where certain ones are wanted, those of others are not.
-        let tasks = self.explained && !self.selection.chooses_subjects();
-        let names_tasks: Vec<bool> = classes().map(|class| tasks && names_task(class)).collect();
+        let all = self.explained && !self.selection.chooses_subjects();
+        let names: Vec<bool> =
+            classes().map(|class| all && (names_task(class) || names_lwp(class))).collect();
         let mut cursor = recording.cursor(stream, self.range.begin);
         // What the counter of discarded events says at the begin of what is written.
         let mut discarded_before = None;
@@ -288,7 +289,7 @@ impl Run<'_> {
                 index += 1;
                 let decoded = event.decoded();
                 let class = decoded.class_index();
-                if !(wanted || explains[class] || names_tasks[class] || named) {
+                if !(wanted || explains[class] || names[class] || named) {
                     continue;
                 }
                 writer.event(decoded.class_index(), decoded.clock_value(), &decoded).map_err(failed)?;

@@ -12,6 +12,9 @@ use crate::time_range::TimeRange;
 use std::collections::{HashMap, HashSet};
 use std::ops::ControlFlow;
 
+/// The kernel's states of a thread that has left its last CPU (`TASK_REPORT` of `include/linux/sched.h`).
+const DEAD: i64 = 0x30;
+
 /// Events between two looks whether it is still wanted.
 const PERIOD: u64 = 1 << 16;
 
@@ -70,8 +73,11 @@ impl Naming {
                         }
                     }
                     follower.event(&activity, &mut tellers);
-                    if early {
+                    if early || chooses {
                         tellers.follows(&activity);
+                    }
+                    if early {
+                        tellers.calls(&activity);
                     }
                 }
                 Message::Lost(lost, trace, stream) => follower.lost(lost, trace, stream, &mut tellers),
@@ -119,6 +125,10 @@ struct Told {
     forked: Option<Spot>,
     /// The last time that it was called otherwise.
     named: Option<Spot>,
+    /// When it was first seen to run by its name.
+    called: Option<Spot>,
+    /// That name, where it is told.
+    name: Vec<u8>,
     /// Whether an event of the part is about it.
     mentioned: bool,
 }
@@ -143,14 +153,42 @@ impl Tellers {
         }
     }
 
-    /// Takes what an event from before the part tells of LWPs, when the state knows whose numbers are given again.
+    /// Takes what an event tells of who LWPs are, when the state knows whose numbers are given again.
     fn follows(&mut self, event: &Activity<'_>) {
         let at = Some(self.at);
         match (event.kind, event.tid) {
-            (Kind::NewTask { child, .. }, _) => *self.of(child) = Told { created: at, ..Told::default() },
-            (Kind::Fork { child, .. }, _) => self.of(child).forked = at,
-            (Kind::Exec { .. }, Some(tid)) => self.of(tid).named = at,
+            (Kind::NewTask { child, .. }, _) => {
+                self.ends(Who::Lwp(child));
+                self.of(child).created = at;
+            }
+            (Kind::Fork { child, name }, _) => {
+                let told = self.of(child);
+                told.forked = at;
+                name.clone_into(&mut told.name);
+            }
+            (Kind::Exec { .. }, Some(tid)) => {
+                let told = self.of(tid);
+                told.named = at;
+                told.name.clear();
+            }
             _ => {}
+        }
+    }
+
+    /// Takes what a switch from before the part tells of names: no other event may say how a thread calls itself.
+    fn calls(&mut self, event: &Activity<'_>) {
+        let Kind::Switch { prev, prev_name, prev_state, next, next_name } = event.kind else { return };
+        let at = self.at;
+        let lives = prev_state & DEAD == 0;
+        for (tid, name) in [(prev, prev_name), (next, next_name)] {
+            if tid == 0 || (tid == prev && !lives) {
+                continue;
+            }
+            let told = self.of(tid);
+            if told.name != name {
+                name.clone_into(&mut told.name);
+                told.called = Some(at);
+            }
         }
     }
 
@@ -165,7 +203,7 @@ impl Tellers {
     }
 
     fn keep(&mut self, told: &Told) {
-        self.spots.extend([told.created, told.forked, told.named].into_iter().flatten());
+        self.spots.extend([told.created, told.forked, told.named, told.called].into_iter().flatten());
     }
 }
 

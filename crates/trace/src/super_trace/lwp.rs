@@ -244,7 +244,7 @@ impl Lwp {
 
     /// Something else than its own doings tells its process and its name; what these have told counts more.
     pub(super) fn introduce(&mut self, dumped: &Dumped) {
-        self.process.get_or_insert(dumped.process);
+        self.process = self.process.or(dumped.process);
         self.is_kernel |= dumped.is_kernel;
         if !self.has_name() {
             self.rename(&dumped.name);

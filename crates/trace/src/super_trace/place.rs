@@ -81,7 +81,7 @@ impl SuperTrace {
     pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
         match self.lwps.get(&tid) {
             Some(lwp) => lwp.process,
-            None => self.dumped.get(&tid).map(|dumped| dumped.process),
+            None => self.dumped.get(&tid)?.process,
         }
     }
 

@@ -15,9 +15,9 @@ use crate::filter::ThreadPattern;
 use crate::part::Lwps;
 
 /// What a state dump tells of a thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Dumped {
-    pub process: i32,
+    pub process: Option<i32>,
     pub name: Vec<u8>,
     pub is_kernel: bool,
 }
@@ -200,7 +200,7 @@ impl SuperTrace {
                 created.inherit(mode, is_kernel);
             }
             (Kind::Dump { tid, process, name, is_kernel }, _) => {
-                let dumped = Dumped { process, name: name.to_owned(), is_kernel };
+                let dumped = Dumped { process: Some(process), name: name.to_owned(), is_kernel };
                 match self.lwps.get_mut(&tid) {
                     Some(lwp) => lwp.introduce(&dumped),
                     None => drop(self.dumped.insert(tid, dumped)),
@@ -214,6 +214,7 @@ impl SuperTrace {
             (Kind::Made { child, process }, _) => {
                 let name = tid.and_then(|tid| self.name(tid)).unwrap_or_default();
                 if !self.lwps.contains_key(&child) {
+                    let process = Some(process);
                     self.dumped.insert(child, Dumped { process, name, is_kernel: false });
                 }
             }
@@ -256,13 +257,27 @@ impl SuperTrace {
             Kind::NewTask { child, .. } => (child, tid.and_then(|tid| self.process_of(tid)), None),
             Kind::Fork { child, name } => (child, self.process_of(child), Some(name)),
             Kind::Exec { file } => (tid.unwrap_or_default(), tid, Some(program_name(file))),
+            Kind::Switch { prev, prev_name, next, next_name, .. } => {
+                self.was_called(prev, prev_name);
+                self.was_called(next, next_name);
+                return true;
+            }
             _ => return false,
         };
-        if let Some(process) = process {
+        if process.is_some() {
             let name = name.unwrap_or_default().to_owned();
             self.dumped.insert(tid, Dumped { process, name, is_kernel: false });
         }
         true
+    }
+
+    /// A thread had this name before the part began.
+    fn was_called(&mut self, tid: i32, name: &[u8]) {
+        match self.lwps.get_mut(&tid) {
+            Some(lwp) => lwp.rename(name),
+            None if tid != 0 => self.dumped.entry(tid).or_default().name = name.to_owned(),
+            None => {}
+        }
     }
 
     /// Takes a loss: events between `from` and `to` are missing.
@@ -572,6 +587,7 @@ impl SuperTrace {
                 lwp.rename(name);
             }
             None => {
+                let process = Some(process);
                 let dumped = Dumped { process, name: name.to_owned(), is_kernel: false };
                 self.dumped.insert(tid, dumped);
             }
