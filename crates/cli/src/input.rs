@@ -106,6 +106,11 @@ impl Input {
         Ok((recording, filter))
     }
 
+    /// Whether an option leaves out anything.
+    pub fn chooses(&self) -> bool {
+        self.filter.chooses()
+    }
+
     /// Takes the values of `--to` that mean something else than a time.
     pub fn take_to<T>(&mut self, meaning: impl Fn(&str) -> Option<T>) -> Vec<T> {
         let taken = self.filter.to.iter().filter_map(|text| meaning(text)).collect();
@@ -201,6 +206,31 @@ pub fn conclude(ran: Ran) -> ExitCode {
 }
 
 impl FilterArgs {
+    fn chooses(&self) -> bool {
+        let Self {
+            from,
+            to,
+            threads,
+            pids,
+            tids,
+            processes,
+            cpus,
+            events,
+            exclude,
+            user,
+            kernel,
+            condition,
+            ..
+        } = self;
+        let lists = [threads, processes, events, exclude, to];
+        from.is_some()
+            || condition.is_some()
+            || *user
+            || *kernel
+            || lists.iter().any(|list| !list.is_empty())
+            || !(pids.is_empty() && tids.is_empty() && cpus.is_empty())
+    }
+
     /// The zone of the user's times.
     pub fn zone(&self) -> Zone {
         if self.clock_gmt { Zone::Utc } else { Zone::Local }

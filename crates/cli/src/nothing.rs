@@ -153,7 +153,8 @@ impl Needed {
     /// # Errors
     /// See [`Needed::why_nothing`].
     pub fn why_nothing_in(&self, input: &Input) -> Result<String> {
-        let missing = || format!("There are {} left, but what belongs to them is missing.", self.events());
+        let left = if input.chooses() { " left" } else { "" };
+        let missing = || format!("There are {}{left}, but what belongs to them is missing.", self.events());
         Ok(self.why_no_event(input)?.unwrap_or_else(missing))
     }
 

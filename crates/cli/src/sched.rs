@@ -188,16 +188,18 @@ impl<W> Printer<W> {
     }
 
     fn waker(&self, waker: &Waker) -> Cell {
+        if !self.text {
+            return name_of_waker(waker);
+        }
         let name = waker_name(waker);
-        Cell::Text(match (self.text, waker.interrupt, waker.tid) {
-            (false, ..) => name,
-            (true, Some(interrupt), _) => format!("interrupt {}", self.names.get(interrupt)),
-            (true, None, Some(0)) => name,
-            (true, None, Some(tid)) => {
+        Cell::Text(match (waker.interrupt, waker.tid) {
+            (Some(interrupt), _) => format!("interrupt {}", self.names.get(interrupt)),
+            (None, Some(0)) => name,
+            (None, Some(tid)) => {
                 let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
                 task + &titled(&name, tid, waker.process)
             }
-            (true, None, None) => return Cell::None,
+            (None, None) => return Cell::None,
         })
     }
 }
@@ -208,6 +210,12 @@ fn waker_name(waker: &Waker) -> String {
         (Some(0), Some(cpu)) => format!("swapper/{cpu}"),
         _ => waker.name.as_str().to_owned(),
     }
+}
+
+/// Nothing where that is not known.
+fn name_of_waker(waker: &Waker) -> Cell {
+    let name = waker_name(waker);
+    if name.is_empty() { Cell::None } else { Cell::Text(name) }
 }
 
 /// As perf has it: the process is left out where it is the thread's own number.
@@ -251,7 +259,7 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
             Cell::Ns(*max_ns),
             time(row.max_begin()),
             time(*max_end),
-            row.max_waker.as_ref().map_or(Cell::None, |waker| Cell::Text(waker_name(waker))),
+            row.max_waker.as_ref().map_or(Cell::None, name_of_waker),
         ]);
     }
     table.arrange(&args.order)?;

@@ -260,6 +260,9 @@ fn a_part_knows_names_and_when_it_begins() {
     };
     assert_eq!(first("late", &[]), first("trace", &filter));
     assert_eq!(first("late", &["--from", "+0s"]), first("trace", &filter));
+    let report: Value = serde_json::from_str(&run(&["info", "late", "--format", "json"])).expect("JSON");
+    let begin = super_trace(&filter).first().expect("it has events")["ns"].clone();
+    assert_eq!(report["begin_ns"], begin, "what is told before it is no time of it");
     // Without its begin, a part of the part is the same.
     run(&["extract", "late", "-o", "later", "--to", "+1min"]);
     assert_eq!(
@@ -514,6 +517,7 @@ fn slices_are_those_of_whom_is_wanted_only() {
     let (process, ..) = tasks();
     let slices = |filter: &[&str]| -> Vec<[Value; 3]> {
         let text = run(&[&["sched", "timehist", "trace", "--format", "json"], filter].concat());
+        assert!(!text.contains(r#""waker":"""#), "a name that is not known is null");
         let slices = text.lines().map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
         slices.map(|slice| ["process", "tid", "time"].map(|name| slice[name].clone())).collect()
     };

@@ -150,7 +150,9 @@ impl Report {
     /// Reads all of `recording` and reports. Errors are part of the report, and are given as well.
     pub fn new(recording: &Recording) -> (Self, Vec<Error>) {
         let summary = Summary::collect(recording);
-        let range = summary.range();
+        // What lies before a part only tells names.
+        let part = recording.part_begin().unwrap_or(i64::MIN);
+        let range = summary.range().map(|(begin, end)| (begin.max(part), end.max(part)));
         let report = Report {
             begin_ns: range.map(|(begin, _)| begin),
             end_ns: range.map(|(_, end)| end),
