@@ -34,7 +34,7 @@ tracewing:thread, profile:thread), what tasks have in common (user_thread:origin
 
 Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
 --user or --where leave out switches of threads, OUT says so, and nobody is told to have run between two events; with --task, what \
-threads do beside the tasks is unknown, with --tid or --cpu what becomes of whom others run. OUT begins at \
+threads do beside the tasks is unknown, with --tid, --pid or --process what all others do, with --cpu what becomes of whom another one runs. OUT begins at \
 --from, also where it says that TIMEs count from its begin.
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";

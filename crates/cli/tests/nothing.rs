@@ -32,10 +32,6 @@ fn a_recording_without_such_events_says_how_to_make_one() {
         }
     }
     for command in ["functions", "profile"] {
-        let [dot, warning] = said(&recording, &["locks", "-e", "lock:acquired", "--graph=dot"]);
-        assert!(dot == "digraph locks {\n}\n" && warning.contains("Nobody waited"), "{dot}{warning}");
-        let [bins, _] = said(&recording, &["locks", "--histogram", "--format", "csv"]);
-        assert!(bins.starts_with("what,from,to,count,percent,cumulative_percent\n"), "{bins}");
         let drawn = recording.folder.path().join("none.svg");
         let [_, error] = said(&recording, &[command, "--flame-graph", drawn.to_str().unwrap()]);
         assert!(error.contains("The recording has no events ") && !drawn.exists(), "{error}");
@@ -85,6 +81,10 @@ fn a_filter_that_leaves_nothing_is_named() {
     assert!(dot == "digraph locks {\n}\n" && warning.contains(&line), "{dot}{warning}");
     let [dot, warning] = said(&recording, &["locks", "--graph=dot"]);
     assert!(dot.starts_with("digraph locks {\n") && warning.is_empty(), "{dot}{warning}");
+    let [dot, warning] = said(&recording, &["locks", "-e", "lock:acquired", "--graph=dot"]);
+    assert!(dot == "digraph locks {\n}\n" && warning.contains("Nobody waited"), "{dot}{warning}");
+    let [bins, _] = said(&recording, &["locks", "--histogram", "--format", "csv"]);
+    assert!(bins.starts_with("what,from,to,count,percent,cumulative_percent\n"), "{bins}");
     let drawn = recording.folder.path().join("none.svg");
     let [_, error] =
         said(&recording, &["locks", "--histogram", "--pid", "1", "--svg", drawn.to_str().unwrap()]);
