@@ -107,6 +107,17 @@ impl Images {
     fn find(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
         self.lineage(process, epoch)
             .find_map(|(process, epoch)| self.processes.get(&process)?.find(address, epoch))
+            .or_else(|| self.shared(process, address, epoch))
+    }
+
+    /// A process that tells of no code at all is on its parent's memory (`vfork`): it is what all others say, if they agree.
+    fn shared(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
+        if self.processes.get(&process).is_some_and(|own| own.tells(epoch)) {
+            return None;
+        }
+        let mut found = self.processes.values().filter_map(|process| process.find(address, epoch));
+        let first = found.next()?;
+        found.all(|other| (&other.path, other.bias) == (&first.path, first.bias)).then_some(first)
     }
 
     /// A process and those that it was forked from, as it executes their program: each with the last time that concerns it.
@@ -130,6 +141,10 @@ impl Process {
         let gone = self.present.extract_if(.., |image| is_gone(image));
         self.past.extend(gone.map(|image| Image { epochs: image.epochs.start..epoch, ..image }));
         self.past.drain(..self.past.len().saturating_sub(PAST));
+    }
+
+    fn tells(&self, epoch: Epoch) -> bool {
+        self.present.iter().chain(&self.past).any(|image| image.epochs.contains(&epoch))
     }
 
     fn find(&self, address: u64, epoch: Epoch) -> Option<&Image> {
@@ -194,6 +209,7 @@ mod tests {
         assert_eq!(images.epoch(), 0, "another process's");
         images.forget(Some(2));
         assert_eq!(images.at(Some(2), 0x1010, 0), found("a", 0x10), "before it executed another program");
+        images.learn(Some(2), 0x5000..0x6000, 0x5000, "own".to_owned());
         assert_eq!(images.at(Some(2), 0x1010, 1), None);
     }
 
@@ -202,6 +218,8 @@ mod tests {
         let mut images = Images::default();
         images.learn(Some(1), 0x1000..0x2000, 0x1000, "a".to_owned());
         images.learn(None, 0x1000..0x2000, 0x1000, "a".to_owned());
+        assert_eq!(at(&images, 0x1010, 0), found("a", 0x10), "it tells nothing of its own");
+        images.learn(PROCESS, 0x5000..0x6000, 0x5000, "own".to_owned());
         assert_eq!(at(&images, 0x1010, 0), None);
         images.learn(Some(1), 0x1000..0x2000, 0x1000, "b".to_owned());
         images.forked(1, 7);
