@@ -34,6 +34,9 @@ pub trait Analysis: Fold {
     /// but names, and what [`Analysis::BEFORE`] says.
     fn begins(&mut self, _time: i64) {}
 
+    /// The recording says that it follows some LWPs only: told before all else.
+    fn is_of_some(&mut self) {}
+
     /// What a name is called that will be told from now on.
     fn name(&mut self, _name: Name, _text: &str) {}
 
@@ -136,10 +139,14 @@ pub fn run<A: Analysis>(
     analysis: &mut A,
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
+    let follower = Follower::of(recording);
+    if follower.is_of_some() {
+        analysis.is_of_some();
+    }
     let mut run = Run {
         range: filter.range(recording)?,
         selection: Selection::new(filter, recording)?,
-        follower: Follower::of(recording),
+        follower,
         filtered: Filtered::new(filter, analysis),
         before: false,
         begun: false,

@@ -2,7 +2,7 @@
 //!
 //! The figures are those of `perf sched timehist` and `perf sched latency`, as far as the events prove them.
 
-use crate::run::Analysis;
+use crate::run::{Analysis, Ran};
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, Name, Waker};
 
 /// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
@@ -49,6 +49,10 @@ pub struct Slices<S> {
     pub sink: S,
     /// By serial number.
     lwps: Vec<Progress>,
+    /// Whether the recording says that it follows some LWPs only.
+    of_some: bool,
+    /// Whether it is known of any that it does.
+    follows: bool,
 }
 
 /// How far an LWP is: since it last got a CPU, or left one.
@@ -85,7 +89,7 @@ impl Progress {
 impl<S> Slices<S> {
     /// An analysis that has seen nothing yet.
     pub fn new(sink: S) -> Self {
-        Slices { sink, lwps: Vec::new() }
+        Slices { sink, lwps: Vec::new(), of_some: false, follows: false }
     }
 
     #[inline]
@@ -110,6 +114,10 @@ impl<S: SliceSink> Slices<S> {
 impl<S: SliceSink> Analysis for Slices<S> {
     const EVENTS: bool = false;
     const AT_ONCE: bool = true;
+
+    fn is_of_some(&mut self) {
+        self.of_some = true;
+    }
 
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);
@@ -162,8 +170,14 @@ impl<S: SliceSink> Fold for Slices<S> {
     }
 
     fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
+        self.follows |= lwp.followed;
+        let met_beside = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
         progress.cpu = Some(cpu);
+        if met_beside {
+            // Who woke it when, and whether it had a CPU meanwhile, other events than the recorded ones tell.
+            (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);
+        }
         let slice = progress.slice(lwp, Some((at, prev_state)));
         let early = progress.early.filter(|_| !goes_on(prev_state));
         *progress = Progress { wait_ns: Some(0), delay_ns: Some(0), early, ..Progress::default() };
@@ -200,6 +214,8 @@ pub struct SchedLatency {
     pub tid: i32,
     /// Its last known name.
     pub name: String,
+    /// Whether the recording follows it ([`Lwp::followed`]).
+    pub followed: bool,
     /// How long it ran, in nanoseconds.
     pub run_ns: u64,
     /// How often it got a CPU and is known how long it waited.
@@ -235,11 +251,14 @@ pub struct SchedLatencies {
 }
 
 impl SchedLatencies {
-    /// By the longest wait, longest first.
-    pub fn finish(self) -> Vec<SchedLatency> {
+    /// By the longest wait, longest first; and of how many others the recording tells only what they had to do with these.
+    pub fn finish(self, ran: &Ran) -> (Vec<SchedLatency>, u64) {
         let mut rows = self.rows;
+        let before = rows.len();
+        rows.retain(|row| row.followed || !ran.partial);
+        let strangers = (before - rows.len()) as u64;
         rows.sort_by(|a, b| b.max_ns.cmp(&a.max_ns).then(a.tid.cmp(&b.tid)));
-        rows
+        (rows, strangers)
     }
 }
 
@@ -254,6 +273,7 @@ impl SliceSink for SchedLatencies {
                 process: None,
                 tid: lwp.tid,
                 name: String::new(),
+                followed: false,
                 run_ns: 0,
                 slices: 0,
                 delay_ns: 0,
@@ -264,7 +284,7 @@ impl SliceSink for SchedLatencies {
             self.rows.len() - 1
         });
         let row = &mut self.rows[place];
-        row.process = lwp.process;
+        (row.process, row.followed) = (lwp.process, lwp.followed);
         if row.name != lwp.name {
             row.name.clone_from(&lwp.name);
         }

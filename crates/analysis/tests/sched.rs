@@ -1,6 +1,6 @@
 //! Time slices on hand-made events whose answer is known.
 
-use tracewing_analysis::{SchedLatencies, Slice, SliceSink, Slices};
+use tracewing_analysis::{Analysis, Ran, SchedLatencies, Slice, SliceSink, Slices};
 use tracewing_trace::super_trace::{Activity, Kind, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
@@ -20,9 +20,12 @@ fn wakeup(tid: i32) -> Kind<'static> {
     Kind::Wakeup { tid, name: b"woken" }
 }
 
-fn fold<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, sink: S) -> S {
+fn fold<S: SliceSink>(events: &[Event], lost: Option<(i64, i64)>, sink: S) -> S {
+    follow(events, lost, Slices::new(sink))
+}
+
+fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slices: Slices<S>) -> S {
     let mut state = SuperTrace::new();
-    let mut slices = Slices::new(sink);
     for (time, cpu, tid, kind) in events {
         if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
             state.lost(Scope::Kernel(Some(*cpu)), from, to, &mut slices);
@@ -107,10 +110,50 @@ fn a_loss_makes_waits_unknown_and_no_more() {
 
 #[test]
 fn latencies_are_sums_of_slices() {
-    let rows = fold(&story(), None, SchedLatencies::default()).finish();
+    let (rows, strangers) = fold(&story(), None, SchedLatencies::default()).finish(&Ran::default());
+    assert_eq!(strangers, 0);
     let told: Vec<_> =
         rows.iter().map(|row| (row.tid, row.run_ns, row.slices, row.mean_ns(), row.max_ns)).collect();
     assert_eq!(told, [(7, 60, 2, 12, 20), (8, 30, 1, 20, 20)]);
     assert_eq!((rows[0].max_begin(), rows[0].max_end), (Some(10), Some(30)));
     assert_eq!(rows[1].max_waker.and_then(|waker| waker.tid), Some(7));
+}
+
+/// The recording follows 7, which has to do with 9 now and then.
+fn of_some() -> Vec<Event> {
+    vec![
+        (0, 0, 7, Kind::Kernel),
+        (10, 0, 7, waking(9)),
+        (20, 0, 7, waking(9)), // it has run and slept in between, elsewhere
+        (30, 0, 7, switch(7, GOES_ON, 9)),
+        (40, 0, 9, switch(9, SLEEPS, 7)),
+        (50, 0, 7, waking(9)),
+        (60, 0, 7, switch(7, GOES_ON, 9)), // it may have run and been woken by somebody else
+        (70, 0, 9, switch(9, SLEEPS, 7)),
+        (80, 0, 7, Kind::Kernel),
+    ]
+}
+
+#[test]
+fn who_is_woken_twice_has_run_in_between() {
+    let slices = fold(&of_some(), None, Notes::default()).0;
+    let first = slices.iter().find(|slice| slice.2 == Some(40)).expect("a slice");
+    assert_eq!(first.3, [None, Some(10)], "since the second waking");
+}
+
+#[test]
+fn how_long_strangers_wait_is_not_known() {
+    let of_some_told = |sink| {
+        let mut slices = Slices::new(sink);
+        slices.is_of_some();
+        slices
+    };
+    let slices = follow(&of_some(), None, of_some_told(Notes::default())).0;
+    let of = |tid| slices.iter().filter(move |slice| slice.0 == tid && slice.2.is_some());
+    assert!(of(9).all(|slice| slice.3 == [None, None] && slice.6.is_none()) && of(9).count() == 2);
+    assert!(of(7).any(|slice| slice.3[1] == Some(10)));
+    let mut slices = Slices::new(SchedLatencies::default());
+    slices.is_of_some();
+    let rows = follow(&of_some(), None, slices).finish(&Ran { partial: true, ..Ran::default() });
+    assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![7], 1));
 }

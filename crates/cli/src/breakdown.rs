@@ -3,7 +3,7 @@
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part as MissingPart, SWITCHES, tell_missing};
-use crate::output::shown;
+use crate::output::{print_strangers, shown};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
@@ -94,7 +94,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut out = anstream::stdout().lock();
     match args.format {
         // Figures that are all 0 because nothing is known are for nobody.
-        TableFormat::Table if !is_known => print_strangers(&mut out, &found)?,
+        TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
         TableFormat::Table => print(&mut out, &found, all, &order, &mut symbols)?,
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
@@ -268,17 +268,7 @@ fn print(
     if more > 0 {
         writeln!(out, "{more} more processes; without -n, they are here")?;
     }
-    Ok(print_strangers(out, found)?)
-}
-
-fn print_strangers(out: &mut impl Write, found: &BreakdownTable) -> std::io::Result<()> {
-    match found.strangers {
-        0 => Ok(()),
-        count => writeln!(
-            out,
-            "{count} other threads were met beside these; nothing is known of their time (record with --system-wide)"
-        ),
-    }
+    Ok(print_strangers(out, found.strangers)?)
 }
 
 /// As in the paper's Figure 8: what it did, what others did for it, where its threads began.

@@ -17,6 +17,17 @@ macro_rules! say {
 }
 pub(crate) use say;
 
+/// Says how many threads are not in a table, since the recording tells only what they had to do with those that are.
+pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
+    match count {
+        0 => Ok(()),
+        _ => writeln!(
+            out,
+            "{count} other threads were met beside these; nothing is known of their time (record with --system-wide)"
+        ),
+    }
+}
+
 /// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
     stdout: Stdout,

@@ -3,7 +3,7 @@
 use crate::format::{EventFormat, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
-use crate::output::count_of;
+use crate::output::{count_of, print_strangers};
 use crate::table::{Cell, Column, Lines, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use clap::Subcommand;
@@ -243,7 +243,7 @@ const LATENCY: [Column; 10] = [
 fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let mut slices = Slices::new(SchedLatencies::default());
     let ran = args.input.analyse(&mut slices)?;
-    let rows = slices.sink.finish();
+    let (rows, strangers) = slices.sink.finish(&ran);
     let zone = args.input.zone();
     let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
     let mut table = Table::new(LATENCY);
@@ -266,11 +266,12 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let mut out = anstream::stdout().lock();
     let (running, switches) =
         rows.iter().fold((0, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
-    let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
+    let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
     table.write(&mut out, args.format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
         let (threads, switches) = (count_of(rows.len(), "thread"), count_of(switches as usize, "switch"));
-        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms, {switches}")
+        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms, {switches}")?;
+        print_strangers(out, strangers)
     })?;
     if rows.is_empty() {
         SWITCHES.tell(&mut out, args.format, &args.input, &ran)?;

@@ -3,7 +3,7 @@
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, TASKS, tell_nameless};
-use crate::output::count_of;
+use crate::output::{count_of, print_strangers};
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
@@ -223,12 +223,5 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: 
             "Not all switches of threads (sched_switch) are in the recording, so nothing is known of their time."
         )?;
     }
-    if table.strangers > 0 {
-        writeln!(
-            out,
-            "{} other threads were met beside these; nothing is known of their time (record with --system-wide)",
-            table.strangers
-        )?;
-    }
-    Ok(())
+    print_strangers(out, table.strangers)
 }

@@ -15,6 +15,9 @@ const BEGIN: &str = "part_begin";
 /// Whether switches of threads that are in it are all that there were.
 const SWITCHES: (&str, &str) = ("part_switches", "some");
 
+/// Whether system calls that are in it are all that there were.
+const CALLS: (&str, &str) = ("part_system_calls", "some");
+
 /// Of which user threads it is: patterns, a line each. One that was made a part again has a second one, and so on, behind this name.
 const TASKS: &str = "part_tasks";
 
@@ -43,6 +46,16 @@ pub(crate) fn set_some_switches(class: &mut TraceClass) {
 /// Whether switches were left out.
 pub(crate) fn has_some_switches(trace: &Trace) -> bool {
     trace.class().env(SWITCHES.0) == Some(&SWITCHES.1.into())
+}
+
+/// Says that begins or ends of system calls were left out.
+pub(crate) fn set_some_system_calls(class: &mut TraceClass) {
+    class.set_env(CALLS.0, CALLS.1);
+}
+
+/// Whether begins or ends of system calls were left out.
+pub(crate) fn has_some_system_calls(trace: &Trace) -> bool {
+    trace.class().env(CALLS.0) == Some(&CALLS.1.into())
 }
 
 /// Says whose events a part has, as far as `filter` leaves out those of others; `lwps`

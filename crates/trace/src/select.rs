@@ -137,11 +137,11 @@ impl Selection {
         self.filter.chooses_subjects()
     }
 
-    /// Whether of events called `name` in a trace some are left out, as far as names, levels and conditions go.
-    pub(crate) fn leaves_out(&self, trace: &Trace, name: &str) -> bool {
+    /// Whether of events in a trace whose names are `meant` some are left out, as far as names, levels and conditions go.
+    pub(crate) fn leaves_out(&self, trace: &Trace, meant: impl Fn(&str) -> bool) -> bool {
         trace.class().data_stream_classes.iter().any(|stream| {
             let classes = stream.event_record_classes.iter().enumerate();
-            let mut called = classes.filter(|(_, class)| class.name.as_deref() == Some(name));
+            let mut called = classes.filter(|(_, class)| class.name.as_deref().is_some_and(&meant));
             called.any(|(event, _)| !matches!(self.choose(trace, stream.id, event), Choice::All))
         })
     }

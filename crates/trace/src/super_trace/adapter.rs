@@ -3,10 +3,10 @@
 use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
-use crate::part::has_some_switches;
+use crate::part::{has_some_switches, has_some_system_calls};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
-use tracewing_ctf::model::{self, EnvValue, TraceClass};
+use tracewing_ctf::model::{self, EnvValue, EventRecordClass, TraceClass};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: i64 = 0x0001_0000;
@@ -275,7 +275,7 @@ impl Adapter {
                 Meaning::InterruptEntry(kind, self.number(general))
             }
             (_, Some((_, kind))) if name.ends_with("_exit") => Meaning::InterruptExit(kind),
-            _ => match (name.strip_prefix("syscall_entry_"), name.strip_prefix("syscall_exit_")) {
+            _ => match (name.strip_prefix(CALL.0), name.strip_prefix(CALL.1)) {
                 (Some(call), _) => Meaning::SystemCall(self.number(call)),
                 (_, Some(call)) => Meaning::SystemCallEnd(self.number(call)),
                 _ => Meaning::Kernel,
@@ -386,6 +386,26 @@ pub(crate) fn has_user_switches(trace: &Trace) -> bool {
     let streams = &trace.class().data_stream_classes;
     let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
     !has_some_switches(trace) && classes.any(|class| class.name.as_deref() == Some(USER_SWITCH))
+}
+
+/// Events of this begin tell of the begin of a system call, of that of its end.
+const CALL: (&str, &str) = ("syscall_entry_", "syscall_exit_");
+
+/// Whether events of a class tell when a system call begins or ends.
+pub(crate) fn is_of_system_call(name: &str) -> bool {
+    name.starts_with(CALL.0) || name.starts_with(CALL.1)
+}
+
+/// Kernels have more system calls than this, and a recording of all of them describes them all.
+const CALLS: usize = 200;
+
+/// Whether a trace has begins and ends of system calls, and not only some of them.
+pub(crate) fn has_system_calls(trace: &Trace) -> bool {
+    let streams = &trace.class().data_stream_classes;
+    let classes = || streams.iter().flat_map(|stream| &stream.event_record_classes);
+    let has =
+        |prefix| classes().any(|class| class.name.as_deref().is_some_and(|name| name.starts_with(prefix)));
+    is_kernel(trace) && !has_some_system_calls(trace) && has(CALL.0) && has(CALL.1)
 }
 
 /// A part of a trace does not have everybody's events.

@@ -108,6 +108,9 @@ pub struct Lwp {
     /// The CPU on which the user thread that it runs has arrived last.
     pub(super) carried_to: Option<u32>,
     pub(super) sight: Sight,
+    /// Whether events tell of each begin and end of its system calls. Otherwise, what it is known to be in at one moment says nothing
+    /// of the time around.
+    pub(super) tells_modes: bool,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
     state: State,
@@ -151,6 +154,7 @@ impl Lwp {
             carries: Carries::Unknown,
             carried_to: None,
             sight: Sight::Always,
+            tells_modes: true,
             waits_for: None,
             state: State::Unknown,
             since: begin,
@@ -220,7 +224,7 @@ impl Lwp {
 
     /// What it does while it runs, interrupts apart.
     pub fn mode(&self) -> Mode {
-        self.mode
+        if self.tells_modes { self.mode } else { Mode::Unknown }
     }
 
     /// The CPU on which it runs.
@@ -305,7 +309,12 @@ impl Lwp {
             State::Blocked { .. } | State::Unknown => {
                 self.enter(State::Runnable { preempted: false }, now, fold);
             }
-            State::Running { .. } | State::Runnable { .. } | State::Ended => {}
+            // It has been woken already, and slept again since: events are missing.
+            State::Runnable { preempted: false } => {
+                self.doubt(now, fold);
+                self.enter(State::Runnable { preempted: false }, now, fold);
+            }
+            State::Running { .. } | State::Runnable { preempted: true } | State::Ended => {}
         }
         true
     }
@@ -438,7 +447,9 @@ impl Lwp {
     fn settle_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
         if !std::mem::replace(&mut self.mode_settled, true) {
             self.tell(now, fold);
-            fold.lwp_was(self, mode);
+            if self.tells_modes {
+                fold.lwp_was(self, mode);
+            }
         }
     }
 
@@ -479,7 +490,7 @@ impl Lwp {
             _ if self.is_out_of_sight() => Doing::Unknown,
             State::Unknown | State::Ended => Doing::Unknown,
             State::Running { cpu } => {
-                let mode = self.interrupted.map_or(self.mode, |by| Mode::Interrupt(Some(by)));
+                let mode = self.interrupted.map_or(self.mode(), |by| Mode::Interrupt(Some(by)));
                 Doing::Running { cpu, mode }
             }
             State::Runnable { preempted } => Doing::Runnable { preempted },

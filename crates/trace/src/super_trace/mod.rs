@@ -45,5 +45,5 @@ pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
-pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel};
+pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel, is_of_system_call};
 pub(crate) use print::SuperPrinter;

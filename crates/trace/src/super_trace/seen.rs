@@ -1,7 +1,9 @@
 //! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::adapter::{Adapter, has_switches, has_user_switches, is_of_some, is_system_wide};
+use super::adapter::{
+    Adapter, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
+};
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
@@ -99,6 +101,9 @@ impl Follower {
         if !recording.traces().iter().any(has_user_switches) {
             follower.state.lacks_user_switches();
         }
+        if !recording.traces().iter().any(has_system_calls) {
+            follower.state.lacks_system_calls();
+        }
         if let Some(begin) = recording.part_begin() {
             follower.state.begins_as_part(begin);
         }
@@ -140,6 +145,11 @@ impl Follower {
     pub fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream, fold: &mut impl Fold) {
         let (from, to) = lost.range.unwrap_or((i64::MIN, i64::MAX));
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
+    }
+
+    /// Whether the recording is of some threads, and says so.
+    pub fn is_of_some(&self) -> bool {
+        self.of_some
     }
 
     /// Whether the recording is of the whole machine, and says so.

@@ -48,6 +48,8 @@ pub struct SuperTrace {
     of_cpus: bool,
     /// It is a part of a recording, with what belongs to these LWPs.
     of_lwps: Option<Lwps>,
+    /// Whether events tell of each begin and end of a system call.
+    tells_modes: bool,
     /// Whether any thread is one that the recording follows.
     follows: bool,
 }
@@ -76,6 +78,7 @@ impl SuperTrace {
             part_begin: i64::MIN,
             of_cpus: false,
             of_lwps: None,
+            tells_modes: true,
             follows: false,
         }
     }
@@ -83,6 +86,11 @@ impl SuperTrace {
     /// The same, of a recording without switches of threads: when they run nobody knows, whatever else they record.
     pub fn without_switches() -> Self {
         Self { switchless: true, ..Self::new() }
+    }
+
+    /// Not all begins and ends of system calls are recorded: whether who runs is in one nobody knows.
+    pub fn lacks_system_calls(&mut self) {
+        self.tells_modes = false;
     }
 
     /// Not all switches of user threads are recorded: what they do is known only while they are seen to run.
@@ -619,12 +627,13 @@ impl SuperTrace {
 
     fn known(&mut self, tid: i32) -> &mut Lwp {
         let begin = self.begin.unwrap_or(self.now);
-        let sight = self.sight(tid);
+        let (sight, tells_modes) = (self.sight(tid), self.tells_modes);
         let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
         let (dumped, serials) = (&mut self.dumped, &mut self.serials);
         self.lwps.entry(tid).or_insert_with(|| {
             let mut lwp = Lwp::new(*serials, tid, begin);
-            (lwp.sight, lwp.followed, lwp.process) = (sight, chosen.is_some(), chosen.flatten());
+            (lwp.sight, lwp.tells_modes) = (sight, tells_modes);
+            (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
             *serials += 1;
             if let Some(dumped) = dumped.remove(&tid) {
                 lwp.introduce(&dumped);
@@ -639,13 +648,14 @@ impl SuperTrace {
         self.headless.remove(&tid);
         // Where events are missing, it may have been woken and run.
         let make = if self.is_blind(now) { Lwp::new } else { Lwp::created };
-        let sight = self.sight(tid);
+        let (sight, tells_modes) = (self.sight(tid), self.tells_modes);
         let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
         let serials = &mut self.serials;
         self.lwps.entry(tid).or_insert_with(|| {
             *serials += 1;
             let mut lwp = make(*serials - 1, tid, now);
-            (lwp.sight, lwp.followed, lwp.process) = (sight, chosen.is_some(), chosen.flatten());
+            (lwp.sight, lwp.tells_modes) = (sight, tells_modes);
+            (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
             lwp
         })
     }
