@@ -6,7 +6,7 @@ use crate::open::{Stream, Trace};
 use crate::part::{has_some_switches, has_some_system_calls};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::{Event, MemberHandle, Value};
-use tracewing_ctf::model::{self, EnvValue, EventRecordClass, TraceClass};
+use tracewing_ctf::model::{self, EnvValue, TraceClass};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
 const CLONE_THREAD: i64 = 0x0001_0000;
@@ -402,10 +402,12 @@ const CALLS: usize = 200;
 /// Whether a trace has begins and ends of system calls, and not only some of them.
 pub(crate) fn has_system_calls(trace: &Trace) -> bool {
     let streams = &trace.class().data_stream_classes;
-    let classes = || streams.iter().flat_map(|stream| &stream.event_record_classes);
-    let has =
-        |prefix| classes().any(|class| class.name.as_deref().is_some_and(|name| name.starts_with(prefix)));
-    is_kernel(trace) && !has_some_system_calls(trace) && has(CALL.0) && has(CALL.1)
+    let has_all = |begin| {
+        let names =
+            streams.iter().flat_map(|stream| &stream.event_record_classes).flat_map(|class| &class.name);
+        names.filter(|name| name.starts_with(begin)).nth(CALLS).is_some()
+    };
+    is_kernel(trace) && !has_some_system_calls(trace) && has_all(CALL.0) && has_all(CALL.1)
 }
 
 /// A part of a trace does not have everybody's events.
