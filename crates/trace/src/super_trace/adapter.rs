@@ -357,12 +357,12 @@ pub(crate) fn is_kernel(trace: &Trace) -> bool {
 const SCOPE: (&str, &str) = ("scope", "system");
 
 /// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there, but nobody is left out.
-pub fn is_system_wide(trace: &Trace) -> bool {
+pub(crate) fn is_system_wide(trace: &Trace) -> bool {
     is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
 }
 
 /// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have everybody's.
-pub fn is_of_some(trace: &Trace) -> bool {
+pub(crate) fn is_of_some(trace: &Trace) -> bool {
     is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
 }
 

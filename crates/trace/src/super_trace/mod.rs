@@ -35,7 +35,7 @@ mod state;
 mod user_thread;
 
 pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
-pub use adapter::{Adapter, is_of_some, is_system_wide};
+pub use adapter::Adapter;
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
 pub use fold::{Doing, Fold, Mode, Waker};
