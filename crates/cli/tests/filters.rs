@@ -337,14 +337,16 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     run(&["extract", "trace", "-o", "of-kernel", "--kernel", "--from", "reactivity:received_msg#2"]);
     assert!(threads_of("of-kernel", &["--process", "reactivity"]).len() > 2);
     let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "waiting_ns", "blocked_ns"]);
-    // What workers did for the task, and nothing else.
+    // What workers did for the task, and nothing else. Others' events may show that one of its is missing, as where a kernel does not
+    // tell when a CPU's idle thread stops: what was taken for running without them is unknown then.
     run(&["extract", "trace", "-o", "of-task", "--task", "work/1"]);
-    let whole: u64 = threads("thread", &["--task", "work/1"]).iter().map(known).sum();
-    let rows = threads_of("of-task", &[]);
+    let [rows, whole] = [threads_of("of-task", &[]), threads("thread", &["--task", "work/1"])];
+    let doubtful = sum(&whole, &["unknown_ns"]);
     let part: u64 = rows.iter().map(known).sum();
-    assert!(part > 0 && part <= whole, "{part} ns of {whole} ns: {rows:?}");
+    assert!(part > 0 && part <= whole.iter().map(known).sum::<u64>() + doubtful, "{rows:?} of {whole:?}");
     let running = |rows: &[Value]| sum(rows, &["running_ns"]);
-    assert_eq!(running(&rows), running(&threads("thread", &["--task", "work/1"])));
+    let difference = running(&rows).abs_diff(running(&whole));
+    assert!(difference <= doubtful + running(&whole) / 1000, "{rows:?} of {whole:?}");
     // Where a CPU or an LWP was left out, what happened there to who was elsewhere before.
     let cpu = cpu_of(tasks().0).to_string();
     run(&["extract", "trace", "-o", "of-cpu", "--cpu", &cpu]);
