@@ -795,22 +795,3 @@ fn names_come_with_samples_where_nothing_else_tells_them() {
     let executed = (3, 1, 11, Kind::Named { process: 11, name: b"make" });
     assert_eq!(name(&[named, made, of_child, executed], 11), Some((Some(11), "make".to_owned())));
 }
-
-#[test]
-fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
-    let events = [
-        (0, 0, 10, Kind::PageFault { user: true }),
-        (20, 0, 10, Kind::SystemCall { call: READ }),
-        (30, 0, 10, switch(10, 1, 0)),
-        (50, 0, 11, Kind::Waking { tid: 10, name: b"woken" }),
-    ];
-    let mut notes = Notes::default();
-    let mut state = SuperTrace::new();
-    state.lacks_system_calls();
-    for (time, cpu, tid, kind) in events {
-        let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
-        state.event(&activity, &mut notes);
-    }
-    state.finish(&mut notes);
-    assert_eq!(notes.of(Who::Lwp(10))[..2], [(0, 30, runs(0, Mode::Unknown)), (30, 50, blocked(Some(READ)))]);
-}
