@@ -353,7 +353,8 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     let rows = threads_of("of-cpu", &[]);
     assert!(running(&rows) > 0);
     assert!(rows.iter().all(|row| row["waiting_ns"] == 0 && row["blocked_ns"] == 0), "{rows:?}");
-    assert!(running(&rows) <= running(&threads("thread", &["--cpu", &cpu])));
+    let whole = threads("thread", &["--cpu", &cpu]);
+    assert!(running(&rows) <= running(&whole) + sum(&whole, &["unknown_ns"]), "{rows:?} of {whole:?}");
     let all = places();
     let tid = all.iter().find(|(.., next)| next.2 == Some(work)).and_then(|(_, here, _)| here.1);
     let tid = tid.expect("a worker runs the task").to_string();

@@ -176,7 +176,12 @@ impl SuperTrace {
             }
         }
         if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
-            self.seen(tid, cpu, now, &event.kind, fold);
+            match event.kind {
+                // Of another CPU, perhaps, of whose switches nothing is known: it is there for the name.
+                Kind::Exec { file } if self.of_cpus => self.executes(tid, program_name(file), now, fold),
+                Kind::NewTask { .. } | Kind::Fork { .. } if self.of_cpus => {}
+                _ => self.seen(tid, cpu, now, &event.kind, fold),
+            }
             self.belongs(tid, event.process, now, fold);
         }
         match (event.kind, event.cpu) {
