@@ -120,8 +120,12 @@ impl<'l> Compiler<'l> {
         located: &mut Vec<usize>,
     ) -> Result<(), Problem> {
         let (first, second) = test.places();
-        for place in [Some(first), second].into_iter().flatten() {
+        let places = [Some(first), second].into_iter().flatten();
+        // In front of the guards: behind one, a mark would be in its register only where the guard found a value.
+        for place in places.clone() {
             self.locate(place.position.mark, located)?;
+        }
+        for place in places {
             self.guard(place, no)?;
         }
         let equality = |negated| if negated { Orders(LESS) } else { Orders(EQUAL) };

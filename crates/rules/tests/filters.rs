@@ -157,6 +157,14 @@ fn a_value_that_is_not_there_is_in_no_relation() {
 }
 
 #[test]
+fn what_a_comparison_leaves_out_is_still_found_by_the_next_one() {
+    // Behind "sizes" begins what the first comparison needs only where "maybe" is there.
+    for text in ["maybe == grid[0] || grid[0] == -1", "maybe != grid[0] || (ratio > 1 || grid[2] == 1)"] {
+        assert!(accepts(&compile(text).unwrap(), &payload(false), &CONTEXT), "{text}");
+    }
+}
+
+#[test]
 fn a_character_ends_behind_four_bytes() {
     let fields = [field("letter", Shape::One, Scalar::Char), field("next", Shape::Text, Scalar::U8)];
     let payload = "😀 and more\0".as_bytes();
