@@ -166,7 +166,9 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let (counts, summary) = record(folder.path(), &script, &[]);
     assert!(counts[..8].iter().all(|count| *count == PER_THREAD), "the program was disturbed: {counts:?}");
     assert_eq!(summary["state"], "cut_short", "{summary}");
-    assert!(summary["notes"][0].as_str().unwrap().contains("the disk is full"), "{summary}");
+    // The child that is killed may also be told of, as one that waited in vain.
+    let mut notes = summary["notes"].as_array().unwrap().iter();
+    assert!(notes.any(|note| note.as_str().unwrap().contains("the disk is full")), "{summary}");
     assert!(summary["lost"].as_u64().unwrap() > 0, "{summary}");
     let trace = folder.path().join("t");
     let (listed, _) = lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace));

@@ -1,4 +1,9 @@
-//! Programs that tests build: targets of the project's own workspace, and workspaces of their own in the target folder.
+//! What tests of several packages need. Programs that tests build: targets of the project's own workspace, and workspaces of
+//! their own in the target folder. And comparisons with the kernel's account.
+
+mod account;
+
+pub use account::agrees_with_the_kernels;
 
 use std::fs;
 use std::path::{Path, PathBuf};
