@@ -3,7 +3,7 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{TASKS, tell_nameless};
+use crate::nothing::{Part, TASKS, tell_missing, tell_nameless};
 use crate::output::shown;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
@@ -30,7 +30,7 @@ A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and 
 which it was ready and no worker polled it, idle time in which it waited for something else. longest is the longest poll, at is \
 when that began. Parts of busy: preempted, the kernel had taken the CPU from its worker; system, in system calls, running or \
 asleep; slept, its worker slept, in system calls or for memory. faults counts page faults. delay is how long it was ready \
-before a poll, on average, max-delay at most. What needs events of the kernel is 0 without them.
+before a poll, on average, max-delay at most. Without the kernel's switches, what they tell is not known (-).
 
 Warnings, and the columns that count what they are about:
   blocking  polls in which the worker slept for --blocking-poll or longer: it could run no other task meanwhile
@@ -89,6 +89,24 @@ const COLUMNS: [Column; 27] = [
     figure("long", "long_polls"),
     figure("blocking", "blocking_polls"),
     figure("vain", "vain_polls"),
+];
+
+/// How there would be all of [`PARTS`].
+const RECORD_ALL: &str =
+    "`tracewing record -e 'user_thread:*'` records all that a program tells of its tasks.";
+
+/// What is told by events that a recording of tasks may be without.
+const PARTS: [Part; 2] = [
+    Part {
+        what: "switches of tasks (user_thread:switch)",
+        names: &["user_thread:switch"],
+        without: "no poll is known, nor how long any took",
+    },
+    Part {
+        what: "wakes of tasks (user_thread:wake)",
+        names: &["user_thread:wake"],
+        without: "between its polls a task may have been ready or idle, which is `unknown`; `delay` is of first polls",
+    },
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
@@ -150,8 +168,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             "Not all switches of threads (sched_switch) are in the recording: nothing is known of what workers did in polls."
         )?;
     }
-    if !tasks.is_empty() && tasks.iter().all(|task| task.name.is_empty()) {
-        tell_nameless(&mut out, args.format, &args.input)?;
+    if !tasks.is_empty() {
+        tell_missing(&PARTS, RECORD_ALL, &mut out, args.format, &args.input)?;
+        if tasks.iter().all(|task| task.name.is_empty()) {
+            tell_nameless(&mut out, args.format, &args.input)?;
+        }
     }
     out.flush()?;
     warn_of_losses(&ran);

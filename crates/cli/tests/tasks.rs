@@ -81,6 +81,11 @@ fn tasks_have_names_where_their_creations_were_chosen_else_it_is_said_why_not() 
     assert!(named.contains("nothing is known of what workers did"), "{named}");
     let row = named.lines().find(|line| line.contains("work/1")).expect("it has a row");
     assert_eq!(row.split_whitespace().nth(10), Some("-"), "preempted: {named}");
+    // Nor do some events of the tasks' own, which are told of only where they are missing.
+    let (wakes, switches) = ("no wakes of tasks", "no switches of tasks");
+    assert!(named.contains(wakes) && !named.contains(switches), "{named}");
+    let created = tasks("created", &["-e", "user_thread:create", "-e", "user_thread:wake"]);
+    assert!(created.contains(switches) && !created.contains(wakes), "{created}");
     let nameless = tasks("nameless", &[&chosen[..], &["--exclude", "user_thread:origin"]].concat());
     assert!(nameless.contains("3 tasks") && nameless.contains(why), "{nameless}");
 }
