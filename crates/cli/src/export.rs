@@ -100,7 +100,7 @@ fn export(args: &Args, folder: &Path, out: &mut dyn Write) -> Result<(String, Ex
     said += &counts.join(", ");
     if strangers > 0 {
         said += &format!(
-            "; {strangers} other threads were met beside these and are not shown (record with --system-wide)"
+            "; {strangers} other threads were met beside these and are not shown (a recording with --system-wide has them)"
         );
     }
     if ran.lost_events > 0 {

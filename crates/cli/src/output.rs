@@ -23,7 +23,7 @@ pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> 
         0 => Ok(()),
         _ => writeln!(
             out,
-            "{count} other threads were met beside these; nothing is known of their time (record with --system-wide)"
+            "{count} other threads were met beside these; nothing is known of their time (a recording with --system-wide knows it)"
         ),
     }
 }

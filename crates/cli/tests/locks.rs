@@ -9,7 +9,7 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use lock_programs::{program, record_locks, table};
 use recorded::{Event, build, ended, is_root, record, recorder};
@@ -197,6 +197,16 @@ fn locks_are_told_from_where_programs_begin_and_end() {
     assert_eq!(count, 5);
 }
 
+/// Has a flight recorder take a snapshot; then its program ends, which waits for the end of its input.
+fn snapshot_and_end(mut recorder: Child) -> PathBuf {
+    let mut snapshot = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let snapshot = snapshot.args(["snapshot", &recorder.id().to_string()]).output().unwrap();
+    assert!(snapshot.status.success(), "{}", String::from_utf8_lossy(&snapshot.stderr));
+    drop(recorder.stdin.take());
+    assert!(recorder.wait().unwrap().success());
+    PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end())
+}
+
 #[test]
 fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_they_told() {
     let folder = tempfile::tempdir().unwrap();
@@ -209,12 +219,7 @@ fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_t
     let expected = twins();
     recorder.stdin.as_mut().unwrap().write_all(b".").unwrap();
     assert_eq!(twins(), expected);
-    let mut snapshot = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let snapshot = snapshot.args(["snapshot", &recorder.id().to_string()]).output().unwrap();
-    assert!(snapshot.status.success(), "{}", String::from_utf8_lossy(&snapshot.stderr));
-    let snapshot = PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end());
-    drop(recorder.stdin.take());
-    assert!(recorder.wait().unwrap().success());
+    let snapshot = snapshot_and_end(recorder);
     let locks = || {
         let mut locks = Command::new(env!("CARGO_BIN_EXE_tracewing"));
         let output = locks.args(["locks", "--format", "json"]).arg(&snapshot).output().unwrap();
@@ -246,12 +251,7 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
     let mut line = String::new();
     BufReader::new(recorder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
     let tids: Vec<&str> = line.split_whitespace().collect();
-    let mut snapshot = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    let snapshot = snapshot.args(["snapshot", &recorder.id().to_string()]).output().unwrap();
-    assert!(snapshot.status.success(), "{}", String::from_utf8_lossy(&snapshot.stderr));
-    let snapshot = PathBuf::from(String::from_utf8(snapshot.stdout).unwrap().trim_end());
-    drop(recorder.stdin.take());
-    assert!(recorder.wait().unwrap().success());
+    let snapshot = snapshot_and_end(recorder);
     let graph = |options: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
         let output = command.arg("locks").arg(&snapshot).args(options).output().unwrap();
