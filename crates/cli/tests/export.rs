@@ -5,7 +5,7 @@ mod export_formats;
 mod recorded;
 
 use export_formats::{Shown, Times, chrome, paje, perfetto};
-use recorded::{build, is_root};
+use recorded::{build, traceable};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn recording() -> &'static Path {
         std::fs::create_dir(&folder).expect("a folder");
         let mut record = Command::new(TRACEWING);
         record.args(["record", "-o"]).arg(folder.join("trace"));
-        if !is_root() {
+        if !traceable() {
             record.arg("--no-kernel");
         }
         record.arg("--").arg(program).args(["--tasks", "4", "--quantum", "2"]);

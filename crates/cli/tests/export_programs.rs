@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use export_formats::{Shown, chrome, paje, perfetto};
-use recorded::{build, is_root};
+use recorded::{build, traceable};
 use serde_json::Value;
 
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
@@ -96,7 +96,8 @@ fn sums(shown: &Shown, label: &[&str], key: impl Fn(&str) -> Option<String>) -> 
 #[test]
 fn locks_and_functions_have_the_times_of_their_tables() {
     let how = ["--locks", "--functions"];
-    let kernel: &[&str] = if is_root() { &[] } else { &["--no-kernel"] };
+    let traceable = traceable();
+    let kernel: &[&str] = if traceable { &[] } else { &["--no-kernel"] };
     let options = ["-finstrument-functions"];
     let Some(folder) = recorded("preload/tests/programs/truth.c", &options, &[&how, kernel].concat(), &[])
     else {
@@ -138,7 +139,7 @@ fn locks_and_functions_have_the_times_of_their_tables() {
             assert_eq!(row[state].as_u64(), Some(of(state)), "{state} of {tid}");
         }
     }
-    if is_root() {
+    if traceable {
         let file = fs::read_to_string(folder.path().join("chrome")).expect("a file");
         for state in ["spinning on spin", "blocked on mutex", "blocked on barrier"] {
             assert!(file.contains(&format!("\"name\":\"{state}\"")), "{state}");
@@ -149,10 +150,11 @@ fn locks_and_functions_have_the_times_of_their_tables() {
 #[test]
 fn samples_and_counters_are_those_of_profile() {
     let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
-    if !setting.trim().parse::<i32>().is_ok_and(|setting| is_root() || setting <= 2) {
+    let traceable = traceable();
+    if !setting.trim().parse::<i32>().is_ok_and(|setting| traceable || setting <= 2) {
         return eprintln!("skipped: perf_event_paranoid is {setting:?}");
     }
-    let kernel: &[&str] = if is_root() { &["-k", "sched_switch"] } else { &["--no-kernel"] };
+    let kernel: &[&str] = if traceable { &["-k", "sched_switch"] } else { &["--no-kernel"] };
     let Some(folder) =
         recorded("profile/tests/programs/busy.c", &[], &[&["--profile"], kernel].concat(), &[])
     else {
@@ -183,8 +185,8 @@ fn samples_and_counters_are_those_of_profile() {
 
 #[test]
 fn probes_of_begin_and_return_are_slices_and_others_events() {
-    if !is_root() {
-        return eprintln!("skipped: probes take root");
+    if !traceable() {
+        return;
     }
     let how =
         ["--probe", "./program:serve", "--probe", "./program:serve%return", "--probe", "libc.so.6:getppid"];

@@ -4,7 +4,7 @@
 
 mod recorded;
 
-use recorded::{build, is_root};
+use recorded::{build, traceable};
 use serde_json::Value;
 use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ fn recording() -> &'static Path {
         std::fs::create_dir(&folder).expect("a folder");
         let mut record = Command::new(TRACEWING);
         record.args(["record", "-o"]).arg(folder.join("trace"));
-        if !is_root() {
+        if !traceable() {
             record.arg("--no-kernel");
         }
         record.arg("--").arg(program).args(["--tasks", "4", "--quantum", "4", "--messages", "3"]);
@@ -306,8 +306,7 @@ fn a_part_names_tasks_that_were_created_before_it() {
 
 #[test]
 fn a_part_without_switches_knows_what_threads_call_themselves() {
-    if !is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+    if !traceable() {
         return;
     }
     // Only a switch tells what a worker calls itself.
@@ -328,8 +327,7 @@ fn a_part_without_switches_knows_what_threads_call_themselves() {
 
 #[test]
 fn what_a_part_leaves_out_is_unknown_in_it() {
-    if !is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+    if !traceable() {
         return;
     }
     let (_, work, _) = tasks();
@@ -368,8 +366,7 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
 
 #[test]
 fn a_part_tells_times_of_whom_it_is_of_only() {
-    if !is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+    if !traceable() {
         return;
     }
     let (process, work, _) = tasks();
@@ -413,8 +410,7 @@ fn a_part_tells_times_of_whom_it_is_of_only() {
 
 #[test]
 fn nobody_is_told_to_have_run_where_switches_were_left_out() {
-    if !is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+    if !traceable() {
         return;
     }
     let filters: &[&[&str]] = &[

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use recorded::{Event, is_root, list, program, recorder};
+use recorded::{Event, list, program, recorder, traceable};
 use serde_json::Value;
 
 /// Bytes of an event of the pilot: header, thread id, two u64.
@@ -358,8 +358,8 @@ fn buffers_of_processes_that_have_ended_are_still_in_the_snapshot() {
 
 #[test]
 fn kernel_and_user_events_are_in_one_snapshot() {
-    if !is_root() || tracewing_kernel::privileges().is_err() {
-        return eprintln!("skipped: kernel events need root and tracefs");
+    if !traceable() {
+        return;
     }
     let folder = tempfile::tempdir().unwrap();
     let mut record = Command::new(env!("CARGO_BIN_EXE_tracewing"));

@@ -3,7 +3,7 @@
 
 mod recorded;
 
-use recorded::{build, is_root};
+use recorded::{build, traceable};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::process::{Command, Output};
@@ -19,7 +19,7 @@ fn recording() -> &'static tempfile::TempDir {
         let program = build(&["-p", "reactivity"]).join("reactivity");
         let folder = tempfile::tempdir().unwrap();
         let mut record = Command::new(TRACEWING);
-        record.arg("record").arg("-o").arg(folder.path().join("t")).args(if is_root() {
+        record.arg("record").arg("-o").arg(folder.path().join("t")).args(if traceable() {
             &[][..]
         } else {
             &["--no-kernel"]

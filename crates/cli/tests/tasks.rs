@@ -3,7 +3,7 @@
 
 mod recorded;
 
-use recorded::{build, is_root};
+use recorded::{build, traceable};
 use serde_json::Value;
 use std::process::{Command, Stdio};
 
@@ -17,7 +17,7 @@ fn each_trouble_is_told_of_the_task_that_has_it() {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
     let mut record = Command::new(TRACEWING);
-    record.args(["record", "-o"]).arg(&trace).args(if is_root() { &[][..] } else { &["--no-kernel"] });
+    record.args(["record", "-o"]).arg(&trace).args(if traceable() { &[][..] } else { &["--no-kernel"] });
     let output = record.arg("--").arg(program).stdout(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let tasks = |options: &[&str]| {

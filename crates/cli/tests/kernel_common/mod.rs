@@ -11,13 +11,7 @@ use std::time::{Duration, Instant};
 
 /// Whether the kernel can be traced here; says so if not.
 pub fn traceable() -> bool {
-    match tracewing_kernel::privileges() {
-        Ok(()) => true,
-        Err(missing) => {
-            eprintln!("skipped: {missing}");
-            false
-        }
-    }
+    tracewing_kernel::privileges().inspect_err(|missing| eprintln!("skipped: {missing}")).is_ok()
 }
 
 /// Whether programs that a test compares with are installed; says so if not.

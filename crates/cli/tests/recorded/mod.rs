@@ -201,6 +201,11 @@ pub fn list(trace: &Path) -> Vec<Event> {
     output.stdout.lines().map(event).collect()
 }
 
+/// Whether the kernel can be traced here; says so if not.
+pub fn traceable() -> bool {
+    tracewing_kernel::privileges().inspect_err(|missing| eprintln!("skipped: {missing}")).is_ok()
+}
+
 pub fn is_root() -> bool {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::geteuid() == 0 }
