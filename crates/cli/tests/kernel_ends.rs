@@ -21,7 +21,7 @@ struct Tick {
     number: u64,
 }
 
-/// The program: emits until the file `stop` appears, then writes `stopped`. Leaves in `socket` where the recorder listens.
+/// The program: emits, once at least, until the file `stop` appears, then writes `stopped`. Leaves in `socket` where the recorder listens.
 #[test]
 fn program() {
     if !role_is("program") {
@@ -30,9 +30,12 @@ fn program() {
     let recorder = std::env::vars().filter(|(_, value)| value.ends_with("/socket")).map(|(_, value)| value);
     fs::write("socket", recorder.collect::<String>()).unwrap();
     let mut number = 0;
-    while !Path::new("stop").exists() {
+    loop {
         emit!(Tick { number });
         number += 1;
+        if Path::new("stop").exists() {
+            break;
+        }
         std::thread::sleep(Duration::from_millis(1));
     }
     fs::write("stopped", number.to_string()).unwrap();
