@@ -27,7 +27,7 @@ Examples:
   tracewing latency my-trace --begin 'irq_softirq_entry where vec == 3' --end 'server:received' --nested queue
       from when the kernel had a message to its treatment by the program
   tracewing latency my-trace --begin sched_waking --end sched_switch --by tid=next_tid --nested latest
-      from a thread's waking to when it has a CPU; what it did in the five worst cases
+      from a thread's waking to when it has a CPU; what it did in the three worst cases
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --by '$tid' --show histogram
       system calls, each on its own thread
   tracewing latency my-trace --begin 'syscall_entry_*' --end 'syscall_exit_*' --by '$tid' --group '$event'

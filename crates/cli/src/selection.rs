@@ -12,8 +12,8 @@ has user_thread:origin, too, from which tasks have their names; not with --exclu
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
-combine. It is looked at before the event is written. Events without such a field are left out. Only `record` and `enable` \
-have it.
+combine. It is looked at before the event is written. Events without such a field are left out. `disable` does \
+not have it.
 
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
 the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
