@@ -4,6 +4,7 @@
 //! again, in place of the first, when it ends.
 
 use std::fs::{self, File};
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -117,10 +118,19 @@ pub fn create_empty(path: &Path) -> Result<Vec<PathBuf>, Error> {
         remove_empty(&made);
         return Err(Error::file("create", path)(error));
     }
-    let mut entries = fs::read_dir(path).map_err(Error::file("read", path))?;
-    match entries.next() {
-        None => Ok(made),
-        Some(_) => Err(Error::FolderNotEmpty(path.to_owned())),
+    check_free(path).map(|()| made)
+}
+
+/// Looks whether a folder may be put here: nothing is there, or an empty folder.
+///
+/// # Errors
+/// [`Error::FolderNotEmpty`]; or it cannot be read.
+pub fn check_free(path: &Path) -> Result<(), Error> {
+    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
+        Ok(true) => Ok(()),
+        Ok(false) => Err(Error::FolderNotEmpty(path.to_owned())),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+        Err(error) => Err(Error::file("read", path)(error)),
     }
 }
 

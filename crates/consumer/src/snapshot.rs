@@ -21,7 +21,7 @@ use crate::buffer::whole_events;
 use crate::classes::Classes;
 use crate::clock::TraceClock;
 use crate::drain::{Drain, LossRange, OverwrittenRange, StreamSummary, UserTrace};
-use crate::folder::{Description, Folder, SnapshotDescription, State, create_empty};
+use crate::folder::{Description, Folder, SnapshotDescription, State, check_free};
 use crate::memory::SharedMemory;
 use crate::stream::{Events, PacketTimes};
 
@@ -76,7 +76,7 @@ impl Snapshot {
     /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
     pub fn begin(path: &Path, uuid: Uuid, clock: &TraceClock) -> Result<Self, Error> {
         let taken = clock.now();
-        create_empty(path)?;
+        check_free(path)?;
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let beside = path.with_file_name(format!(".{name}.{taken:x}"));
         let folder = Folder::create(&beside)?;
@@ -222,7 +222,6 @@ impl Drop for Snapshot {
     fn drop(&mut self) {
         if !self.is_complete {
             let _ = fs::remove_dir_all(self.folder.path());
-            let _ = fs::remove_dir(&self.path);
         }
     }
 }

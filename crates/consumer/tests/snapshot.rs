@@ -99,8 +99,10 @@ fn a_snapshot_that_is_not_finished_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let mut recorder = Recorder::new();
     recorder.emit(10);
-    let mut snapshot = Snapshot::begin(&folder.path().join("s"), [1; 16], &recorder.clock).unwrap();
+    let place = folder.path().join("s");
+    let mut snapshot = Snapshot::begin(&place, [1; 16], &recorder.clock).unwrap();
     snapshot.add(&mut recorder.drain, Writers::Living).unwrap();
+    assert!(!place.exists(), "who waits for it would find it empty");
     drop(snapshot);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
     assert_eq!(recorder.snapshot(folder.path()).events, 10);
