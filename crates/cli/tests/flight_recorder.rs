@@ -185,7 +185,20 @@ fn compare_with_babeltrace2(trace: &Path) {
     let ours = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(trace).output().unwrap();
     assert!(peer.status.success() && ours.status.success());
     assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
-    assert!(ours.stdout == peer.stdout, "tracewing list and babeltrace2 differ");
+    let [ours, peer] = [&ours.stdout, &peer.stdout].map(|listing| without_names_of_the_dead(listing));
+    assert!(ours == peer, "tracewing list and babeltrace2 differ");
+}
+
+/// A listing without the names in a dump of threads that have ended: they are empty, for which babeltrace2 prints the text of
+/// the event before. Such threads are there when one of anybody's ended between an event of it and the snapshot.
+fn without_names_of_the_dead(listing: &[u8]) -> String {
+    let without = |line: &str| match (line.split_once(", name = \""), line.split_once("\", type = ")) {
+        (Some((before, _)), Some((_, behind))) if line.contains("status = ( \"dead\"") => {
+            format!("{before}, type = {behind}\n")
+        }
+        _ => format!("{line}\n"),
+    };
+    String::from_utf8_lossy(listing).lines().map(without).collect()
 }
 
 /// Checks that the last numbers of all CPUs are these.
