@@ -166,7 +166,7 @@ pub fn run<A: Analysis>(
             }
         }
         let goes_on = match merge.advance() {
-            Ok(Some(Message::Event(event))) => run.event(&event),
+            Ok(Some(Message::Event(ref event))) => run.event(event),
             Ok(Some(Message::Lost(lost, trace, stream))) => {
                 run.lost(lost, trace, stream);
                 true

@@ -273,6 +273,7 @@ fn csv_row(out: &mut impl Write, cells: &[Cell]) -> IoResult<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use tracewing_trace::Zone;
 
     fn table() -> Table {
         let columns = [
@@ -333,6 +334,7 @@ mod tests {
                 Cell::Ns(number),
                 Cell::Number(signed),
                 Cell::Number(-signed),
+                Cell::Time(signed, Zone::Utc),
             ] {
                 assert_eq!(cell.width(), cell.shown().len(), "{cell:?}");
             }

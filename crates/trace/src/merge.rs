@@ -12,7 +12,7 @@ use crate::time_range::TimeRange;
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;
 use std::path::Path;
-use tracewing_ctf::decode::{Event, Visitor};
+use tracewing_ctf::decode::{Event, Record, Visitor};
 
 pub use crate::stream::{Lost, LostKind};
 
@@ -68,6 +68,12 @@ impl<'m> EventRef<'m> {
     #[inline(always)]
     pub fn decoded(&self) -> Event<'m> {
         self.cursor.event()
+    }
+
+    /// Its class and its bytes, as [`Event::class_index`] and [`Event::record`] give them.
+    #[inline]
+    pub(crate) fn record(&self) -> (usize, Option<Record<'m>>) {
+        self.cursor.record()
     }
 
     /// The file that it stands in, and the offset of its packet there, in bytes.
@@ -132,11 +138,44 @@ enum Head {
     Failed(Box<Error>),
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// When something comes, and what decides among equal times.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
     ns: i64,
     rank: u32,
-    stream: usize,
+    stream: u32,
+}
+
+impl Key {
+    #[inline]
+    fn new(ns: i64, rank: u32, stream: usize) -> Self {
+        Key { ns, rank, stream: stream as u32 }
+    }
+
+    /// All of it as one number, so that a comparison is one, too.
+    #[inline]
+    fn order(&self) -> i128 {
+        i128::from(self.ns) << 64 | i128::from(self.rank) << 32 | i128::from(self.stream)
+    }
+
+    #[inline]
+    fn stream(&self) -> usize {
+        self.stream as usize
+    }
+}
+
+impl Ord for Key {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.order().cmp(&other.order())
+    }
+}
+
+impl PartialOrd for Key {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
 }
 
 impl<'r> Merge<'r> {
@@ -283,9 +322,9 @@ impl<'r> Merge<'r> {
     #[inline]
     fn change_places(&mut self, ns: i64) -> bool {
         let (Some(stream), Some(mut next)) = (self.current, self.heap.peek_mut()) else { return false };
-        let (key, Reverse(other)) = (Key { ns, rank: self.ranks[stream], stream }, *next);
+        let (key, Reverse(other)) = (Key::new(ns, self.ranks[stream], stream), *next);
         let first = key.min(other);
-        let are_events = [stream, other.stream].iter().all(|of| matches!(self.heads[*of], Head::Event));
+        let are_events = [stream, other.stream()].iter().all(|of| matches!(self.heads[*of], Head::Event));
         if self.ambiguous || !are_events || first.ns > self.until {
             return false;
         }
@@ -293,7 +332,7 @@ impl<'r> Merge<'r> {
             next.0 = key;
         }
         drop(next);
-        self.current = Some(first.stream);
+        self.current = Some(first.stream());
         self.lost = None;
         self.last_ns = self.last_ns.max(first.ns);
         self.stand_alone();
@@ -360,8 +399,8 @@ impl<'r> Merge<'r> {
             self.heap.push(Reverse(key));
             return Ok(None);
         }
-        if let Head::Failed(_) = self.heads[key.stream] {
-            let failed = std::mem::replace(&mut self.heads[key.stream], Head::None);
+        if let Head::Failed(_) = self.heads[key.stream()] {
+            let failed = std::mem::replace(&mut self.heads[key.stream()], Head::None);
             self.heap.clear();
             return match failed {
                 Head::Failed(error) => Err(*error),
@@ -369,7 +408,7 @@ impl<'r> Merge<'r> {
             };
         }
         self.last_ns = self.last_ns.max(key.ns);
-        Ok(Some(key.stream))
+        Ok(Some(key.stream()))
     }
 
     /// Where what `stream` has next belongs: an event at the time `event`, or what is fetched now.
@@ -379,7 +418,7 @@ impl<'r> Merge<'r> {
         if !matches!(self.heads[stream], Head::Event) {
             self.heads[stream] = Head::Event;
         }
-        Some(Key { ns, rank: self.ranks[stream], stream })
+        Some(Key::new(ns, self.ranks[stream], stream))
     }
 
     /// Fetches what `stream` has next and says where it belongs; `None` at the stream's end.
@@ -405,7 +444,7 @@ impl<'r> Merge<'r> {
             Err(error) => (Head::Failed(Box::new(error)), i64::MIN),
         };
         self.heads[stream] = head;
-        Some(Key { ns, rank: self.ranks[stream], stream })
+        Some(Key::new(ns, self.ranks[stream], stream))
     }
 
     /// Among the streams whose heads have the stamp and the rank of `first`, chooses the one that goes first.
@@ -418,10 +457,10 @@ impl<'r> Merge<'r> {
             self.heap.pop();
             tied.push(key);
         }
-        tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream));
+        tied.sort_by_key(|key| self.active.iter().position(|&active| active == key.stream()));
         let mut best = 0;
         for candidate in 1..tied.len() {
-            if self.compare_heads(tied[candidate].stream, tied[best].stream) == Ordering::Less {
+            if self.compare_heads(tied[candidate].stream(), tied[best].stream()) == Ordering::Less {
                 best = candidate;
             }
         }

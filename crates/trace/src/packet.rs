@@ -15,7 +15,7 @@ use crate::window::Window;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Position, Step, StreamReader, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Position, Record, Step, StreamReader, Visitor};
 use tracewing_ctf::index::Entry;
 use tracewing_ctf::model::{Role, Scope};
 
@@ -258,6 +258,12 @@ impl PacketFile {
     #[inline]
     pub(crate) fn clock_value(&self) -> Option<u64> {
         self.reader.as_ref()?.clock_value()
+    }
+
+    /// The class and the bytes of the event that the last step gave: see [`Event::class_index`] and [`Event::record`].
+    #[inline]
+    pub(crate) fn record(&self) -> (usize, Option<Record<'_>>) {
+        self.reader.as_ref().map_or((0, None), |reader| (reader.class_index(), reader.record()))
     }
 
     /// What stands in the packet at hand, once it has been looked at.

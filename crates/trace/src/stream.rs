@@ -18,7 +18,7 @@ use resume::Mark;
 use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::Arc;
-use tracewing_ctf::decode::{Decoder, Event, Step, Visitor};
+use tracewing_ctf::decode::{Decoder, Event, Record, Step, Visitor};
 use tracewing_ctf::model::Scope;
 
 /// Events or packets that the tracer could not record.
@@ -404,6 +404,12 @@ impl StreamCursor {
     #[inline(always)]
     pub(crate) fn event(&self) -> Event<'_> {
         self.files[self.current.unwrap_or(0)].event()
+    }
+
+    /// Its class and its bytes: see [`Event::class_index`] and [`Event::record`].
+    #[inline]
+    pub(crate) fn record(&self) -> (usize, Option<Record<'_>>) {
+        self.files[self.current.unwrap_or(0)].record()
     }
 
     /// When a stamp is, by the clock of the latest packet, in nanoseconds since the clock's origin.

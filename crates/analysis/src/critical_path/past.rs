@@ -152,7 +152,7 @@ impl<F: Read + Seek> Past<F> {
     pub fn go_to(&mut self, time: i64, each: &mut dyn FnMut() -> bool) -> io::Result<()> {
         const PERIOD: u64 = 1 << 16;
         for count in 1_u64.. {
-            self.unread = self.tape.peek()?.map(|(told, _)| *told);
+            self.unread = self.tape.told()?;
             if self.unread.is_none_or(|told| told < time) {
                 break;
             }

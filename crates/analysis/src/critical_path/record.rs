@@ -1,7 +1,8 @@
 //! What a tape holds: what LWPs and user threads did, who woke them, who they were. In bytes, a record takes about ten.
 //!
-//! A record is a byte that says what it is, and numbers of seven bits a byte. Times count from the record before. Of a block of
-//! records nothing has to be known but when the one before it was told.
+//! They are read from the last to the first, so a record ends with what is read first: a byte that says what it is. Before that lie
+//! numbers of seven bits a byte, the highest first; all but the highest have the eighth bit. Times count from the latest one of all
+//! records before; of a block of records nothing has to be known but its latest time.
 
 use tracewing_trace::super_trace::{Doing, Mode, Name, Waker};
 
@@ -113,8 +114,14 @@ const RAN: u8 = 0x30;
 const LWP_WOKEN: u8 = 0x40;
 const USER_THREAD_WOKEN: u8 = 0x50;
 const USER_THREAD_CREATED: u8 = 0x60;
-const LWP_ENDS: u8 = 0x70;
-const USER_THREAD_ENDS: u8 = 0x80;
+const ENDS: u8 = 0x70;
+
+/// Of one that ends: it is a user thread, its process is known.
+const OF_USER_THREAD: u8 = 1;
+const OF_PROCESS: u8 = 2;
+
+/// It has a time, which lies before the latest one.
+const LATE: u8 = 0x80;
 
 /// Writes records.
 #[derive(Debug, Default)]
@@ -133,26 +140,28 @@ impl Encoder {
                 let kind = if *first { LWP_FIRST } else { LWP };
                 self.stretch(kind, *lwp, did.from, did.to, did.doing);
             }
-            Record::UserThread { thread, did } => match did.doing {
-                UserDoing::Off(doing) => self.stretch(USER_THREAD, *thread, did.from, did.to, doing),
-                UserDoing::On(lwp) | UserDoing::Nested(lwp) => {
-                    self.stretch(USER_THREAD, *thread, did.from, did.to, Doing::Nested);
-                    self.number(lwp as u64);
-                }
-            },
+            Record::UserThread { thread, did } => {
+                let doing = match did.doing {
+                    UserDoing::Off(doing) => doing,
+                    UserDoing::On(lwp) | UserDoing::Nested(lwp) => {
+                        self.number(lwp as u64);
+                        Doing::Nested
+                    }
+                };
+                self.stretch(USER_THREAD, *thread, did.from, did.to, doing);
+            }
             Record::Ran { lwp, thread, from, to } => {
-                self.bytes.push(RAN | u8::from(thread.is_some()));
-                self.times(*from, *to);
-                self.number(*lwp as u64);
                 thread.iter().for_each(|thread| self.number(*thread as u64));
+                self.number(*lwp as u64);
+                self.times(RAN | u8::from(thread.is_some()), *from, *to);
             }
             Record::LwpWoken { lwp, at, by } => self.woken(LWP_WOKEN, *lwp, *at, *by),
             Record::UserThreadWoken { thread, at, by } => self.woken(USER_THREAD_WOKEN, *thread, *at, *by),
             Record::UserThreadCreated { thread, at, by } => {
                 self.woken(USER_THREAD_CREATED, *thread, *at, *by);
             }
-            Record::LwpEnds { lwp, who } => self.ends(LWP_ENDS, *lwp, who),
-            Record::UserThreadEnds { thread, who } => self.ends(USER_THREAD_ENDS, *thread, who),
+            Record::LwpEnds { lwp, who } => self.ends(0, *lwp, who),
+            Record::UserThreadEnds { thread, who } => self.ends(OF_USER_THREAD, *thread, who),
         }
     }
 
@@ -170,11 +179,10 @@ impl Encoder {
             Doing::Blocked { on: Some(on) } => (8, None, Some(on)),
             Doing::Nested => (9, None, None),
         };
-        self.bytes.push(kind | code);
-        self.times(from, to);
-        self.number(serial as u64);
-        cpu.into_iter().for_each(|cpu| self.number(cpu.into()));
         name.into_iter().for_each(|name| self.number(name.0.into()));
+        cpu.into_iter().for_each(|cpu| self.number(cpu.into()));
+        self.number(serial as u64);
+        self.times(kind | code, from, to);
     }
 
     fn woken(&mut self, kind: u8, serial: usize, at: i64, by: By) {
@@ -186,60 +194,67 @@ impl Encoder {
             By::Via(name, lwp) => (4, Some(name), Some(lwp)),
             By::Unknown => (5, None, None),
         };
-        self.bytes.push(kind | code);
-        self.times(at, at);
-        self.number(serial as u64);
-        name.into_iter().for_each(|name| self.number(name.0.into()));
         other.into_iter().for_each(|other| self.number(other as u64));
+        name.into_iter().for_each(|name| self.number(name.0.into()));
+        self.number(serial as u64);
+        self.times(kind | code, at, at);
     }
 
-    fn ends(&mut self, kind: u8, serial: usize, who: &Identity) {
-        self.bytes.push(kind | u8::from(who.process.is_some()));
-        self.number(serial as u64);
-        who.process.iter().for_each(|process| self.number(process.unsigned_abs().into()));
-        self.number(who.number);
-        self.number(who.name.len() as u64);
+    fn ends(&mut self, code: u8, serial: usize, who: &Identity) {
         self.bytes.extend_from_slice(who.name.as_bytes());
+        self.number(who.name.len() as u64);
+        self.number(who.number);
+        who.process.iter().for_each(|process| self.number(process.unsigned_abs().into()));
+        self.number(serial as u64);
+        self.bytes.push(ENDS | code | if who.process.is_some() { OF_PROCESS } else { 0 });
     }
 
     #[inline]
-    fn times(&mut self, from: i64, to: i64) {
-        let since = to.wrapping_sub(self.told);
-        self.number((since << 1 ^ since >> 63) as u64);
+    fn times(&mut self, tag: u8, from: i64, to: i64) {
+        let late = to < self.told;
         self.number(to.wrapping_sub(from) as u64);
+        self.number(to.abs_diff(self.told));
+        self.bytes.push(tag | if late { LATE } else { 0 });
         self.told = self.told.max(to);
     }
 
     #[inline]
-    fn number(&mut self, mut number: u64) {
-        while number >= 0x80 {
-            self.bytes.push(number as u8 | 0x80);
-            number >>= 7;
+    fn number(&mut self, number: u64) {
+        match number {
+            ..0x80 => self.bytes.push(number as u8),
+            0x80..0x4000 => self.bytes.extend([(number >> 7) as u8, number as u8 | 0x80]),
+            _ => self.great_number(number),
         }
-        self.bytes.push(number as u8);
+    }
+
+    fn great_number(&mut self, number: u64) {
+        let highest = number.ilog2() / 7;
+        self.bytes.push((number >> (7 * highest)) as u8);
+        self.bytes.extend((0..highest).rev().map(|group| (number >> (7 * group)) as u8 | 0x80));
     }
 }
 
-/// Reads what an [`Encoder`] wrote that began with the same `told`; nothing else.
-#[derive(Debug)]
-pub(super) struct Decoder<'b> {
-    pub bytes: &'b [u8],
+/// Reads what an [`Encoder`] wrote, from the last record to the first.
+#[derive(Debug, Default)]
+pub(super) struct Decoder {
+    pub bytes: Vec<u8>,
+    /// The latest time of all records that have not been read, and those before.
     pub told: i64,
 }
 
-impl Decoder<'_> {
-    /// The next record; `None` at the end.
+impl Decoder {
+    /// The record before; `None` in front of the first.
+    #[inline]
     pub fn take(&mut self) -> Option<Record> {
-        let (&tag, rest) = self.bytes.split_first()?;
-        self.bytes = rest;
+        let tag = self.bytes.pop()?;
         let code = tag & 0xf;
-        Some(match tag & 0xf0 {
+        Some(match tag & 0x70 {
             kind @ (LWP | LWP_FIRST) => {
-                let (lwp, did) = self.stretch(code)?;
+                let (lwp, did) = self.stretch(tag)?;
                 Record::Lwp { lwp, first: kind == LWP_FIRST, did }
             }
             USER_THREAD => {
-                let (thread, Stretch { from, to, doing }) = self.stretch(code)?;
+                let (thread, Stretch { from, to, doing }) = self.stretch(tag)?;
                 let doing = match doing {
                     Doing::Nested => UserDoing::Nested(self.serial()?),
                     doing => UserDoing::Off(doing),
@@ -247,13 +262,13 @@ impl Decoder<'_> {
                 Record::UserThread { thread, did: Stretch { from, to, doing } }
             }
             RAN => {
-                let (from, to) = self.times()?;
+                let (from, to) = self.times(tag)?;
                 let lwp = self.serial()?;
                 let thread = if code == 1 { Some(self.serial()?) } else { None };
                 Record::Ran { lwp, thread, from, to }
             }
             kind @ (LWP_WOKEN | USER_THREAD_WOKEN | USER_THREAD_CREATED) => {
-                let (_, at) = self.times()?;
+                let (_, at) = self.times(tag)?;
                 let serial = self.serial()?;
                 let by = match code {
                     0 => By::Lwp(self.serial()?),
@@ -269,28 +284,29 @@ impl Decoder<'_> {
                     _ => Record::UserThreadCreated { thread: serial, at, by },
                 }
             }
-            kind => {
-                let serial = self.serial()?;
-                let process = if code == 1 { i32::try_from(self.number()?).ok() } else { None };
-                let (number, length) = (self.number()?, self.serial()?);
-                let (name, rest) = self.bytes.split_at_checked(length)?;
-                self.bytes = rest;
-                let name = String::from_utf8_lossy(name).into_owned();
-                let who = Box::new(Identity { process, number, name });
-                match kind {
-                    LWP_ENDS => Record::LwpEnds { lwp: serial, who },
-                    _ => Record::UserThreadEnds { thread: serial, who },
-                }
-            }
+            _ => self.ends(code)?,
         })
     }
 
-    fn stretch(&mut self, code: u8) -> Option<(usize, Stretch<Doing>)> {
-        let (from, to) = self.times()?;
+    fn ends(&mut self, code: u8) -> Option<Record> {
         let serial = self.serial()?;
-        let doing = match code {
+        let process = if code & OF_PROCESS != 0 { i32::try_from(self.number()?).ok() } else { None };
+        let (number, length) = (self.number()?, self.serial()?);
+        let name = self.bytes.split_off(self.bytes.len().checked_sub(length)?);
+        let who = Box::new(Identity { process, number, name: String::from_utf8_lossy(&name).into_owned() });
+        Some(match code & OF_USER_THREAD {
+            0 => Record::LwpEnds { lwp: serial, who },
+            _ => Record::UserThreadEnds { thread: serial, who },
+        })
+    }
+
+    #[inline]
+    fn stretch(&mut self, tag: u8) -> Option<(usize, Stretch<Doing>)> {
+        let (from, to) = self.times(tag)?;
+        let serial = self.serial()?;
+        let doing = match tag & 0xf {
             0 => Doing::Unknown,
-            1..=5 => {
+            code @ 1..=5 => {
                 let cpu = u32::try_from(self.number()?).ok()?;
                 let mode = match code {
                     1 => Mode::Unknown,
@@ -309,27 +325,34 @@ impl Decoder<'_> {
         Some((serial, Stretch { from, to, doing }))
     }
 
-    fn times(&mut self) -> Option<(i64, i64)> {
-        let since = self.number()?;
-        let to = self.told.wrapping_add((since >> 1) as i64 ^ -((since & 1) as i64));
-        let from = to.wrapping_sub(self.number()? as i64);
-        self.told = self.told.max(to);
-        Some((from, to))
+    #[inline]
+    fn times(&mut self, tag: u8) -> Option<(i64, i64)> {
+        let (told, before) = (self.told, self.told.wrapping_sub(self.number()? as i64));
+        let to = match tag & LATE {
+            0 => {
+                self.told = before;
+                told
+            }
+            _ => before,
+        };
+        Some((to.wrapping_sub(self.number()? as i64), to))
     }
 
+    #[inline]
     fn serial(&mut self) -> Option<usize> {
         usize::try_from(self.number()?).ok()
     }
 
+    #[inline]
     fn name(&mut self) -> Option<Name> {
         u32::try_from(self.number()?).ok().map(Name)
     }
 
+    #[inline]
     fn number(&mut self) -> Option<u64> {
         let mut number = 0;
         for shift in (0..64).step_by(7) {
-            let (&byte, rest) = self.bytes.split_first()?;
-            self.bytes = rest;
+            let byte = self.bytes.pop()?;
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Some(number);

@@ -3,10 +3,10 @@
 use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 
-/// A block is written when it has so many bytes: its records, read back, have room in a CPU's second cache.
+/// A block is written when it has so many bytes.
 const BLOCK: usize = 32 << 10;
 
-/// Where a block lies in the file, and what its records' times count from.
+/// Where a block lies in the file, and the latest time of all records up to its end.
 #[derive(Debug, Clone, Copy)]
 struct Block {
     offset: u64,
@@ -20,8 +20,6 @@ pub(super) struct Tape<F> {
     file: F,
     blocks: Vec<Block>,
     encoder: Encoder,
-    /// What the times of the block that is being written count from.
-    begin: i64,
     written: u64,
 }
 
@@ -29,7 +27,7 @@ impl<F: Read + Write + Seek> Tape<F> {
     /// A tape in a file that is empty.
     pub fn new(file: F) -> Self {
         let encoder = Encoder { bytes: Vec::with_capacity(BLOCK + 1024), ..Encoder::default() };
-        Tape { file, blocks: Vec::new(), encoder, begin: 0, written: 0 }
+        Tape { file, blocks: Vec::new(), encoder, written: 0 }
     }
 
     /// Appends a record.
@@ -44,25 +42,20 @@ impl<F: Read + Write + Seek> Tape<F> {
 
     /// Nothing is appended any more: the records from the last to the first.
     pub fn rewind(self) -> Rewind<F> {
-        let mut records = Vec::new();
-        decode(&self.encoder.bytes, self.begin, &mut records);
-        Rewind { file: self.file, blocks: self.blocks, records, bytes: Vec::new() }
+        let Encoder { bytes, told } = self.encoder;
+        Rewind { file: self.file, blocks: self.blocks, block: Decoder { bytes, told } }
     }
 
     #[cold]
     fn write(&mut self) -> io::Result<()> {
-        let bytes = &mut self.encoder.bytes;
+        let Encoder { bytes, told } = &mut self.encoder;
         self.file.write_all(bytes)?;
-        self.blocks.push(Block { offset: self.written, length: bytes.len(), told: self.begin });
+        self.blocks.push(Block { offset: self.written, length: bytes.len(), told: *told });
         self.written += bytes.len() as u64;
         bytes.clear();
-        self.begin = self.encoder.told;
         Ok(())
     }
 }
-
-/// A record, and the latest time of all up to it.
-pub(super) type Told = (i64, Record);
 
 /// Gives records back, the last one first.
 #[derive(Debug)]
@@ -71,36 +64,37 @@ pub(super) struct Rewind<F> {
     /// Those that have not been read.
     blocks: Vec<Block>,
     /// What is left of the one that has.
-    records: Vec<Told>,
-    bytes: Vec<u8>,
+    block: Decoder,
 }
 
 impl<F: Read + Seek> Rewind<F> {
-    /// The record that comes next; `None` behind the first.
+    /// The latest time of all records that have not been taken; `None` behind the first.
     ///
     /// # Errors
     /// The file cannot be read.
-    pub fn peek(&mut self) -> io::Result<Option<&Told>> {
-        while self.records.is_empty() {
-            let Some(block) = self.blocks.pop() else { return Ok(None) };
-            self.file.seek(SeekFrom::Start(block.offset))?;
-            self.bytes.resize(block.length, 0);
-            self.file.read_exact(&mut self.bytes)?;
-            decode(&self.bytes, block.told, &mut self.records);
+    #[inline]
+    pub fn told(&mut self) -> io::Result<Option<i64>> {
+        match self.block.bytes.is_empty() && !self.read()? {
+            true => Ok(None),
+            false => Ok(Some(self.block.told)),
         }
-        Ok(self.records.last())
     }
 
-    /// Takes the record that [`Rewind::peek`] gave.
+    /// Takes the record before the one that was taken last, once [`Rewind::told`] has said that there is one.
+    #[inline]
     pub fn take(&mut self) -> Option<Record> {
-        self.records.pop().map(|(_, record)| record)
+        self.block.take()
     }
-}
 
-fn decode(bytes: &[u8], told: i64, records: &mut Vec<Told>) {
-    let mut decoder = Decoder { bytes, told };
-    while let Some(record) = decoder.take() {
-        records.push((decoder.told, record));
+    /// Goes on to the block before; false in front of the first.
+    #[cold]
+    fn read(&mut self) -> io::Result<bool> {
+        let Some(Block { offset, length, told }) = self.blocks.pop() else { return Ok(false) };
+        self.file.seek(SeekFrom::Start(offset))?;
+        self.block.bytes.resize(length, 0);
+        self.block.told = told;
+        self.file.read_exact(&mut self.block.bytes)?;
+        Ok(true)
     }
 }
 
@@ -185,13 +179,12 @@ mod tests {
             let mut rewind = tape.rewind();
             let mut before = i64::MAX;
             for expected in records().collect::<Vec<_>>().into_iter().rev() {
-                let (told, record) = rewind.peek().unwrap().unwrap();
-                prop_assert_eq!(record, expected);
-                prop_assert!(*told <= before);
-                before = *told;
-                rewind.take();
+                let told = rewind.told().unwrap().unwrap();
+                prop_assert_eq!(&rewind.take().unwrap(), expected);
+                prop_assert!(told <= before);
+                before = told;
             }
-            prop_assert!(rewind.peek().unwrap().is_none());
+            prop_assert!(rewind.told().unwrap().is_none());
         }
     }
 }

@@ -95,7 +95,7 @@ impl Cell {
         }
     }
 
-    /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers are not written for it.
+    /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers and times are not written for it.
     pub(super) fn width(&self) -> usize {
         let digits = |number: u64| number.checked_ilog10().unwrap_or(0) as usize + 1;
         match self {
@@ -103,6 +103,7 @@ impl Cell {
             Cell::Count(count) => digits(*count),
             Cell::Number(number) => digits(number.unsigned_abs()) + usize::from(*number < 0),
             Cell::Ns(ns) => digits(ns / 1_000_000) + ".000".len(),
+            Cell::Time(..) => "00:00:00.000000000".len(),
             _ => self.shown().width(),
         }
     }

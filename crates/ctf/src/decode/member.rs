@@ -2,6 +2,7 @@
 
 use super::compile::Decoder;
 use super::program::{Kind, Program};
+use super::record::RecordField;
 use crate::model::Scope;
 
 /// A member of a scope's structure in one event record class; see [`Decoder::member`].
@@ -39,6 +40,14 @@ impl Decoder {
         let distance = distance.and_then(|distance| distance.checked_next_multiple_of(u64::from(align)));
         let field = self.field(stream, event, scope, index);
         Some(MemberHandle { stream, event, scope, index, distance, field })
+    }
+
+    /// The same member, to be read from [`Event::record`](super::Event::record) of the event records of its class without a look at
+    /// whose they are. `None` where they need a walk, and of a compound.
+    pub fn record_field(&self, member: MemberHandle) -> Option<RecordField> {
+        let layout = self.streams.get(member.stream)?.events.get(member.event)?.layout.as_ref()?;
+        let field = layout.field(member.scope.behind_header()?, member.field?)?;
+        (!field.is_compound()).then(|| RecordField(field.clone()))
     }
 
     /// The place of a scope's member among the fields of that scope's layout.

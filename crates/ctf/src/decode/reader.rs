@@ -244,6 +244,19 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         }
     }
 
+    /// Index of the current event record's class, as [`Event::class_index`].
+    #[inline]
+    pub fn class_index(&self) -> usize {
+        self.event
+    }
+
+    /// The current event record's bytes, as [`Event::record`].
+    #[inline]
+    pub fn record(&self) -> Option<Record<'_>> {
+        let bytes = self.packet_bytes().get((self.origin / 8) as usize..).filter(|_| self.usual)?;
+        Some(Record { bytes, pieces: &self.pieces })
+    }
+
     /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read yet.
     #[inline]
     pub fn clock_value(&self) -> Option<u64> {
@@ -254,9 +267,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     #[inline(always)]
     fn laid_out(&self, stream: usize) -> Option<LaidOut<'_>> {
         let programs = self.decoder.streams[stream].events.get(self.event).filter(|_| self.usual)?;
-        let bytes = self.packet_bytes().get((self.origin / 8) as usize..)?;
-        let record = Record { bytes, pieces: &self.pieces };
-        Some(LaidOut { layout: programs.layout.as_deref()?, origin: self.origin, record })
+        Some(LaidOut { layout: programs.layout.as_deref()?, origin: self.origin, record: self.record()? })
     }
 
     /// Shows the fields of the current packet's header or context; nothing for other scopes.

@@ -127,6 +127,10 @@ pub(super) fn show<const IN_PIECES: bool, V: Visitor>(fields: &[Field], record: 
 }
 
 impl Field {
+    pub(super) fn is_compound(&self) -> bool {
+        matches!(self.form, Form::Begin(_) | Form::End(_) | Form::Sequence(_))
+    }
+
     /// `bytes` are those of its piece. `None` if they are too few.
     #[inline(always)]
     fn show<V: Visitor>(&self, record: Record<'_>, bytes: &[u8], visitor: &mut V) -> Option<()> {
@@ -173,13 +177,23 @@ impl Field {
             Form::SignedEnumeration(class) => Value::SignedEnumeration(load.signed(bytes)?, class),
             Form::Float32 => Value::Float32(f32::from_bits(load.bits(bytes)? as u32)),
             Form::Float64 => Value::Float64(f64::from_bits(load.bits(bytes)?)),
-            Form::Text { length } => {
-                Value::Text(before_null(bytes.get(load.byte as usize..)?.get(..*length)?))
-            }
-            Form::String => Value::Text(record.rest_of(self.piece, load.byte)?.split_last()?.1),
-            Form::TextSequence => Value::Text(before_null(record.rest_of(self.piece, load.byte)?)),
+            Form::Text { .. } | Form::String | Form::TextSequence => Value::Text(self.text(record)?),
             Form::Sequence(_) | Form::Begin(_) | Form::End(_) => return None,
         })
+    }
+
+    /// The bytes of a text.
+    #[inline(always)]
+    fn text<'r>(&self, record: Record<'r>) -> Option<&'r [u8]> {
+        let byte = self.load.byte;
+        match self.form {
+            Form::Text { length } => {
+                Some(before_null(record.piece(self.piece)?.get(byte as usize..)?.get(..length)?))
+            }
+            Form::String => Some(record.rest_of(self.piece, byte)?.split_last()?.1),
+            Form::TextSequence => Some(before_null(record.rest_of(self.piece, byte)?)),
+            _ => None,
+        }
     }
 }
 
@@ -200,6 +214,28 @@ impl RecordField {
     #[inline]
     pub fn value<'r>(&'r self, record: Record<'r>) -> Option<Value<'r>> {
         self.0.value_in(record)
+    }
+
+    /// The value of an integer or an enumeration; `None` of anything else, and where it is greater than an `i64`.
+    #[inline]
+    pub fn integer(&self, record: &Record<'_>) -> Option<i64> {
+        match self.0.form {
+            Form::Unsigned(_) | Form::UnsignedEnumeration(_) => i64::try_from(self.bits(*record)?).ok(),
+            Form::Signed(_) | Form::SignedEnumeration(_) => self.signed(*record),
+            _ => None,
+        }
+    }
+
+    /// The value of an unsigned integer that is no enumeration; `None` of anything else.
+    #[inline]
+    pub fn unsigned(&self, record: &Record<'_>) -> Option<u64> {
+        matches!(self.0.form, Form::Unsigned(_)).then(|| self.bits(*record))?
+    }
+
+    /// The bytes of a text; `None` of anything else.
+    #[inline]
+    pub fn text<'r>(&self, record: &Record<'r>) -> Option<&'r [u8]> {
+        self.0.text(*record)
     }
 
     /// The bits of a number.

@@ -5,7 +5,7 @@ use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
 use crate::part::{has_some_switches, has_some_system_calls};
 use std::collections::{HashMap, HashSet};
-use tracewing_ctf::decode::{Event, MemberHandle, Value};
+use tracewing_ctf::decode::{Decoder, Event, MemberHandle, Record, RecordField, Value};
 use tracewing_ctf::model::{self, EnvValue, TraceClass};
 
 /// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
@@ -33,11 +33,25 @@ pub struct Adapter {
 struct Class {
     meaning: Meaning,
     /// Who recorded it: `tid` in our traces, `vtid` (LTTng-UST) or `tid` (LTTng's kernel tracer) in LTTng's.
-    tid: Option<MemberHandle>,
+    tid: Option<Member>,
     /// Its process, with which LTTng's events can be recorded: `vpid` or `pid`.
-    process: Option<MemberHandle>,
+    process: Option<Member>,
     /// Its fields, in the order in which [`fields`] lists them.
-    fields: Vec<MemberHandle>,
+    fields: Vec<Member>,
+}
+
+/// A member of a class' events.
+#[derive(Debug)]
+struct Member {
+    handle: MemberHandle,
+    /// Where it lies in events that need no walk.
+    field: Option<RecordField>,
+}
+
+impl Member {
+    fn new(handle: MemberHandle, decoder: &Decoder) -> Self {
+        Member { handle, field: decoder.record_field(handle) }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -117,33 +131,32 @@ impl Adapter {
     /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not promise.
     pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
         let time = event.stamp()?.ns;
-        let decoded = event.decoded();
-        let (stream, index) = (event.stream_index(), decoded.class_index());
+        let (stream, (index, record)) = (event.stream_index(), event.record());
         if self.classes.get(stream).and_then(|known| known.get(index)).is_none_or(Option::is_none) {
             self.learn(event);
         }
         let class = self.classes[stream][index].as_ref()?;
-        let id = |member: Option<MemberHandle>| i32::try_from(number(decoded.member(member?)?)?).ok();
+        let fields = Fields { event, record, members: &class.fields };
+        let id = |member: &Option<Member>| i32::try_from(fields.integer_of(member.as_ref()?)?).ok();
         // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
-        let (tid, process) = (id(class.tid), id(class.process).filter(|&process| process > 0));
+        let (tid, process) = (id(&class.tid), id(&class.process).filter(|&process| process > 0));
         let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
+        let head = Activity { time, cpu, tid, process, kind: Kind::Aside };
         let kind = match class.meaning {
             Meaning::Wait => {
-                let label = label(&decoded, class.fields.first().copied()?);
+                let label = label(&event.decoded(), class.fields.first()?.handle);
                 let kind = self.number(label);
                 Kind::UserThread(UserThreadKind::Wait { kind })
             }
             Meaning::LockWait(None) => {
-                let label = label(&decoded, class.fields.first().copied()?);
+                let label = label(&event.decoded(), class.fields.first()?.handle);
                 Kind::Waits { on: Some(self.number(label)) }
             }
             Meaning::Raise => {
-                let fields = Fields { event: &decoded, handles: &class.fields };
                 let name = self.number(fields.integer(0).and_then(softirq)?);
                 Kind::Raise { name }
             }
             Meaning::InterruptEntry(kind, general) => {
-                let fields = Fields { event: &decoded, handles: &class.fields };
                 let name = match kind {
                     Interrupt::Softirq => fields.integer(0).and_then(softirq),
                     Interrupt::Handler => fields.text(0).and_then(|name| std::str::from_utf8(name).ok()),
@@ -153,17 +166,20 @@ impl Adapter {
                 Kind::InterruptEntry { kind, name }
             }
             Meaning::Named => {
-                let name = Fields { event: &decoded, handles: &class.fields }.text(0)?;
+                let name = fields.text(0)?;
                 process.map_or(Kind::Aside, |process| Kind::Named { process, name })
             }
-            meaning => kind(meaning, &Fields { event: &decoded, handles: &class.fields })?,
+            meaning @ (Meaning::Introduction | Meaning::Exec) => {
+                let Activity { kind, .. } = plain(meaning, &fields, head)?;
+                self.program(event.stream().trace_index(), tid, kind)
+            }
+            meaning => return plain(meaning, &fields, head),
         };
-        let kind = self.program(event.stream().trace_index(), tid, kind);
-        Some(Activity { time, cpu, tid, process, kind })
+        Some(Activity { kind, ..head })
     }
 
     /// Tells introductions of new programs from the first ones.
-    #[inline]
+    #[cold]
     fn program<'e>(&mut self, trace: usize, tid: Option<i32>, kind: Kind<'e>) -> Kind<'e> {
         match (kind, tid) {
             (Kind::Introduction { process, name }, Some(tid))
@@ -234,7 +250,9 @@ impl Adapter {
         }
         let tid = context("tid").or_else(|| context("vtid"));
         let process = context("pid").or_else(|| context("vpid"));
-        let class = Class { meaning, tid, process, fields };
+        let member = |handle| Member::new(handle, event.trace().decoder());
+        let (tid, process) = (tid.map(member), process.map(member));
+        let class = Class { meaning, tid, process, fields: fields.into_iter().map(member).collect() };
         if self.classes.len() <= stream {
             self.classes.resize_with(stream + 1, Vec::new);
         }
@@ -428,81 +446,107 @@ fn profile_meaning(name: &str, trace: &Trace) -> Meaning {
 
 /// The values of an event's fields, by their place in [`fields`].
 struct Fields<'f, 'e> {
-    event: &'f Event<'e>,
-    handles: &'f [MemberHandle],
+    event: &'f EventRef<'e>,
+    record: Option<Record<'e>>,
+    members: &'f [Member],
 }
 
 impl<'e> Fields<'_, 'e> {
-    fn integer(&self, place: usize) -> Option<i64> {
-        number(self.event.member(*self.handles.get(place)?)?)
+    #[inline]
+    fn integer_of(&self, Member { handle, field }: &Member) -> Option<i64> {
+        match (field, &self.record) {
+            (Some(field), Some(record)) => field.integer(record),
+            _ => number(self.event.decoded().member(*handle)?),
+        }
     }
 
+    #[inline]
+    fn integer(&self, place: usize) -> Option<i64> {
+        self.integer_of(self.members.get(place)?)
+    }
+
+    #[inline]
     fn tid(&self, place: usize) -> Option<i32> {
         self.integer(place)?.try_into().ok()
     }
 
     /// The number of a user thread, or of an origin: all 64 bits.
+    #[inline]
     fn thread(&self, place: usize) -> Option<u64> {
-        match self.event.member(*self.handles.get(place)?)? {
-            Value::Unsigned(number, _) => Some(number),
-            _ => None,
+        let Member { handle, field } = self.members.get(place)?;
+        match (field, &self.record) {
+            (Some(field), Some(record)) => field.unsigned(record),
+            _ => match self.event.decoded().member(*handle)? {
+                Value::Unsigned(number, _) => Some(number),
+                _ => None,
+            },
         }
     }
 
+    #[inline]
     fn text(&self, place: usize) -> Option<&'e [u8]> {
-        match self.event.member(*self.handles.get(place)?)? {
-            Value::Text(bytes) => Some(bytes),
-            _ => None,
+        let Member { handle, field } = self.members.get(place)?;
+        match (field, &self.record) {
+            (Some(field), Some(record)) => field.text(record),
+            _ => match self.event.decoded().member(*handle)? {
+                Value::Text(bytes) => Some(bytes),
+                _ => None,
+            },
         }
     }
 }
 
-fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
-    Some(match meaning {
-        Meaning::Switch => Kind::Switch {
+/// The activity of whose kind the meaning and the fields say all; `head` has the rest. It is built in the place to which it is
+/// returned: what is copied right after it was written, in pieces of another size, waits for that.
+#[inline(always)]
+fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Option<Activity<'e>> {
+    let Activity { time, cpu, tid, process, .. } = head;
+    let is = |kind| Some(Activity { time, cpu, tid, process, kind });
+    match meaning {
+        Meaning::Switch => is(Kind::Switch {
             prev: of.tid(0)?,
             prev_name: of.text(1)?,
             prev_state: of.integer(2)?,
             next: of.tid(3)?,
             next_name: of.text(4)?,
-        },
-        Meaning::Waking => Kind::Waking { tid: of.tid(0)?, name: of.text(1)? },
-        Meaning::Wakeup => Kind::Wakeup { tid: of.tid(0)?, name: of.text(1)? },
-        Meaning::Fork => Kind::Fork { child: of.tid(0)?, name: of.text(1)? },
+        }),
+        Meaning::Waking => is(Kind::Waking { tid: of.tid(0)?, name: of.text(1)? }),
+        Meaning::Wakeup => is(Kind::Wakeup { tid: of.tid(0)?, name: of.text(1)? }),
+        Meaning::Fork => is(Kind::Fork { child: of.tid(0)?, name: of.text(1)? }),
         Meaning::NewTask => {
-            Kind::NewTask { child: of.tid(0)?, same_process: of.integer(1)? & CLONE_THREAD != 0 }
+            is(Kind::NewTask { child: of.tid(0)?, same_process: of.integer(1)? & CLONE_THREAD != 0 })
         }
-        Meaning::Exec => Kind::Exec { file: of.text(0)? },
-        Meaning::Exit => Kind::Exit,
-        Meaning::SystemCall(call) => Kind::SystemCall { call },
-        Meaning::SystemCallEnd(call) => Kind::SystemCallEnd { call },
-        Meaning::InterruptExit(interrupt) => Kind::InterruptExit(interrupt),
-        Meaning::PageFault { user } => Kind::PageFault { user },
-        Meaning::Introduction => Kind::Introduction { process: of.tid(0)?, name: of.text(1)? },
-        Meaning::Dump => Kind::Dump {
+        Meaning::Exec => is(Kind::Exec { file: of.text(0)? }),
+        Meaning::Exit => is(Kind::Exit),
+        Meaning::SystemCall(call) => is(Kind::SystemCall { call }),
+        Meaning::SystemCallEnd(call) => is(Kind::SystemCallEnd { call }),
+        Meaning::InterruptExit(interrupt) => is(Kind::InterruptExit(interrupt)),
+        Meaning::PageFault { user } => is(Kind::PageFault { user }),
+        Meaning::Introduction => is(Kind::Introduction { process: of.tid(0)?, name: of.text(1)? }),
+        Meaning::Dump => is(Kind::Dump {
             tid: of.tid(0)?,
             process: of.tid(1)?,
             name: of.text(2)?,
             is_kernel: of.integer(3) == Some(KERNEL_THREAD),
-        },
-        Meaning::Socket => Kind::Socket,
-        Meaning::Sample { by_timer } => Kind::Sample { user: of.integer(0)? == 0, by_timer },
-        Meaning::Made => Kind::Made { child: of.tid(0)?, process: of.tid(1)? },
-        Meaning::Named | Meaning::Aside => Kind::Aside,
-        Meaning::LockWait(on @ Some(_)) => Kind::Waits { on },
-        Meaning::LockWaitEnd => Kind::Waits { on: None },
-        Meaning::User | Meaning::Wait | Meaning::LockWait(None) => Kind::User,
-        Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => Kind::Kernel,
+        }),
+        Meaning::Socket => is(Kind::Socket),
+        Meaning::Sample { by_timer } => is(Kind::Sample { user: of.integer(0)? == 0, by_timer }),
+        Meaning::Made => is(Kind::Made { child: of.tid(0)?, process: of.tid(1)? }),
+        Meaning::Named | Meaning::Aside => is(Kind::Aside),
+        Meaning::LockWait(on @ Some(_)) => is(Kind::Waits { on }),
+        Meaning::LockWaitEnd => is(Kind::Waits { on: None }),
+        Meaning::User | Meaning::Wait | Meaning::LockWait(None) => is(Kind::User),
+        Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => is(Kind::Kernel),
         Meaning::Create => {
-            Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, origin: of.thread(1)? })
+            is(Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, origin: of.thread(1)? }))
         }
         Meaning::Origin => {
-            Kind::UserThread(UserThreadKind::Origin { origin: of.thread(0)?, name: of.text(1)? })
+            is(Kind::UserThread(UserThreadKind::Origin { origin: of.thread(0)?, name: of.text(1)? }))
         }
         Meaning::Rename => {
-            Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? })
+            is(Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? }))
         }
-        Meaning::UserSwitch => Kind::UserThread(UserThreadKind::Switch {
+        Meaning::UserSwitch => is(Kind::UserThread(UserThreadKind::Switch {
             prev: of.thread(0)?,
             next: of.thread(1)?,
             cause: match of.integer(2)? {
@@ -514,12 +558,12 @@ fn kind<'e>(meaning: Meaning, of: &Fields<'_, 'e>) -> Option<Kind<'e>> {
                 6 => SwitchCause::Nested,
                 _ => SwitchCause::Unknown,
             },
-        }),
-        Meaning::Wake => Kind::UserThread(UserThreadKind::Wake { thread: of.thread(0)? }),
-        Meaning::UserExit => Kind::UserThread(UserThreadKind::Exit { thread: of.thread(0)? }),
-        Meaning::Acquired => Kind::UserThread(UserThreadKind::Acquired),
-        Meaning::Worker => Kind::UserThread(UserThreadKind::Worker),
-    })
+        })),
+        Meaning::Wake => is(Kind::UserThread(UserThreadKind::Wake { thread: of.thread(0)? })),
+        Meaning::UserExit => is(Kind::UserThread(UserThreadKind::Exit { thread: of.thread(0)? })),
+        Meaning::Acquired => is(Kind::UserThread(UserThreadKind::Acquired)),
+        Meaning::Worker => is(Kind::UserThread(UserThreadKind::Worker)),
+    }
 }
 
 fn number(value: Value<'_>) -> Option<i64> {

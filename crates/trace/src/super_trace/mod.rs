@@ -7,7 +7,7 @@
 //! | `adapter` | makes that from events |
 //! | `state` | [`SuperTrace`]: moves on with each event |
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
-//! | `map`, `comm` | maps from numbers; names of one size |
+//! | `numbers`, `map`, `comm` | values by small numbers, and by any; names of one size |
 //! | `fold` | what analyses are told |
 //! | `place` | where an event belongs |
 //! | `seen` | events with their places, one after the other |
@@ -26,6 +26,7 @@ mod cpu;
 mod fold;
 mod lwp;
 mod map;
+mod numbers;
 mod origins;
 mod place;
 mod print;

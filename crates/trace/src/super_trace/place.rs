@@ -53,7 +53,7 @@ pub enum Carried<'s> {
 impl SuperTrace {
     /// The living LWP of this number.
     pub fn lwp(&self, tid: i32) -> Option<&Lwp> {
-        self.lwps.get(&tid)
+        self.lwps.get(tid)
     }
 
     /// The living user thread of this number; where nobody knows its process, by the LWP that runs it.
@@ -71,7 +71,7 @@ impl SuperTrace {
 
     /// A process' name: its first thread's, where any event tells it.
     pub fn process_name(&self, process: i32) -> Option<&str> {
-        let first = self.lwps.get(&process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
+        let first = self.lwps.get(process).map(|lwp| lwp.name.as_str()).filter(|name| !name.is_empty());
         first
             .or_else(|| self.headless.get(&process).map(String::as_str))
             .or_else(|| std::str::from_utf8(&self.dumped.get(&process)?.name).ok())
@@ -79,7 +79,7 @@ impl SuperTrace {
 
     /// The process of an LWP: as far as it has been met, else as a state dump tells it.
     pub(super) fn process_of(&self, tid: i32) -> Option<i32> {
-        match self.lwps.get(&tid) {
+        match self.lwps.get(tid) {
             Some(lwp) => lwp.process,
             None => self.dumped.get(&tid)?.process,
         }
@@ -89,7 +89,7 @@ impl SuperTrace {
     pub(super) fn next_place<'s>(&'s self, event: &Activity<'_>, place: &Place<'s>) -> Option<Place<'s>> {
         let (lwp, carries) = match event.kind {
             Kind::Switch { next, .. } => {
-                let lwp = self.lwps.get(&next);
+                let lwp = self.lwps.get(next);
                 let process = self.process_of(next);
                 let (serial, mode) = (lwp.map(|lwp| lwp.serial), lwp.map_or(Mode::Unknown, Lwp::mode));
                 let next = Place { process, tid: Some(next), lwp: serial, mode, ..*place };
@@ -121,9 +121,9 @@ impl SuperTrace {
 
     /// Where the event belongs that comes next: a switch to what it switches from, at both levels.
     pub fn place(&self, event: &Activity<'_>) -> Place<'_> {
-        let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
+        let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         let tid = event.tid.or_else(|| cpu?.current);
-        let lwp = tid.and_then(|tid| self.lwps.get(&tid));
+        let lwp = tid.and_then(|tid| self.lwps.get(tid));
         let in_program = matches!(
             event.kind,
             Kind::User

@@ -7,18 +7,18 @@ use super::activity::{SwitchCause, UserThreadKind};
 use super::comm::Comm;
 use super::fold::{Fold, Mode, Waker};
 use super::lwp::{Carries, Lwp, Sight};
-use super::map::Map;
+use super::numbers::Numbers;
 use super::origins::Origins;
 use super::user_thread::{Key, State, UserThread};
 use crate::filter::ThreadPattern;
-use std::collections::HashMap;
 
-type Lwps = Map<i32, Lwp>;
+type Lwps = Numbers<i32, Lwp>;
+type UserThreads = Numbers<u64, UserThread>;
 
 #[derive(Debug)]
 pub(super) struct Programs {
     /// By [`Key::owner`] and [`Key::id`].
-    programs: Map<i32, Map<u64, UserThread>>,
+    programs: Numbers<i32, UserThreads>,
     /// What user threads of an origin are called.
     origins: Origins,
     /// How many user threads there have been.
@@ -34,7 +34,7 @@ pub(super) struct Programs {
 impl Programs {
     pub fn new() -> Self {
         Self {
-            programs: Map::default(),
+            programs: Numbers::default(),
             origins: Origins::default(),
             serials: 0,
             blind_until: i64::MIN,
@@ -49,15 +49,15 @@ impl Programs {
     }
 
     pub fn has(&self, owner: i32) -> bool {
-        self.programs.contains_key(&owner)
+        self.programs.has(owner)
     }
 
     pub fn get(&self, key: Key) -> Option<&UserThread> {
-        self.programs.get(&key.owner)?.get(&key.id)
+        self.programs.get(key.owner)?.get(key.id)
     }
 
     fn get_mut(&mut self, key: Key) -> Option<&mut UserThread> {
-        self.programs.get_mut(&key.owner)?.get_mut(&key.id)
+        self.programs.get_mut(key.owner)?.get_mut(key.id)
     }
 
     /// Takes what the LWP `tid`, which is known, tells; `times` are now and when the recording began.
@@ -74,7 +74,7 @@ impl Programs {
         if let UserThreadKind::Origin { origin, name } = kind {
             return self.origins.learn(origin, name);
         }
-        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let Some(lwp) = lwps.get_mut(tid) else { return };
         let owner = owner(lwp);
         let key = |id| Key { owner, id };
         let waker = |programs: &Self, lwp: &Lwp| programs.waker(lwp, lwp.cpu().or(cpu));
@@ -92,7 +92,7 @@ impl Programs {
             }
             self.serials += 1;
             fold.user_thread_created(&created, &waker, now);
-            self.programs.entry(owner).or_default().insert(thread, created);
+            self.programs.at(owner, Numbers::default).insert(thread, created);
             return;
         }
         if let UserThreadKind::Rename { thread, name } = kind {
@@ -191,19 +191,19 @@ impl Programs {
 
     /// The process of an LWP becomes known.
     pub fn adopt(&mut self, tid: i32, process: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
-        let Some(orphans) = self.programs.remove(&-tid) else { return };
-        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let Some(orphans) = self.programs.remove(-tid) else { return };
+        let Some(lwp) = lwps.get_mut(tid) else { return };
         if let Carries::Thread(key) = &mut lwp.carries {
             key.owner = process;
         }
-        for (id, mut orphan) in orphans {
+        for (id, mut orphan) in orphans.into_iter() {
             // One that the process has by that number is the same one: it cannot run elsewhere.
             if let Some(double) = self.remove(Key { owner: process, id }) {
                 self.interrupt(&double, lwps, now, fold);
                 self.finish_one(double, now, fold);
             }
             orphan.process = Some(process);
-            self.programs.entry(process).or_default().insert(id, orphan);
+            self.programs.at(process, Numbers::default).insert(id, orphan);
         }
     }
 
@@ -216,7 +216,7 @@ impl Programs {
             lwp.carries = Carries::Unknown;
             lwp.waits_for = None;
         }
-        for thread in self.programs.values_mut().flat_map(HashMap::values_mut) {
+        for thread in self.programs.values_mut().flat_map(UserThreads::values_mut) {
             thread.lose(from, fold);
         }
     }
@@ -253,19 +253,19 @@ impl Programs {
                 self.detach(lwp, fold);
             }
         }
-        let threads = self.programs.remove(&owner).unwrap_or_default();
-        threads.into_values().for_each(|thread| self.finish_one(thread, now, fold));
+        let threads = self.programs.remove(owner).unwrap_or_default();
+        threads.into_iter().for_each(|(_, thread)| self.finish_one(thread, now, fold));
     }
 
     /// What lies before `time` counts no longer.
     pub fn restart(&mut self, time: i64) {
-        self.programs.values_mut().flat_map(Map::values_mut).for_each(|thread| thread.restart(time));
+        self.programs.values_mut().flat_map(UserThreads::values_mut).for_each(|thread| thread.restart(time));
     }
 
     /// The recording ends; each LWP has told what it did.
     pub fn finish(&mut self, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         lwps.values().for_each(|lwp| self.ran(lwp, fold));
-        let threads = self.programs.values_mut().flat_map(HashMap::values_mut);
+        let threads = self.programs.values_mut().flat_map(UserThreads::values_mut);
         threads.for_each(|thread| {
             thread.learn_name(&self.origins);
             thread.finish(now, fold);
@@ -282,7 +282,7 @@ impl Programs {
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
-        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let Some(lwp) = lwps.get_mut(tid) else { return };
         let key = Key { owner: owner(lwp), id: prev };
         let unseen = self.unseen;
         lwp.tell(now, fold);
@@ -330,7 +330,7 @@ impl Programs {
             self.leaves_others(key, now, lwps, fold);
             thread = self.known(key, begin);
         }
-        let Some(lwp) = lwps.get_mut(&tid) else { return };
+        let Some(lwp) = lwps.get_mut(tid) else { return };
         if is_part {
             self.comes_into_sight(key, lwp, cpu, now, fold);
             thread = self.known(key, begin);
@@ -360,7 +360,7 @@ impl Programs {
     /// A user thread is seen elsewhere than on the LWP that was thought to run it.
     fn leaves_others(&mut self, key: Key, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
-            && let Some(other) = lwps.get_mut(&tid)
+            && let Some(other) = lwps.get_mut(tid)
         {
             other.tell(now, fold);
             self.let_go(other, fold);
@@ -386,7 +386,7 @@ impl Programs {
     /// Ends what an LWP does for a user thread whose number is given again.
     fn interrupt(&mut self, thread: &UserThread, lwps: &mut Lwps, now: i64, fold: &mut impl Fold) {
         if let State::Running { tid } = thread.state
-            && let Some(lwp) = lwps.get_mut(&tid)
+            && let Some(lwp) = lwps.get_mut(tid)
         {
             lwp.tell(now, fold);
             fold.ran(lwp, Some(thread));
@@ -406,7 +406,7 @@ impl Programs {
     }
 
     fn remove(&mut self, key: Key) -> Option<UserThread> {
-        self.programs.get_mut(&key.owner)?.remove(&key.id)
+        self.programs.get_mut(key.owner)?.remove(key.id)
     }
 
     /// Whether the recording has all events of a user thread, which is known.
@@ -417,8 +417,8 @@ impl Programs {
 
     fn known(&mut self, key: Key, begin: i64) -> &mut UserThread {
         let serials = &mut self.serials;
-        let threads = self.programs.entry(key.owner).or_default();
-        let thread = threads.entry(key.id).or_insert_with(|| {
+        let threads = self.programs.at(key.owner, Numbers::default);
+        let thread = threads.at(key.id, || {
             *serials += 1;
             UserThread::new(*serials - 1, key, begin)
         });

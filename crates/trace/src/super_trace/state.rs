@@ -10,6 +10,7 @@ use super::cpu::Cpu;
 use super::fold::{Fold, Mode, Waker};
 use super::lwp::{Carries, Lwp, Program, Sight, State};
 use super::map::Map;
+use super::numbers::Numbers;
 use super::programs::Programs;
 use crate::filter::ThreadPattern;
 use crate::part::Lwps;
@@ -25,7 +26,7 @@ pub(super) struct Dumped {
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
 pub struct SuperTrace {
-    pub(super) lwps: Map<i32, Lwp>,
+    pub(super) lwps: Numbers<i32, Lwp>,
     /// How many there have been.
     serials: usize,
     pub(super) programs: Programs,
@@ -33,7 +34,7 @@ pub struct SuperTrace {
     pub(super) dumped: Map<i32, Dumped>,
     /// Names of processes whose first thread has ended before others.
     pub(super) headless: Map<i32, String>,
-    pub(super) cpus: Map<u32, Cpu>,
+    pub(super) cpus: Numbers<u32, Cpu>,
     begin: Option<i64>,
     now: i64,
     /// Until then, something may have happened on some CPU that was lost.
@@ -64,12 +65,12 @@ impl SuperTrace {
     /// A state of which nothing is known.
     pub fn new() -> Self {
         Self {
-            lwps: Map::default(),
+            lwps: Numbers::default(),
             serials: 0,
             programs: Programs::new(),
             dumped: Map::default(),
             headless: Map::default(),
-            cpus: Map::default(),
+            cpus: Numbers::default(),
             begin: None,
             now: i64::MIN,
             blind_until: i64::MIN,
@@ -139,7 +140,7 @@ impl SuperTrace {
     /// or the recording follows some LWPs only. Since when others run there is not known.
     pub fn idle_untold(&self) -> Vec<u32> {
         let mut cpus: Vec<u32> =
-            self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| *number).collect();
+            self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| number).collect();
         cpus.sort_unstable();
         cpus
     }
@@ -159,14 +160,14 @@ impl SuperTrace {
         self.now = self.now.max(event.time);
         let begin = *self.begin.get_or_insert(event.time);
         let now = event.time;
-        let tid = event.tid.or_else(|| self.cpus.get(&event.cpu?)?.current);
+        let tid = event.tid.or_else(|| self.cpus.get(event.cpu?)?.current);
         if now < self.part_begin && self.is_told_before(tid, &event.kind) {
             return;
         }
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
-            let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+            let state = self.cpus.at(cpu, || Cpu::since(begin));
             let began = state.exit(cpu, interrupt, now, fold);
-            if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
+            if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
                 match (began, state.interrupt()) {
                     (true, Some(outer)) => lwp.interrupted(outer, now, fold),
                     (true, None) => lwp.resumes(true, now, fold),
@@ -188,23 +189,17 @@ impl SuperTrace {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
                 self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name), fold);
             }
-            (Kind::Waking { tid, name }, _) => {
-                let waker = self.waker(event);
-                self.woken(tid, name, &waker, now, fold, Lwp::waking);
-            }
-            (Kind::Wakeup { tid, name }, _) => {
-                let waker = self.waker(event);
-                self.woken(tid, name, &waker, now, fold, Lwp::wakeup);
-            }
+            (Kind::Waking { tid, name }, _) => self.woken((tid, name), event, fold, Lwp::waking),
+            (Kind::Wakeup { tid, name }, _) => self.woken((tid, name), event, fold, Lwp::wakeup),
             (Kind::Fork { child, name }, _) => {
                 // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
-                if !self.lwps.get(&child).is_some_and(Lwp::is_newborn) {
+                if !self.lwps.get(child).is_some_and(Lwp::is_newborn) {
                     self.bury(child, now, fold);
                 }
                 self.created(child, now).rename(name);
             }
             (Kind::NewTask { child, same_process }, _) => {
-                let creator = tid.and_then(|tid| self.lwps.get(&tid));
+                let creator = tid.and_then(|tid| self.lwps.get(tid));
                 let (mode, is_kernel) =
                     creator.map_or((Mode::Unknown, false), |lwp| (lwp.mode(), lwp.is_kernel));
                 let process = if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child) };
@@ -214,7 +209,7 @@ impl SuperTrace {
             }
             (Kind::Dump { tid, process, name, is_kernel }, _) => {
                 let dumped = Dumped { process: Some(process), name: name.to_owned(), is_kernel };
-                match self.lwps.get_mut(&tid) {
+                match self.lwps.get_mut(tid) {
                     Some(lwp) => lwp.introduce(&dumped),
                     None => drop(self.dumped.insert(tid, dumped)),
                 }
@@ -226,15 +221,15 @@ impl SuperTrace {
             }
             (Kind::Made { child, process }, _) => {
                 let name = tid.and_then(|tid| self.name(tid)).unwrap_or_default();
-                if !self.lwps.contains_key(&child) {
+                if !self.lwps.has(child) {
                     let process = Some(process);
                     self.dumped.insert(child, Dumped { process, name, is_kernel: false });
                 }
             }
             (Kind::InterruptEntry { kind, name }, Some(cpu)) => {
-                let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+                let state = self.cpus.at(cpu, || Cpu::since(begin));
                 let missing = state.enter(cpu, kind, name, now, fold);
-                if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(&tid)) {
+                if let Some(lwp) = state.current.and_then(|tid| self.lwps.get_mut(tid)) {
                     if missing {
                         lwp.resumes(false, now, fold);
                     }
@@ -243,14 +238,14 @@ impl SuperTrace {
             }
             (Kind::Waits { on }, _) => {
                 let on = on.filter(|_| !self.programs.is_blind(now));
-                if let Some(lwp) = tid.and_then(|tid| self.lwps.get_mut(&tid)) {
+                if let Some(lwp) = tid.and_then(|tid| self.lwps.get_mut(tid)) {
                     lwp.waits(on, now, fold);
                 }
             }
             (Kind::Raise { name }, Some(cpu)) => {
                 let by = self.waker(event);
                 let by = Some(by).filter(|by| by.interrupt.is_none() && by.call.is_some());
-                self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin)).raise(name, by);
+                self.cpus.at(cpu, || Cpu::since(begin)).raise(name, by);
             }
             (Kind::UserThread(kind), cpu) => {
                 if let Some(tid) = tid.filter(|tid| *tid != 0) {
@@ -286,7 +281,7 @@ impl SuperTrace {
 
     /// A thread had this name before the part began.
     fn was_called(&mut self, tid: i32, name: &[u8]) {
-        match self.lwps.get_mut(&tid) {
+        match self.lwps.get_mut(tid) {
             Some(lwp) => lwp.rename(name),
             None if tid != 0 => self.dumped.entry(tid).or_default().name = name.to_owned(),
             None => {}
@@ -310,9 +305,9 @@ impl SuperTrace {
                 lwp.lose(from, fold);
             }
         }
-        for (number, cpu) in &mut self.cpus {
-            if lossy.is_none_or(|lossy| lossy == *number) {
-                cpu.tell(*number, from, fold);
+        for (number, cpu) in self.cpus.iter_mut() {
+            if lossy.is_none_or(|lossy| lossy == number) {
+                cpu.tell(number, from, fold);
                 *cpu = Cpu::since(to);
             }
         }
@@ -323,7 +318,7 @@ impl SuperTrace {
         self.advance(time);
         self.begin = Some(time);
         self.lwps.values_mut().for_each(|lwp| lwp.restart(time));
-        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(*number, time, &mut ()));
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(number, time, &mut ()));
         self.programs.restart(time);
     }
 
@@ -341,7 +336,7 @@ impl SuperTrace {
             lwp.tell(self.now, fold);
         }
         self.programs.finish(self.now, &mut self.lwps, fold);
-        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(*number, self.now, fold));
+        self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(number, self.now, fold));
         for lwp in self.lwps.values() {
             fold.lwp_ends(lwp);
         }
@@ -356,7 +351,7 @@ impl SuperTrace {
                 lwp.rename(name);
                 self.programs.adopt(tid, *process, now, &mut self.lwps, fold);
                 // That there is such a process says to which one its first thread belongs.
-                if let Some(first) = self.lwps.get_mut(process) {
+                if let Some(first) = self.lwps.get_mut(*process) {
                     first.process = Some(*process);
                     self.programs.adopt(*process, *process, now, &mut self.lwps, fold);
                 }
@@ -448,7 +443,8 @@ impl SuperTrace {
 
     /// What the event itself says about the process of the thread that recorded it.
     fn belongs(&mut self, tid: i32, process: Option<i32>, now: i64, fold: &mut impl Fold) {
-        if let (Some(process), Some(lwp)) = (process, self.lwps.get_mut(&tid))
+        if let Some(process) = process
+            && let Some(lwp) = self.lwps.get_mut(tid)
             && lwp.process.replace(process) != Some(process)
         {
             self.programs.adopt(tid, process, now, &mut self.lwps, fold);
@@ -465,7 +461,7 @@ impl SuperTrace {
         if let Some(cpu) = lwp.cpu() {
             lwp.resumes(false, now, fold);
             lwp.in_program(now, fold);
-            if let Some(cpu) = self.cpus.get_mut(&cpu) {
+            if let Some(cpu) = self.cpus.get_mut(cpu) {
                 cpu.is_threads(now);
             }
         }
@@ -473,11 +469,11 @@ impl SuperTrace {
 
     /// A thread, not an interrupt, does something on a CPU.
     fn has_cpu(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
-        if let Some(state) = self.cpus.get_mut(&cpu)
+        if let Some(state) = self.cpus.get_mut(cpu)
             && state.is_interrupted()
         {
             state.is_threads(now);
-            if let Some(lwp) = self.lwps.get_mut(&tid) {
+            if let Some(lwp) = self.lwps.get_mut(tid) {
                 lwp.resumes(false, now, fold);
             }
         }
@@ -486,14 +482,14 @@ impl SuperTrace {
     /// A CPU runs `tid`, as an event shows. Where another thread was thought to run, a switch is missing.
     fn takes_over(&mut self, tid: i32, cpu: u32, now: i64, fold: &mut impl Fold) {
         let begin = self.begin.unwrap_or(now);
-        let state = self.cpus.entry(cpu).or_insert_with(|| Cpu::since(begin));
+        let state = self.cpus.at(cpu, || Cpu::since(begin));
         let before = state.runs(tid, now);
         if let Some(before) = before
             && before != tid
         {
             state.is_threads(now);
             self.partial = true;
-            if let Some(lwp) = self.lwps.get_mut(&before)
+            if let Some(lwp) = self.lwps.get_mut(before)
                 && lwp.state() == (State::Running { cpu })
             {
                 lwp.doubt(now, fold);
@@ -513,7 +509,7 @@ impl SuperTrace {
         let (next, next_name) = next;
         self.takes_over(prev, cpu, now, fold);
         self.has_cpu(prev, cpu, now, fold);
-        if let Some(state) = self.cpus.get_mut(&cpu) {
+        if let Some(state) = self.cpus.get_mut(cpu) {
             state.switch(cpu, (prev, next), now, fold);
             // Who has it next, and until when, is left out.
             if self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&next)) {
@@ -533,7 +529,7 @@ impl SuperTrace {
             }
             let has_ended = lwp.state() == State::Ended;
             if self.of_cpus
-                && let Some(lwp) = self.lwps.get_mut(&prev)
+                && let Some(lwp) = self.lwps.get_mut(prev)
             {
                 self.programs.loses_sight(lwp, now, fold);
             }
@@ -558,35 +554,37 @@ impl SuperTrace {
 
     fn woken<F: Fold>(
         &mut self,
-        tid: i32,
-        name: &[u8],
-        waker: &Waker,
-        now: i64,
+        (tid, name): (i32, &[u8]),
+        event: &Activity<'_>,
         fold: &mut F,
         how: fn(&mut Lwp, i64, &mut F) -> bool,
     ) {
-        let blind = self.is_blind(now);
+        let now = event.time;
         let lwp = self.known(tid);
         if !lwp.has_name() {
             lwp.rename(name);
         }
         if how(lwp, now, fold) {
-            fold.lwp_woken(lwp, waker, now);
+            let waker = self.waker(event);
+            fold.lwp_woken(self.known(tid), &waker, now);
         }
-        if blind && !matches!(lwp.state(), State::Running { .. }) {
-            lwp.lose(now, fold);
+        if self.is_blind(now) {
+            let lwp = self.known(tid);
+            if !matches!(lwp.state(), State::Running { .. }) {
+                lwp.lose(now, fold);
+            }
         }
     }
 
     /// Who does what an event of the kernel tells.
     fn waker(&self, event: &Activity<'_>) -> Waker {
-        let cpu = event.cpu.and_then(|cpu| self.cpus.get(&cpu));
+        let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         if let Some((cpu, interrupt)) = cpu.and_then(|cpu| Some((cpu, cpu.interrupt()?))) {
             let raiser = cpu.raiser(interrupt).unwrap_or_else(|| Waker::unknown(event.cpu));
             return Waker { interrupt: Some(interrupt), ..raiser };
         }
         let tid = event.tid.or_else(|| cpu?.current);
-        match tid.and_then(|tid| self.lwps.get(&tid)) {
+        match tid.and_then(|tid| self.lwps.get(tid)) {
             Some(lwp) => self.programs.waker(lwp, event.cpu),
             None => Waker { tid, ..Waker::unknown(event.cpu) },
         }
@@ -594,7 +592,7 @@ impl SuperTrace {
 
     /// The kernel tells a thread's name beside its other events, or without any.
     fn named(&mut self, tid: i32, process: i32, name: &[u8]) {
-        match self.lwps.get_mut(&tid) {
+        match self.lwps.get_mut(tid) {
             Some(lwp) => {
                 lwp.process = Some(process);
                 lwp.rename(name);
@@ -609,7 +607,7 @@ impl SuperTrace {
 
     /// A thread's name, as far as it is known.
     fn name(&self, tid: i32) -> Option<Vec<u8>> {
-        let met = self.lwps.get(&tid).map(|lwp| lwp.name.clone().into_bytes());
+        let met = self.lwps.get(tid).map(|lwp| lwp.name.clone().into_bytes());
         met.or_else(|| Some(self.dumped.get(&tid)?.name.clone()))
     }
 
@@ -631,43 +629,48 @@ impl SuperTrace {
     }
 
     fn known(&mut self, tid: i32) -> &mut Lwp {
+        let place = match self.lwps.place(tid) {
+            Some(place) => place,
+            None => self.meets(tid),
+        };
+        self.lwps.in_place(place)
+    }
+
+    /// A thread of which nothing was known so far, apart from dumps.
+    #[cold]
+    fn meets(&mut self, tid: i32) -> usize {
         let begin = self.begin.unwrap_or(self.now);
-        let (sight, tells_modes) = (self.sight(tid), self.tells_modes);
-        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
-        let (dumped, serials) = (&mut self.dumped, &mut self.serials);
-        self.lwps.entry(tid).or_insert_with(|| {
-            let mut lwp = Lwp::new(*serials, tid, begin);
-            (lwp.sight, lwp.tells_modes) = (sight, tells_modes);
-            (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
-            *serials += 1;
-            if let Some(dumped) = dumped.remove(&tid) {
-                lwp.introduce(&dumped);
-            }
-            lwp
-        })
+        let place = self.add(Lwp::new(self.serials, tid, begin));
+        if let Some(dumped) = self.dumped.remove(&tid) {
+            self.lwps.in_place(place).introduce(&dumped);
+        }
+        place
     }
 
     /// A thread that was created now, so that no earlier dump can mean it.
     fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
         self.dumped.remove(&tid);
         self.headless.remove(&tid);
-        // Where events are missing, it may have been woken and run.
-        let make = if self.is_blind(now) { Lwp::new } else { Lwp::created };
-        let (sight, tells_modes) = (self.sight(tid), self.tells_modes);
-        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&tid).copied());
-        let serials = &mut self.serials;
-        self.lwps.entry(tid).or_insert_with(|| {
-            *serials += 1;
-            let mut lwp = make(*serials - 1, tid, now);
-            (lwp.sight, lwp.tells_modes) = (sight, tells_modes);
-            (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
-            lwp
-        })
+        let place = match self.lwps.place(tid) {
+            Some(place) => place,
+            // Where events are missing, it may have been woken and run.
+            None if self.is_blind(now) => self.add(Lwp::new(self.serials, tid, now)),
+            None => self.add(Lwp::created(self.serials, tid, now)),
+        };
+        self.lwps.in_place(place)
+    }
+
+    fn add(&mut self, mut lwp: Lwp) -> usize {
+        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
+        (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.tells_modes);
+        (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
+        self.serials += 1;
+        self.lwps.add(lwp.tid, lwp)
     }
 
     /// The thread is gone, or its number belongs to another one now.
     fn bury(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
-        let Some(mut lwp) = self.lwps.remove(&tid) else { return };
+        let Some(mut lwp) = self.lwps.remove(tid) else { return };
         lwp.tell(now, fold);
         self.programs.detach(&mut lwp, fold);
         fold.lwp_ends(&lwp);
