@@ -10,7 +10,6 @@ pub use cell::{Cell, Column, figure, hidden, milliseconds, period, text};
 use crate::format::{EventFormat, TableFormat};
 use anyhow::{Context, Result};
 use serde::ser::{Serialize, SerializeMap, SerializeSeq, Serializer};
-use std::borrow::Cow;
 use std::io::{BufWriter, Result as IoResult, Write};
 use std::iter::repeat_n;
 use unicode_width::UnicodeWidthStr;
@@ -106,10 +105,9 @@ impl Table {
                 }
             }
         }
-        let titles = self.columns.iter().map(|column| column.title.unwrap_or_default().into());
-        write_aligned(&mut out, &self.columns, &widths, titles)?;
+        write_aligned(&mut out, &self.columns, &widths, &titles(&self.columns))?;
         for row in &self.rows {
-            write_aligned(&mut out, &self.columns, &widths, row.iter().map(Cell::shown))?;
+            write_aligned(&mut out, &self.columns, &widths, row)?;
         }
         out.flush()
     }
@@ -205,8 +203,7 @@ impl<'c> Lines<'c> {
         let lines = Lines { columns, widths, format };
         match format {
             EventFormat::Text => {
-                let titles = columns.iter().map(|column| column.title.unwrap_or_default().into());
-                write_aligned(out, columns, widths, titles)?;
+                write_aligned(out, columns, widths, &titles(columns))?;
             }
             EventFormat::Csv => csv_names(out, columns)?,
             EventFormat::Json => {}
@@ -217,7 +214,7 @@ impl<'c> Lines<'c> {
     /// Prints a row: a cell for each column.
     pub fn row(&self, out: &mut impl Write, cells: &[Cell]) -> IoResult<()> {
         match self.format {
-            EventFormat::Text => write_aligned(out, self.columns, self.widths, cells.iter().map(Cell::shown)),
+            EventFormat::Text => write_aligned(out, self.columns, self.widths, cells),
             EventFormat::Csv => csv_row(out, cells),
             EventFormat::Json => {
                 serde_json::to_writer(&mut *out, &Row { columns: self.columns, cells })?;
@@ -227,13 +224,12 @@ impl<'c> Lines<'c> {
     }
 }
 
+fn titles(columns: &[Column]) -> Vec<Cell> {
+    columns.iter().map(|column| column.title.unwrap_or_default().into()).collect()
+}
+
 /// Prints a line of cells, figures to the right, two spaces in between.
-fn write_aligned<'t>(
-    out: &mut impl Write,
-    columns: &[Column],
-    widths: &[usize],
-    cells: impl Iterator<Item = Cow<'t, str>>,
-) -> IoResult<()> {
+fn write_aligned(out: &mut impl Write, columns: &[Column], widths: &[usize], cells: &[Cell]) -> IoResult<()> {
     let mut line = String::new();
     for ((column, width), cell) in columns.iter().zip(widths).zip(cells) {
         if column.title.is_none() {
@@ -243,10 +239,10 @@ fn write_aligned<'t>(
         match column.figures {
             true => {
                 line.extend(blanks);
-                line += &cell;
+                cell.show(&mut line);
             }
             false => {
-                line += &cell;
+                cell.show(&mut line);
                 line.extend(blanks);
             }
         }
@@ -337,6 +333,9 @@ mod tests {
                 Cell::Time(signed, Zone::Utc),
             ] {
                 assert_eq!(cell.width(), cell.shown().len(), "{cell:?}");
+                let mut line = String::new();
+                cell.show(&mut line);
+                assert_eq!(line, cell.shown());
             }
         }
         assert_eq!(Cell::Number(i64::MIN).width(), 20);

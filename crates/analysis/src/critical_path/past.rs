@@ -194,7 +194,10 @@ impl<F: Read + Seek> Past<F> {
                     line.has_begun = true;
                     self.begun.push((from, Serial::Lwp(lwp)));
                 }
-                if let Doing::Running { cpu, mode } = doing {
+                // Who had it at the window's time is asked, not who had it next.
+                if let Doing::Running { cpu, mode } = doing
+                    && from < time
+                {
                     let doing = Slot { lwp, user_thread, mode };
                     self.cpus.entry(cpu).or_default().push(Stretch { from, to, doing }, time);
                 }

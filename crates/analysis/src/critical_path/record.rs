@@ -222,7 +222,7 @@ impl Encoder {
     fn number(&mut self, number: u64) {
         match number {
             ..0x80 => self.bytes.push(number as u8),
-            0x80..0x4000 => self.bytes.extend([(number >> 7) as u8, number as u8 | 0x80]),
+            0x80..0x4000 => self.bytes.extend_from_slice(&[(number >> 7) as u8, number as u8 | 0x80]),
             _ => self.great_number(number),
         }
     }

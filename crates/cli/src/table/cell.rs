@@ -4,6 +4,7 @@ use crate::output::shown;
 use serde::ser::{Serialize, Serializer};
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::fmt::{self, Write as _};
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
 use unicode_width::UnicodeWidthStr;
@@ -95,6 +96,17 @@ impl Cell {
         }
     }
 
+    /// Appends it as a table shows it.
+    pub(super) fn show(&self, line: &mut String) {
+        // A `String` takes everything.
+        let _ = match self {
+            Cell::Count(count) => write!(line, "{count}"),
+            Cell::Number(number) => write!(line, "{number}"),
+            Cell::Ns(ns) => write!(line, "{}", Milliseconds(*ns)),
+            _ => line.write_str(&self.shown()),
+        };
+    }
+
     /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers and times are not written for it.
     pub(super) fn width(&self) -> usize {
         let digits = |number: u64| number.checked_ilog10().unwrap_or(0) as usize + 1;
@@ -169,7 +181,15 @@ fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
 
 /// Nanoseconds as milliseconds with three digits.
 pub fn milliseconds(ns: u64) -> String {
-    format!("{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000)
+    Milliseconds(ns).to_string()
+}
+
+struct Milliseconds(u64);
+
+impl fmt::Display for Milliseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{:03}", self.0 / 1_000_000, self.0 / 1_000 % 1_000)
+    }
 }
 
 /// Nanoseconds as a figure of three digits or more with its unit.

@@ -187,6 +187,11 @@ impl SuperTrace {
         }
         match (event.kind, event.cpu) {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
+                // Else it has been seen there already.
+                if tid != Some(prev) || self.switchless {
+                    self.takes_over(prev, cpu, now, fold);
+                    self.has_cpu(prev, cpu, now, fold);
+                }
                 self.switch(cpu, now, (prev, prev_name, prev_state), (next, next_name), fold);
             }
             (Kind::Waking { tid, name }, _) => self.woken((tid, name), event, fold, Lwp::waking),
@@ -507,8 +512,6 @@ impl SuperTrace {
     ) {
         let (prev, prev_name, prev_state) = prev;
         let (next, next_name) = next;
-        self.takes_over(prev, cpu, now, fold);
-        self.has_cpu(prev, cpu, now, fold);
         if let Some(state) = self.cpus.get_mut(cpu) {
             state.switch(cpu, (prev, next), now, fold);
             // Who has it next, and until when, is left out.
