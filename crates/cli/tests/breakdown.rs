@@ -204,6 +204,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     if !traceable() || !idle::is_told() {
         return Ok(());
     }
+    let before = tracewing_testing::stolen();
     let folder = tempfile::tempdir().unwrap();
     let mut arguments = player("turns");
     arguments.push("--nocapture".to_owned());
@@ -211,6 +212,7 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     let Some(printed) = recorded(play(&mut record(folder.path(), &[], &arguments), "turns")) else {
         return Ok(());
     };
+    let stolen = (tracewing_testing::stolen() - before).as_nanos() as u64;
     let said = |start: &str| {
         let line =
             printed.lines().find_map(|line| line.strip_prefix(start)).unwrap_or_else(|| panic!("{printed}"));
@@ -242,7 +244,8 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     let kernels = said("schedstat ");
     eprintln!("on CPUs for {running} ns, schedstat {kernels} ns");
     // It ends somewhat later; and each of its switches is some hundred nanoseconds earlier in the kernel's account.
-    if running.abs_diff(kernels) >= kernels / 20 + 5_000_000 {
+    let apart = kernels / 20 + 5_000_000;
+    if !(kernels.saturating_sub(apart)..=kernels + stolen + apart).contains(&running) {
         return Err(format!("{running} ns running, the kernel says {kernels}"));
     }
     Ok(())

@@ -3,7 +3,7 @@
 
 mod account;
 
-pub use account::agrees_with_the_kernels;
+pub use account::{agrees_with_the_kernels, stolen};
 
 use std::fs;
 use std::path::{Path, PathBuf};
