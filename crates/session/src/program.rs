@@ -82,6 +82,8 @@ fn stat(pid: i32) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::{Read, Write};
+    use std::process::Stdio;
 
     #[test]
     fn a_process_that_executes_its_file_again_is_another_program() {
@@ -90,7 +92,7 @@ mod tests {
         }
         let again = "read line; exec sh -c 'read line'";
         let mut shell = std::process::Command::new("sh");
-        let mut child = shell.args(["-c", again]).stdin(std::process::Stdio::piped()).spawn().unwrap();
+        let mut child = shell.args(["-c", again]).stdin(Stdio::piped()).spawn().unwrap();
         let begin = std::time::Instant::now();
         let mut program = Program::of(child.id() as i32);
         // Until it is the shell.
@@ -102,7 +104,7 @@ mod tests {
         while !program.is_alive() {
             program = Program::of(child.id() as i32);
         }
-        std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"\n").unwrap();
+        child.stdin.as_mut().unwrap().write_all(b"\n").unwrap();
         while program.is_alive() {
             assert!(begin.elapsed().as_secs() < 30);
             std::thread::yield_now();
@@ -114,18 +116,14 @@ mod tests {
 
     #[test]
     fn processes_are_known_again() {
-        let mut child = std::process::Command::new("sleep").arg("100").spawn().unwrap();
+        let mut cat = std::process::Command::new("cat");
+        let mut child = cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        // Who answers is no longer about to become that program, in the midst of which its stack lies at several places.
+        child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
+        child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = child.id() as i32;
-        let begin = std::time::Instant::now();
-        while Program::of(pid).name != "sleep" && begin.elapsed().as_secs() < 30 {
-            std::thread::yield_now();
-        }
-        // Its stack lies where it stays a little later than it has its name.
-        let mut program = Program::of(pid);
-        while !program.is_alive() && begin.elapsed().as_secs() < 30 {
-            program = Program::of(pid);
-        }
-        assert_eq!((program.name.as_str(), parent(pid)), ("sleep", Some(std::process::id() as i32)));
+        let program = Program::of(pid);
+        assert_eq!((program.name.as_str(), parent(pid)), ("cat", Some(std::process::id() as i32)));
         assert!(program.is_alive());
         assert!(!Program { began: program.began - 1, ..program.clone() }.is_alive());
         child.kill().unwrap();
