@@ -199,7 +199,7 @@ impl<W> Printer<W> {
                 let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
                 task + &titled(&name, tid, waker.process)
             }
-            (None, None) => return Cell::None,
+            (None, None) => "?".to_owned(),
         })
     }
 }

@@ -11,11 +11,12 @@ use crate::merge::EventRef;
 use crate::naming::{Naming, Spot};
 use crate::open::{Recording, Stream, Trace};
 use crate::part::{
-    explains, names_lwp, names_task, set_begin, set_some_switches, set_some_system_calls, set_subjects,
+    explains, names_lwp, names_task, set_begin, set_some_interrupts, set_some_switches,
+    set_some_system_calls, set_subjects,
 };
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
-use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope, is_of_system_call};
+use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope, is_of_interrupt, is_of_system_call};
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
 use crate::{Error, Filter, description, index_source};
@@ -191,6 +192,9 @@ impl Run<'_> {
             }
             if self.selection.leaves_out(trace, is_of_system_call) {
                 set_some_system_calls(&mut class);
+            }
+            if self.selection.leaves_out(trace, is_of_interrupt) {
+                set_some_interrupts(&mut class);
             }
             set_subjects(&mut class, self.filter, self.marks.as_ref().and_then(Marks::lwps));
             if self.explained && self.range.begin != i64::MIN {

@@ -18,6 +18,9 @@ const SWITCHES: (&str, &str) = ("part_switches", "some");
 /// Whether system calls that are in it are all that there were.
 const CALLS: (&str, &str) = ("part_system_calls", "some");
 
+/// Whether interrupts that are in it are all that there were.
+const INTERRUPTS: (&str, &str) = ("part_interrupts", "some");
+
 /// Of which user threads it is: patterns, a line each. One that was made a part again has a second one, and so on, behind this name.
 const TASKS: &str = "part_tasks";
 
@@ -56,6 +59,16 @@ pub(crate) fn set_some_system_calls(class: &mut TraceClass) {
 /// Whether begins or ends of system calls were left out.
 pub(crate) fn has_some_system_calls(trace: &Trace) -> bool {
     trace.class().env(CALLS.0) == Some(&CALLS.1.into())
+}
+
+/// Says that begins or ends of interrupts were left out.
+pub(crate) fn set_some_interrupts(class: &mut TraceClass) {
+    class.set_env(INTERRUPTS.0, INTERRUPTS.1);
+}
+
+/// Whether begins or ends of interrupts were left out.
+pub(crate) fn has_some_interrupts(trace: &Trace) -> bool {
+    trace.class().env(INTERRUPTS.0) == Some(&INTERRUPTS.1.into())
 }
 
 /// Says whose events a part has, as far as `filter` leaves out those of others; `lwps`

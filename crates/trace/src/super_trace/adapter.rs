@@ -3,7 +3,7 @@
 use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
-use crate::part::{has_some_switches, has_some_system_calls};
+use crate::part::{has_some_interrupts, has_some_switches, has_some_system_calls};
 use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::{Decoder, Event, MemberHandle, Record, RecordField, Value};
 use tracewing_ctf::model::{self, EnvValue, TraceClass};
@@ -264,14 +264,7 @@ impl Adapter {
     }
 
     fn kernel_meaning(&mut self, name: &str) -> Meaning {
-        let interrupt = [
-            ("irq_handler_", Interrupt::Handler),
-            ("irq_softirq_", Interrupt::Softirq),
-            ("softirq_", Interrupt::Softirq),
-            ("x86_irq_vectors_", Interrupt::Vector),
-        ];
-        let interrupt = interrupt.into_iter().find(|(start, _)| name.starts_with(start));
-        match (name, interrupt) {
+        match (name, interrupt(name)) {
             (SWITCH, _) => Meaning::Switch,
             ("sched_waking", _) => Meaning::Waking,
             ("sched_wakeup" | "sched_wakeup_new", _) => Meaning::Wakeup,
@@ -284,15 +277,15 @@ impl Adapter {
             ("sock_send_length" | "sock_recv_length", _) => Meaning::Socket,
             ("x86_exceptions_page_fault_user", _) => Meaning::PageFault { user: true },
             ("x86_exceptions_page_fault_kernel", _) => Meaning::PageFault { user: false },
-            (_, Some((start, kind))) if name.ends_with("_entry") => {
+            (_, Some((kind, part))) if part.ends_with(BEGIN) => {
                 let general = match kind {
-                    Interrupt::Vector => &name[start.len()..name.len() - "_entry".len()],
+                    Interrupt::Vector => &part[..part.len() - BEGIN.len()],
                     Interrupt::Handler => "interrupt",
                     Interrupt::Softirq => "softirq",
                 };
                 Meaning::InterruptEntry(kind, self.number(general))
             }
-            (_, Some((_, kind))) if name.ends_with("_exit") => Meaning::InterruptExit(kind),
+            (_, Some((kind, _))) => Meaning::InterruptExit(kind),
             _ => match (name.strip_prefix(CALL.0), name.strip_prefix(CALL.1)) {
                 (Some(call), _) => Meaning::SystemCall(self.number(call)),
                 (_, Some(call)) => Meaning::SystemCallEnd(self.number(call)),
@@ -412,6 +405,42 @@ const CALL: (&str, &str) = ("syscall_entry_", "syscall_exit_");
 /// Whether events of a class tell when a system call begins or ends.
 pub(crate) fn is_of_system_call(name: &str) -> bool {
     name.starts_with(CALL.0) || name.starts_with(CALL.1)
+}
+
+/// The names of events end so that tell when an interrupt begins, and when it ends.
+const BEGIN: &str = "_entry";
+const END: &str = "_exit";
+
+/// The kind of interrupt of whose begin or end events of a class tell, and the rest of their name.
+fn interrupt(name: &str) -> Option<(Interrupt, &str)> {
+    let kinds = [
+        ("irq_handler", Interrupt::Handler),
+        ("irq_softirq", Interrupt::Softirq),
+        ("softirq", Interrupt::Softirq),
+        ("x86_irq_vectors_", Interrupt::Vector),
+    ];
+    let (kind, part) = kinds.into_iter().find_map(|(start, kind)| Some((kind, name.strip_prefix(start)?)))?;
+    (part.ends_with(BEGIN) || part.ends_with(END)).then_some((kind, part))
+}
+
+/// Whether events of a class tell when an interrupt begins or ends.
+pub(crate) fn is_of_interrupt(name: &str) -> bool {
+    interrupt(name).is_some()
+}
+
+/// Whether a trace has begins and ends of all kinds of interrupts, and not only some of them.
+pub(crate) fn has_interrupts(trace: &Trace) -> bool {
+    let streams = &trace.class().data_stream_classes;
+    let names =
+        || streams.iter().flat_map(|stream| &stream.event_record_classes).flat_map(|class| &class.name);
+    let has = |kind, end| {
+        let mut parts = names().filter_map(|name| interrupt(name));
+        parts.any(|(of, part)| of == kind && part.ends_with(end))
+    };
+    let kinds = [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector];
+    is_kernel(trace)
+        && !has_some_interrupts(trace)
+        && kinds.into_iter().all(|kind| has(kind, BEGIN) && has(kind, END))
 }
 
 /// Kernels have more system calls than this, and a recording of all of them describes them all.

@@ -46,7 +46,8 @@ pub enum Mode {
     Interrupt(Option<Name>),
 }
 
-/// Who made something ready: what ran where the wake was recorded.
+/// Who made something ready: what ran where the wake was recorded. Where that may have been an interrupt of which no event tells,
+/// nobody knows who it was: a thread that runs is no proof that it was the one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Waker {
     /// The CPU.
@@ -85,6 +86,15 @@ impl Waker {
             user_thread_serial: None,
         }
     }
+}
+
+/// Of whom the recording has the interrupts that came while they ran.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Interrupts {
+    OfAll,
+    /// Of those that it follows ([`Lwp::followed`]).
+    OfFollowed,
+    Untold,
 }
 
 /// An analysis: what it does not care for, it leaves out. Times are in nanoseconds on the recording's clock.

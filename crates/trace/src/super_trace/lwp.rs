@@ -182,12 +182,14 @@ impl Lwp {
         }
     }
 
+    /// It was created, and has not been woken since: its creator does that.
+    pub(super) fn waits_for_creator(&self) -> bool {
+        self.state == State::Blocked { woken_before: false } && self.last_cpu.is_none() && !self.waking
+    }
+
     /// It was created, without a name, and nothing was seen of it since.
     pub(super) fn is_newborn(&self) -> bool {
-        self.state == State::Blocked { woken_before: false }
-            && self.last_cpu.is_none()
-            && !self.waking
-            && !self.has_name()
+        self.waits_for_creator() && !self.has_name()
     }
 
     /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's clock.

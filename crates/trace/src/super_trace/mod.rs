@@ -46,5 +46,5 @@ pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
 pub use user_thread::UserThread;
 
-pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel, is_of_system_call};
+pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel, is_of_interrupt, is_of_system_call};
 pub(crate) use print::SuperPrinter;

@@ -2,7 +2,7 @@
 
 use super::activity::{Activity, Kind, UserThreadKind};
 use super::adapter::{
-    Adapter, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
+    Adapter, has_interrupts, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
 };
 use super::fold::Fold;
 use super::lwp::Lwp;
@@ -103,6 +103,11 @@ impl Follower {
         }
         if !recording.traces().iter().any(has_system_calls) {
             follower.state.lacks_system_calls();
+        }
+        if !recording.traces().iter().any(has_interrupts) {
+            follower.state.lacks_interrupts();
+        } else if follower.of_some && !follower.system_wide {
+            follower.state.has_interrupts_of_followed();
         }
         if let Some(begin) = recording.part_begin() {
             follower.state.begins_as_part(begin);

@@ -7,7 +7,7 @@
 use super::activity::{Activity, Kind, Scope};
 use super::comm;
 use super::cpu::Cpu;
-use super::fold::{Fold, Mode, Waker};
+use super::fold::{Fold, Interrupts, Mode, Waker};
 use super::lwp::{Carries, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::numbers::Numbers;
@@ -51,6 +51,8 @@ pub struct SuperTrace {
     of_lwps: Option<Lwps>,
     /// Whether events tell of each begin and end of a system call.
     tells_modes: bool,
+    /// Of whom events tell each begin and end of an interrupt.
+    interrupts: Interrupts,
     /// Whether any thread is one that the recording follows.
     follows: bool,
 }
@@ -80,6 +82,7 @@ impl SuperTrace {
             of_cpus: false,
             of_lwps: None,
             tells_modes: true,
+            interrupts: Interrupts::OfAll,
             follows: false,
         }
     }
@@ -92,6 +95,16 @@ impl SuperTrace {
     /// Not all begins and ends of system calls are recorded: whether who runs is in one nobody knows.
     pub fn lacks_system_calls(&mut self) {
         self.tells_modes = false;
+    }
+
+    /// Not all kinds of interrupts are recorded: whether who runs is interrupted nobody knows.
+    pub fn lacks_interrupts(&mut self) {
+        self.interrupts = Interrupts::Untold;
+    }
+
+    /// Interrupts are recorded while those run whom the recording follows ([`Lwp::followed`]), and no others.
+    pub fn has_interrupts_of_followed(&mut self) {
+        self.interrupts = Interrupts::OfFollowed;
     }
 
     /// Not all switches of user threads are recorded: what they do is known only while they are seen to run.
@@ -248,7 +261,7 @@ impl SuperTrace {
                 }
             }
             (Kind::Raise { name }, Some(cpu)) => {
-                let by = self.waker(event);
+                let by = self.waker(event, false);
                 let by = Some(by).filter(|by| by.interrupt.is_none() && by.call.is_some());
                 self.cpus.at(cpu, || Cpu::since(begin)).raise(name, by);
             }
@@ -567,8 +580,9 @@ impl SuperTrace {
         if !lwp.has_name() {
             lwp.rename(name);
         }
+        let by_creator = lwp.waits_for_creator();
         if how(lwp, now, fold) {
-            let waker = self.waker(event);
+            let waker = self.waker(event, by_creator);
             fold.lwp_woken(self.known(tid), &waker, now);
         }
         if self.is_blind(now) {
@@ -579,8 +593,8 @@ impl SuperTrace {
         }
     }
 
-    /// Who does what an event of the kernel tells.
-    fn waker(&self, event: &Activity<'_>) -> Waker {
+    /// Who does what an event of the kernel tells; `by_thread` if no interrupt does such a thing.
+    fn waker(&self, event: &Activity<'_>, by_thread: bool) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
         if let Some((cpu, interrupt)) = cpu.and_then(|cpu| Some((cpu, cpu.interrupt()?))) {
             let raiser = cpu.raiser(interrupt).unwrap_or_else(|| Waker::unknown(event.cpu));
@@ -588,9 +602,21 @@ impl SuperTrace {
         }
         let tid = event.tid.or_else(|| cpu?.current);
         match tid.and_then(|tid| self.lwps.get(tid)) {
-            Some(lwp) => self.programs.waker(lwp, event.cpu),
-            None => Waker { tid, ..Waker::unknown(event.cpu) },
+            Some(lwp) if by_thread || self.is_not_interrupted(lwp) => self.programs.waker(lwp, event.cpu),
+            // It is the CPU's idle thread, which tells no less: it does nothing itself.
+            None if tid == Some(0) => Waker { tid, ..Waker::unknown(event.cpu) },
+            _ => Waker::unknown(event.cpu),
         }
+    }
+
+    /// Whether it is known of who runs, and seems not to be interrupted, that this is so.
+    fn is_not_interrupted(&self, lwp: &Lwp) -> bool {
+        let told = match self.interrupts {
+            Interrupts::OfAll => true,
+            Interrupts::OfFollowed => lwp.followed,
+            Interrupts::Untold => false,
+        };
+        told || matches!(lwp.mode(), Mode::SystemCall(_))
     }
 
     /// The kernel tells a thread's name beside its other events, or without any.

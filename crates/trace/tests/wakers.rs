@@ -1,0 +1,164 @@
+//! Who runs where a wake is recorded woke only where events would tell of an interrupt there.
+
+mod common;
+
+use common::{Event, Packet};
+use std::path::Path;
+use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
+use tracewing_trace::super_trace::{Fold, Follower, Lwp, Waker};
+use tracewing_trace::{Conversion, Filter, Merge, Message, Recording, TimeRange};
+
+const SWITCH: u16 = 1;
+const WAKING: u16 = 2;
+const WAKEUP: u16 = 3;
+const FORK: u16 = 4;
+const OTHER: u16 = 5;
+const VECTOR: u16 = 6;
+const VECTOR_END: u16 = 7;
+const CALL: u16 = 100;
+
+/// As many system calls as a recording of all of them has at least.
+const CALLS: u16 = 201;
+
+const VECTORS: [&str; 2] = ["x86_irq_vectors_local_timer_entry", "x86_irq_vectors_local_timer_exit"];
+const OTHER_INTERRUPTS: [&str; 4] =
+    ["irq_handler_entry", "irq_handler_exit", "irq_softirq_entry", "irq_softirq_exit"];
+
+/// Has 7 woken by 8, which the recording follows; 9, which it does not, unless it is of all; the timer, which interrupts 8; the
+/// timer, which interrupts nobody and of which no event tells; and 8 in a system call. Then 9 makes 10.
+fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
+    let mut class = common::class(Some(1), 1_000_000_000);
+    for (name, value) in [("domain", "kernel")].iter().chain(env) {
+        class.set_env(*name, *value);
+    }
+    let number = || FieldClass::signed(32);
+    let woken = || StructureClass::new().with("comm", FieldClass::string()).with("tid", number());
+    let switch = StructureClass::new()
+        .with("prev_comm", FieldClass::string())
+        .with("prev_tid", number())
+        .with("prev_state", FieldClass::signed(64))
+        .with("next_comm", FieldClass::string())
+        .with("next_tid", number());
+    let fork = StructureClass::new().with("child_comm", FieldClass::string()).with("child_tid", number());
+    let with = |id: u16, name: &str, payload| EventRecordClass::new(id.into(), name).with_payload(payload);
+    let empty = |id, name: &str| with(id, name, StructureClass::new());
+    let mut classes = vec![
+        with(SWITCH, "sched_switch", switch),
+        with(WAKING, "sched_waking", woken()),
+        with(WAKEUP, "sched_wakeup_new", woken()),
+        with(FORK, "sched_process_fork", fork),
+        empty(OTHER, "signal_deliver"),
+    ];
+    classes.extend((VECTOR..).zip(interrupts).map(|(id, name)| empty(id, name)));
+    for call in 0..CALLS {
+        classes.push(empty(CALL + 2 * call, &format!("syscall_entry_call{call}")));
+        classes.push(empty(CALL + 2 * call + 1, &format!("syscall_exit_call{call}")));
+    }
+    class.data_stream_classes[0].event_record_classes = classes;
+    let event = |stamp, id, tid, payload: &[u8]| Event { stamp, id, tid, payload: payload.to_owned() };
+    let whom = |tid: i32| [&b"name\0"[..], &tid.to_le_bytes()].concat();
+    let switch = |stamp, prev: i32, next: i32| {
+        event(stamp, SWITCH, prev, &[whom(prev), 0_i64.to_le_bytes().to_vec(), whom(next)].concat())
+    };
+    let mut events = vec![
+        switch(100, 0, 8),
+        event(110, OTHER, 8, &[]),
+        event(120, WAKING, 8, &whom(7)),
+        switch(200, 8, 9),
+        event(210, WAKING, 9, &whom(7)),
+        switch(300, 9, 8),
+        event(320, WAKING, 8, &whom(7)),
+        switch(400, 8, 0),
+        event(410, WAKING, 0, &whom(7)),
+        switch(500, 0, 8),
+        event(510, CALL, 8, &[]),
+        event(520, WAKING, 8, &whom(7)),
+        event(530, CALL + 1, 8, &[]),
+        switch(600, 8, 9),
+        event(610, FORK, 9, &whom(10)),
+        event(620, WAKEUP, 9, &whom(10)),
+    ];
+    if interrupts.starts_with(&VECTORS) {
+        events.insert(6, event(310, VECTOR, 8, &[]));
+        events.insert(8, event(330, VECTOR_END, 8, &[]));
+    }
+    common::write_trace(folder, &class, &[("channel_0", Packet::new(1, 0, 100, 900).bytes(&events))]);
+}
+
+#[derive(Default)]
+struct Wakes(Vec<String>);
+
+impl Fold for Wakes {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, _at: i64) {
+        let who = match (by.interrupt, by.tid) {
+            (Some(_), tid) => format!("interrupt{}", tid.map(|_| " for a thread").unwrap_or_default()),
+            (None, Some(tid)) => tid.to_string(),
+            (None, None) => {
+                assert_eq!((by.lwp, by.process, by.call, by.name.as_str()), (None, None, None, ""));
+                "?".to_owned()
+            }
+        };
+        self.0.push(format!("{} by {who}", lwp.tid));
+    }
+}
+
+fn wakes(folder: &Path) -> Vec<String> {
+    let recording = Recording::open(&[folder]).unwrap();
+    let (mut follower, mut wakes) = (Follower::of(&recording), Wakes::default());
+    let mut merge = Merge::new(&recording, TimeRange::ALL);
+    while let Some(message) = merge.advance().unwrap() {
+        let Message::Event(event) = message else { panic!("nothing is lost") };
+        let activity = follower.activity(&event).unwrap();
+        follower.event(&activity, &mut wakes);
+    }
+    wakes.0
+}
+
+fn of(env: &[(&str, &str)], interrupts: &[&str]) -> Vec<String> {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), env, interrupts);
+    wakes(folder.path())
+}
+
+const OURS: (&str, &str) = ("tracer_name", "tracewing");
+const OF_ALL: (&str, &str) = ("scope", "system");
+
+const KNOWN: [&str; 6] = ["7 by 8", "7 by 9", "7 by interrupt", "7 by 0", "7 by 8", "10 by 9"];
+const UNTOLD: [&str; 6] = ["7 by ?", "7 by ?", "7 by ?", "7 by 0", "7 by 8", "10 by 9"];
+
+#[test]
+fn where_all_interrupts_are_told_who_runs_woke() {
+    let all = [&VECTORS[..], &OTHER_INTERRUPTS].concat();
+    assert_eq!(of(&[OURS, OF_ALL], &all), KNOWN);
+    assert_eq!(of(&[("tracer_name", "lttng-modules")], &all), KNOWN);
+}
+
+#[test]
+fn whom_the_recording_does_not_follow_may_have_been_interrupted() {
+    let all = [&VECTORS[..], &OTHER_INTERRUPTS].concat();
+    assert_eq!(
+        of(&[OURS], &all),
+        ["7 by 8", "7 by ?", "7 by interrupt", "7 by 0", "7 by 8", "10 by 9"],
+        "9 recorded nothing"
+    );
+}
+
+#[test]
+fn without_a_kind_of_interrupt_only_who_is_in_a_system_call_woke() {
+    assert_eq!(of(&[OURS, OF_ALL], &[]), UNTOLD);
+    assert_eq!(of(&[OURS, OF_ALL], &OTHER_INTERRUPTS), UNTOLD);
+    assert_eq!(of(&[OURS], &[]), UNTOLD);
+}
+
+#[test]
+fn a_part_without_interrupts_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, part) = (folder.path().join("whole"), folder.path().join("part"));
+    write(&whole, &[OURS, OF_ALL], &[&VECTORS[..], &OTHER_INTERRUPTS].concat());
+    let events = ["sched_*", "signal_*", "syscall_*", "irq_*"].map(String::from);
+    let filter = Filter { events: events.to_vec(), ..Filter::default() };
+    let recording = Recording::open(&[&whole]).unwrap();
+    let conversion = Conversion { filter, ..Conversion::default() };
+    conversion.run(&recording, &part, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
+    assert_eq!(wakes(&part), UNTOLD);
+}
