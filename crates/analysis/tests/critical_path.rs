@@ -136,6 +136,31 @@ fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
     assert_covers(&path, 0, 200);
 }
 
+#[test]
+fn who_may_have_been_interrupted_is_not_on_the_path() {
+    let mut machine = Machine::new(lwp(7));
+    machine.state.has_interrupts_of_followed();
+    let events = [
+        switch(0, 0, 0, 0, 7),
+        call(10, 0, 7),
+        switch(20, 0, 7, SLEEPS, 0),
+        waking(50, 1, 9, 7), // the recording does not follow 9
+        switch(55, 0, 0, 0, 7),
+        switch(60, 0, 7, SLEEPS, 0),
+        (65, 1, 9, Kind::User), // now it does
+        waking(70, 1, 9, 7),
+        switch(75, 0, 0, 0, 7),
+        switch(80, 0, 7, SLEEPS, 0),
+    ];
+    events.iter().for_each(|event| machine.event(event));
+    let path = machine.path(10, 80).unwrap();
+    assert_covers(&path, 10, 80);
+    let steps = steps(&path);
+    assert_eq!(steps[1], "20-50 thread 7 (lwp): blocked on read, itself");
+    let woke = |step: &String| step.contains("thread 9") && step.ends_with("wakes thread 7 (lwp)");
+    assert!(steps[2..].iter().any(woke), "{steps:#?}");
+}
+
 /// 9 sends what 7 waits for; `raised` is what asks for the softirq that delivers it.
 fn delivered(raised: &[Event]) -> Vec<String> {
     let mut events = vec![
