@@ -149,6 +149,7 @@ pub fn run<A: Analysis>(
         follower,
         filtered: Filtered::new(filter, analysis),
         before: false,
+        lost_before: Vec::new(),
         begun: false,
         ran: Ran { cpus: kernel_cpus(recording), ..Ran::default() },
     };
@@ -217,6 +218,8 @@ struct Run<'a, A> {
     filtered: Filtered<'a, A>,
     /// Whether something lies before the range.
     before: bool,
+    /// What was lost then, but may have been in the range.
+    lost_before: Vec<Loss>,
     /// Whether the range has begun.
     begun: bool,
     ran: Ran,
@@ -274,6 +277,24 @@ impl<A: Analysis> Run<'_, A> {
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
         self.follower.restart(begin);
         self.filtered.begins(begin);
+        let (lost, before) = (std::mem::take(&mut self.lost_before), self.before);
+        for loss in lost.into_iter().filter(|loss| loss.to >= begin) {
+            // How many of them are in the range nobody knows.
+            let events = loss.events.filter(|_| !before || loss.from >= begin);
+            self.misses(&Loss { from: loss.from.max(begin), events, ..loss }, !A::BEFORE);
+        }
+    }
+
+    /// Counts what was lost in the range, and tells of it if `tells`.
+    fn misses(&mut self, loss: &Loss, tells: bool) {
+        match (loss.scope, loss.events) {
+            (Scope::Samples, events) => self.ran.lost_samples += events.unwrap_or(0),
+            (_, Some(events)) => self.ran.lost_events += events,
+            (_, None) => self.ran.lost_parts += 1,
+        }
+        if tells {
+            self.filtered.lost(loss);
+        }
     }
 
     fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) {
@@ -281,24 +302,21 @@ impl<A: Analysis> Run<'_, A> {
         if from > self.range.end {
             return;
         }
+        let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
+        let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
+        let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted) };
         match self.begun {
             true => {
-                let cpu = Adapter::stream_cpu(stream);
-                let scope = Adapter::scope(trace, stream);
-                let events = lost.count.filter(|_| lost.kind == LostKind::Events);
-                match (scope, events) {
-                    (Scope::Samples, _) => self.ran.lost_samples += lost.count.unwrap_or(0),
-                    (_, Some(events)) => self.ran.lost_events += events,
-                    (_, None) => self.ran.lost_parts += 1,
-                }
                 let (from, to) = (from.max(self.ran.begin_ns), to.min(self.range.end));
-                self.filtered.lost(&Loss { scope, cpu, from, to, events });
+                self.misses(&Loss { from, to, ..loss }, true);
                 self.follower.lost(lost, trace, stream, &mut self.filtered);
             }
             false => {
                 if A::BEFORE {
-                    let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
-                    self.filtered.lost(&Loss { scope, cpu, from, to, events: lost.count });
+                    self.filtered.lost(&loss);
+                }
+                if to >= self.range.begin {
+                    self.lost_before.push(loss);
                 }
                 self.follower.lost(lost, trace, stream, &mut ());
             }

@@ -1,7 +1,7 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
 use crate::format::TextFormat;
-use crate::output::{print_error, raise_file_limit, shown};
+use crate::output::{print_error, raise_file_limit, shown, warn_of_missing};
 use crate::recorded;
 use anstyle::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
@@ -39,6 +39,7 @@ const MAX_LOSSES: usize = 10;
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     raise_file_limit();
     let recording = Recording::open(&args.traces)?;
+    warn_of_missing(&recording);
     let (report, errors) = Report::new(&recording);
     let mut out = anstream::stdout().lock();
     match args.format {
@@ -167,7 +168,8 @@ fn stream_row(stream: &StreamReport) -> [String; 9] {
     let duration = stream.begin_ns.zip(stream.end_ns).and_then(|(begin, end)| end.checked_sub(begin));
     let first = stream.files.first().map_or("", |file| file.rsplit('/').next().unwrap_or(file));
     let file = match stream.files.len() {
-        0 | 1 => first.to_owned(),
+        0 => "gone".to_owned(),
+        1 => first.to_owned(),
         count => format!("{first} and {} more", count - 1),
     };
     [

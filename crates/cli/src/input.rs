@@ -1,6 +1,8 @@
 //! What every command that analyses recordings is given: where they are, and which part of them is meant.
 
-use crate::output::{count_of, print_error, print_warning, raise_file_limit, warn_of_unmatched};
+use crate::output::{
+    count_of, print_error, print_warning, raise_file_limit, warn_of_missing, warn_of_unmatched,
+};
 use crate::progress::Watch;
 use anyhow::Result;
 use std::ops::RangeInclusive;
@@ -82,7 +84,7 @@ pub struct FilterArgs {
 }
 
 impl Input {
-    /// Opens the recordings, and warns of patterns that are in vain.
+    /// Opens the recordings, and warns of what is missing, and of patterns that are in vain.
     ///
     /// # Errors
     /// There is no recording, or an option makes no sense.
@@ -102,6 +104,7 @@ impl Input {
         let filter = self.filter.filter()?;
         raise_file_limit();
         let recording = Recording::open(traces)?;
+        warn_of_missing(&recording);
         warn_of_unmatched(&recording, &filter.events);
         Ok((recording, filter))
     }

@@ -124,6 +124,8 @@ struct Found {
     others: u64,
     lost_events: u64,
     lost_packets: u64,
+    /// Whether files of it are gone or cut off, or it could not be written to its end.
+    is_incomplete: bool,
     /// Whether the recording is a part of another one.
     is_part: bool,
 }
@@ -200,20 +202,24 @@ impl Needed {
             others: counted.total.events - events,
             lost_events: counted.streams.iter().map(|stream| stream.lost_events).sum(),
             lost_packets: counted.streams.iter().map(|stream| stream.lost_packets).sum(),
+            is_incomplete: !recording.missing().is_empty(),
             is_part: recording.is_part(),
         })
     }
 
     fn none_recorded(&self, found: &Found, asked_for: &[String]) -> String {
+        let kept = match found.others {
+            0 => "The recording has no events at all".to_owned(),
+            _ => format!("The recording has no {}", self.events()),
+        };
+        if found.is_incomplete && (found.others == 0 || found.lost_events > 0) {
+            return format!("{kept}, but a part of it is missing.");
+        }
         let lost = match (found.lost_events, found.lost_packets) {
             (0, 0) => return self.none_told(asked_for, found.is_part),
             (events, 0) => format!("{events} events"),
             (0, packets) => format!("{packets} packets of events"),
             (events, packets) => format!("{events} events and {packets} packets of them"),
-        };
-        let kept = match found.others {
-            0 => "The recording has no events at all".to_owned(),
-            _ => format!("The recording has no {}", self.events()),
         };
         format!(
             "{kept}, but {lost} were lost: larger buffers lose fewer (`tracewing record --sub-buffer-size`)."
@@ -237,7 +243,8 @@ mod tests {
         let needed = Needed { what: "about locks", names: &["lock:*"], how: How::Option("--locks", "why") };
         let line = |others, lost_events, lost_packets| {
             let asked_for = ["--locks".to_owned()];
-            let found = Found { events: 0, others, lost_events, lost_packets, is_part: false };
+            let found =
+                Found { events: 0, others, lost_events, lost_packets, is_incomplete: false, is_part: false };
             needed.none_recorded(&found, &asked_for)
         };
         assert_eq!(line(7, 0, 0), "The recording has no events about locks, though --locks was given: why.");

@@ -102,6 +102,11 @@ pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[Str
     }
 }
 
+/// Tells what of a recording is missing.
+pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
+    recording.missing().iter().for_each(|line| print_warning(line));
+}
+
 /// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();

@@ -12,6 +12,10 @@ const MAX_RANGES: usize = 10;
 
 /// Changes that are listed one by one.
 const MAX_CHANGES: usize = 20;
+
+/// Notes of the recorder that are listed one by one.
+const MAX_NOTES: usize = 10;
+
 /// The rule of a recording of which nobody has said what it is to take.
 const EVERYTHING: &str = "enable -e '*'";
 
@@ -19,7 +23,7 @@ const EVERYTHING: &str = "enable -e '*'";
 pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     if let Some(version) = text(note, "/version") {
         let state = text(note, "/state").filter(|state| *state != "complete");
-        let state = state.map(|state| format!(", {state}")).unwrap_or_default();
+        let state = state.map(|state| format!(", {}", state.replace('_', " "))).unwrap_or_default();
         writeln!(out, "recorder  tracewing {}", shown(&format!("{version}{state}")))?;
     }
     let words: Vec<&str> = note
@@ -40,6 +44,13 @@ pub fn print(out: &mut impl Write, note: &Value, zone: Zone) -> Result<()> {
     }
     if let Some(processes) = note.pointer("/processes").and_then(Value::as_array) {
         writeln!(out, "programs  {} joined", processes.len())?;
+    }
+    let notes = note.pointer("/notes").and_then(Value::as_array).into_iter().flatten();
+    for line in notes.clone().filter_map(Value::as_str).take(MAX_NOTES) {
+        writeln!(out, "note      {}", shown(line))?;
+    }
+    if let more @ 1.. = notes.count().saturating_sub(MAX_NOTES) {
+        writeln!(out, "          and {more} more; --format json has them")?;
     }
     print_rules(out, note, zone)?;
     print_snapshot(out, note, zone)?;

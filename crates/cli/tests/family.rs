@@ -175,6 +175,14 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let (listed, _) = lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace));
     assert_eq!(Some(listed.len() as u64), summary["events"].as_u64());
     assert!(!listed.is_empty());
+    // What could not be written is told of.
+    let (info, warnings) =
+        lines(Command::new(env!("CARGO_BIN_EXE_tracewing")).args(["info", "--format", "json"]).arg(&trace));
+    let info: serde_json::Value = serde_json::from_str(&info[0]).unwrap();
+    let streams = info["traces"].as_array().unwrap().iter().flat_map(|it| it["streams"].as_array().unwrap());
+    let lost: u64 = streams.map(|stream| stream["lost_events"].as_u64().unwrap()).sum();
+    assert_eq!(Some(lost), summary["lost"].as_u64());
+    assert!(warnings.contains("the recording was cut short"), "{warnings}");
     let index = fs::read_dir(trace.join("user/index")).unwrap();
     assert!(index.flatten().all(|file| file.metadata().unwrap().len() % 72 == 16), "a torn index");
 }

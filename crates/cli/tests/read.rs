@@ -140,7 +140,7 @@ fn info_in_tables_and_in_json() {
         assert!(tables.contains(part), "{part} is not in\n{tables}");
     }
     // What the recorder noted stands at the top.
-    let note = r#"{"version": "9", "state": "cut_short", "command": ["make", "-j2"], "host": {"name": "box"},
+    let note = r#"{"version": "9", "state": "cut_short", "notes": ["no room"], "command": ["make", "-j2"], "host": {"name": "box"},
         "event_rules": ["enable -e 'shop:*'"], "majors": "3", "changes": [{"time": 500000005, "what": "pause"}],
         "clock": {"frequency": 1000000000, "begin": {"cycles": 5, "realtime_ns": 1795235140000000005, "uncertainty_ns": 25},
         "end": {"cycles": 1000000005, "realtime_ns": 1795235141000000002, "uncertainty_ns": 25}}}"#;
@@ -149,8 +149,9 @@ fn info_in_tables_and_in_json() {
     std::fs::write(parent.path().join("tracewing.json"), note).unwrap();
     let tables = text(&tracewing(&["info", "--clock-gmt"], parent.path()).stdout);
     for part in [
-        "tracewing 9, cut_short",
+        "tracewing 9, cut short",
         "make -j2",
+        "note      no room",
         "box",
         "5 cycles at 2026-11-21 04:25:40.000000005",
         "drift     3 ns",

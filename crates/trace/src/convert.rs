@@ -206,7 +206,8 @@ impl Run<'_> {
         std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let recording = self.recording;
         let streams = recording.streams().iter().enumerate();
-        for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
+        let has_files = |stream: &Stream| stream.files().next().is_some();
+        for (at, stream) in streams.filter(|(_, it)| it.trace_index() == index && has_files(it)) {
             let name = Path::new(stream.name()).file_name().unwrap_or_default();
             let mut path = folder.join(name);
             // Chunks have files of the same name, which may belong to different streams.

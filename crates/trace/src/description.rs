@@ -9,7 +9,13 @@ use std::path::Path;
 pub(crate) const NAME: &str = "tracewing.json";
 
 /// The `state` of one that is being made.
-const RECORDING: &str = "recording";
+pub(crate) const RECORDING: &str = "recording";
+
+/// The `state` of one whose recorder was killed, as [`parsed`] has it.
+pub(crate) const KILLED: &str = "killed";
+
+/// The `state` of one that ended before its time.
+pub(crate) const CUT_SHORT: &str = "cut_short";
 
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
@@ -32,7 +38,7 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
 pub(crate) fn parsed(folder: &Path) -> Option<Value> {
     let mut described: Value = serde_json::from_slice(&read(folder)?).ok()?;
     if described["state"] == RECORDING && File::open(folder).is_ok_and(|it| it.try_lock_shared().is_ok()) {
-        described["state"] = "killed".into();
+        described["state"] = KILLED.into();
     }
     Some(described)
 }

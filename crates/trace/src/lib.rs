@@ -19,7 +19,7 @@
 //!
 //! | module | does |
 //! |---|---|
-//! | `find`, `description` | finds traces below a path; what a recording says of itself |
+//! | `find`, `description`, `told` | finds traces below a path; what a recording says of itself, and what of that is missing |
 //! | `open` | metadata, and which stream files belong together |
 //! | `packet`, `window`, `clock`, `stream`, `stream_events` | one stream: its packets by time, its events, its losses |
 //! | `packet_index`, `positions`, `index_source`, `index_cache` | where packets lie, and events inside of large ones, to begin reading at any time |
@@ -94,6 +94,7 @@ mod text;
 mod text_template;
 mod text_value;
 mod time_range;
+mod told;
 mod unfinished;
 mod values;
 mod window;

@@ -6,8 +6,8 @@
 use crate::find::{self, Found};
 use crate::index_source::IndexSlot;
 use crate::packet::PacketFile;
-use crate::stream::{self, Stop, StreamCursor};
-use crate::{Error, uuid_text};
+use crate::stream::{self, Lost, Stop, StreamCursor};
+use crate::{Error, told, uuid_text};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -24,6 +24,7 @@ pub struct Recording {
     inputs: Vec<PathBuf>,
     traces: Vec<Trace>,
     streams: Vec<Stream>,
+    pub(crate) missing: Vec<String>,
 }
 
 /// A CTF trace.
@@ -44,6 +45,8 @@ pub struct Stream {
     instance_id: Option<u64>,
     id: u64,
     pub(crate) files: Vec<StreamFile>,
+    /// What is missing behind its last packet.
+    lost_at_end: Option<Lost>,
 }
 
 /// A file of a data stream.
@@ -92,10 +95,12 @@ impl Recording {
             inputs: inputs.iter().map(|input| input.as_ref().to_owned()).collect(),
             traces: Vec::new(),
             streams: Vec::new(),
+            missing: Vec::new(),
         };
         for group in groups {
             recording.add(group)?;
         }
+        told::learn(&mut recording);
         Ok(recording)
     }
 
@@ -109,9 +114,32 @@ impl Recording {
         &self.traces
     }
 
-    /// The data streams of all traces, those of one trace together.
+    /// The data streams of all traces, those of one trace together; at the end those of which only the recording's description tells,
+    /// as their files are gone.
     pub fn streams(&self) -> &[Stream] {
         &self.streams
+    }
+
+    /// What of a recording of tracewing is missing, a line each: files that are gone or cut off, or what came when it could not be
+    /// written any more. What that makes unknown comes as a loss, too.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// Adds a stream whose file is gone; gives its place.
+    pub(crate) fn add_missing(&mut self, trace: usize, path: &Path) -> usize {
+        let others = self.streams.iter().filter(|stream| stream.trace == trace);
+        let id = others.map(|stream| stream.id.saturating_add(1)).max().unwrap_or(0);
+        let class_id = self.traces[trace].class().data_stream_classes.first().map_or(0, |class| class.id);
+        let name = path.to_string_lossy().into_owned();
+        let files = Vec::new();
+        self.streams.push(Stream { trace, name, class_id, instance_id: None, id, files, lost_at_end: None });
+        self.streams.len() - 1
+    }
+
+    /// Says what is missing behind the last packet of a stream.
+    pub(crate) fn set_lost_at_end(&mut self, stream: usize, lost: Lost) {
+        self.streams[stream].lost_at_end = Some(lost);
     }
 
     /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.
@@ -127,7 +155,8 @@ impl Recording {
 
     /// Reads what `stream` has from `from` on.
     pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
-        StreamCursor::new(&self.traces[stream.trace].decoder, &stream.files, from)
+        let decoder = &self.traces[stream.trace].decoder;
+        StreamCursor::new(decoder, &stream.files, from).losing_at_end(stream.lost_at_end)
     }
 
     /// Reads on from where `stops` say, up to each file's `limit`.
@@ -233,6 +262,7 @@ impl Recording {
                     instance_id,
                     id: 0,
                     files: vec![file],
+                    lost_at_end: None,
                 }),
             }
         }
@@ -274,7 +304,7 @@ impl Stream {
         self.trace
     }
 
-    /// The path of its earliest file.
+    /// The path of its earliest file, or of the one that is gone.
     pub fn name(&self) -> &str {
         &self.name
     }

@@ -147,6 +147,8 @@ pub(crate) struct StreamCursor {
     from: i64,
     previous: Option<PacketHead>,
     pending: VecDeque<Lost>,
+    /// What comes last.
+    lost_at_end: Option<Lost>,
     clock: Option<Clock>,
     /// The current event's.
     stamp: Option<Stamp>,
@@ -166,6 +168,13 @@ impl StreamCursor {
         cursor
     }
 
+    /// The same, with a loss behind all packets, if that is not over before what is read.
+    pub(crate) fn losing_at_end(mut self, lost: Option<Lost>) -> Self {
+        let is_over = |lost: &Lost| lost.range.is_some_and(|(_, end)| end < self.from);
+        self.lost_at_end = lost.filter(|lost| !is_over(lost));
+        self
+    }
+
     /// The same, but all packets are looked at.
     fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
         StreamCursor {
@@ -175,6 +184,7 @@ impl StreamCursor {
             from,
             previous: None,
             pending: VecDeque::new(),
+            lost_at_end: None,
             clock: None,
             stamp: None,
             ahead: Ahead::No,
@@ -192,7 +202,7 @@ impl StreamCursor {
             }
             let Some(current) = self.current else {
                 if !self.next_packet()? {
-                    return Ok(None);
+                    return Ok(self.lost_at_end.take().map(Item::Lost));
                 }
                 continue;
             };
@@ -284,10 +294,12 @@ impl StreamCursor {
         Ok(())
     }
 
-    /// Goes into the next packet if in none; false at the end of the stream. Losses are shown to `lost`.
+    /// Goes into the next packet if in none; false at the end of the stream. What was lost before it, or there, is
+    /// shown to `lost`.
     pub(crate) fn enter_packet(&mut self, mut lost: impl FnMut(Lost)) -> Result<bool, Error> {
         let there = self.current.is_some() || self.next_packet()?;
-        self.pending.drain(..).for_each(&mut lost);
+        let at_end = self.lost_at_end.take_if(|_| !there);
+        self.pending.drain(..).chain(at_end).for_each(&mut lost);
         Ok(there)
     }
 

@@ -29,7 +29,8 @@ impl Recording {
 }
 
 impl StreamEvents {
-    /// Goes into the next packet; false at the end of the stream. What was lost before it is shown to `lost`.
+    /// Goes into the next packet; false at the end of the stream. What was lost before it, or there, is shown
+    /// to `lost`.
     ///
     /// # Errors
     /// The stream cannot be read further.

@@ -1,0 +1,218 @@
+//! What `tracewing.json` tells of and the files do not have: streams that are gone or cut off, and what was lost behind a stream's end.
+
+#[path = "../../trace/tests/common/mod.rs"]
+mod common;
+
+use common::{Packet, class, tick, write_trace};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+
+/// What a command prints on standard output and standard error.
+fn said(command: &[&str], trace: &Path) -> [String; 2] {
+    let output = Command::new(TRACEWING).args(command).arg(trace).output().unwrap();
+    assert!(output.status.code().is_some_and(|code| code < 2), "{command:?}: {output:?}");
+    [output.stdout, output.stderr].map(|text| String::from_utf8(text).unwrap())
+}
+
+fn parsed(command: &[&str], trace: &Path) -> Value {
+    serde_json::from_str(&said(&[command, &["--format", "json"]].concat(), trace)[0]).unwrap()
+}
+
+/// Two streams of two packets with two events each, of which the second packet counts three lost ones.
+fn recording(folder: &Path) -> Value {
+    let mut told = Vec::new();
+    let mut files = Vec::new();
+    for (instance, name) in [(0, "uid0_0"), (1, "uid0_1")] {
+        let mut bytes = Vec::new();
+        for packet in 0..2 {
+            let begin = 1000 + packet * 1000 + instance * 100;
+            let head =
+                Packet { seq: packet, discarded: packet * 3, ..Packet::new(1, instance, begin, begin + 500) };
+            bytes.extend(head.bytes(&[tick(begin, 1), tick(begin + 10, 2)]));
+        }
+        told.push(json!({"name": name, "events": 4, "packets": 2, "bytes": bytes.len(), "lost": 3}));
+        files.push((name, bytes));
+    }
+    write_trace(&folder.join("user"), &class(Some(1), 1_000_000_000), &files);
+    json!({"version": "9", "state": "complete", "user_streams": told})
+}
+
+fn tell(folder: &Path, told: &Value) {
+    fs::write(folder.join("tracewing.json"), told.to_string()).unwrap();
+}
+
+#[test]
+fn a_stream_that_is_gone_is_lost_as_a_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    tell(folder.path(), &recording(folder.path()));
+    let [_, warnings] = said(&["stats"], folder.path());
+    assert_eq!(warnings, "");
+    assert_eq!(said(&["list"], folder.path())[1].lines().count(), 2, "what packets count is lost");
+    let stream = folder.path().join("user/uid0_1");
+    for emptied in [true, false] {
+        match emptied {
+            true => drop(fs::File::create(&stream).unwrap()),
+            false => fs::remove_file(&stream).unwrap(),
+        }
+        for command in ["list", "info", "threads", "stats"] {
+            let [_, warnings] = said(&[command], folder.path());
+            assert!(warnings.contains("user/uid0_1 is gone, with 4 events"), "{command}: {warnings}");
+        }
+        let [_, warnings] = said(&["list"], folder.path());
+        assert!(warnings.contains("WARNING: Tracer discarded 7 events between"), "{warnings}");
+        let lost = parsed(&["stats"], folder.path())["streams"].clone();
+        assert_eq!((&lost[0]["lost_events"], &lost[1]["lost_events"]), (&3.into(), &7.into()));
+        let [_, warnings] = said(&["breakdown"], folder.path());
+        assert!(warnings.contains("10 events were lost in this time"), "{warnings}");
+        let copies = tempfile::tempdir().unwrap();
+        let copy = copies.path().join("copy");
+        let output = Command::new(TRACEWING)
+            .args(["convert", "--to", "ctf1"])
+            .args([folder.path(), &copy])
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "{output:?}");
+    }
+    fs::remove_file(folder.path().join("user/uid0_0")).unwrap();
+    for command in ["list", "threads"] {
+        let told = said(&[command], folder.path()).concat();
+        assert!(told.contains("The recording has no events at all, but a part of it is missing"), "{told}");
+    }
+}
+
+#[test]
+fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
+    let folder = tempfile::tempdir().unwrap();
+    let told = recording(folder.path());
+    tell(folder.path(), &told);
+    let stream = folder.path().join("user/uid0_0");
+    let bytes = told["user_streams"][0]["bytes"].as_u64().unwrap();
+    fs::File::options().write(true).open(&stream).unwrap().set_len(bytes / 2).unwrap();
+    let [_, warnings] = said(&["list", "--clock-seconds", "--clock-gmt"], folder.path());
+    assert!(warnings.contains(&format!("uid0_0: {} of its {bytes} bytes are gone", bytes / 2)), "{warnings}");
+    assert!(
+        warnings.contains(
+            "Tracer may have discarded events between [1795235140.123458289] and [1795235140.123459389]"
+        ),
+        "{warnings}"
+    );
+    // Also where only a time behind the cut is asked for.
+    let of_time = [&["--from", "1795235140.12345885"][..], &[]];
+    for (range, lost) in
+        of_time.into_iter().zip(["in 2 places", "3 events and nobody knows how many events in 1 place"])
+    {
+        let [_, warnings] = said(&[&["breakdown"], range].concat(), folder.path());
+        assert!(warnings.contains(lost), "{range:?}: {warnings}");
+    }
+}
+
+#[test]
+fn what_was_lost_behind_the_last_packet_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut told = recording(folder.path());
+    told["user_streams"][0]["lost"] = 8.into();
+    told["state"] = "cut_short".into();
+    tell(folder.path(), &told);
+    let [_, warnings] = said(&["list"], folder.path());
+    assert!(warnings.contains("the recording was cut short"), "{warnings}");
+    assert_eq!(warnings.matches("Tracer discarded 3 events").count(), 2, "{warnings}");
+    assert_eq!(warnings.matches("Tracer discarded 5 events").count(), 1, "{warnings}");
+    assert_eq!(parsed(&["info"], folder.path())["traces"][0]["streams"][0]["lost_events"], 8);
+}
+
+#[test]
+fn a_killed_recorder_leaves_ends_behind_which_nothing_is_known() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut told = recording(folder.path());
+    (told["state"], told["user_streams"]) = ("recording".into(), json!([]));
+    // Where nothing older than 20 ns was unwritten, what is unknown is no longer.
+    for (flush, from) in [(json!(null), "1795235140.123459289"), (json!({"flush_ms": 0}), "")] {
+        told["buffers"] = flush;
+        tell(folder.path(), &told);
+        let [_, warnings] = said(&["list", "--clock-seconds", "--clock-gmt"], folder.path());
+        assert!(warnings.contains("the recorder was killed"), "{warnings}");
+        let may = warnings.lines().find(|line| line.contains("may have discarded"));
+        assert_eq!(may.is_some_and(|line| line.contains(from)), !from.is_empty(), "{warnings}");
+    }
+}
+
+#[test]
+fn whatever_is_told_is_no_reason_to_fail() {
+    let folder = tempfile::tempdir().unwrap();
+    recording(folder.path());
+    let huge = format!(
+        r#"{{"user_streams": [{{"name": "uid0_0", "lost": {0}, "events": {0}}}, {{"name": "uid0_4294967295", "bytes": {0}, "events": {0}, "lost": {0}}},
+            {{"name": "gone", "bytes": 1, "events": {0}}}, {{"name": "../metadata", "bytes": {0}}}, {{"name": ""}}, {{"name": 7}}, 7]}}"#,
+        u64::MAX
+    );
+    let all = [
+        ("{", true),
+        ("[]", true),
+        ("", true),
+        ("7", true),
+        (r#"{"state": 7, "user_streams": {"a": 1}, "buffers": 3}"#, false),
+        (r#"{"state": "recording", "buffers": {"flush_ms": 9223372036854775807}}"#, false),
+        (r#"{"state": "recording", "buffers": {"flush_ms": -9000000}}"#, false),
+        (&huge, false),
+    ];
+    for (text, is_broken) in all {
+        fs::write(folder.path().join("tracewing.json"), text).unwrap();
+        for command in ["list", "info", "threads", "stats"] {
+            let [printed, warnings] = said(&[command], folder.path());
+            assert!(!warnings.contains("panicked") && !printed.is_empty(), "{text}: {warnings}");
+            let broken = warnings.lines().filter(|line| line.contains("tracewing.json is broken")).count();
+            assert_eq!(broken, usize::from(is_broken), "{text}: {warnings}");
+        }
+    }
+}
+
+/// On a CPU whose stream was cut off nobody is known to run behind the cut.
+#[test]
+fn nobody_runs_where_no_event_tells() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: recording kernel events needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("t");
+    // Works on the first CPU.
+    let work = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let record = ["record", "--system-wide", "-o"];
+    let output = Command::new(TRACEWING)
+        .args(record)
+        .arg(&trace)
+        .args(["--", "taskset", "-c", "0", "sh", "-c", work])
+        .output();
+    let stream = trace.join("kernel/channel_0");
+    // The second packet's offset stands in its entry of LTTng's index.
+    let index = fs::read(trace.join("kernel/index/channel_0.idx")).unwrap_or_default();
+    let Some(offset) = index.get(16 + 72..16 + 72 + 8) else {
+        return eprintln!("skipped: no kernel events were recorded: {output:?}");
+    };
+    let offset = u64::from_be_bytes(offset.try_into().unwrap());
+    let running = |from: i64| {
+        let from = format!("{}.{:09}", from / 1_000_000_000, from % 1_000_000_000);
+        let table = parsed(&["threads", "--cpu", "0", "--from", &from], &trace);
+        let threads = table["threads"].as_array().unwrap();
+        threads.iter().map(|thread| thread["running_ns"].as_u64().unwrap()).sum::<u64>()
+    };
+    let end = |of: &str| {
+        let report = parsed(&["info"], &trace);
+        let streams = report["traces"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .flat_map(|trace| trace["streams"].as_array().unwrap());
+        let mut named = streams.filter(|stream| stream["files"][0].as_str().unwrap().ends_with(of));
+        named.next().unwrap()["end_ns"].as_i64().unwrap()
+    };
+    let whole = fs::read(&stream).unwrap();
+    fs::write(&stream, &whole[..offset as usize]).unwrap();
+    let cut = end("channel_0");
+    assert_eq!(running(cut + 1), 0);
+    fs::write(&stream, whole).unwrap();
+    assert!(running(cut + 1) > 0);
+}

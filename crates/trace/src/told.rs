@@ -1,0 +1,188 @@
+//! What `tracewing.json` tells of a recording that its files do not have: what was lost behind the last packet of a stream, streams
+//! that are gone or cut off, and that the recorder did not come to its end.
+//!
+//! It becomes a loss at the end of the stream, so that whoever reads that takes nothing behind it for known. A stream that is gone has
+//! no files, and is lost as a whole.
+
+use crate::description;
+use crate::open::{Recording, Stream};
+use crate::stream::{Lost, LostKind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// More events than any recording has: who tells of more says nothing.
+const MOST_EVENTS: u64 = 1 << 48;
+
+const NS_PER_MS: i64 = 1_000_000;
+
+/// What is told of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    events: u64,
+    bytes: u64,
+    lost: u64,
+}
+
+/// What is missing at the end of a stream.
+struct Gap {
+    /// The stream's place in [`Recording::streams`].
+    stream: usize,
+    /// How many events, where that is known.
+    count: Option<u64>,
+    /// They are no older at the recording's end, in nanoseconds.
+    age: i64,
+}
+
+/// Learns from the descriptions around the traces what is missing. A recording that is being made has not ended anywhere yet.
+pub(crate) fn learn(recording: &mut Recording) {
+    let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+    for (index, trace) in recording.traces().iter().enumerate() {
+        // Of several that are one, nobody knows what follows which.
+        if let [folder] = trace.folders()
+            && let Some(parent) = folder.parent()
+        {
+            folders.entry(parent.to_owned()).or_default().push(index);
+        }
+    }
+    for (folder, traces) in folders {
+        match description::parsed(&folder) {
+            Some(told) if told.is_object() => learn_from(recording, &folder, &traces, &told),
+            None if description::read(&folder).is_none() => {}
+            _ => {
+                let path = folder.join(description::NAME);
+                let line =
+                    format!("{} is broken: whether the recording is complete is unknown", path.display());
+                recording.missing.push(line);
+            }
+        }
+    }
+}
+
+fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], told: &Value) {
+    let state = told["state"].as_str().unwrap_or_default();
+    let why = match state {
+        description::RECORDING => return,
+        description::KILLED => Some("the recorder was killed: what it had not written by then is missing"),
+        description::CUT_SHORT => {
+            Some("the recording was cut short, and `tracewing info` says why: what came later is missing")
+        }
+        _ => None,
+    };
+    recording.missing.extend(why.map(|why| format!("{}: {why}", folder.display())));
+    // What was older had been written when the recorder was killed.
+    let flush = || told["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
+    let unwritten = (state == description::KILLED).then(|| flush().unwrap_or(i64::MAX));
+    let mut gaps = Vec::new();
+    for &trace in traces {
+        let folder = recording.traces()[trace].folders()[0].clone();
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let Some(name) = name.filter(|name| ["kernel", "user", "profile"].contains(name)) else { continue };
+        let mut told = streams(&told[format!("{name}_streams")]);
+        for at in 0..recording.streams().len() {
+            if recording.streams()[at].trace_index() == trace {
+                gaps.extend(gap(recording, at, &mut told, unwritten));
+            }
+        }
+        for (name, Told { events, bytes, lost }) in told {
+            let path = folder.join(name);
+            if bytes > 0 {
+                recording.missing.push(format!("{} is gone, with {events} events", path.display()));
+            }
+            if bytes > 0 || lost > 0 {
+                let stream = recording.add_missing(trace, &path);
+                gaps.push(Gap { stream, count: known(events.saturating_add(lost)), age: i64::MAX });
+            }
+        }
+    }
+    note(recording, traces, &gaps);
+}
+
+/// The streams of a trace by their files.
+fn streams(told: &Value) -> BTreeMap<String, Told> {
+    let stream = |stream: &Value| {
+        let number = |key: &str| stream[key].as_u64().unwrap_or(0);
+        let told = Told { events: number("events"), bytes: number("bytes"), lost: number("lost") };
+        let name = stream["name"].as_str()?;
+        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), told))
+    };
+    told.as_array().into_iter().flatten().filter_map(stream).collect()
+}
+
+/// What is missing at the end of a stream, which is taken out of `told`; of one that has several files nobody knows. `unwritten` is how
+/// old it may be where the recorder was killed.
+fn gap(
+    recording: &mut Recording,
+    at: usize,
+    told: &mut BTreeMap<String, Told>,
+    unwritten: Option<i64>,
+) -> Option<Gap> {
+    let [file] = &recording.streams()[at].files[..] else { return None };
+    let path = file.path.clone();
+    let told = told.remove(path.file_name()?.to_str()?).unwrap_or(Told { events: 0, bytes: 0, lost: 0 });
+    let size = fs::metadata(&path).map_or(0, |meta| meta.len());
+    if size < told.bytes {
+        let (gone, bytes) = (told.bytes - size, told.bytes);
+        recording.missing.push(format!("{}: {gone} of its {bytes} bytes are gone", path.display()));
+        return Some(Gap { stream: at, count: None, age: i64::MAX });
+    }
+    let behind = match told.lost {
+        0 => 0,
+        lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),
+    };
+    match (behind, unwritten) {
+        (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
+        (behind, _) => Some(Gap { stream: at, count: known(behind), age: i64::MAX }),
+    }
+}
+
+fn known(events: u64) -> Option<u64> {
+    Some(events).filter(|events| *events < MOST_EVENTS)
+}
+
+/// The last packet of a stream.
+struct LastPacket {
+    /// In nanoseconds since the clock's origin.
+    end: Option<i64>,
+    /// How many events it counts as lost.
+    counted: u64,
+}
+
+/// The last packet of a stream's only file; `None` where it cannot be read, as whoever reads the stream is told.
+fn last_packet(recording: &Recording, stream: &Stream) -> Option<LastPacket> {
+    let [file] = &stream.files[..] else { return None };
+    let mut packets = recording.reader(stream, file, true);
+    let mut last = None;
+    while let Some(head) = packets.head().ok()? {
+        packets.leave_packet();
+        last = Some(LastPacket {
+            end: head.end_ns.or(head.begin_ns),
+            counted: head.discarded.map_or(0, |discarded| discarded.value),
+        });
+    }
+    last
+}
+
+/// Notes at the end of each stream what is missing there: from that time on to the end of all.
+fn note(recording: &mut Recording, traces: &[usize], gaps: &[Gap]) {
+    if gaps.is_empty() {
+        return;
+    }
+    let streams = recording.streams();
+    let of_these = |stream: &&Stream| traces.contains(&stream.trace_index());
+    let begin = streams.iter().filter(of_these).filter_map(|stream| stream.files.first()?.begin).min();
+    let ends: Vec<_> =
+        streams.iter().map(|stream| last_packet(recording, stream).and_then(|it| it.end)).collect();
+    let end =
+        streams.iter().zip(&ends).filter(|(stream, _)| of_these(stream)).filter_map(|(_, end)| *end).max();
+    for gap in gaps {
+        let from =
+            ends[gap.stream].or(begin).zip(end).map(|(from, end)| from.max(end.saturating_sub(gap.age)));
+        let range = from.zip(end).map(|(from, end)| (from, end.max(from)));
+        if gap.count.is_none() && range.is_some_and(|(from, end)| from == end) {
+            continue;
+        }
+        recording.set_lost_at_end(gap.stream, Lost { kind: LostKind::Events, count: gap.count, range });
+    }
+}
