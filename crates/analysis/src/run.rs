@@ -172,7 +172,10 @@ pub fn run<A: Analysis>(
                 run.lost(lost, trace, stream);
                 true
             }
-            Ok(None) => false,
+            Ok(None) => {
+                run.ends(recording);
+                false
+            }
             Err(error) => {
                 run.ran.failure = Some(error);
                 false
@@ -260,6 +263,12 @@ impl<A: Analysis> Run<'_, A> {
             self.filtered.follow(activity, self.follower.state());
         }
         true
+    }
+
+    /// There are no more events: nothing else has happened until the recording ended.
+    fn ends(&mut self, recording: &Recording) {
+        let end = recording.end().unwrap_or(i64::MIN).min(self.range.end);
+        self.ran.end_ns = self.ran.end_ns.max(end);
     }
 
     fn learn_names(&mut self) {

@@ -5,7 +5,7 @@
 use crate::output::shown;
 use serde_json::Value;
 use std::io::{Result, Write};
-use tracewing_trace::Zone;
+use tracewing_trace::{Zone, real_time};
 
 /// Ranges of what was overwritten that are listed one by one.
 const MAX_RANGES: usize = 10;
@@ -111,15 +111,6 @@ fn print_overwritten(out: &mut impl Write, note: &Value, zone: Zone) -> Result<(
         0 => Ok(()),
         more => writeln!(out, "          and {more} more; --format json has them"),
     }
-}
-
-/// Real time of a stamp of the recording's clock, nanoseconds since 1970.
-fn real_time(note: &Value, cycles: &Value) -> Option<i64> {
-    let cycles = i128::from(cycles.as_u64()?);
-    let begin = number(note, "/clock/begin/cycles")?;
-    let frequency = number(note, "/clock/frequency").filter(|frequency| *frequency > 0)?;
-    let since = (cycles - begin) * 1_000_000_000 / frequency;
-    i64::try_from(number(note, "/clock/begin/realtime_ns")? + since).ok()
 }
 
 /// What the clock showed beside real time, at begin and end, and how far they went apart.

@@ -1,5 +1,5 @@
-//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, and with a hostile name. Needs
-//! root.
+//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile name, and up to the
+//! end of the recording. Most of it needs root.
 
 use std::path::Path;
 use std::process::Command;
@@ -56,7 +56,9 @@ fn compare_a_shell() -> Result<(), String> {
             return Err(format!("{shell}: the kernel says {before} to {after} ns {name}"));
         }
     }
-    assert!(figure("blocked_ns") + unknown >= 50_000_000, "{shell}: it slept for 50 ms");
+    // Asleep, or kept from it by others.
+    let off = figure("blocked_ns") + figure("waiting_ns");
+    assert!(off + unknown >= 50_000_000, "{shell}: its child slept for 50 ms");
     Ok(())
 }
 
@@ -126,4 +128,37 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
     let whole = text.replace("domain = \"kernel\";", "domain = \"kernel\"; scope = \"system\";");
     std::fs::write(&metadata, whole).expect("the folder is ours");
     assert_eq!(known(&part), (of_part + usize::try_from(strangers).expect("few"), 0));
+}
+
+/// What hangs until the recording ends waits until then, though nothing happens any more; also in a part, and for locks in a snapshot.
+#[test]
+fn time_goes_on_up_to_the_end_of_the_recording() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let program =
+        tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &["-p", "reactivity"]).join("reactivity");
+    let run = |command: &mut Command| {
+        let output = command.current_dir(folder.path()).output().expect("tracewing starts");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let tracewing = |arguments: &[&str]| run(Command::new(TRACEWING).args(arguments));
+    let mut record = Command::new(TRACEWING);
+    record.args(["record", "--no-kernel", "--quiet", "--for", "1", "-o", "t", "--", "sh", "-c"]);
+    run(record.args(["\"$0\" --tasks 2 --quantum 1 --messages 1; sleep 2"]).arg(program));
+    let told = std::fs::read_to_string(folder.path().join("t/tracewing.json")).expect("a description");
+    let told: serde_json::Value = serde_json::from_str(&told).expect("one JSON object");
+    let end = tracewing_trace::real_time(&told, &told["clock"]["stopped"]).expect("it says when it stopped");
+    let begin = tracewing(&["list", "--clock-seconds", "-n", "1", "t"]);
+    let (seconds, ns) = begin[1..].split_once(']').expect("a time").0.split_once('.').expect("a fraction");
+    let begin: i64 = [seconds, ns].concat().parse().expect("digits");
+    let lasts = |trace: &str| -> i64 {
+        let table = tracewing(&["threads", "--format", "json", trace]);
+        let table: serde_json::Value = serde_json::from_str(&table).expect("one JSON object");
+        table["duration_ns"].as_i64().expect("a number")
+    };
+    assert!((end - begin).abs_diff(lasts("t")) <= 1, "{} ns, from {begin} to {end}", lasts("t"));
+    tracewing(&["extract", "--from", "+1us", "t", "part"]);
+    assert_eq!(lasts("part"), lasts("t") - 1000);
+    tracewing(&["extract", "--to", "+1us", "t", "begin"]);
+    assert_eq!(lasts("begin"), 1000);
 }

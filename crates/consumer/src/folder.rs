@@ -248,7 +248,13 @@ impl Description {
             state: State::Recording,
             command: Vec::new(),
             host: Host::this(),
-            clock: ClockDescription { name: clock.name(), frequency: clock.frequency(), begin, end: None },
+            clock: ClockDescription {
+                name: clock.name(),
+                frequency: clock.frequency(),
+                begin,
+                stopped: None,
+                end: None,
+            },
             buffers,
             event_rules: Vec::new(),
             majors: None,
@@ -303,6 +309,8 @@ pub struct ClockDescription {
     pub frequency: u64,
     /// At the recording's begin; the metadata's offset comes from it.
     pub begin: Calibration,
+    /// When it stopped, cycles: until then nothing is missing behind the last event. A snapshot says when it was taken.
+    pub stopped: Option<u64>,
     /// At its end: how far the clocks had drifted apart.
     pub end: Option<Calibration>,
 }

@@ -342,6 +342,7 @@ impl<'a> Recorder<'a> {
     /// Closes the buffers, writes what is left, and says what it all amounts to.
     fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.started.elapsed().as_secs_f64();
+        self.join.description.clock.stopped = Some(self.join.clock.now());
         self.listener = None;
         // First, since its counters are read at the end of what was recorded; the kernel takes a while to end the rest.
         let profile = self.profile.finish(&mut |line| self.join.note(line));

@@ -11,7 +11,7 @@ use crate::merge::EventRef;
 use crate::naming::{Naming, Spot};
 use crate::open::{Recording, Stream, Trace};
 use crate::part::{
-    explains, names_lwp, names_task, set_begin, set_some_interrupts, set_some_switches,
+    explains, names_lwp, names_task, set_begin, set_end, set_some_interrupts, set_some_switches,
     set_some_system_calls, set_subjects,
 };
 use crate::select::Selection;
@@ -199,6 +199,11 @@ impl Run<'_> {
             set_subjects(&mut class, self.filter, self.marks.as_ref().and_then(Marks::lwps));
             if self.explained && self.range.begin != i64::MIN {
                 set_begin(&mut class, self.range.begin);
+            }
+            if self.explained
+                && let Some(end) = self.recording.end()
+            {
+                set_end(&mut class, end.min(self.range.end));
             }
             Decoder::new(Arc::new(class))
         };

@@ -1,5 +1,7 @@
-//! Reads `tracewing.json`, in which a recording says how it was made and whether it is complete.
+//! Reads `tracewing.json`, in which a recording says how it was made, whether it is complete, and when it ended.
 
+use crate::open::Recording;
+use crate::report::described;
 use serde_json::Value;
 use std::fs::{self, File};
 use std::io::Read;
@@ -16,6 +18,9 @@ pub(crate) const KILLED: &str = "killed";
 
 /// The `state` of one that ended before its time.
 pub(crate) const CUT_SHORT: &str = "cut_short";
+
+/// That of one in which all is that was wanted.
+const COMPLETE: &str = "complete";
 
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
@@ -46,6 +51,31 @@ pub(crate) fn parsed(folder: &Path) -> Option<Value> {
 /// Whether the recording in `folder` is one of tracewing's, and nobody adds to it any more.
 pub(crate) fn is_over(folder: &Path) -> bool {
     parsed(folder).is_some_and(|described| described["state"].as_str().is_some_and(|it| it != RECORDING))
+}
+
+impl Recording {
+    /// When it ended, in nanoseconds on its clock: until then nothing is missing behind its last event. `None` where it does not
+    /// say, or where it was cut short.
+    pub fn end(&self) -> Option<i64> {
+        match self.is_part() {
+            true => self.part_end(),
+            false => described(self).iter().map(end).reduce(|one, other| Some(one?.max(other?)))?,
+        }
+    }
+}
+
+/// When the recording ended that is described so.
+fn end(described: &Value) -> Option<i64> {
+    let cycles = described.pointer("/snapshot/taken").or_else(|| described.pointer("/clock/stopped"))?;
+    (described["state"] == COMPLETE).then(|| real_time(described, cycles))?
+}
+
+/// Real time of a stamp of the clock of the recording that is described so, nanoseconds since 1970.
+pub fn real_time(described: &Value, cycles: &Value) -> Option<i64> {
+    let number = |pointer| described.pointer(pointer).and_then(Value::as_i64).map(i128::from);
+    let frequency = number("/clock/frequency").filter(|frequency| *frequency > 0)?;
+    let since = i128::from(cycles.as_u64()?) - number("/clock/begin/cycles")?;
+    i64::try_from(number("/clock/begin/realtime_ns")? + since * 1_000_000_000 / frequency).ok()
 }
 
 #[cfg(test)]

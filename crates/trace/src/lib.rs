@@ -101,6 +101,7 @@ mod window;
 mod zone;
 
 pub use convert::{Conversion, Converted, Progress};
+pub use description::real_time;
 pub use details::print_details;
 pub use error::Error;
 pub use filter::{Filter, Level, ThreadPattern};

@@ -12,6 +12,9 @@ const PART: &str = "part_";
 /// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
 const BEGIN: &str = "part_begin";
 
+/// When it ends, likewise: until then nothing is missing behind its last event.
+const END: &str = "part_end";
+
 /// Whether switches of threads that are in it are all that there were.
 const SWITCHES: (&str, &str) = ("part_switches", "some");
 
@@ -39,6 +42,11 @@ pub(crate) type Lwps = BTreeMap<i32, Option<i32>>;
 /// Says when a part begins.
 pub(crate) fn set_begin(class: &mut TraceClass, ns: i64) {
     class.set_env(BEGIN, ns);
+}
+
+/// Says until when a part has all.
+pub(crate) fn set_end(class: &mut TraceClass, ns: i64) {
+    class.set_env(END, ns);
 }
 
 /// Says that switches were left out that others are not.
@@ -142,11 +150,21 @@ impl Recording {
 
     /// When it begins, if all of it is a part of another one that says so.
     pub(crate) fn part_begin(&self) -> Option<i64> {
-        let begins = self.traces().iter().map(|trace| match trace.class().env(BEGIN) {
+        self.told_times(BEGIN)?.into_iter().min()
+    }
+
+    /// When it ends, if all of it is a part of another one that says so.
+    pub(crate) fn part_end(&self) -> Option<i64> {
+        self.told_times(END)?.into_iter().max()
+    }
+
+    /// What each trace says under this name, if all do.
+    fn told_times(&self, name: &str) -> Option<Vec<i64>> {
+        let times = self.traces().iter().map(|trace| match trace.class().env(name) {
             Some(EnvValue::Integer(ns)) => Some(*ns),
             _ => None,
         });
-        begins.collect::<Option<Vec<_>>>()?.into_iter().min()
+        times.collect()
     }
 }
 

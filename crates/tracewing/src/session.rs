@@ -427,6 +427,7 @@ impl Recording {
         trace: &mut UserTrace,
         mut result: Result<(), SessionError>,
     ) -> Result<(), SessionError> {
+        self.description.clock.stopped = Some(self.clock.now());
         leave(slot);
         self.drain.close();
         match result {
