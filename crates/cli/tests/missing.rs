@@ -85,6 +85,23 @@ fn a_stream_that_is_gone_is_lost_as_a_whole() {
 }
 
 #[test]
+fn traces_that_were_made_of_others_have_files_of_their_own() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    tell(&whole, &recording(&whole));
+    for command in
+        [&["extract", "--to", "+1us"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]]
+    {
+        let made = folder.path().join("made");
+        let output = Command::new(TRACEWING).args(command).args([&whole, &made]).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        assert_eq!(said(&["stats"], &made)[1], "", "{command:?}");
+        fs::remove_dir_all(&made).unwrap();
+    }
+}
+
+#[test]
 fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     let folder = tempfile::tempdir().unwrap();
     let told = recording(folder.path());

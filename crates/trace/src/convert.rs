@@ -129,7 +129,7 @@ impl Conversion {
             run.trace(index, trace, &folder)?;
         }
         if let [input] = recording.inputs()
-            && let Some(how) = description::read(input)
+            && let Some(how) = description::for_copy(input)
         {
             let copy = unfinished.path().join(description::NAME);
             std::fs::write(&copy, how).map_err(Error::io(&copy))?;

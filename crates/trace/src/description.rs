@@ -22,6 +22,9 @@ pub(crate) const CUT_SHORT: &str = "cut_short";
 /// That of one in which all is that was wanted.
 const COMPLETE: &str = "complete";
 
+/// Whether the traces beside it were made of those that it tells of.
+pub(crate) const COPIED: &str = "copied";
+
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
 
@@ -36,6 +39,15 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
     let mut bytes = Vec::new();
     File::open(&path).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
+}
+
+/// The description in `folder` for a trace that was made of that recording, whose files are others than it tells of: it says so.
+/// One that is broken stays as it is.
+pub(crate) fn for_copy(folder: &Path) -> Option<Vec<u8>> {
+    let bytes = read(folder)?;
+    let Ok(Value::Object(mut described)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
+    described.insert(COPIED.to_owned(), true.into());
+    serde_json::to_vec_pretty(&described).ok()
 }
 
 /// What the recording in `folder` says of itself. Its `state` is `killed` where the recorder did not come to write another:

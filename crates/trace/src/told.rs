@@ -74,12 +74,16 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], told: 
     // What was older had been written when the recorder was killed.
     let flush = || told["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
     let unwritten = (state == description::KILLED).then(|| flush().unwrap_or(i64::MAX));
+    let is_copied = told[description::COPIED] == true;
     let mut gaps = Vec::new();
     for &trace in traces {
         let folder = recording.traces()[trace].folders()[0].clone();
         let name = folder.file_name().and_then(|name| name.to_str());
         let Some(name) = name.filter(|name| ["kernel", "user", "profile"].contains(name)) else { continue };
-        let mut told = streams(&told[format!("{name}_streams")]);
+        let mut told = match is_copied {
+            true => BTreeMap::new(),
+            false => streams(&told[format!("{name}_streams")]),
+        };
         for at in 0..recording.streams().len() {
             if recording.streams()[at].trace_index() == trace {
                 gaps.extend(gap(recording, at, &mut told, unwritten));
