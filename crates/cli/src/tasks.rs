@@ -118,6 +118,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
     // What the worker did in a poll, switches of threads tell.
     let of_worker = |ns: u64| if ran.switchless { Cell::None } else { Cell::Ns(ns) };
+    let polls_of_worker = |count: u64| if ran.switchless { Cell::None } else { Cell::Count(count) };
     let mut table = Table::new(COLUMNS);
     for task in &tasks {
         table.push(vec![
@@ -144,9 +145,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             Cell::Ns(task.max_delay_ns),
             time(task.max_delay_end),
             Cell::Count(task.delays),
-            Cell::Ns(task.long_ns),
-            Cell::Count(task.long_polls),
-            Cell::Count(task.blocking_polls),
+            of_worker(task.long_ns),
+            polls_of_worker(task.long_polls),
+            polls_of_worker(task.blocking_polls),
             Cell::Count(task.vain_polls),
         ]);
     }

@@ -130,9 +130,11 @@ fn a_part_has_the_times_of_that_part() {
 
 #[test]
 fn standard_output_is_the_same_file() {
-    let file = std::fs::read(export("paje", "file.paje", &[])).expect("a file");
-    let output = run(&["export", "trace", "--format", "paje", "-o", "-"]);
-    assert!(output.status.success() && output.stdout == file);
+    for format in ["paje", "perfetto", "chrome"] {
+        let file = std::fs::read(export(format, &format!("file.{format}"), &[])).expect("a file");
+        let output = run(&["export", "trace", "--format", format, "-o", "-"]);
+        assert!(output.status.success() && output.stdout == file, "{format}");
+    }
 }
 
 #[test]

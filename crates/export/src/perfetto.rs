@@ -10,7 +10,7 @@ use crate::change::LinkId;
 use crate::encoder::Encoder;
 use crate::model::{ContainerId, CounterId, Kind, Model, NameId};
 use crate::protobuf::{begin, end, fixed, message, real, signed, text, unsigned};
-use std::collections::HashMap;
+use std::collections::BTreeMap;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::Scope;
 use tracewing_trace::EventRef;
@@ -62,7 +62,7 @@ const FIELDS: usize = 16 << 20;
 #[derive(Debug, Default)]
 pub(crate) struct Perfetto {
     /// Names of fields, with their numbers, which begin at 1.
-    fields: HashMap<String, u64>,
+    fields: BTreeMap<String, u64>,
     /// By container: whether a slice has begun.
     open: Vec<bool>,
     /// The name "wake".
@@ -282,7 +282,7 @@ fn describe(out: &mut Vec<u8>, model: &Model, id: ContainerId) {
 /// Makes `DebugAnnotation`s of fields.
 struct Annotations<'a> {
     out: &'a mut Vec<u8>,
-    names: &'a mut HashMap<String, u64>,
+    names: &'a mut BTreeMap<String, u64>,
     /// Where the compounds around the next value begin; optionals do not.
     open: Vec<Option<usize>>,
 }
