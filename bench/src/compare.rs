@@ -7,13 +7,14 @@
 //! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
 //!
 //! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload` in [`preload`], `bench functions` in
-//! [`functions`].
+//! [`functions`], `bench families` in [`families`].
 //! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod analyse;
 mod bounds;
 mod disk;
 mod events;
+mod families;
 mod figures;
 mod functions;
 mod latency;
@@ -60,6 +61,8 @@ enum What {
     Preload(preload::Options),
     /// Measure what recording functions adds to them
     Functions(functions::Options),
+    /// Measure what recording a build costs
+    Families(families::Options),
     /// Measure what telling of tasks costs
     Tasks(tasks::Options),
     /// Measure analyses
@@ -83,6 +86,7 @@ pub fn main() -> ExitCode {
         What::Read(options) => read::run(&options),
         What::Preload(options) => preload::run(&options),
         What::Functions(options) => functions::run(&options),
+        What::Families(options) => families::run(&options),
         What::Tasks(options) => tasks::run(&options),
         What::Analyse(options) => analyse::run(&options),
         What::Make(options) => read::trace::run(&options),

@@ -59,6 +59,30 @@ pub enum Comparison {
         cargo xtask bench functions            a minute\n  \
         cargo xtask bench functions --quick    to see that everything works")]
     Functions(Functions),
+    /// What recording a build costs: thousands of short programs
+    #[command(after_help = "Examples:\n  \
+        cargo xtask bench families                      three minutes\n  \
+        cargo xtask bench families --page               the same, and writes docs/performance-families.md\n  \
+        cargo xtask bench families --against TRACEWING  beside another build, with its library beside it\n  \
+        cargo xtask bench families --quick              to see that everything works")]
+    Families(Families),
+}
+
+/// What `bench families` accepts.
+#[derive(Args)]
+pub struct Families {
+    /// How often each side is measured, in turn (at least 5)
+    #[arg(long, value_parser = clap::value_parser!(u32).range(5..))]
+    rounds: Option<u32>,
+    /// A short run: its figures mean little
+    #[arg(long)]
+    quick: bool,
+    /// Write docs/performance-families.md
+    #[arg(long, conflicts_with = "quick")]
+    page: bool,
+    /// Another build of `tracewing`, with its pre-loaded library beside it
+    #[arg(long, value_name = "TRACEWING")]
+    against: Option<PathBuf>,
 }
 
 /// What `bench functions` accepts.
@@ -197,13 +221,13 @@ pub struct Record {
 /// Builds in release and measures.
 pub fn run(comparison: &Comparison) -> Result<()> {
     match comparison {
-        Comparison::Seek(_) | Comparison::Tasks(_) | Comparison::Analyse(_) => {}
+        Comparison::Seek(_) | Comparison::Tasks(_) | Comparison::Analyse(_) | Comparison::Families(_) => {}
         Comparison::Read(_) => packages::ensure(packages::FOR_BENCH_READ)?,
         Comparison::Functions(_) => packages::ensure(packages::FOR_BENCH_FUNCTIONS)?,
         _ => packages::ensure(packages::FOR_BENCH)?,
     }
     cargo(&["build", "--release", "--package", "tracewing-cli", "--package", "bench"])?;
-    if let Comparison::Preload(_) | Comparison::Functions(_) = comparison {
+    if let Comparison::Preload(_) | Comparison::Functions(_) | Comparison::Families(_) = comparison {
         cargo(&["build", "--release", "--package", "tracewing-preload"])?;
     }
     match comparison {
@@ -215,6 +239,7 @@ pub fn run(comparison: &Comparison) -> Result<()> {
         Comparison::Analyse(options) => analyse(options),
         Comparison::Preload(options) => preload(options),
         Comparison::Functions(options) => functions(options),
+        Comparison::Families(options) => families(options),
     }
 }
 
@@ -265,6 +290,19 @@ fn functions(options: &Functions) -> Result<()> {
     bench.arg("--program").arg(crate::root()?.join("bench/peers/functions"));
     if options.no_uftrace {
         bench.arg("--no-uftrace");
+    }
+    run_command(&mut bench)
+}
+
+fn families(options: &Families) -> Result<()> {
+    let root = crate::root()?;
+    let mut bench = bench("families", false, &[], options.rounds, options.quick)?;
+    bench.arg("--program").arg(root.join("bench/peers/families")).arg("--disk").arg(target_folder()?);
+    if let Some(against) = &options.against {
+        bench.arg("--against").arg(against);
+    }
+    if options.page {
+        bench.arg("--page").arg(root.join("docs"));
     }
     run_command(&mut bench)
 }

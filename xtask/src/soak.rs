@@ -1,17 +1,20 @@
 //! `cargo xtask soak`: the ring and whole recordings under loads that nobody has tried yet, for as long as one likes.
 //!
-//! Most of the time goes to the ring's own loads (`crates/ring/tests/ring/soak.rs`): threads, nested signal handlers, killed
+//! Half of the time goes to the ring's own loads (`crates/ring/tests/ring/soak.rs`): threads, nested signal handlers, killed
 //! and stopped writers and readers, CPUs that come and go, every protocol and mode. The rest goes to recordings of the
-//! example server that are cut short by `kill -9` (`programs.rs`). With `--tsan` the loads of threads run under
+//! example server that are cut short by `kill -9` (`programs.rs`), and of a program that counts its own events, with stopped
+//! recorders, full disks and a hostile user beside them (`account.rs`). With `--tsan` the loads of threads run under
 //! ThreadSanitizer instead.
 
+mod account;
+mod neighbour;
 mod programs;
 mod sanitizer;
 
 use crate::packages;
 use crate::steps::{Steps, run as run_command};
 use anyhow::Result;
-use clap::Args;
+use clap::{Args, ValueEnum};
 use std::process::Command;
 use std::time::Duration;
 
@@ -24,9 +27,23 @@ pub struct Options {
     /// Where the random numbers start, to repeat the rounds of an earlier run [default: the time]
     #[arg(long, value_name = "NUMBER")]
     seed: Option<u64>,
+    /// Spend all of the time on one part
+    #[arg(long, value_enum)]
+    only: Option<Part>,
     /// Run the loads of threads under ThreadSanitizer; needs a nightly toolchain with rust-src
     #[arg(long)]
     tsan: bool,
+}
+
+/// What can be soaked.
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Part {
+    /// The ring's own loads
+    Ring,
+    /// Recordings of programs that are killed
+    Programs,
+    /// Events read, lost and emitted, with stopped recorders, full disks and a hostile user
+    Account,
 }
 
 /// Runs everything; fails if an invariant did not hold.
@@ -38,8 +55,20 @@ pub fn run(options: &Options) -> Result<()> {
         return steps.finish();
     }
     steps.run("packages", || packages::ensure(packages::FOR_DEMO));
-    steps.run("ring", || run_command(ring(length * 4 / 5, options.seed).arg("--release").args(RING)));
-    steps.run("programs", || programs::run(length / 5));
+    // Shares of the time, in tenths.
+    let share = |part, tenths| match options.only {
+        None => Some(length * tenths / 10),
+        Some(only) => (only == part).then_some(length),
+    };
+    if let Some(length) = share(Part::Ring, 5) {
+        steps.run("ring", || run_command(ring(length, options.seed).arg("--release").args(RING)));
+    }
+    if let Some(length) = share(Part::Programs, 1) {
+        steps.run("programs", || programs::run(length));
+    }
+    if let Some(length) = share(Part::Account, 4) {
+        steps.run("account", || account::run(length));
+    }
     steps.finish()
 }
 

@@ -31,6 +31,7 @@ pub fn run(options: &Options) -> Result<()> {
         cargo(&["test", "--workspace", "--no-fail-fast", "--lib", "--bins", "--tests", "--examples"])
     });
     steps.run("doc tests", || cargo(&["test", "--workspace", "--no-fail-fast", "--doc"]));
+    steps.run("conformance", crate::conformance::shared);
     steps.run("models", crate::models::quick);
     steps.finish()
 }

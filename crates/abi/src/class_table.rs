@@ -1,8 +1,9 @@
 //! What a program's memory says about its event classes: for whoever looks into a core dump or a stopped process, where the
 //! buffers lie but no recorder's metadata.
 //!
-//! The table is a shared mapping of its own (a memfd named [`NAME`]), so that it begins at a page, no neighbour is merged
-//! with it, and core dumps hold it as they hold the buffers. A program writes it once it knows its ids and never reads it.
+//! The table is a private mapping of its own (a memfd named [`NAME`]), so that it begins at a page, no neighbour is merged
+//! with it, and core dumps hold it (bit 0 of `coredump_filter`, which is set by default). Children have copies. A program writes it
+//! once it knows its ids and never reads it.
 //! There may be several in a process: one per copy of the library, and per recording.
 //!
 //! ```text

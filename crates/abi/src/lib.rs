@@ -1,9 +1,8 @@
 //! Everything that two processes share in a recording, defined once: the buffer region in shared memory
-//! ([`region`]), the bytes of an event ([`event`]), the handshake over the recorder's socket ([`message`]) and the
-//! description of event classes ([`schema`]), also for whoever finds a program's memory later ([`class_table`]),
-//! the conditions under which an event is recorded ([`filter`]), how trigger sites lie in a program ([`site`]), and what a pre-loaded library is told ([`locks`], [`functions`]).
-//! Only layouts, numbers and their encoding live here, and what both sides must understand alike; the other
-//! algorithms are in `ring`, `tracewing` and `session`.
+//! ([`region`], and [`children`] beside it), the bytes of an event ([`event`]), the handshake over the recorder's socket ([`message`]) and the
+//! description of event classes ([`schema`]), also as it is found in a program's memory ([`class_table`]), how trigger
+//! sites lie in a program ([`site`]), and what a recorder passes to a pre-loaded library ([`locks`], [`functions`]).
+//! Only layouts, numbers and their encoding live here; the algorithms are in `ring`, `rules`, `tracewing` and `session`.
 //!
 //! Whatever comes from the other side is hostile: decoders here take bytes and give values or an error, and the
 //! shared words are atomics that their users copy once and bound-check.
@@ -12,11 +11,11 @@
 #![forbid(unsafe_code)]
 
 pub mod atomic;
+pub mod children;
 pub mod class_table;
 pub mod event;
-pub mod filter;
+pub mod first;
 pub mod functions;
-pub mod glob;
 pub mod locks;
 pub mod message;
 pub mod region;
@@ -31,3 +30,18 @@ pub use wire::WireError;
 ///
 /// Ignored in programs that run with raised privileges (`AT_SECURE`).
 pub const SOCKET_VARIABLE: &str = "TRACEWING_SOCKET";
+/// How many milliseconds a program waits for recorders, all in all, before its `main`.
+pub const WAIT_VARIABLE: &str = "TRACEWING_WAIT";
+/// What has become of a program's joining: [`LATE`], [`LEFT_OUT`], or `0`, to which recorders set it. A program changes the character
+/// where it lies.
+pub const LATE_VARIABLE: &str = "TRACEWING_LATE";
+/// A recorder has kept the program waiting for too long: what it executes does not wait again.
+pub const LATE: u8 = b'1';
+/// The program has not joined, since a filter for system calls watched it from its start.
+pub const LEFT_OUT: u8 = b'f';
+/// How many seccomp filters the recorder itself has, which programs inherit; not set where it has none.
+pub const FILTERS_VARIABLE: &str = "TRACEWING_FILTERS";
+
+/// Name of the socket for questions ([`message::snapshot`]) and changes ([`message::control`]), in the folder of the one by which
+/// programs join. Only the recorder's user and root can connect to it.
+pub const CONTROL_SOCKET: &str = "control";

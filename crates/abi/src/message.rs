@@ -4,27 +4,34 @@
 //! ```text
 //! program                                   recorder
 //!   Hello                              ->
-//!                                      <-   Welcome, with the region's memfd (SCM_RIGHTS), or Refused
+//!                                      <-   Welcome, with the region's memfd and others (SCM_RIGHTS), or Refused
 //!   Classes (some class descriptions)  ->
 //!                                      <-   Grants (one per class, in order; several messages if need be)
 //!   … until all classes are known; then the connection stays
 //!                                      <-   Change (grants of classes whose event rules have changed)
 //!   Done                               ->
+//!   Late (where the recorder was too late, see [`late`]; no answer)
+//!                                      <-   Describe (new classes, see [`ask`]; no answer)
+//!                                      <-   Prepare (buffers for the next child, see [`ask`]; no answer)
+//!                                      <-   Farewell (the recording is over, or the program is left alone)
 //!                                      <-   Join (an invitation to a further recording, see [`join`]; no answer)
 //! ```
 //!
 //! The program always waits for the answer before it sends more, so neither side can fill the other's socket buffer.
 //! Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that are off.
 //!
-//! [`Hello::joining`] says on whose behalf: a program; a child that got its parent's region by `fork` and needs one of its
-//! own (protocol `Smp`, or buffers per process); a child that goes on using its parent's and only wants to be told of
-//! changes; or a program that has got more classes, by `dlopen` for instance, whose connection ends with the last grant.
+//! [`Hello::joining`] says on whose behalf: a program; a forked child that needs a region of its own and has none; a child that
+//! goes on using its parent's and only wants to be told of changes; a program that has got more classes, by `dlopen` for
+//! instance, whose connection ends with the last grant; a process that wants a region for the next child that it forks; or such
+//! a child, which has taken it over.
 //!
 //! A connection may also begin with a question about the recording, [`snapshot`], or a wish to change it, [`control`].
 
+pub mod ask;
 pub mod control;
 pub mod grant;
 pub mod join;
+pub mod late;
 pub mod snapshot;
 
 use crate::wire::{Input, Output, WireError};
@@ -50,11 +57,22 @@ pub enum Joining {
     Sharer = 2,
     /// A program that is recorded, and sends classes that came later. It is [`Answer::Known`].
     More = 3,
+    /// A process that is recorded, and wants a region for the next child that it forks. The connection ends with the answer.
+    Parent = 4,
+    /// A forked child that has its parent's ids, and the region that its parent had for it, whose number is the first of
+    /// [`Hello::waits`]. It is [`Answer::Known`].
+    Heir = 5,
 }
 
 impl Joining {
+    /// Whether the process has another connection, which stays.
+    pub fn is_passing(self) -> bool {
+        matches!(self, Self::More | Self::Parent)
+    }
+
     fn from_number(number: u8) -> Option<Self> {
-        [Self::Program, Self::Child, Self::Sharer, Self::More].into_iter().find(|one| *one as u8 == number)
+        let all = [Self::Program, Self::Child, Self::Sharer, Self::More, Self::Parent, Self::Heir];
+        all.into_iter().find(|one| *one as u8 == number)
     }
 }
 
@@ -71,11 +89,14 @@ pub struct Hello {
     pub joining: Joining,
     /// Which copy of the tracewing library in the process this is: libraries can have copies of their own.
     pub copy: u64,
+    /// When the program began to wait for the recorder, and when it stops, which is when it begins to emit events that nothing is
+    /// known of: times of day in nanoseconds since 1970.
+    pub waits: [u64; 2],
 }
 
 impl Hello {
     /// Bytes of an encoded `Hello`.
-    pub const SIZE: usize = 24;
+    pub const SIZE: usize = 40;
 
     /// The message's bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
@@ -86,6 +107,8 @@ impl Hello {
         bytes[12] = self.can_publish.into();
         bytes[13] = self.joining as u8;
         bytes[16..24].copy_from_slice(&self.copy.to_le_bytes());
+        bytes[24..32].copy_from_slice(&self.waits[0].to_le_bytes());
+        bytes[32..40].copy_from_slice(&self.waits[1].to_le_bytes());
         bytes
     }
 
@@ -100,20 +123,24 @@ impl Hello {
         let can_publish = input.u8()? != 0;
         let joining = Joining::from_number(input.u8()?).ok_or(WireError::Invalid("kind of joining"))?;
         let _padding = input.u16()?;
-        Ok(Self { version, pid, can_publish, joining, copy: input.u64()? })
+        let copy = input.u64()?;
+        Ok(Self { version, pid, can_publish, joining, copy, waits: [input.u64()?, input.u64()?] })
     }
 }
 
 /// The recorder's answer to [`Hello`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Comes with the region's file descriptor; the region's header says the rest.
+    /// Comes with the region's file descriptor; the region's header says the rest. Where it is not shared, a descriptor of its
+    /// [`Children`](crate::children::Children) comes second, and then may come those of another region, of the same size.
     Welcome {
         /// Size of the region to map, bytes.
         size: u64,
-        /// Other processes write to the region as well, so a forked child can go on using it. Else the child asks for
-        /// one of its own ([`Joining::Child`]).
+        /// Forked children go on using the region. Else they must not have it: a child takes over the one that its parent has
+        /// for it, or asks for one of its own ([`Joining::Child`]).
         shared: bool,
+        /// Number of the region that comes last where that is for the next child, not 0; else 0.
+        spare: u64,
     },
     /// The program has its buffers already.
     Known,
@@ -123,19 +150,22 @@ pub enum Answer {
 
 impl Answer {
     /// Bytes of an encoded answer.
-    pub const SIZE: usize = 13;
+    pub const SIZE: usize = 21;
+    /// Most descriptors that come with one.
+    pub const FILES: usize = 4;
 
     /// The message's bytes.
     pub fn encode(&self) -> [u8; Self::SIZE] {
-        let (tag, size, shared) = match self {
-            Self::Welcome { size, shared } => (WELCOME, *size, *shared),
-            Self::Known => (KNOWN, 0, false),
-            Self::Refused => (REFUSED, 0, false),
+        let (tag, size, shared, spare) = match self {
+            Self::Welcome { size, shared, spare } => (WELCOME, *size, *shared, *spare),
+            Self::Known => (KNOWN, 0, false, 0),
+            Self::Refused => (REFUSED, 0, false, 0),
         };
         let mut bytes = [0; Self::SIZE];
         bytes[0..4].copy_from_slice(&tag.to_le_bytes());
         bytes[4..12].copy_from_slice(&size.to_le_bytes());
         bytes[12] = shared.into();
+        bytes[13..21].copy_from_slice(&spare.to_le_bytes());
         bytes
     }
 
@@ -144,7 +174,10 @@ impl Answer {
     pub fn decode(bytes: &[u8]) -> Result<Self, WireError> {
         let mut input = Input::new(bytes);
         match input.u32()? {
-            WELCOME => Ok(Self::Welcome { size: input.u64()?, shared: input.u8()? != 0 }),
+            WELCOME => {
+                let (size, shared) = (input.u64()?, input.u8()? != 0);
+                Ok(Self::Welcome { size, shared, spare: input.u64()? })
+            }
             KNOWN => Ok(Self::Known),
             REFUSED => Ok(Self::Refused),
             _ => Err(WireError::Invalid("answer")),

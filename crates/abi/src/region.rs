@@ -22,8 +22,8 @@
 //! offset into the data, so no writer looks anything up.
 //!
 //! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
-//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table and the data;
-//! the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
+//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table, the data, and
+//! [`RegionHeader::news`]; the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
 
 #[cfg(not(loom))]
 use core::mem::{offset_of, size_of};
@@ -33,7 +33,7 @@ use crate::atomic::{AtomicU32, AtomicU64};
 /// First word of every region: `tracewng` in ASCII.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"tracewng");
 /// Changes whenever anything in this crate changes its layout or meaning.
-pub const VERSION: u32 = 4;
+pub const VERSION: u32 = 6;
 /// Alignment of the parts of a region, bytes.
 pub const PAGE: usize = 4096;
 /// Bytes of a [`CpuControl`]: where a CPU's data begin.
@@ -145,6 +145,9 @@ pub struct RegionHeader {
     /// One bit per major class ([`crate::schema::MAJORS`]): events of the others are not wanted, which their writers look at
     /// for each event (002, section 3.4; K42's mask word). 0 while the recording is paused. The recorder's to change.
     pub majors: AtomicU64,
+    /// Overwrite mode: changes when a program writes an event of a class that has no id yet ([`crate::first`]). The recorder looks
+    /// at it now and then, and asks.
+    pub news: AtomicU64,
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.
@@ -278,13 +281,27 @@ pub enum Loss {
     Interrupted = 2,
     /// The thread could not be protected against preemption (a child that shares its parent's memory).
     Unprotected = 3,
+    /// The thread's id could not be known without a system call, which events never make.
+    Unknown = 4,
+    /// A forked child had no buffers of its own yet.
+    Unready = 5,
+    /// The thread does not write events any more (`tracewing::before_sandbox`).
+    Silent = 6,
 }
 
 impl Loss {
     /// How many reasons there are.
-    pub const COUNT: usize = 4;
+    pub const COUNT: usize = 7;
     /// All reasons, in the order of their counters.
-    pub const ALL: [Self; Self::COUNT] = [Self::Full, Self::TooLarge, Self::Interrupted, Self::Unprotected];
+    pub const ALL: [Self; Self::COUNT] = [
+        Self::Full,
+        Self::TooLarge,
+        Self::Interrupted,
+        Self::Unprotected,
+        Self::Unknown,
+        Self::Unready,
+        Self::Silent,
+    ];
 
     /// The reason in words, as summaries show it.
     pub fn reason(self) -> &'static str {
@@ -293,6 +310,9 @@ impl Loss {
             Self::TooLarge => "event too large",
             Self::Interrupted => "interrupted too often",
             Self::Unprotected => "thread not protected",
+            Self::Unknown => "thread id not known",
+            Self::Unready => "forked child without buffers yet",
+            Self::Silent => "in a sandbox",
         }
     }
 }

@@ -100,9 +100,11 @@ fn a_class_that_does_not_fit_leaves_the_message_usable() {
 
 #[test]
 fn small_messages_come_back() {
-    let hello = Hello { version: 3, pid: 77, can_publish: true, joining: Joining::Program, copy: 5 };
+    let hello =
+        Hello { version: 3, pid: 77, can_publish: true, joining: Joining::Program, copy: 5, waits: [6, 7] };
     assert_eq!(Hello::decode(&hello.encode()), Ok(hello));
-    for answer in [Answer::Welcome { size: 1 << 40, shared: true }, Answer::Known, Answer::Refused] {
+    for answer in [Answer::Welcome { size: 1 << 40, shared: true, spare: 77 }, Answer::Known, Answer::Refused]
+    {
         assert_eq!(Answer::decode(&answer.encode()), Ok(answer));
     }
     let mut buffer = [0; Done::LARGEST];

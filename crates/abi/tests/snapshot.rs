@@ -22,7 +22,9 @@ fn questions_come_back_and_are_no_hello() {
         assert_eq!(Question::decode(&bytes), Ok(question));
         assert!(Hello::decode(&bytes).is_err());
     }
-    let hello = Hello { version: 1, pid: 2, can_publish: true, joining: Joining::Program, copy: 3 }.encode();
+    let hello =
+        Hello { version: 1, pid: 2, can_publish: true, joining: Joining::Program, copy: 3, waits: [0; 2] }
+            .encode();
     assert!(!Question::is_one(&hello));
 }
 

@@ -77,6 +77,10 @@ impl<'a, A: Analysis> Filtered<'a, A> {
         self.analysis.lost(lost);
     }
 
+    pub(crate) fn loss_over(&mut self, time: i64) {
+        self.analysis.loss_over(time);
+    }
+
     /// Looks at what an event has changed, beside what it has ended.
     #[inline]
     pub(crate) fn follow(&mut self, event: &Activity<'_>, state: &SuperTrace) {

@@ -44,6 +44,9 @@ pub(crate) struct Images {
 impl Images {
     /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to addresses in the file.
     pub(crate) fn learn(&mut self, process: Option<i32>, addresses: Range<u64>, bias: u64, path: String) {
+        if addresses.is_empty() {
+            return;
+        }
         let process = self.processes.entry(process).or_default();
         let is_same =
             |image: &Image| image.addresses == addresses && image.bias == bias && image.path == path;

@@ -50,14 +50,14 @@ pub use latency::{
     Nesting, Period, Question,
 };
 pub use locks::{
-    Account, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks, LocksTable, Party,
-    Row, Subject, Sum,
+    Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,
+    LocksTable, Party, Row, Subject, Sum,
 };
 pub use names::Names;
-pub use run::{Analysis, Loss, Ran, run};
+pub use run::{Analysis, Loss, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
-pub use times::{Part, Times};
+pub use times::{Part, Times, total};
 pub use tracewing_trace::super_trace::Seen;
 pub use who::Who;

@@ -2,10 +2,11 @@
 
 use crate::filtered::Filtered;
 use crate::names::Names;
+use crate::times::grow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use tracewing_trace::super_trace::{
-    Adapter, Doing, Fold, Follower, Lwp, Name, Scope, Seen, UserThread, Waker,
+    Adapter, AllUnseen, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Unseen, UserThread, Waker,
 };
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
@@ -64,8 +65,11 @@ pub trait Analysis: Fold {
     /// An LWP that the filter leaves out has ended, or the recording has.
     fn other_ends(&mut self, _lwp: &Lwp) {}
 
-    /// Events are missing.
+    /// Events are missing from now on, some or all.
     fn lost(&mut self, _lost: &Loss) {}
+
+    /// From now on, no events of programs are missing that were told to be.
+    fn loss_over(&mut self, _time: i64) {}
 }
 
 /// Events that are missing.
@@ -81,6 +85,70 @@ pub struct Loss {
     pub to: i64,
     /// How many; `None` where nobody knows, as of whole packets.
     pub events: Option<u64>,
+}
+
+/// Of which kinds of the kernel's events a recording has classes, and is no part that leaves some of them out: what others would count is
+/// not known, and not 0.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub struct Recorded {
+    /// Switches of threads.
+    pub switches: bool,
+    /// Wakes of threads.
+    pub wakes: bool,
+    /// Begins of system calls.
+    pub system_calls: bool,
+    /// Page faults, those of programs and those of the kernel.
+    pub page_faults: bool,
+    /// Interrupts of any kind.
+    pub interrupts: bool,
+    /// Not all switches of its user threads.
+    pub lacks_user_switches: bool,
+    /// Not all of their wakes.
+    pub lacks_user_wakes: bool,
+    /// Not all ends of functions whose begins it has.
+    pub lacks_ends_of_functions: bool,
+}
+
+impl Recorded {
+    fn of(recording: &Recording) -> Self {
+        let classes = recording.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
+        let classes = classes.flat_map(|stream| &stream.event_record_classes);
+        let names: BTreeSet<&str> = classes.filter_map(|class| class.name.as_deref()).collect();
+        let left_out = recording.left_out();
+        let mut this = Self::default();
+        let mut faults = [false; 2];
+        let has_user_threads = names.iter().any(|name| name.starts_with("user_thread:"));
+        this.lacks_user_switches = has_user_threads && !names.contains("user_thread:switch");
+        this.lacks_user_wakes = has_user_threads && !names.contains("user_thread:wake");
+        let begun = names.iter().filter_map(|name| name.strip_prefix("function:entry"));
+        this.lacks_ends_of_functions =
+            begun.into_iter().any(|function| !names.contains(format!("function:exit{function}").as_str()));
+        for name in &names {
+            this.switches |= *name == "sched_switch";
+            this.wakes |= name.starts_with("sched_wak");
+            this.system_calls |= name.starts_with("syscall_entry_");
+            faults[0] |= *name == "x86_exceptions_page_fault_user";
+            faults[1] |= *name == "x86_exceptions_page_fault_kernel";
+            this.interrupts |= is_of_interrupt(name);
+        }
+        this.page_faults = faults == [true; 2];
+        for name in left_out {
+            this.lacks_user_switches |= name == "user_thread:switch";
+            this.lacks_user_wakes |= name == "user_thread:wake";
+            this.lacks_ends_of_functions |= name.starts_with("function:exit");
+            this.switches &= name != "sched_switch";
+            this.wakes &= !name.starts_with("sched_wak");
+            this.system_calls &= !name.starts_with("syscall_entry_");
+            this.page_faults &= !name.starts_with("x86_exceptions_page_fault_");
+            this.interrupts &= !is_of_interrupt(name);
+        }
+        this
+    }
+}
+
+/// Whether events of this name are of interrupts of any kind.
+fn is_of_interrupt(name: &str) -> bool {
+    ["irq_handler_", "irq_softirq_", "softirq_", "x86_irq_vectors_"].iter().any(|kind| name.starts_with(kind))
 }
 
 /// What is known at the end.
@@ -100,15 +168,24 @@ pub struct Ran {
     pub lost_events: u64,
     /// Places where others are missing, nobody knows how many.
     pub lost_parts: u64,
+    /// When the last buffer begins of which the first part was overwritten, where that is in what was analysed: until then some
+    /// events are missing.
+    pub incomplete_until: Option<i64>,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
+    /// Which kinds of the kernel's events it has.
+    pub recorded: Recorded,
     /// Whether the recording has no switches of threads, so that nobody knows when they ran.
     pub switchless: bool,
+    /// Whether it does not have all system calls, so that nobody knows whether those that ran were in one.
+    pub modeless: bool,
     /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine: since when others ran
     /// there is not known.
     pub idle_untold: Vec<u32>,
     /// Whether the filter left somebody out, or some of their time.
     pub chosen: bool,
+    /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on another one.
+    pub some_cpus: bool,
     /// All names.
     pub names: Names,
     /// Samples that were lost in what was analysed.
@@ -150,8 +227,15 @@ pub fn run<A: Analysis>(
         filtered: Filtered::new(filter, analysis),
         before: false,
         lost_before: Vec::new(),
+        unseen: AllUnseen::of(recording),
+        blind_until: None,
         begun: false,
-        ran: Ran { cpus: kernel_cpus(recording), ..Ran::default() },
+        ran: Ran {
+            cpus: kernel_cpus(recording),
+            recorded: Recorded::of(recording),
+            some_cpus: filter.chooses_cpus() || recording.is_part_of_cpus(),
+            ..Ran::default()
+        },
     };
     // Whether the recording goes on behind the range's end, the first event there tells.
     let mut merge = Merge::new(recording, TimeRange::ALL);
@@ -223,6 +307,9 @@ struct Run<'a, A> {
     before: bool,
     /// What was lost then, but may have been in the range.
     lost_before: Vec<Loss>,
+    unseen: AllUnseen,
+    /// Until then, events of programs are missing.
+    blind_until: Option<i64>,
     /// Whether the range has begun.
     begun: bool,
     ran: Ran,
@@ -247,6 +334,12 @@ impl<A: Analysis> Run<'_, A> {
                 true => {}
             }
             self.ran.end_ns = self.ran.end_ns.max(time);
+            self.sees_again_by(time);
+            while (self.begun || A::BEFORE)
+                && let Some(unseen) = self.unseen.by(time)
+            {
+                self.does_not_see(&unseen);
+            }
         }
         if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
@@ -297,12 +390,41 @@ impl<A: Analysis> Run<'_, A> {
     /// Counts what was lost in the range, and tells of it if `tells`.
     fn misses(&mut self, loss: &Loss, tells: bool) {
         match (loss.scope, loss.events) {
-            (Scope::Samples, events) => self.ran.lost_samples += events.unwrap_or(0),
-            (_, Some(events)) => self.ran.lost_events += events,
+            (Scope::Samples, events) => grow(&mut self.ran.lost_samples, events.unwrap_or(0)),
+            (_, Some(events)) => grow(&mut self.ran.lost_events, events),
             (_, None) => self.ran.lost_parts += 1,
         }
         if tells {
             self.filtered.lost(loss);
+        }
+    }
+
+    /// What happens in a buffer that begins later is not seen yet.
+    fn does_not_see(&mut self, unseen: &Unseen) {
+        let &Unseen { scope, cpu, from, to } = unseen;
+        let to = to.min(self.range.end);
+        if to >= self.range.begin && scope != Scope::Samples {
+            self.ran.incomplete_until = self.ran.incomplete_until.max(Some(to));
+        }
+        self.is_blind_until(scope, to);
+        let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
+        if from <= to {
+            self.filtered.lost(&Loss { scope, cpu, from, to, events: None });
+        }
+    }
+
+    fn is_blind_until(&mut self, scope: Scope, to: i64) {
+        if scope == Scope::User {
+            self.blind_until = self.blind_until.max(Some(to));
+        }
+    }
+
+    #[inline]
+    fn sees_again_by(&mut self, time: i64) {
+        if let Some(until) = self.blind_until.take_if(|until| *until <= time)
+            && (self.begun || A::BEFORE)
+        {
+            self.filtered.loss_over(until);
         }
     }
 
@@ -312,6 +434,7 @@ impl<A: Analysis> Run<'_, A> {
             return;
         }
         let (scope, cpu) = (Adapter::scope(trace, stream), Adapter::stream_cpu(stream));
+        self.is_blind_until(scope, to);
         let is_counted = lost.kind == LostKind::Events || scope == Scope::Samples;
         let loss = Loss { scope, cpu, from, to, events: lost.count.filter(|_| is_counted) };
         match self.begun {
@@ -336,6 +459,8 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.chosen = self.filtered.leaves_out();
         let state = self.follower.state();
         self.ran.switchless = state.is_switchless();
+        self.ran.recorded.switches &= !self.ran.switchless;
+        self.ran.modeless = state.is_modeless();
         if self.follower.is_system_wide() {
             self.ran.idle_untold = state.idle_untold();
         }
@@ -343,7 +468,10 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.partial = self.follower.has_strangers();
         match self.begun {
             true => self.follower.finish(self.ran.end_ns, &mut self.filtered),
-            false => self.ran.end_ns = 0,
+            false => {
+                self.ran.end_ns = 0;
+                std::mem::take(&mut self.lost_before).iter().for_each(|loss| self.misses(loss, false));
+            }
         }
         self.ran.names = self.filtered.into_names();
         self.ran

@@ -42,14 +42,14 @@ pub struct Part {
 impl Times {
     /// Adds times of somebody else.
     pub fn add(&mut self, other: &Times) {
-        self.running_ns += other.running_ns;
-        self.waiting_ns += other.waiting_ns;
-        self.blocked_ns += other.blocked_ns;
-        self.nested_ns += other.nested_ns;
-        self.unknown_ns += other.unknown_ns;
-        self.user_ns += other.user_ns;
-        self.system_ns += other.system_ns;
-        self.interrupted_ns += other.interrupted_ns;
+        grow(&mut self.running_ns, other.running_ns);
+        grow(&mut self.waiting_ns, other.waiting_ns);
+        grow(&mut self.blocked_ns, other.blocked_ns);
+        grow(&mut self.nested_ns, other.nested_ns);
+        grow(&mut self.unknown_ns, other.unknown_ns);
+        grow(&mut self.user_ns, other.user_ns);
+        grow(&mut self.system_ns, other.system_ns);
+        grow(&mut self.interrupted_ns, other.interrupted_ns);
         add_parts(&mut self.blocked_on, &other.blocked_on);
         add_parts(&mut self.interrupted_by, &other.interrupted_by);
     }
@@ -58,7 +58,7 @@ impl Times {
 fn add_parts(parts: &mut Vec<Part>, others: &[Part]) {
     for other in others {
         match parts.iter_mut().find(|known| known.on == other.on) {
-            Some(known) => known.ns += other.ns,
+            Some(known) => grow(&mut known.ns, other.ns),
             None => parts.push(other.clone()),
         }
     }
@@ -93,17 +93,17 @@ impl Clock {
             Doing::Running { mode: Mode::Interrupt(by), .. } => return add(&mut self.interrupted, by, ns),
             Doing::Blocked { on } => return add(&mut self.blocked, on, ns),
         };
-        *sum += ns;
+        grow(sum, ns);
     }
 
     /// Moves what `other` counted here.
     pub(crate) fn take(&mut self, other: &mut Clock) {
-        self.user += other.user;
-        self.system += other.system;
-        self.unknown_mode += other.unknown_mode;
-        self.waiting += other.waiting;
-        self.nested += other.nested;
-        self.unknown += other.unknown;
+        grow(&mut self.user, other.user);
+        grow(&mut self.system, other.system);
+        grow(&mut self.unknown_mode, other.unknown_mode);
+        grow(&mut self.waiting, other.waiting);
+        grow(&mut self.nested, other.nested);
+        grow(&mut self.unknown, other.unknown);
         other.blocked.iter().for_each(|(on, ns)| add(&mut self.blocked, *on, *ns));
         other.interrupted.iter().for_each(|(by, ns)| add(&mut self.interrupted, *by, *ns));
         other.clear();
@@ -118,10 +118,10 @@ impl Clock {
 
     pub(crate) fn times(&self, names: &Names) -> Times {
         let [blocked_on, interrupted_by] = [&self.blocked, &self.interrupted].map(|sums| parts(sums, names));
-        let sum = |parts: &[Part]| parts.iter().map(|part| part.ns).sum::<u64>();
+        let sum = |parts: &[Part]| total(parts.iter().map(|part| part.ns));
         let interrupted_ns = sum(&interrupted_by);
         Times {
-            running_ns: self.user + self.system + interrupted_ns + self.unknown_mode,
+            running_ns: total([self.user, self.system, interrupted_ns, self.unknown_mode].into_iter()),
             waiting_ns: self.waiting,
             blocked_ns: sum(&blocked_on),
             nested_ns: self.nested,
@@ -135,11 +135,22 @@ impl Clock {
     }
 }
 
+/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the greatest.
+pub fn total(times: impl Iterator<Item = u64>) -> u64 {
+    times.fold(0, u64::saturating_add)
+}
+
+/// Adds to a sum of times, as [`total`] does.
+#[inline]
+pub(crate) fn grow(sum: &mut u64, ns: u64) {
+    *sum = sum.saturating_add(ns);
+}
+
 /// Adds to one of few sums.
 #[inline]
 pub(crate) fn add<K: PartialEq>(sums: &mut Vec<(K, u64)>, key: K, ns: u64) {
     match sums.iter_mut().find(|(known, _)| *known == key) {
-        Some((_, sum)) => *sum += ns,
+        Some((_, sum)) => grow(sum, ns),
         None => sums.push((key, ns)),
     }
 }

@@ -3,7 +3,7 @@
 use tracewing_analysis::{
     Analysis, Breakdown, BreakdownRow, BreakdownTable, Ipc, Names, ProcessBreakdown, Ran, Spent, Waits,
 };
-use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, SuperTrace};
+use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
 
 const SLEEPS: i64 = 1;
 const NAMES: [&str; 11] = [
@@ -43,7 +43,14 @@ fn of(events: &[Event]) -> BreakdownTable {
     }
     for (time, cpu, tid, kind) in events {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
-        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process, kind: *kind };
+        let event = Activity {
+            time: *time,
+            cpu: Some(*cpu),
+            tid: Some(*tid),
+            process,
+            context: Context::Unknown,
+            kind: *kind,
+        };
         state.event(&event, &mut breakdown);
     }
     state.finish(&mut breakdown);

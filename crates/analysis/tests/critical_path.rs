@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use std::io::Cursor;
 use tracewing_analysis::{CriticalPath, CriticalPaths, Names, NoPath, Target};
 use tracewing_trace::super_trace::{
-    Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
+    Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
 
@@ -30,7 +30,14 @@ impl Machine {
     }
 
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
-        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: Some(1), kind: *kind };
+        let event = Activity {
+            time: *time,
+            cpu: Some(*cpu),
+            tid: Some(*tid),
+            process: Some(1),
+            context: Context::Unknown,
+            kind: *kind,
+        };
         self.state.event(&event, &mut self.paths);
     }
 
@@ -279,7 +286,8 @@ fn an_interrupt_ends_a_way() {
 #[test]
 fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
     use SwitchCause::{Blocked, Ended, Unknown, Yielded};
-    let origin = |time, origin, name| task(time, 0, 7, UserThreadKind::Origin { origin, name });
+    let origin =
+        |time, origin, name| task(time, 0, 7, UserThreadKind::Origin { origin, name, file: b"", line: 0 });
     let create = |time, thread, origin| task(time, 0, 7, UserThreadKind::Create { thread, origin });
     let events = [
         switch(0, 0, 0, 0, 7),
@@ -322,7 +330,7 @@ fn a_task_waits_for_its_waker_and_for_the_tasks_before_it() {
 #[test]
 fn who_is_meant_must_be_clear() {
     let create = |thread| task(5, 0, 7, UserThreadKind::Create { thread, origin: 1 });
-    let origin = task(5, 0, 7, UserThreadKind::Origin { origin: 1, name: b"work" });
+    let origin = task(5, 0, 7, UserThreadKind::Origin { origin: 1, name: b"work", file: b"", line: 0 });
     let events = [switch(0, 0, 0, 0, 7), origin, create(1), create(2), (9, 0, 7, Kind::User)];
     let fails = |target| path_of(&events, target, 0, 9).unwrap_err();
     assert_eq!(fails(lwp(8)), NoPath::Missing("thread 8".to_owned()));

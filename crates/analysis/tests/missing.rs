@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tracewing_analysis::{Ran, Task, Tasks, Threads, ThreadsTable, Thresholds, Times};
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread,
+    Activity, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind,
 };
 
@@ -240,7 +240,14 @@ fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
             state.lost(scope, from, to, &mut fold);
         }
         let process = (*tid != 0).then_some(PROCESS);
-        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process, kind: *kind };
+        let event = Activity {
+            time: *time,
+            cpu: Some(*cpu),
+            tid: Some(*tid),
+            process,
+            context: Context::Unknown,
+            kind: *kind,
+        };
         state.event(&event, &mut fold);
     }
     let mut ran = Ran::default();

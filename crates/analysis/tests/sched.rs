@@ -1,7 +1,7 @@
 //! Time slices on hand-made events whose answer is known.
 
 use tracewing_analysis::{Analysis, Ran, SchedLatencies, Slice, SliceSink, Slices};
-use tracewing_trace::super_trace::{Activity, Kind, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -30,7 +30,14 @@ fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slic
         if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
             state.lost(Scope::Kernel(Some(*cpu)), from, to, &mut slices);
         }
-        let event = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+        let event = Activity {
+            time: *time,
+            cpu: Some(*cpu),
+            tid: Some(*tid),
+            process: None,
+            context: Context::Unknown,
+            kind: *kind,
+        };
         state.event(&event, &mut slices);
     }
     state.finish(&mut slices);

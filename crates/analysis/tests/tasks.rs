@@ -1,7 +1,9 @@
 //! The task analysis on hand-made events whose answer is known.
 
 use tracewing_analysis::{Task, Tasks, Thresholds};
-use tracewing_trace::super_trace::{Activity, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User};
+use tracewing_trace::super_trace::{
+    Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
+};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -17,7 +19,14 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
     let mut tasks = Tasks::new(Thresholds::default(), by_name);
     for (time, tid, kind) in events {
         let process = (*tid != 0).then_some(10);
-        let event = Activity { time: time * unit, cpu: Some(0), tid: Some(*tid), process, kind: *kind };
+        let event = Activity {
+            time: time * unit,
+            cpu: Some(0),
+            tid: Some(*tid),
+            process,
+            context: Context::Unknown,
+            kind: *kind,
+        };
         state.event(&event, &mut tasks);
     }
     state.finish(&mut tasks);
@@ -41,7 +50,7 @@ fn create(thread: u64) -> Kind<'static> {
 }
 
 fn work() -> Kind<'static> {
-    Kind::UserThread(User::Origin { origin: 1, name: b"work" })
+    Kind::UserThread(User::Origin { origin: 1, name: b"work", file: b"", line: 0 })
 }
 
 fn wake(thread: u64) -> Kind<'static> {

@@ -1,7 +1,7 @@
 //! The thread analysis on hand-made events whose answer is known.
 
 use tracewing_analysis::{Analysis, Ran, Thread, Threads, ThreadsTable};
-use tracewing_trace::super_trace::{Activity, Interrupt, Kind, Name, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
 const GOES_ON: i64 = 0x100;
@@ -19,7 +19,8 @@ struct Fed {
 
 impl Fed {
     fn event(&mut self, (time, cpu, tid, kind): (i64, u32, i32, Kind<'static>)) {
-        let event = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
+        let event =
+            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
         self.state.event(&event, &mut self.threads);
         if let Kind::Dump { tid, process, name, .. } = kind {
             self.threads.dumped(tid, process, name);

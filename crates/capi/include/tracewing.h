@@ -130,6 +130,11 @@ bool tracewing_session_snapshot(struct tracewing_session *session, const char *f
 /* Has the flight recorder of `tracewing record --flight-recorder` that records this program write a snapshot. */
 bool tracewing_snapshot(char *error, size_t size);
 
+/* The calling thread writes no events from now on; those that recordings want are counted lost. To be called before
+ * prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT), or PR_SET_TSC with PR_TSC_SIGSEGV: both take the clock away, so that the next event
+ * would end the program. Not needed before a seccomp filter: events make no system call. */
+void tracewing_before_sandbox(void);
+
 /* ---- What follows serves the macros and is no part of the interface --------------------------------------------------- */
 
 /* As crates/abi lays them out: schema::Class, schema::Field. */
@@ -542,9 +547,12 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 /* Declares the two events of a span "provider:span": "provider:span_begin", with the span's id, that of its parent and the
  * fields, and "provider:span_end". */
 #define TRACEWING_SPAN(begun, ...) \
-    TRACEWING_EVENT(begun##_begin, TRACEWING_HEAD_(__VA_ARGS__) "_begin", (uint64_t, span), \
-                    (uint64_t, parent)TRACEWING_TAIL_(__VA_ARGS__)) \
-    TRACEWING_EVENT(begun##_end, TRACEWING_HEAD_(__VA_ARGS__) "_end", (uint64_t, span))
+    TRACEWING_EVENT(begun##_begin, TRACEWING_HEAD_(__VA_ARGS__) "_begin", (const void *, span), \
+                    (const void *, parent)TRACEWING_TAIL_(__VA_ARGS__)) \
+    TRACEWING_EVENT(begun##_end, TRACEWING_HEAD_(__VA_ARGS__) "_end", (const void *, span))
+
+/* An id as a field: what is shown in hexadecimal, as ids of spans are, is a pointer. */
+#define TRACEWING_SPAN_ID_(id) ((const void *)(id))
 
 /* Begins a span on this thread, inside of the one that the thread is in: gives the struct tracewing_span that
  * TRACEWING_SPAN_END wants, on the same thread. TRACEWING_SPAN_BEGIN(span, field...). */
@@ -558,8 +566,9 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
         if (TRACEWING_IS_ON(TRACEWING_CAT_(TRACEWING_HEAD_(__VA_ARGS__), _begin))) { \
             uint64_t tracewing_parent = (parent); \
             tracewing_begun.id = tracewing_span_begin_2(&tracewing_begun.before); \
-            TRACEWING_RECORD_(TRACEWING_CAT_(TRACEWING_HEAD_(__VA_ARGS__), _begin), tracewing_begun.id, \
-                              tracewing_parent TRACEWING_TAIL_(__VA_ARGS__)); \
+            TRACEWING_RECORD_(TRACEWING_CAT_(TRACEWING_HEAD_(__VA_ARGS__), _begin), \
+                              TRACEWING_SPAN_ID_(tracewing_begun.id), \
+                              TRACEWING_SPAN_ID_(tracewing_parent) TRACEWING_TAIL_(__VA_ARGS__)); \
         } \
         tracewing_begun; \
     })
@@ -568,7 +577,7 @@ template <> struct traits<::tracewing_bytes> : sequence<TRACEWING_SLICE_, tracew
 #define TRACEWING_SPAN_END(event, begun) \
     do { \
         if (tracewing_span_end_2(&(begun))) \
-            TRACEWING_EMIT(event##_end, (begun).id); \
+            TRACEWING_EMIT(event##_end, TRACEWING_SPAN_ID_((begun).id)); \
     } while (0)
 
 /* The function behind a site. */

@@ -9,12 +9,14 @@
 //! | `span` | spans |
 //! | `user_thread` | user threads |
 //! | `session` | programs that record themselves |
+//! | `sandbox` | programs that give up the clock |
 //! | `text` | strings in and out |
 //!
 //! The functions whose names end in `_2` are the macros' part, in version 2 of `tracewing_abi::site`. What each of the others
 //! does is said in the header.
 
 mod event;
+mod sandbox;
 mod session;
 mod span;
 mod text;

@@ -18,7 +18,7 @@ const KINDS: [&str; 10] = [
     r#"kinds:texts { first = "", second = "zwei", third = "drö", _fourth_length = 3, fourth = [ [0] = 0, [1] = 255, [2] = 7 ], fifth = 9, sixth = "" }"#,
     "kinds:words { a = 21, b = -21 }",
     "kinds:nothing { }",
-    "kinds:outer_begin { span = A, parent = 0, number = 1 }",
+    "kinds:outer_begin { span = A, parent = 0x0, number = 1 }",
     "kinds:inner_begin { span = B, parent = A }",
     "kinds:inner_end { span = B }",
     "kinds:outer_end { span = A }",
@@ -104,10 +104,7 @@ fn list(trace: &Path) -> Vec<String> {
 fn named(events: Vec<String>) -> Vec<String> {
     let mut text = events.join("\n");
     for name in ["A", "B", "C"] {
-        let id = text
-            .split("{ span = ")
-            .skip(1)
-            .find(|rest| rest.starts_with(|first: char| first.is_ascii_digit()));
+        let id = text.split("{ span = ").skip(1).find(|rest| rest.starts_with("0x"));
         let Some(id) = id.and_then(|rest| rest.split([',', ' ']).next()).map(str::to_owned) else { break };
         text = text.replace(&id, name);
     }
@@ -221,4 +218,20 @@ fn the_static_library_does_the_same() {
     succeed(gcc.args(["-lpthread", "-ldl", "-lm", "-lgcc_s", "-o"]).arg(&shop));
     let events = record(folder.path(), &[&shop, Path::new("10")]);
     assert_eq!(events.iter().filter(|event| event.starts_with("cshop:sold")).count(), 20);
+}
+
+#[test]
+fn a_thread_gives_up_the_clock() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = folder.path().join("strict");
+    if is_there("gcc") {
+        compile("gcc", "-std=gnu11", "strict.c", &program);
+        let events = record(folder.path(), &[&program]);
+        assert_eq!(
+            events.iter().filter(|event| *event == "strict:step { number = 1 }").count(),
+            1,
+            "{events:?}"
+        );
+        assert!(!events.iter().any(|event| event.contains("number = 2")), "{events:?}");
+    }
 }

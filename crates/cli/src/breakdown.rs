@@ -2,15 +2,16 @@
 
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{Part as MissingPart, SWITCHES, tell_missing};
-use crate::output::{print_strangers, shown};
+use crate::nothing::{Part as MissingPart, SWITCHES, say, tell_missing};
+use crate::output::{interrupt, print_strangers, shown};
+use crate::screen;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::{
-    Breakdown, BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Part, ProcessBreakdown, Spent,
-    Start, Waits,
+    Breakdown, BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Part, ProcessBreakdown, Recorded,
+    Spent, Start, Waits, total,
 };
 use tracewing_symbols::Symbols;
 
@@ -77,7 +78,7 @@ const PARTS: [MissingPart; 5] = [
     MissingPart {
         what: "page faults (x86_exceptions_page_fault_*)",
         names: &["x86_exceptions_page_fault_*"],
-        without: "`faults` are 0",
+        without: "`faults` are not known",
     },
 ];
 
@@ -91,11 +92,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
     found.processes.truncate(args.count.unwrap_or(all));
     let mut symbols = Symbols::new();
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         // Figures that are all 0 because nothing is known are for nobody.
         TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
-        TableFormat::Table => print(&mut out, &found, all, &order, &mut symbols)?,
+        TableFormat::Table => print(&mut out, &found, ran.recorded, all, &order, &mut symbols)?,
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
             let members = [
@@ -103,9 +104,19 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 ("cpus", cpus),
                 ("strangers", Cell::Count(found.strangers)),
             ];
-            flat(&found, &order, &mut symbols)?
-                .write(&mut out, args.format, ("rows", &members), |_| Ok(()))?;
+            flat(&found, ran.recorded, &order, &mut symbols)?.write(
+                &mut out,
+                args.format,
+                ("rows", &members),
+                |_| Ok(()),
+            )?;
         }
+    }
+    let has_times = |process: &ProcessBreakdown| process.rows.iter().all(Row::has_times);
+    if is_known && ran.modeless && !found.processes.iter().all(has_times) {
+        let why = "Not all system calls were recorded: which of them, or which code of the program, took the time in `unknown` is not \
+                   known (-).";
+        say(&mut out, args.format, why)?;
     }
     match is_known {
         true => tell_missing(&PARTS, RECORD_ALL, &mut out, args.format, &args.input)?,
@@ -137,28 +148,33 @@ const FIGURES: [Column; 14] = [
 /// Columns of a table of all that is told: whose, and what part of it.
 const WHOSE: [Column; 3] = [figure("process", "process"), text("name", "name"), text("part", "part")];
 
-fn figures(row: &Row) -> Vec<Cell> {
+fn figures(row: &Row, recorded: Recorded) -> Vec<Cell> {
     let ipc = row.ipc();
     let calls = match row.place {
-        Spent::Call(_) => Cell::Count(row.calls),
+        Spent::Call(_) => Cell::count_if(recorded.system_calls, row.calls),
         _ => Cell::None,
     };
     let over = |(ipc, waits): (Ipc, Waits)| (Some(over(ipc).to_owned()), waits.ns);
     let part = |part: &Part| (part.on.clone(), part.ns);
+    // Waits are from switch to switch, and for whom, wakes tell.
+    let time_if = |is_known: bool, ns: u64| if is_known { Cell::Ns(ns) } else { Cell::None };
+    let switches = recorded.switches && row.has_times();
+    let ipcs = switches && recorded.wakes;
+    let interrupts = recorded.interrupts && row.has_times();
     vec![
         place(&row.place).into(),
-        Cell::Ns(row.own_ns),
+        time_if(switches, row.own_ns),
         calls,
         Cell::Count(row.events),
-        Cell::Count(row.faults),
-        Cell::Ns(ipc.ns),
-        Cell::Count(ipc.count),
+        Cell::count_if(recorded.page_faults, row.faults),
+        time_if(ipcs, ipc.ns),
+        Cell::count_if(ipcs, ipc.count),
         Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()),
-        Cell::Count(row.woke),
-        Cell::Ns(row.interrupts_ns()),
+        Cell::count_if(recorded.wakes, row.woke),
+        time_if(interrupts, row.interrupts_ns()),
         Cell::Parts(row.interrupts.iter().map(part).collect()),
-        Cell::Ns(row.blocked_ns),
-        Cell::Ns(row.ready_ns),
+        time_if(ipcs, row.blocked_ns),
+        time_if(ipcs, row.ready_ns),
         Cell::None,
     ]
 }
@@ -200,7 +216,7 @@ fn start(entry: &Entry, symbols: &mut Symbols) -> String {
 
 fn helper(process: Option<i32>, name: &str) -> String {
     match process {
-        None => format!("interrupt {name}"),
+        None => interrupt(name),
         Some(process) if name.is_empty() => format!("process {process}"),
         Some(process) => format!("process {process} ({name})"),
     }
@@ -218,12 +234,12 @@ fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
 }
 
 /// All as one table, for programs.
-fn flat(found: &BreakdownTable, order: &Order, symbols: &mut Symbols) -> Result<Table> {
+fn flat(found: &BreakdownTable, recorded: Recorded, order: &Order, symbols: &mut Symbols) -> Result<Table> {
     let mut table = Table::new([&WHOSE[..], &FIGURES].concat());
     let mut push = |whose: [Cell; 3], cells: Vec<Cell>| table.push(whose.into_iter().chain(cells).collect());
     for process in &found.processes {
         let whose = |part: &str| [process.process.into(), process.name.as_str().into(), part.into()];
-        for cells in rows(process, order)?.into_rows() {
+        for cells in rows(process, recorded, order)?.into_rows() {
             push(whose("inside"), cells);
         }
         if process.unseen_ns > 0 {
@@ -235,7 +251,11 @@ fn flat(found: &BreakdownTable, order: &Order, symbols: &mut Symbols) -> Result<
             push(whose("outside"), short(&helper(other.process, &other.name), other.ns, Some(other.count)));
         }
         for entry in &process.entries {
-            push(whose("threads"), short(&start(entry, symbols), entry.own_ns, Some(entry.threads)));
+            let mut cells = short(&start(entry, symbols), entry.own_ns, Some(entry.threads));
+            if !recorded.switches {
+                cells[1] = Cell::None;
+            }
+            push(whose("threads"), cells);
         }
     }
     for (name, ns) in found.machine.iter().flat_map(parts_of) {
@@ -244,9 +264,9 @@ fn flat(found: &BreakdownTable, order: &Order, symbols: &mut Symbols) -> Result<
     Ok(table)
 }
 
-fn rows(process: &ProcessBreakdown, order: &Order) -> Result<Table> {
+fn rows(process: &ProcessBreakdown, recorded: Recorded, order: &Order) -> Result<Table> {
     let mut table = Table::new(FIGURES);
-    process.rows.iter().for_each(|row| table.push(figures(row)));
+    process.rows.iter().for_each(|row| table.push(figures(row, recorded)));
     table.arrange(order)?;
     Ok(table)
 }
@@ -254,12 +274,13 @@ fn rows(process: &ProcessBreakdown, order: &Order) -> Result<Table> {
 fn print(
     out: &mut impl Write,
     found: &BreakdownTable,
+    recorded: Recorded,
     all: usize,
     order: &Order,
     symbols: &mut Symbols,
 ) -> Result<()> {
     for process in &found.processes {
-        print_process(out, process, order, symbols)?;
+        print_process(out, process, recorded, order, symbols)?;
     }
     if let Some(machine) = &found.machine {
         print_machine(out, machine, found.duration_ns)?;
@@ -275,6 +296,7 @@ fn print(
 fn print_process(
     out: &mut impl Write,
     process: &ProcessBreakdown,
+    recorded: Recorded,
     order: &Order,
     symbols: &mut Symbols,
 ) -> Result<()> {
@@ -283,16 +305,20 @@ fn print_process(
         (Some(number), "") => writeln!(out, "Process {number}")?,
         (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
     }
-    rows(process, order)?.print(out)?;
-    let sum = |part: fn(&Row) -> u64| milliseconds(process.rows.iter().map(part).sum());
+    rows(process, recorded, order)?.print(out)?;
+    let sum = |is_known: bool, part: fn(&Row) -> u64| match is_known && recorded.switches {
+        true => milliseconds(total(process.rows.iter().map(part))),
+        false => "unknown".to_owned(),
+    };
+    let running = milliseconds(process.running_ns());
     writeln!(
         out,
         "In the process: {} ms on CPUs, {} of them in interrupts; waited {} ms for other threads, {} for anything else, {} for a CPU",
-        milliseconds(process.running_ns()),
-        sum(Row::interrupts_ns),
-        sum(|row| row.ipc().ns),
-        sum(|row| row.blocked_ns),
-        sum(|row| row.ready_ns),
+        if recorded.switches { &running } else { "unknown" },
+        sum(recorded.interrupts, Row::interrupts_ns),
+        sum(recorded.wakes, |row| row.ipc().ns),
+        sum(recorded.wakes, |row| row.blocked_ns),
+        sum(recorded.wakes, |row| row.ready_ns),
     )?;
     if process.unseen_ns > 0 {
         writeln!(out, "For {} ms no event tells where its threads were", milliseconds(process.unseen_ns))?;

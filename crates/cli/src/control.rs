@@ -2,11 +2,13 @@
 
 use crate::format::TextFormat;
 use crate::output::{print_warning, shown};
+use crate::owner;
+use crate::screen::{self, Form};
 use crate::selection::{self, Condition, Selection, Wish};
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_session::change::{Change, Changed, Process};
-use tracewing_session::running::{Kind, Recordings};
+use tracewing_session::running::Kind;
 
 const CHANGE_EXAMPLES: &str = "\
 Examples:
@@ -41,6 +43,10 @@ pub struct Common {
     /// The recording: its recorder's process id, its command's process id, or its command's name [default: the only one]
     #[arg(value_name = "PID|NAME")]
     recording: Option<String>,
+
+    /// Ask a recording of this user, in place of one of your own: only root may
+    #[arg(long, value_name = "NAME|UID")]
+    user: Option<String>,
 
     /// How to print what the recording takes now
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -129,7 +135,8 @@ fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
 impl Common {
     /// Makes a change, and another one behind it, and prints what there is then.
     fn make(&self, change: &Change, then: Option<&Change>) -> anyhow::Result<ExitCode> {
-        let recording = Recordings::find().choose(self.recording.as_deref(), Kind::Any)?;
+        let recording =
+            owner::recordings(self.user.as_deref())?.choose(self.recording.as_deref(), Kind::Any)?;
         let mut changed = recording.change(change)?;
         if let Some(change) = then {
             changed = recording.change(change)?;
@@ -140,7 +147,7 @@ impl Common {
                 let mut object = serde_json::to_value(&changed)?;
                 object["recorder"] = recording.pid.into();
                 object["command"] = recording.command.into();
-                writeln!(std::io::stdout(), "{object}")?;
+                writeln!(screen::stdout(Form::Json), "{object}")?;
             }
         }
         Ok(if changed.is_everywhere() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
@@ -148,7 +155,7 @@ impl Common {
 }
 
 fn print(changed: &Changed) -> std::io::Result<()> {
-    let mut out = std::io::stdout().lock();
+    let mut out = screen::stdout(Form::Text);
     for rule in &changed.rules {
         writeln!(out, "{}", shown(rule))?;
     }

@@ -4,6 +4,7 @@ use crate::input::Input;
 use crate::nothing::ANY;
 use crate::output::{Output, print_warning, shown};
 use crate::progress::Watch;
+use crate::screen::{self, Form};
 use anyhow::ensure;
 use clap::ValueEnum;
 use std::fs::File;
@@ -97,7 +98,7 @@ pub fn write_traces(
     let written = Conversion { version, filter, explained }
         .run(&recording, out, &mut |progress| watch.show(progress))?;
     drop(watch);
-    writeln!(std::io::stdout(), "{}", shown(&summary(&written, out)))?;
+    writeln!(screen::stdout(Form::Text), "{}", shown(&summary(&written, out)))?;
     if written.chosen == 0 {
         print_warning(&ANY.why_nothing_in(input)?);
     }
@@ -112,7 +113,8 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     // Below what the columns are called.
     let head = usize::from(format == Format::Csv);
     if out.as_os_str() == "-" {
-        let mut output = Output::new();
+        let form = if format == Format::Csv { Form::Data } else { Form::Json };
+        let mut output = Output::new(form);
         listing.print(&recording, &mut output)?;
         if output.lines() == head {
             print_warning(&ANY.why_nothing_in(input)?);
@@ -122,10 +124,15 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     check_outside(input.traces(), out)?;
     let watch = Watch::new()?;
     // A warning that cannot be printed is no reason to stop.
-    let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new().warning(line)));
+    let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new(Form::Text).warning(line)));
     let bytes = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
     drop(watch);
-    writeln!(std::io::stdout(), "{}: {}", shown(&out.display().to_string()), indicatif::HumanBytes(bytes))?;
+    writeln!(
+        screen::stdout(Form::Text),
+        "{}: {}",
+        shown(&out.display().to_string()),
+        indicatif::HumanBytes(bytes)
+    )?;
     if BufReader::new(File::open(out)?).lines().nth(head).is_none() {
         print_warning(&ANY.why_nothing_in(input)?);
     }

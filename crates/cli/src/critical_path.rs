@@ -5,6 +5,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::ANY;
 use crate::output::shown;
 use crate::progress::Watch;
+use crate::screen;
 use crate::table::{Cell, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, bail};
 use std::io::{BufWriter, Write};
@@ -71,7 +72,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     };
     let mut rows = table(&path);
     rows.arrange(&args.order)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TableFormat::Json => {
             let mut out = BufWriter::new(&mut out);

@@ -5,6 +5,7 @@ use crate::input::{Input, conclude};
 use crate::nothing::ANY;
 use crate::output::{print_warning, shown};
 use crate::progress::Watch;
+use crate::screen::{self, Form};
 use anyhow::{Context, Result, ensure};
 use clap::ValueEnum;
 use std::io::{IsTerminal, Write};
@@ -70,15 +71,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (said, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
         unfinished.finish()?;
-        writeln!(std::io::stdout(), "{}: {said}", shown(&out.display().to_string()))?;
+        writeln!(screen::stdout(Form::Text), "{}: {said}", shown(&out.display().to_string()))?;
         return Ok(status);
     }
-    let mut stdout = std::io::stdout().lock();
+    let is_terminal = std::io::stdout().is_terminal();
     ensure!(
-        args.format != Target::Perfetto || !stdout.is_terminal(),
+        args.format != Target::Perfetto || !is_terminal,
         "Perfetto's format is not for a terminal; give a file with -o"
     );
-    Ok(export(args, &std::env::temp_dir(), &mut stdout)?.1)
+    let form = if args.format == Target::Chrome { Form::Json } else { Form::Data };
+    Ok(export(args, &std::env::temp_dir(), &mut screen::stdout(form))?.1)
 }
 
 /// Writes it; says how much it is.

@@ -3,10 +3,10 @@
 use crate::output::shown;
 use anyhow::{Context, Result, anyhow};
 use inferno::flamegraph::{self, Options};
-use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 use tracewing_analysis::CallNode;
+use tracewing_files::OutputFile;
 
 /// A line for each call chain, the outermost function first, with its own time in ns.
 pub fn stacks(graph: &CallNode) -> Vec<String> {
@@ -36,8 +36,10 @@ pub fn write(file: &Path, title: &str, unit: &str, stacks: &[String]) -> Result<
     let mut options = Options::default();
     title.clone_into(&mut options.title);
     unit.clone_into(&mut options.count_name);
-    let mut out = BufWriter::new(File::create(file).with_context(context)?);
+    let mut out = BufWriter::new(OutputFile::create(file).with_context(context)?);
     let lines = stacks.iter().map(String::as_str);
     flamegraph::from_lines(&mut options, lines, &mut out).with_context(context)?;
-    out.flush().with_context(context)
+    out.flush().with_context(context)?;
+    let file = out.into_inner().map_err(std::io::IntoInnerError::into_error).with_context(context)?;
+    file.finish().with_context(context)
 }

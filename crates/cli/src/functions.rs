@@ -8,6 +8,7 @@ use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
+use crate::screen;
 use crate::table::{Cell, Column, Order, Table, figure, milliseconds, text};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
@@ -82,7 +83,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let ran = args.input.analyse(&mut functions)?;
     let mut names = Names::default();
     let found = functions.finish(&ran, &mut |function| names.of(function));
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     let members = [
         ("duration_ns", Cell::Ns(found.duration_ns)),
         ("unmatched_ends", Cell::Count(found.unmatched.ends)),
@@ -92,10 +93,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("unfinished", Cell::Count(found.unmatched.last)),
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
+    let has_ends = !ran.recorded.lacks_ends_of_functions;
+    ensure!(
+        has_ends || !(args.graph || args.flame_graph.is_some() || args.diff.is_some()),
+        "{WITHOUT_ENDS}; only the table counts calls"
+    );
     if let Some(file) = &args.flame_graph {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
-        print_totals(&mut out, &found)?;
+        print_totals(&mut out, &found, has_ends)?;
         return Ok(conclude(ran));
     }
     let mut table = match &args.diff {
@@ -108,10 +114,10 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             table
         }
         None if args.graph => graph::table(&found.graph, args.format),
-        None => of_rows(&found.rows),
+        None => of_rows(&found.rows, has_ends),
     };
     table.arrange(&args.order)?;
-    table.write(&mut out, args.format, ("functions", &members), |out| print_totals(out, &found))?;
+    table.write(&mut out, args.format, ("functions", &members), |out| print_totals(out, &found, has_ends))?;
     if found.rows.is_empty() {
         NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
     }
@@ -160,7 +166,10 @@ const COLUMNS: [Column; 12] = [
     text("function", "function"),
 ];
 
-fn of_rows(rows: &[FunctionRow]) -> Table {
+const WITHOUT_ENDS: &str =
+    "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
+
+fn of_rows(rows: &[FunctionRow], has_ends: bool) -> Table {
     let mut table = Table::new(COLUMNS);
     for row in rows {
         let [total, own] = [figures(&row.calls), figures(&row.own)];
@@ -168,6 +177,9 @@ fn of_rows(rows: &[FunctionRow]) -> Table {
         cells.extend(total);
         cells.push(Cell::Period(row.own.sum_ns));
         cells.extend(own);
+        if !has_ends {
+            cells.fill(Cell::None);
+        }
         cells.extend([Cell::Count(row.calls.count), row.name.as_str().into()]);
         table.push(cells);
     }
@@ -184,7 +196,7 @@ fn figures(figures: &Figures) -> [Cell; 4] {
     ]
 }
 
-fn print_totals(out: &mut impl Write, found: &FunctionsTable) -> std::io::Result<()> {
+fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) -> std::io::Result<()> {
     let unmatched = &found.unmatched;
     writeln!(
         out,
@@ -193,6 +205,9 @@ fn print_totals(out: &mut impl Write, found: &FunctionsTable) -> std::io::Result
         found.rows.len(),
         milliseconds(found.duration_ns)
     )?;
+    if !has_ends {
+        return writeln!(out, "{WITHOUT_ENDS}.");
+    }
     for (count, text) in [
         (
             unmatched.last,

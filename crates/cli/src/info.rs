@@ -3,6 +3,7 @@
 use crate::format::TextFormat;
 use crate::output::{print_error, raise_file_limit, shown, warn_of_missing};
 use crate::recorded;
+use crate::screen;
 use anstyle::Style;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
@@ -41,7 +42,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let recording = Recording::open(&args.traces)?;
     warn_of_missing(&recording);
     let (report, errors) = Report::new(&recording);
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TextFormat::Json => {
             serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;

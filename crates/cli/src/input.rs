@@ -4,6 +4,7 @@ use crate::output::{
     count_of, print_error, print_warning, raise_file_limit, warn_of_missing, warn_of_unmatched,
 };
 use crate::progress::Watch;
+use crate::table::period;
 use anyhow::Result;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
@@ -182,6 +183,13 @@ pub fn warn_of_losses(ran: &Ran) {
         print_warning(&format!(
             "{} were lost in this time: they are not counted, and what they would have told is unknown",
             lost.join(" and ")
+        ));
+    }
+    if let Some(until) = ran.incomplete_until.filter(|until| *until > ran.begin_ns) {
+        print_warning(&format!(
+            "buffers begin at different times, as older events were overwritten: of the first {} some are missing, and what they \
+             would have told is unknown",
+            period(until.abs_diff(ran.begin_ns))
         ));
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::bar::bar;
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
+use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, say};
 use crate::output::{quoted, shown};
 use crate::progress::Watch;
+use crate::screen;
 use crate::table::{Cell, Column, Table, figure, hidden, period, text};
 use anyhow::{Result, bail, ensure};
 use std::io::{Result as IoResult, Write};
@@ -166,7 +167,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ran.failure = ran.failure.or(again.failure);
     }
     drop(watch);
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TableFormat::Table => print(&mut out, &table, &show, args)?,
         TableFormat::Json => {
@@ -187,6 +188,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         say(&mut out, args.format, &why)?;
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
 }
 

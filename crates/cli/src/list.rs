@@ -4,6 +4,7 @@ use crate::format::EventFormat;
 use crate::input::Input;
 use crate::nothing::ANY;
 use crate::output::{Output, print_warning, raise_file_limit};
+use crate::screen::{self, Form};
 use clap::ValueEnum;
 use std::process::ExitCode;
 use tracewing_trace::{ClockStyle, FieldStyle, Listing, NameStyle, Recording, Style, print_details};
@@ -105,7 +106,7 @@ TIME is one of
 task belongs to it, too. All that lies before is read then, to know who runs where (docs/filters.md). Several options all \
 have to fit; of several values of one option, one.
 
-CONDITION compares what is in an event; events of a class that lacks a field of it are not printed.
+CONDITION compares what is in an event; a comparison with a field that the event lacks is unknown, and so is its opposite.
   == != < <= > >=          numbers; == and != texts, too
   =~ !~                    texts with patterns: *, ?, [a-z], [!a-z]
   && || ! ( )              and, or, not
@@ -131,7 +132,7 @@ the whole recording before, which is read for it. JSON and CSV also have mode: u
 only tracewing's own say). Events whose packets appear more than 1.1 s after later events do are not in order.
 
 The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
-error. Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
+error; but what could command a terminal is escaped (docs/terminals.md). Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
 and the exit status is not 0.";
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -156,15 +157,15 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     raise_file_limit();
     if let Some(details) = args.details {
         let recording = Recording::open(args.input.traces())?;
-        print_details(&recording, &mut std::io::stdout().lock(), details == Details::Compact)?;
+        print_details(&recording, &mut screen::stdout(Form::Text), details == Details::Compact)?;
         return Ok(ExitCode::SUCCESS);
     }
     if args.follow {
-        listing.follow(args.input.traces(), &mut Output::new())?;
+        listing.follow(args.input.traces(), &mut Output::new(args.format.into()))?;
         return Ok(ExitCode::SUCCESS);
     }
     let (recording, _) = args.input.open()?;
-    let mut output = Output::new();
+    let mut output = Output::new(args.format.into());
     listing.print(&recording, &mut output)?;
     let has_head = match args.format {
         EventFormat::Text => args.super_trace,

@@ -11,16 +11,17 @@ mod histogram;
 mod place;
 
 use crate::format::TableFormat;
-use crate::input::{Input, conclude};
-use crate::nothing::{How, Needed};
+use crate::input::{Input, conclude, warn_of_losses};
+use crate::nothing::{How, Needed, Part, has_all, say, tell_missing};
 use crate::output::{count_of, print_warning, shown};
-use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use crate::screen;
+use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, period, text};
 use anyhow::{Result, ensure};
 use graph::party;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum};
+use tracewing_analysis::{AcrossAwait, Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum, total};
 use tracewing_symbols::Symbols;
 
 /// What `tracewing locks` accepts.
@@ -40,7 +41,11 @@ often not at once, refused how often not at all (a try, or the time was up), spi
 program tells. wait is from the request to the end of the wait, hold from \
 the acquisition to the release. owner is the thread that had the lock for most of the waiting. The kernel's locks (contention_begin) are \
 told only where somebody waits, and have no holds. futex is a wait in the kernel of which no other event tells what for: \
-locks of Rust's standard library and parking_lot among them, by the address that the kernel was given. A wait that lasts at the end of the recording counts up to there, as refused.
+locks of Rust's standard library and parking_lot among them, by the address that the kernel was given. A wait that lasts at the end of the recording counts up to there, as refused. \
+at is the place of the call; of a lock, a thread or a task, the place where it was held longest, where the program records lines. \
+A task that is not instrumented is known by the place of its request only. A time that cannot be known is -, with the reason below the table.
+
+A warning names each lock of tasks that was held across an .await, for 1 ms or longer, while others waited for it.
 
 --histogram prints how long critical sections were, and how many other locks a thread had when it acquired one (depth). \
 Sequences that lack their begin or their end are left out and counted.
@@ -130,6 +135,29 @@ const NEEDED: Needed = Needed {
     how: How::Option("--locks", "no program used one that can be seen (docs/locks.md)"),
 };
 
+/// How there would be all of [`PARTS`].
+const RECORD_ALL: &str =
+    "`tracewing record` without -e and --exclude records all that a program tells of its locks.";
+
+/// What is recorded by events that a recording of locks may be without.
+const PARTS: [Part; 3] = [
+    Part {
+        what: "acquisitions (lock:acquired, user_thread:acquired)",
+        names: &["lock:acquired", "user_thread:acquired"],
+        without: "no acquisition is known, nor any critical section",
+    },
+    Part {
+        what: "requests (lock:requested, user_thread:wait)",
+        names: &["lock:requested", "user_thread:wait"],
+        without: "how long acquisitions waited is not known, nor who had the lock meanwhile",
+    },
+    Part {
+        what: "releases (lock:released, user_thread:released)",
+        names: &["lock:released", "user_thread:released"],
+        without: "how long locks were held is not known",
+    },
+];
+
 pub fn run(args: &Args) -> Result<ExitCode> {
     let group = match args.by {
         By::Lock => Group::Lock,
@@ -147,7 +175,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let found = locks.finish(&ran);
     let members =
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     if let Some(file) = &args.svg {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         histogram::draw(&found.histogram, file)?;
@@ -157,7 +185,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         if found.rows.is_empty() {
             print_warning(&NEEDED.why_nothing(&args.input, &ran)?);
         } else if found.graph.edges.is_empty() {
-            print_warning("Nobody waited for anybody.");
+            print_warning("No thread or task waited for another one.");
         }
         out.flush()?;
         return Ok(conclude(ran));
@@ -166,7 +194,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (mut table, name) = match (args.histogram, args.graph) {
         (Some(_), _) => (histogram::table(&found.histogram, args.format == TableFormat::Table), "histogram"),
         (None, Some(_)) => (graph::table(&found.graph, &mut symbols), "graph"),
-        (None, None) => (of_rows(&found.rows, args.by, &mut symbols), "locks"),
+        (None, None) => (of_rows(&found.rows, args.by, has_all(&PARTS, &args.input)?, &mut symbols), "locks"),
     };
     table.arrange(&args.order)?;
     table.write(&mut out, args.format, (name, &members), |out| {
@@ -184,9 +212,56 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     if found.rows.is_empty() {
         NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+    } else {
+        tell_unknown(&found, args, &mut out)?;
+    }
+    for across in &found.across_awaits {
+        print_warning(&warning(across, &mut symbols));
     }
     out.flush()?;
+    warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+/// Says why times are not known.
+fn tell_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
+    if found.some_cpus {
+        let why = "Waits and holds are not known (-): only some CPUs are looked at, and they may begin or end on another one.";
+        say(out, args.format, why)?;
+    } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
+        let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
+                   tracewing-tokio whose events do not say which of them belong together.";
+        say(out, args.format, why)?;
+    }
+    if found.rows.iter().any(is_of_programs) {
+        tell_missing(&PARTS, RECORD_ALL, out, args.format, &args.input)?;
+    }
+    Ok(())
+}
+
+/// Whether there are locks in it that programs tell of, not only the kernel.
+fn is_of_programs(row: &Row) -> bool {
+    let names = row.account.kinds.names();
+    names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
+}
+
+/// What is wrong with a lock that is held across an `.await`, and what to do.
+fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
+    let at = match &across.frames[..] {
+        [] => String::new(),
+        frames => format!(" taken at {}", place::chain(frames, symbols)),
+    };
+    let times = if across.holds.count == 1 { "once" } else { &format!("{} times", across.holds.count) };
+    let process = across.process.map(|process| format!(" of process {process}")).unwrap_or_default();
+    format!(
+        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, who lost {} \
+         by it. Drop the guard before the .await, or give the data to one task and send it messages.",
+        across.kind,
+        across.lock,
+        period(across.holds.max_ns),
+        across.waiters,
+        period(across.waited_ns)
+    )
 }
 
 /// Behind the columns that say whose.
@@ -211,7 +286,7 @@ const FIGURES: [Column; 18] = [
     text("at", "at"),
 ];
 
-fn of_rows(rows: &[Row], by: By, symbols: &mut Symbols) -> Table {
+fn of_rows(rows: &[Row], by: By, known: [bool; 3], symbols: &mut Symbols) -> Table {
     let what: &[Column] = match by {
         By::Lock => &[text("lock", "lock")],
         By::Thread => &[figure("thread", "tid")],
@@ -220,41 +295,51 @@ fn of_rows(rows: &[Row], by: By, symbols: &mut Symbols) -> Table {
     };
     let columns = [&[figure("process", "process"), text("name", "name")], what, &FIGURES].concat();
     let mut table = Table::new(columns);
+    let of_programs = rows.iter().any(is_of_programs);
     for row in rows {
+        // What a lock of a program does is no wait for a futex, as far as it is told when the lock is had.
+        let is_known =
+            match is_of_programs(row) || of_programs && row.account.kinds.names().contains(&"futex") {
+                true => known,
+                false => [true; 3],
+            };
         let what = match row.subject {
-            Subject::Lock(lock) => vec![Cell::Text(format!("{lock:#x}"))],
+            Subject::Lock(lock) | Subject::Futex(lock) => vec![Cell::Text(format!("{lock:#x}"))],
             Subject::Thread(tid) => vec![Cell::Number(tid.into())],
             Subject::Task(task) => vec![task.map_or(Cell::None, Cell::Count), row.task_name.as_str().into()],
             Subject::Caller(_) | Subject::Chain(_) => Vec::new(),
         };
         let whose = [row.process.into(), row.process_name.as_str().into()];
-        table.push(whose.into_iter().chain(what).chain(figures(row, symbols)).collect());
+        table.push(whose.into_iter().chain(what).chain(figures(row, is_known, symbols)).collect());
     }
     table
 }
 
-fn figures(row: &Row, symbols: &mut Symbols) -> [Cell; 18] {
+/// `known`: whether the recording has all acquisitions, requests and releases that belong to it.
+fn figures(row: &Row, known: [bool; 3], symbols: &mut Symbols) -> [Cell; 18] {
     let account = &row.account;
-    let (waits, holds) = (&account.waits, &account.holds);
-    let owner = account.owner();
+    let [acquisitions, requests, releases] = known;
+    let waits = account.known_waits().filter(|_| acquisitions && requests);
+    let holds = account.known_holds().filter(|_| acquisitions && releases);
+    let owner = account.owner().filter(|_| acquisitions && requests && releases);
     let owner_tid = owner.and_then(|(owner, _)| match owner {
         Party::Thread(tid) => Some(tid),
-        Party::Task(..) => None,
+        Party::Task(..) | Party::Place(..) => None,
     });
     [
-        Cell::Count(account.acquired),
-        Cell::Count(waits.count),
-        Cell::Count(account.refused),
-        Cell::Period(waits.total_ns),
+        Cell::count_if(acquisitions, account.acquired),
+        account.waited().filter(|_| acquisitions && requests).map_or(Cell::None, Cell::Count),
+        Cell::count_if(acquisitions && requests, account.refused),
+        sum_of(waits),
         mean(waits),
-        longest(waits, waits.max_ns),
-        longest(waits, waits.min_ns),
+        longest(waits, |sum| sum.max_ns),
+        longest(waits, |sum| sum.min_ns),
         account.spins.map_or(Cell::None, Cell::Count),
-        Cell::Count(holds.count),
-        Cell::Period(holds.total_ns),
+        holds.map_or(Cell::None, |holds| Cell::Count(holds.count)),
+        sum_of(holds),
         mean(holds),
-        longest(holds, holds.max_ns),
-        longest(holds, holds.min_ns),
+        longest(holds, |sum| sum.max_ns),
+        longest(holds, |sum| sum.min_ns),
         owner.map_or(Cell::None, |(owner, _)| Cell::Text(party(owner, &row.owner_name))),
         owner_tid.into(),
         owner.map_or(Cell::None, |(_, ns)| Cell::Ns(ns)),
@@ -263,16 +348,20 @@ fn figures(row: &Row, symbols: &mut Symbols) -> [Cell; 18] {
     ]
 }
 
-fn mean(sum: &Sum) -> Cell {
-    sum.mean_ns().map_or(Cell::None, Cell::Period)
+fn sum_of(sum: Option<&Sum>) -> Cell {
+    sum.map_or(Cell::None, |sum| Cell::Period(sum.total_ns))
 }
 
-fn longest(sum: &Sum, ns: u64) -> Cell {
-    if sum.count == 0 { Cell::None } else { Cell::Period(ns) }
+fn mean(sum: Option<&Sum>) -> Cell {
+    sum.and_then(Sum::mean_ns).map_or(Cell::None, Cell::Period)
+}
+
+fn longest(sum: Option<&Sum>, end: fn(&Sum) -> u64) -> Cell {
+    sum.filter(|sum| sum.count > 0).map_or(Cell::None, |sum| Cell::Period(end(sum)))
 }
 
 fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
-    let sum = |part: fn(&Row) -> u64| found.rows.iter().map(part).sum::<u64>();
+    let sum = |part: fn(&Row) -> u64| total(found.rows.iter().map(part));
     writeln!(
         out,
         "{} acquisitions, {} waits of {} ms together, in {} ms",

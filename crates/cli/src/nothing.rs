@@ -6,7 +6,7 @@ use crate::input::Input;
 use crate::output::print_warning;
 use anyhow::Result;
 use std::io::Write;
-use tracewing_analysis::Ran;
+use tracewing_analysis::{Ran, total};
 use tracewing_rules::Glob;
 use tracewing_trace::{Filter, Recording, Statistics, described};
 
@@ -54,18 +54,38 @@ pub fn tell_missing(
     input: &Input,
 ) -> Result<()> {
     let (recording, _) = input.open_again()?;
-    let is_missing = |part: &&Part| {
+    let left_out = recording.left_out();
+    let missing = |part: &Part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
-        recording.unmatched(&names).len() == names.len()
+        let leaves_out =
+            || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
+        match recording.unmatched(&names).len() == names.len() {
+            true => Some("no"),
+            false => leaves_out().then_some("not all"),
+        }
     };
-    let missing: Vec<_> = parts.iter().filter(is_missing).collect();
-    for part in &missing {
-        say(out, format, &format!("The recording has no {}: {}.", part.what, part.without))?;
+    let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
+    for (part, how_many) in &missing {
+        say(out, format, &format!("The recording has {how_many} {}: {}.", part.what, part.without))?;
     }
     if !missing.is_empty() {
         say(out, format, how)?;
     }
     Ok(())
+}
+
+/// Whether a recording has all of what each part tells.
+///
+/// # Errors
+/// It cannot be opened again.
+pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input) -> Result<[bool; N]> {
+    let (recording, _) = input.open_again()?;
+    let left_out = recording.left_out();
+    Ok(parts.each_ref().map(|part| {
+        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
+        let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));
+        recording.unmatched(&names).len() < names.len() && !part.names.iter().any(is_left_out)
+    }))
 }
 
 /// Says something below a table for people, else on standard error.
@@ -200,8 +220,8 @@ impl Needed {
         Ok(Found {
             events,
             others: counted.total.events - events,
-            lost_events: counted.streams.iter().map(|stream| stream.lost_events).sum(),
-            lost_packets: counted.streams.iter().map(|stream| stream.lost_packets).sum(),
+            lost_events: total(counted.streams.iter().map(|stream| stream.lost_events)),
+            lost_packets: total(counted.streams.iter().map(|stream| stream.lost_packets)),
             is_incomplete: !recording.missing().is_empty(),
             is_part: recording.is_part(),
         })
@@ -212,7 +232,7 @@ impl Needed {
             0 => "The recording has no events at all".to_owned(),
             _ => format!("The recording has no {}", self.events()),
         };
-        if found.is_incomplete && (found.others == 0 || found.lost_events > 0) {
+        if found.is_incomplete {
             return format!("{kept}, but a part of it is missing.");
         }
         let lost = match (found.lost_events, found.lost_packets) {

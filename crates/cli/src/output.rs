@@ -1,21 +1,31 @@
 //! What all subcommands share: output that ends quietly when its reader goes away, and enough open files.
 
+use crate::screen::{self, Form};
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
-use std::io::{ErrorKind, IsTerminal, Stderr, Stdout, Write};
+use std::io::{ErrorKind, Write};
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use tracewing_trace::Sink;
 
-pub use tracewing_trace::shown;
+pub use tracewing_trace::{is_unsafe, shown};
 
 /// Prints a line on standard error. Where that cannot be written, as its reader is gone or the disk full, nobody can be told
 /// anything, and all else goes on.
 macro_rules! say {
     ($($argument:tt)*) => {{
-        let _ = ::std::io::Write::write_fmt(&mut ::anstream::stderr(), format_args!("{}\n", format_args!($($argument)*)));
+        let _ = ::std::io::Write::write_fmt(&mut $crate::screen::stderr($crate::screen::Form::Text), format_args!("{}\n", format_args!($($argument)*)));
     }};
 }
 pub(crate) use say;
+
+/// An interrupt by its name; `interrupt` and `softirq` are those of which no event says which.
+pub fn interrupt(name: &str) -> String {
+    match name {
+        "interrupt" | "softirq" => name.to_owned(),
+        _ => format!("interrupt {name}"),
+    }
+}
 
 /// Says how many threads are not in a table, since the recording tells only what they had to do with those that are.
 pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
@@ -30,8 +40,7 @@ pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> 
 
 /// Standard output and standard error; on a terminal, warnings come in colour.
 pub struct Output {
-    stdout: Stdout,
-    stderr: Stderr,
+    form: Form,
     lines: usize,
 }
 
@@ -39,8 +48,9 @@ pub struct Output {
 const COUNTED: usize = 2;
 
 impl Output {
-    pub fn new() -> Self {
-        Output { stdout: std::io::stdout(), stderr: std::io::stderr(), lines: 0 }
+    /// For events in this form; warnings are text.
+    pub fn new(form: Form) -> Self {
+        Output { form, lines: 0 }
     }
 
     /// How many lines of events have been printed, up to two.
@@ -53,19 +63,16 @@ impl Sink for Output {
     fn events(&mut self, lines: &[u8]) -> std::io::Result<()> {
         let more = lines.iter().filter(|byte| **byte == b'\n').take(COUNTED - self.lines);
         self.lines += more.count();
-        let mut stdout = self.stdout.lock();
+        let mut stdout = screen::stdout(self.form);
         stdout.write_all(lines)?;
         stdout.flush()
     }
 
     fn warning(&mut self, line: &[u8]) -> std::io::Result<()> {
-        if !self.stderr.is_terminal() {
-            return self.stderr.lock().write_all(line);
-        }
         let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         let line = String::from_utf8_lossy(line);
-        say!("{style}{}{style:#}", line.trim_end());
-        Ok(())
+        let lines: Vec<_> = line.trim_end().split('\n').map(shown).collect();
+        writeln!(screen::stderr(Form::Text), "{style}{}{style:#}", lines.join("\n"))
     }
 }
 
@@ -102,9 +109,9 @@ pub fn warn_of_unmatched(recording: &tracewing_trace::Recording, patterns: &[Str
     }
 }
 
-/// Tells what of a recording is missing.
+/// Tells what of a recording is missing, and what in its metadata is ignored.
 pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
-    recording.missing().iter().for_each(|line| print_warning(line));
+    recording.missing().iter().chain(recording.warnings()).for_each(|line| print_warning(line));
 }
 
 /// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
@@ -118,9 +125,17 @@ fn with_causes(error: &Error) -> String {
     message
 }
 
-/// A path as a shell takes it.
+/// A path as a shell takes it, and a terminal.
 pub fn quoted(path: &Path) -> String {
     let text = path.to_string_lossy();
+    if text.contains(is_unsafe) {
+        let escape = |byte: &u8| match byte {
+            b'\\' | b'\'' => format!("\\{}", char::from(*byte)),
+            b' '..=b'~' => char::from(*byte).to_string(),
+            byte => format!("\\x{byte:02x}"),
+        };
+        return format!("$'{}'", path.as_os_str().as_bytes().iter().map(escape).collect::<String>());
+    }
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+,:@%".contains(c);
     if !text.is_empty() && text.chars().all(plain) {
         text.into_owned()
@@ -160,7 +175,13 @@ mod tests {
 
     #[test]
     fn a_shell_takes_a_path_as_one_word() {
-        let cases = [("T-1", "T-1"), ("a b", "'a b'"), ("it's", r"'it'\''s'"), ("", "''")];
+        let cases = [
+            ("T-1", "T-1"),
+            ("a b", "'a b'"),
+            ("it's", r"'it'\''s'"),
+            ("", "''"),
+            ("a\u{9b}'", "$'a\\xc2\\x9b\\''"),
+        ];
         for (path, word) in cases {
             assert_eq!(quoted(Path::new(path)), word);
         }

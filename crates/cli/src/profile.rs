@@ -5,6 +5,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::output::{print_warning, shown};
+use crate::screen;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
@@ -88,7 +89,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut profile = Profile::new();
     let ran = args.input.analyse(&mut profile)?;
     let found = named(profile.finish(&ran));
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     let is_empty = found.count() == 0;
     match (&args.flame_graph, args.tree) {
         (Some(_), _) if is_empty => bail!(NEEDED.why_nothing(&args.input, &ran)?),
@@ -282,7 +283,7 @@ fn percent(part: u64, of: u64) -> Cell {
 
 fn draw(found: &Shown, path: &Path, out: &mut impl Write) -> Result<()> {
     flame_graph::write(path, "tracewing profile", "samples", &found.folded())?;
-    writeln!(out, "{}: a flame graph of {}", path.display(), samples(found.count()))?;
+    writeln!(out, "{}: a flame graph of {}", shown(&path.display().to_string()), samples(found.count()))?;
     Ok(print_totals(out, found)?)
 }
 

@@ -15,14 +15,16 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on, SIGINT, SIGTERM, SIGQUIT do not end the process: they are seen by [`Watch::show`].
+    /// From now on, SIGINT, SIGTERM, SIGQUIT do not end the process: they are seen by [`Watch::show`]. Those that were ignored stay so.
     ///
     /// # Errors
     /// The signals cannot be caught.
     pub fn new() -> std::io::Result<Self> {
         let stopped = Arc::new(AtomicBool::new(false));
         for signal in signal_hook::consts::TERM_SIGNALS {
-            signal_hook::flag::register(*signal, stopped.clone())?;
+            if !tracewing_session::is_ignored(*signal) {
+                signal_hook::flag::register(*signal, stopped.clone())?;
+            }
         }
         Ok(Watch { bar: ProgressBar::no_length(), stopped })
     }

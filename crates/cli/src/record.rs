@@ -2,6 +2,7 @@
 //! output and input are the command's.
 
 use crate::format::TextFormat;
+use crate::screen::{self, Form};
 use std::ffi::OsString;
 use std::io::{IsTerminal, Write};
 use std::path::PathBuf;
@@ -22,11 +23,12 @@ use tracewing_rules::{Majors, Rule, Rules};
 use tracewing_session::options::Sharing;
 use tracewing_session::outcome::SnapshotSummary;
 use tracewing_session::preload::{self, Preload};
-use tracewing_session::running::{Kind, Recordings};
+use tracewing_session::running::Kind;
 use tracewing_session::{Observer, Options, Progress, record};
 use tracewing_trace::Zone;
 
-use crate::output::{print_warning, say};
+use crate::output::{print_warning, say, shown};
+use crate::owner;
 use crate::preloaded;
 use crate::record_summary;
 use crate::selection::{self, Condition, Selection, Wish};
@@ -62,7 +64,8 @@ Examples:
 
 Kernel events need root: without it they are left out, or refused where they are asked for (-k, --system-wide, --probe). Programs that link the crate tracewing join by themselves; any other program can be \
 recorded as the kernel sees it. The exit status is that of CMD, or 1 where that is 0 and a flight recorder's \
-last snapshot could not be written.";
+last snapshot could not be written, or the output was deleted or moved while it was recorded. A signal that is ignored at the start \
+(nohup, a script's commands in the background) does not stop the recording.";
 
 const LONG_HELP: &str = "\
 Buffers: each CPU has a buffer of --sub-buffers times --sub-buffer-size bytes. When one is full, events are lost \
@@ -102,8 +105,8 @@ two seconds; a second one does not wait for CMD.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES, after_long_help = format!("{}\n\n{LONG_HELP}\n\n{EXAMPLES}", selection::LONG_HELP))]
 pub struct Args {
-    /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty [default:
-    /// tracewing-DATE-TIME]
+    /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty, of your own and not
+    /// writable by others. It gets mode 0750 and its files 0640, less the umask [default: tracewing-DATE-TIME]
     #[arg(short, long, value_name = "DIR")]
     output: Option<PathBuf>,
 
@@ -153,7 +156,7 @@ pub struct Args {
     #[arg(long, value_name = "MS", default_value_t = FLUSH.as_millis() as u32, value_parser = clap::value_parser!(u32).range(1..=3_600_000))]
     flush: u32,
 
-    /// Who shares buffers: all processes of a user, or nobody
+    /// Which processes share buffers. A process that drops its rights can still damage the events of those
     #[arg(long, value_enum, value_name = "WHO", default_value_t)]
     buffers: Buffers,
 
@@ -198,6 +201,10 @@ pub struct Args {
     #[arg(long, value_name = "PID|NAME")]
     with: Option<String>,
 
+    /// With --with: a recording of this user, in place of one of your own; only root may
+    #[arg(long, value_name = "NAME|UID", requires = "with")]
+    user: Option<String>,
+
     /// End the recording after SECONDS, if CMD has not ended before; CMD goes on
     #[arg(long = "for", value_name = "SECONDS", value_parser = parse_seconds)]
     duration: Option<Duration>,
@@ -215,8 +222,12 @@ pub struct Args {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 enum Buffers {
-    #[default]
+    /// A program and the children that it forks; one that can become another user shares with none of them
+    Program,
+    /// Programs of a user that start with the same rights, and their children; those that can become another user share with none
     User,
+    /// None: each process has its own, and no forked child has its parent's
+    #[default]
     Process,
 }
 
@@ -305,7 +316,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Err(error) => {
             let status = error.exit_status();
             let style = Style::new().bold().fg_color(Some(AnsiColor::Red.into()));
-            say!("{style}error{style:#}: {error}");
+            say!("{style}error{style:#}: {}", shown(&error.to_string()));
             return Ok(ExitCode::from(status.clamp(1, 255) as u8));
         }
     };
@@ -313,7 +324,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     match args.format {
         TextFormat::Json => {
             let line = serde_json::to_string(&outcome.summary).context("cannot write the summary as JSON")?;
-            say!("{line}");
+            // The recording is complete, whether its summary can be printed or not.
+            let _ = writeln!(screen::stderr(Form::Json), "{line}");
         }
         TextFormat::Text if !args.quiet => {
             let has_rules = !matches!(args.selection.enable(&args.condition), Wish::Nothing);
@@ -363,7 +375,10 @@ fn options(args: &Args) -> Result<Options> {
         }),
         functions: args.functions.clone(),
     });
-    let with = args.with.as_deref().map(|wanted| Recordings::find().choose(Some(wanted), Kind::Any));
+    let with = args
+        .with
+        .as_deref()
+        .map(|wanted| anyhow::Ok(owner::recordings(args.user.as_deref())?.choose(Some(wanted), Kind::Any)?));
     let (probes, remarks) = probes(args)?;
     remarks.iter().for_each(|remark| print_warning(remark));
     if with.is_some() && !args.system_wide && !(args.kernel_events.is_empty() && probes.is_empty()) {
@@ -402,6 +417,7 @@ fn options(args: &Args) -> Result<Options> {
         }),
         flush: Duration::from_millis(args.flush.into()),
         sharing: match args.buffers {
+            Buffers::Program => Sharing::Program,
             Buffers::User => Sharing::User,
             Buffers::Process => Sharing::Process,
         },

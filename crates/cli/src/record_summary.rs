@@ -29,7 +29,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
     say!(
         "{} events, {} lost, {} in {:.3} s ({} events/s), {} {} joined{state}",
         number(summary.events),
-        number(summary.lost),
+        lost(summary.lost, is_lost_unknown(summary)),
         bytes(summary.bytes),
         summary.seconds,
         number(rate as u64),
@@ -51,6 +51,20 @@ pub fn print(summary: &Summary, has_rules: bool) {
     if summary.events > 0 {
         let bold = Style::new().bold();
         say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+    }
+}
+
+/// Whether more was lost than is counted.
+fn is_lost_unknown(summary: &Summary) -> bool {
+    summary.user_streams.iter().any(|stream| stream.is_lost_unknown)
+}
+
+/// A number of lost events; with a `+` where more were lost, and it is not known how many.
+fn lost(events: u64, is_unknown: bool) -> String {
+    match (events, is_unknown) {
+        (0, true) => "unknown".to_owned(),
+        (_, true) => number(events) + "+",
+        (_, false) => number(events),
     }
 }
 
@@ -177,7 +191,7 @@ fn table(summary: &Summary) -> Table {
         table.add_row([
             name,
             number(sum(|stream| stream.events)),
-            number(sum(|stream| stream.lost)),
+            lost(sum(|stream| stream.lost), streams.iter().any(|(_, stream)| stream.is_lost_unknown)),
             number(sum(|stream| stream.packets)),
             bytes(sum(|stream| stream.bytes)),
         ]);

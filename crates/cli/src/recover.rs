@@ -3,6 +3,7 @@
 
 use crate::format::EventFormat;
 use crate::output::{Output, raise_file_limit, say, shown};
+use crate::screen::Form;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
@@ -87,7 +88,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     };
     let folder = tempfile::Builder::new().prefix("tracewing-recover-").tempdir()?;
     let recovered = write_trace(&*image, folder.path())?;
-    let mut output = Output::new();
+    let mut output = Output::new(args.format.into());
     for warning in warnings(&recovered) {
         output.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
     }
@@ -113,7 +114,7 @@ fn recover_folder(path: &Path, args: &Args) -> anyhow::Result<ExitCode> {
     let folder = BufferFolder::open(path)?;
     let output = args.output.clone().unwrap_or_else(|| beside(path));
     let recovered = folder.write_trace(&output, if args.all { Wanted::All } else { Wanted::Unwritten })?;
-    let mut sink = Output::new();
+    let mut sink = Output::new(Form::Text);
     if folder.is_live() {
         sink.warning(b"WARNING: a program, or the recorder, still writes to these buffers\n")?;
     }

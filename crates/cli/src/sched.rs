@@ -3,7 +3,8 @@
 use crate::format::{EventFormat, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
-use crate::output::{count_of, print_strangers};
+use crate::output::{count_of, interrupt, print_strangers};
+use crate::screen;
 use crate::table::{Cell, Column, Lines, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use clap::Subcommand;
@@ -108,7 +109,7 @@ const SLICE: [Column; 14] = [
 const WIDTHS: [usize; 14] = [18, 4, 32, 0, 0, 11, 9, 9, 5, 0, 0, 0, 0, 0];
 
 fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = BufWriter::new(screen::stdout(args.format.into()));
     let lines = Lines::begin(&mut out, &SLICE, &WIDTHS, args.format)?;
     let text = args.format == EventFormat::Text;
     let zone = args.input.zone();
@@ -193,7 +194,7 @@ impl<W> Printer<W> {
         }
         let name = waker_name(waker);
         Cell::Text(match (waker.interrupt, waker.tid) {
-            (Some(interrupt), _) => format!("interrupt {}", self.names.get(interrupt)),
+            (Some(by), _) => interrupt(self.names.get(by)),
             (None, Some(0)) => name,
             (None, Some(tid)) => {
                 let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
@@ -246,6 +247,8 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
     let (rows, strangers) = slices.sink.finish(&ran);
     let zone = args.input.zone();
     let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
+    // Slices are counted whose delay is known, and a delay begins with a wake.
+    let wakes = ran.recorded.wakes;
     let mut table = Table::new(LATENCY);
     for row in &rows {
         let SchedLatency { process, tid, name, run_ns, slices, max_ns, max_end, .. } = row;
@@ -254,23 +257,35 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
             Cell::Number((*tid).into()),
             name.as_str().into(),
             Cell::Ns(*run_ns),
-            Cell::Count(*slices),
-            Cell::Ns(row.mean_ns()),
-            Cell::Ns(*max_ns),
-            time(row.max_begin()),
-            time(*max_end),
-            row.max_waker.as_ref().map_or(Cell::None, name_of_waker),
+            Cell::count_if(wakes, *slices),
+            if wakes { Cell::Ns(row.mean_ns()) } else { Cell::None },
+            if wakes { Cell::Ns(*max_ns) } else { Cell::None },
+            time(row.max_begin().filter(|_| wakes)),
+            time(max_end.filter(|_| wakes)),
+            row.max_waker.as_ref().filter(|_| wakes).map_or(Cell::None, name_of_waker),
         ]);
     }
     table.arrange(&args.order)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     let (running, switches) =
         rows.iter().fold((0, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
     let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
     table.write(&mut out, args.format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
-        let (threads, switches) = (count_of(rows.len(), "thread"), count_of(switches as usize, "switch"));
-        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms, {switches}")?;
+        let threads = count_of(rows.len(), "thread");
+        if rows.is_empty() {
+            return writeln!(out, "{threads} in {duration} ms");
+        }
+        let switches =
+            if wakes { ", ".to_owned() + &count_of(switches as usize, "switch") } else { String::new() };
+        writeln!(out, "{threads}, {running} ms on CPUs in {duration} ms{switches}")?;
+        if !wakes {
+            let not_known = "how long threads waited for a CPU, and how often, is not known";
+            writeln!(
+                out,
+                "Not all wakes of threads (sched_waking, sched_wakeup) are in the recording: {not_known}."
+            )?;
+        }
         print_strangers(out, strangers)
     })?;
     if rows.is_empty() {

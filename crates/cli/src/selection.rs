@@ -8,7 +8,7 @@ Event rules: -e, --exclude, --provider, --level, --major, --process and --where 
 events that fulfil all of them. Names are PROVIDER:EVENT; a GLOB has *, ?, [a-z] and [!a-z] and matches a whole name. \
 `tracewing sites PROGRAM` lists the events of a program. A running recording is changed by `tracewing enable` and \
 `tracewing disable`, which add a rule each: the last rule that is for an event decides. Who chooses user_thread:create by name \
-has user_thread:origin, too, from which tasks have their names; not with --exclude user_thread:origin.
+(or user_thread:wait, user_thread:acquired) has user_thread:origin, too, from which tasks have their names and requests their lines; not with --exclude user_thread:origin.
 
 --where compares fields of the event (depth > 3 && customer == \"x\", customer =~ 'a*', flags & 6 == 4, len(items) != 0) and \
 $tid, $pid, $cpu, $event, $level (a number: error 3, warn 4, info 6, debug 10, trace 14); && and || and ! and parentheses \
@@ -18,8 +18,8 @@ not have it.
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
 the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
 
-/// That a task is created, and what those created in one place have in common, such as their name.
-const TASK: &str = "user_thread:create";
+/// That a task is created, waits, or has something; and what those of one place have in common: their name, file and line.
+const OF_ORIGIN: [&str; 3] = ["user_thread:create", "user_thread:wait", "user_thread:acquired"];
 const TASK_ORIGIN: &str = "user_thread:origin";
 
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
@@ -92,11 +92,13 @@ impl Selection {
         let is_whole = condition.condition.is_none() && self.levels.is_none() && self.majors.is_none();
         let is_missing = !(is_whole && self.names(TASK_ORIGIN));
         let excluded = matches_any(&self.exclude, TASK_ORIGIN);
-        (chooses_by_name && self.names(TASK) && is_missing && !excluded).then(|| {
-            let events = vec![TASK_ORIGIN.to_owned()];
-            let processes = self.processes.clone();
-            Self { events, processes, ..Self::default() }.rule(Action::Enable(None))
-        })
+        (chooses_by_name && OF_ORIGIN.iter().any(|name| self.names(name)) && is_missing && !excluded).then(
+            || {
+                let events = vec![TASK_ORIGIN.to_owned()];
+                let processes = self.processes.clone();
+                Self { events, processes, ..Self::default() }.rule(Action::Enable(None))
+            },
+        )
     }
 
     /// Whether events of a class of this name are meant, as far as that goes.
@@ -176,6 +178,7 @@ mod tests {
         for options in [
             &["-e", "user_thread:create"][..],
             &["-e", "user_thread:c*", "-e", "shop:*"],
+            &["-e", "user_thread:acquired"],
             &["--provider", "user_thread", "--where", "parent == 0"],
             &["-e", "user_thread:*", "--major", "3"],
         ] {

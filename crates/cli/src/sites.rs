@@ -2,16 +2,17 @@
 
 use crate::format::TableFormat;
 use crate::output::{Output, shown};
+use crate::screen::{self, Form};
 use anyhow::Result;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use serde::Serialize;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_abi::glob;
 use tracewing_abi::schema::{Base, Scalar};
 use tracewing_abi::site::Kind;
 use tracewing_probes::{Usdt, usdt};
+use tracewing_rules::pattern;
 use tracewing_sites::{Files, Image, Listing, Place, Process, Site, find_library};
 use tracewing_trace::Sink;
 
@@ -120,12 +121,12 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     let all = rows.len();
     if !args.events.is_empty() {
-        rows.retain(|row| args.events.iter().any(|glob| glob::matches(glob.bytes(), row.name.bytes())));
+        rows.retain(|row| args.events.iter().any(|glob| pattern::matches(glob.bytes(), row.name.bytes())));
     }
     if rows.is_empty() && all > 0 {
         remarks.push(format!("none of the {} has a name that matches", count(all)));
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TableFormat::Table => table(&mut out, &rows)?,
         TableFormat::Json => {
@@ -137,7 +138,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
     out.flush()?;
     for remark in remarks {
-        Output::new().warning(format!("WARNING: {}\n", shown(&remark)).as_bytes())?;
+        Output::new(Form::Text).warning(format!("WARNING: {}\n", shown(&remark)).as_bytes())?;
     }
     Ok(ExitCode::SUCCESS)
 }

@@ -2,9 +2,11 @@
 
 use crate::format::TextFormat;
 use crate::output::shown;
+use crate::owner;
+use crate::screen;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_session::running::{Kind, Recordings};
+use tracewing_session::running::Kind;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -25,15 +27,20 @@ pub struct Args {
     #[arg(value_name = "PID|NAME")]
     recorder: Option<String>,
 
+    /// Ask a recording of this user, in place of one of your own: only root may
+    #[arg(long, value_name = "NAME|UID")]
+    user: Option<String>,
+
     /// How to print the snapshot's folder
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
     format: TextFormat,
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recorder = Recordings::find().choose(args.recorder.as_deref(), Kind::FlightRecorder)?;
+    let recorder =
+        owner::recordings(args.user.as_deref())?.choose(args.recorder.as_deref(), Kind::FlightRecorder)?;
     let folder = recorder.snapshot()?;
-    let mut out = std::io::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TextFormat::Text => writeln!(out, "{}", shown(&folder.to_string_lossy()))?,
         TextFormat::Json => {

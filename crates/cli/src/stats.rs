@@ -4,11 +4,13 @@ use crate::format::TableFormat;
 use crate::input::Input;
 use crate::nothing::{ANY, say};
 use crate::output::print_error;
+use crate::screen;
 use crate::table::{Cell, Table, figure, text};
 use anyhow::Result;
 use serde_json::Value;
 use std::io::Write;
 use std::process::ExitCode;
+use tracewing_analysis::total;
 use tracewing_trace::{Count, Statistics};
 
 /// What `tracewing stats` accepts.
@@ -40,13 +42,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (recording, filter) = args.input.open()?;
     let mut statistics = Statistics::collect(&recording, &filter)?;
     // What was lost is told of all streams.
-    let lost_events = statistics.streams.iter().map(|row| row.lost_events).sum();
+    let lost_events = total(statistics.streams.iter().map(|row| row.lost_events));
     if let Some(count) = args.count {
         statistics.events.truncate(count);
         statistics.streams.truncate(count);
         statistics.processes.truncate(count);
     }
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     match args.format {
         TableFormat::Table => print(&mut out, &statistics, lost_events)?,
         TableFormat::Json => {

@@ -5,11 +5,12 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part, TASKS, tell_missing, tell_nameless};
 use crate::output::shown;
+use crate::screen;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{Names, Task, Tasks, Thresholds};
+use tracewing_analysis::{Names, Task, Tasks, Thresholds, total};
 
 /// So many warnings are printed.
 const WARNINGS: usize = 20;
@@ -117,8 +118,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let zone = args.input.zone();
     let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
     // What the worker did in a poll, switches of threads tell.
-    let of_worker = |ns: u64| if ran.switchless { Cell::None } else { Cell::Ns(ns) };
-    let polls_of_worker = |count: u64| if ran.switchless { Cell::None } else { Cell::Count(count) };
+    let polls = !ran.recorded.lacks_user_switches;
+    let of_polls = |ns: u64| if polls { Cell::Ns(ns) } else { Cell::None };
+    let has_worker = polls && !ran.switchless;
+    let of_worker = |ns: u64| if has_worker { Cell::Ns(ns) } else { Cell::None };
+    // When it was blocked, and when it could go on, wakes of threads tell.
+    let of_wakes = |ns: u64| if ran.recorded.wakes { of_worker(ns) } else { Cell::None };
+    let polls_of_worker = |count: u64| Cell::count_if(has_worker, count);
     let mut table = Table::new(COLUMNS);
     for task in &tasks {
         table.push(vec![
@@ -126,38 +132,41 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             task.task.map_or(Cell::None, Cell::Count),
             Cell::Count(task.tasks),
             task.name.as_str().into(),
-            Cell::Count(task.polls),
-            Cell::Ns(task.busy_ns),
-            Cell::Ns(task.scheduled_ns),
-            Cell::Ns(task.idle_ns),
-            Cell::Ns(task.nested_ns),
+            Cell::count_if(polls, task.polls),
+            of_polls(task.busy_ns),
+            of_polls(task.scheduled_ns),
+            of_polls(task.idle_ns),
+            of_polls(task.nested_ns),
             Cell::Ns(task.unknown_ns),
-            Cell::Ns(task.longest_ns),
+            of_polls(task.longest_ns),
             time(task.longest_begin),
             of_worker(task.running_ns),
-            of_worker(task.preempted_ns),
-            of_worker(task.system_ns),
-            of_worker(task.slept_ns),
-            of_worker(task.longest_sleep_ns),
-            task.slept_on.map_or(Cell::None, |name| ran.names.get(name).into()),
-            Cell::Count(task.page_faults),
-            Cell::Ns(task.mean_delay_ns()),
-            Cell::Ns(task.max_delay_ns),
+            of_wakes(task.preempted_ns),
+            if ran.modeless { Cell::None } else { of_wakes(task.system_ns) },
+            of_wakes(task.slept_ns),
+            of_wakes(task.longest_sleep_ns),
+            task.slept_on
+                .filter(|_| ran.recorded.wakes)
+                .map_or(Cell::None, |name| ran.names.get(name).into()),
+            Cell::count_if(polls && ran.recorded.page_faults, task.page_faults),
+            of_polls(task.mean_delay_ns()),
+            of_polls(task.max_delay_ns),
             time(task.max_delay_end),
-            Cell::Count(task.delays),
+            Cell::count_if(polls, task.delays),
             of_worker(task.long_ns),
             polls_of_worker(task.long_polls),
-            polls_of_worker(task.blocking_polls),
-            Cell::Count(task.vain_polls),
+            Cell::count_if(has_worker && ran.recorded.wakes, task.blocking_polls),
+            Cell::count_if(polls, task.vain_polls),
         ]);
     }
     table.arrange(&args.order)?;
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
     table.write(&mut out, args.format, ("tasks", &members), |out| {
         let count: u64 = tasks.iter().map(|task| task.tasks).sum();
-        let busy = milliseconds(tasks.iter().map(|task| task.busy_ns).sum());
+        let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
         let duration = milliseconds(ran.duration_ns());
+        let busy = if polls { &busy } else { "unknown" };
         writeln!(out, "{count} {}, {busy} ms in polls in {duration} ms", plural(count, "task"))?;
         warn(out, &tasks, &ran.names)
     })?;

@@ -4,11 +4,14 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{ANY, TASKS, tell_nameless};
 use crate::output::{count_of, print_strangers};
+use crate::screen;
 use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
-use tracewing_analysis::{Part, Process, Thread, Threads, ThreadsTable, Times, UserThreadAccount};
+use tracewing_analysis::{
+    Part, Process, Recorded, Thread, Threads, ThreadsTable, Times, UserThreadAccount, total,
+};
 
 /// What `tracewing threads` accepts.
 #[derive(Debug, clap::Args)]
@@ -65,13 +68,14 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let mut threads = Threads::new();
     let ran = args.input.analyse(&mut threads)?;
     let table = threads.finish(&ran);
-    let mut out = anstream::stdout().lock();
+    let mut out = screen::stdout(args.format.into());
     let (strangers, duration) = (Cell::Count(table.strangers), Cell::Ns(table.duration_ns));
     let members = [("duration_ns", duration), ("strangers", strangers)];
+    let known = Known { recorded: ran.recorded, modes: !ran.modeless, switches: !ran.switchless };
     let (mut rows, document) = match args.by {
-        By::Task => (of_tasks(&table.user_threads), ("user_threads", &members[..1])),
-        By::Thread => (of_threads(&table.threads), ("threads", &members[..])),
-        By::Process => (of_processes(&table.processes()), ("processes", &members[..])),
+        By::Task => (of_tasks(&table.user_threads, known), ("user_threads", &members[..1])),
+        By::Thread => (of_threads(&table.threads, known), ("threads", &members[..])),
+        By::Process => (of_processes(&table.processes(), known), ("processes", &members[..])),
     };
     if args.active_time {
         rows.keep(&ACTIVE_TIME);
@@ -92,6 +96,16 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     Ok(conclude(ran))
 }
 
+/// What a recording tells.
+#[derive(Clone, Copy)]
+struct Known {
+    recorded: Recorded,
+    /// Whether threads are in their program or in a system call.
+    modes: bool,
+    /// Whether anybody has a CPU.
+    switches: bool,
+}
+
 /// Where time goes, behind the columns that say whose.
 const TIMES: [Column; 10] = [
     figure("running", "running_ns"),
@@ -106,17 +120,22 @@ const TIMES: [Column; 10] = [
     hidden("interrupted_by"),
 ];
 
-fn times(times: &Times) -> [Cell; 10] {
+/// Of what the recording does not tell, the figures are not known: they are not 0.
+///
+/// `waits`: whether it is told who could run, and who could not.
+fn times(times: &Times, known: Known, waits: bool) -> [Cell; 10] {
+    let time_if = |is_known: bool, ns: u64| if is_known { Cell::Ns(ns) } else { Cell::None };
+    let of_mode = |ns: u64| time_if(known.modes && known.switches, ns);
     let parts = |parts: &[Part]| Cell::Parts(parts.iter().map(|part| (part.on.clone(), part.ns)).collect());
     [
-        Cell::Ns(times.running_ns),
-        Cell::Ns(times.waiting_ns),
-        Cell::Ns(times.blocked_ns),
+        time_if(known.switches, times.running_ns),
+        time_if(waits, times.waiting_ns),
+        time_if(waits, times.blocked_ns),
         Cell::Ns(times.nested_ns),
         Cell::Ns(times.unknown_ns),
-        Cell::Ns(times.user_ns),
-        Cell::Ns(times.system_ns),
-        Cell::Ns(times.interrupted_ns),
+        of_mode(times.user_ns),
+        of_mode(times.system_ns),
+        time_if(known.recorded.interrupts && known.switches, times.interrupted_ns),
         parts(&times.blocked_on),
         parts(&times.interrupted_by),
     ]
@@ -138,7 +157,7 @@ const COUNTS: [Column; 8] = [
     figure("polls", "polls"),
 ];
 
-fn of_tasks(user_threads: &[UserThreadAccount]) -> Table {
+fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Table {
     let ids = [figure("process", "process"), figure("task", "task"), text("name", "name")];
     let counts = [
         figure("polls", "polls"),
@@ -153,60 +172,72 @@ fn of_tasks(user_threads: &[UserThreadAccount]) -> Table {
             thread.thread.map_or(Cell::None, Cell::Count),
             thread.name.as_str().into(),
         ];
-        let counts = [thread.polls, thread.lwp_migrations, thread.cpu_migrations, thread.wakeups];
-        table.push(row(&ids, &thread.times, &counts));
+        // What LWPs did for it, switches of user threads tell.
+        let polls = !known.recorded.lacks_user_switches;
+        let counts = [
+            Cell::count_if(polls, thread.polls),
+            Cell::count_if(polls, thread.lwp_migrations),
+            Cell::count_if(polls, thread.cpu_migrations),
+            Cell::count_if(!known.recorded.lacks_user_wakes, thread.wakeups),
+        ];
+        let known = Known { switches: known.switches && polls, ..known };
+        table.push(row(&ids, times(&thread.times, known, polls), &counts));
     }
     table
 }
 
-fn of_threads(threads: &[Thread]) -> Table {
+fn of_threads(threads: &[Thread], known: Known) -> Table {
     let ids = [figure("process", "process"), figure("thread", "tid"), text("name", "name")];
     let mut table = Table::new([&ids[..], &TIMES, &COUNTS].concat());
     for thread in threads {
         let ids = [thread.process.into(), Cell::Number(thread.tid.into()), thread.name.as_str().into()];
         let counts = [
-            thread.switches,
-            thread.preemptions,
-            thread.migrations,
-            thread.wakeups,
-            thread.system_calls,
-            thread.page_faults,
-            thread.user_events,
-            thread.polls,
+            Cell::count_if(known.recorded.switches, thread.switches),
+            Cell::count_if(known.recorded.switches, thread.preemptions),
+            Cell::count_if(known.recorded.switches, thread.migrations),
+            Cell::count_if(known.recorded.wakes, thread.wakeups),
+            Cell::count_if(known.recorded.system_calls, thread.system_calls),
+            Cell::count_if(known.recorded.page_faults, thread.page_faults),
+            Cell::Count(thread.user_events),
+            Cell::count_if(!known.recorded.lacks_user_switches, thread.polls),
         ];
-        table.push(row(&ids, &thread.times, &counts));
+        table.push(row(&ids, times_of_threads(&thread.times, known), &counts));
     }
     table
 }
 
-fn of_processes(processes: &[Process]) -> Table {
+fn of_processes(processes: &[Process], known: Known) -> Table {
     let ids = [figure("process", "process"), text("name", "name")];
     let mut table = Table::new([&ids[..], &TIMES, &[figure("threads", "threads")], &COUNTS].concat());
     for process in processes {
         let ids = [process.process.into(), process.name.as_str().into()];
         let counts = [
-            process.threads,
-            process.switches,
-            process.preemptions,
-            process.migrations,
-            process.wakeups,
-            process.system_calls,
-            process.page_faults,
-            process.user_events,
-            process.polls,
+            Cell::Count(process.threads),
+            Cell::count_if(known.recorded.switches, process.switches),
+            Cell::count_if(known.recorded.switches, process.preemptions),
+            Cell::count_if(known.recorded.switches, process.migrations),
+            Cell::count_if(known.recorded.wakes, process.wakeups),
+            Cell::count_if(known.recorded.system_calls, process.system_calls),
+            Cell::count_if(known.recorded.page_faults, process.page_faults),
+            Cell::Count(process.user_events),
+            Cell::count_if(!known.recorded.lacks_user_switches, process.polls),
         ];
-        table.push(row(&ids, &process.times, &counts));
+        table.push(row(&ids, times_of_threads(&process.times, known), &counts));
     }
     table
 }
 
-fn row(ids: &[Cell], spent: &Times, counts: &[u64]) -> Vec<Cell> {
-    let counts = counts.iter().map(|count| Cell::Count(*count));
-    ids.iter().cloned().chain(times(spent)).chain(counts).collect()
+/// Without wakes it is not told when a thread that was blocked could run.
+fn times_of_threads(spent: &Times, known: Known) -> [Cell; 10] {
+    times(spent, known, known.switches && known.recorded.wakes)
+}
+
+fn row(ids: &[Cell], times: [Cell; 10], counts: &[Cell]) -> Vec<Cell> {
+    ids.iter().cloned().chain(times).chain(counts.iter().cloned()).collect()
 }
 
 fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: bool) -> std::io::Result<()> {
-    let running: u64 = table.threads.iter().map(|thread| thread.times.running_ns).sum();
+    let running = total(table.threads.iter().map(|thread| thread.times.running_ns));
     let (threads, duration) = (table.threads.len(), milliseconds(table.duration_ns));
     let lines = match by {
         By::Thread => String::new(),
@@ -214,7 +245,10 @@ fn print_totals(out: &mut impl Write, table: &ThreadsTable, by: By, switchless: 
         By::Process => count_of(table.processes().len(), "process") + " with ",
     };
     let threads = count_of(threads, "thread");
-    writeln!(out, "{lines}{threads}, {} ms on CPUs in {duration} ms", milliseconds(running))?;
+    match switchless {
+        true => writeln!(out, "{lines}{threads} in {duration} ms, time on CPUs unknown")?,
+        false => writeln!(out, "{lines}{threads}, {} ms on CPUs in {duration} ms", milliseconds(running))?,
+    }
     if table.threads.is_empty() {
         writeln!(out, "No thread fits that was met in this time.")?;
     } else if switchless {

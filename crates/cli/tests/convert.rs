@@ -132,12 +132,9 @@ fn an_interrupt_leaves_nothing() {
 /// Whether a conversion of `trace` to `out` was interrupted; what it has made if not is removed.
 fn is_interrupted(folder: &Path, target: &str) -> bool {
     let out = folder.join("out");
-    let mut child = Command::new(env!("CARGO_BIN_EXE_tracewing"))
-        .args(["convert", "trace", "--format", target, "-o", "out"])
-        .current_dir(folder)
-        .stderr(Stdio::piped())
-        .spawn()
-        .unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    command.args(["convert", "trace", "--format", target, "-o", "out"]).current_dir(folder);
+    let mut child = tracewing_testing::with_default_signals(command.stderr(Stdio::piped())).spawn().unwrap();
     while !folder.join(".out.unfinished").exists() && !out.exists() {
         assert_eq!(child.try_wait().unwrap().filter(|status| !status.success()), None);
         std::thread::sleep(Duration::from_millis(1));

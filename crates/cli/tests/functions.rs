@@ -96,12 +96,14 @@ fn every_call_is_counted_however_it_is_left() {
             String::from_utf8(alone.stdout).unwrap(),
             "{what}: what the program does"
         );
-        assert_eq!(recording.lost(), 0);
         let table = json(&recording, &[]);
         let rows = rows(&table);
         let mut found = counted(&rows);
-        let told = told(&recording.stdout);
+        let mut told = told(&recording.stdout);
         assert!(told.len() > 20, "{told:?}");
+        // Children of `vfork` run on their parent's thread block, so their events are counted lost. They have no other functions.
+        let in_vforked = told.remove("before_exec").unwrap();
+        assert_eq!(recording.reasons(), [("thread not protected", in_vforked)].into(), "{what}");
         found.retain(|name, _| told.contains_key(name)); // there are functions of headers, too
         assert_eq!(found, told, "{what}");
         let count = |member: &str| table[member].as_u64().unwrap();

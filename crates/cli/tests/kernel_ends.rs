@@ -27,8 +27,7 @@ fn program() {
     if !role_is("program") {
         return;
     }
-    let recorder = std::env::vars().filter(|(_, value)| value.ends_with("/socket")).map(|(_, value)| value);
-    fs::write("socket", recorder.collect::<String>()).unwrap();
+    fs::write("socket", std::env::var("TRACEWING_SOCKET").unwrap()).unwrap();
     let mut number = 0;
     loop {
         emit!(Tick { number });

@@ -181,23 +181,26 @@ fn locks_are_told_from_where_programs_begin_and_end() {
     let Some(plugin) = program(folder.path(), "plugin", &["-shared", "-fPIC"]) else { return };
     let recording = record(&["--locks"], &[ends, plugin]);
     let events = recording.events();
-    assert_eq!(recording.lost(), 0);
-    let mut count = 0;
+    // Those of the child of `vfork`, which runs on its parent's thread block.
+    const LOST: usize = 3;
+    assert_eq!(recording.reasons(), [("thread not protected", 2 * LOST as u64)].into());
+    let (mut count, mut lost) = (0, 0);
     for line in recording.stdout.lines() {
         let (lock, expected) = line.split_once(' ').unwrap();
         let (lock, expected): (u64, usize) = (lock.parse().unwrap(), expected.parse().unwrap());
         for name in ["lock:acquired", "lock:released"] {
             let is_it = |event: &&Event| event.name == name && event.number("lock") == lock;
-            assert_eq!(
-                events.iter().filter(is_it).count(),
-                expected,
+            let found = events.iter().filter(is_it).count();
+            assert!(
+                found == expected || (found == 0 && expected == LOST),
                 "{name} of {lock:#x} in {}",
                 recording.stdout
             );
+            lost += expected - found;
         }
         count += 1;
     }
-    assert_eq!(count, 5);
+    assert_eq!((count, lost), (5, 2 * LOST));
 }
 
 /// Has a flight recorder take a snapshot; then its program ends, which waits for the end of its input.
@@ -288,6 +291,30 @@ fn threads_that_wait_for_each_other_for_ever_are_told() {
 }
 
 #[test]
+fn a_deadlock_is_told_also_if_younger_events_of_others_were_overwritten() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
+    let place = tempfile::tempdir().unwrap();
+    let small = ["--locks", "--flight-recorder", "--sub-buffers", "2", "--sub-buffer-size", "4K"];
+    let mut recorder = recorder(place.path(), &small);
+    let mut recorder = recorder.arg(program).arg("noise").stdin(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(recorder.stdout.as_mut().unwrap()).read_line(&mut line).unwrap();
+    let snapshot = snapshot_and_end(recorder);
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = command.args(["locks", "--graph"]).arg(&snapshot).output().unwrap();
+    let [text, warning] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    if !warning.contains("buffers begin at different times") {
+        eprintln!("skipped: there is one CPU only");
+        return;
+    }
+    assert!(text.contains("deadlock 1: none of these can go on\n"), "{text}");
+    assert_eq!(text.matches(" has waited for ").count(), 3, "{text}");
+    // Of the fourth, which waits for them, it is not known.
+    assert_eq!(text.lines().filter(|line| line.contains("mutex  0x")).count(), 3, "{text}");
+}
+
+#[test]
 fn what_was_waited_for_before_a_part_begins_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "deadlock", &["-g"]) else { return };
@@ -302,9 +329,10 @@ fn what_was_waited_for_before_a_part_begins_is_known() {
     assert_eq!(rows.iter().filter(is_known).count(), 4, "{graph}");
     assert_eq!(rows.iter().filter(|row| row["deadlock"] == 1).count(), 3, "{graph}");
     let threads = table(&recording, &[&part[..], &["--by", "thread"]].concat());
+    // How often each held a lock that none gave back is not known.
     let sum = |count: &str| {
         let rows = threads["locks"].as_array().unwrap().iter();
-        rows.map(|row| row[count].as_u64().unwrap()).sum::<u64>()
+        rows.map(|row| row[count].as_u64().unwrap_or(0)).sum::<u64>()
     };
     assert_eq!(["acquired", "waited", "refused", "held"].map(sum), [0, 4, 4, 0], "{threads}");
     // Four waits lack their begin and their end, three critical sections lack both.

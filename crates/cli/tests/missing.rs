@@ -101,6 +101,76 @@ fn traces_that_were_made_of_others_have_files_of_their_own() {
     }
 }
 
+fn run(command: &[&str], of: &Path, to: &Path) -> String {
+    let output = Command::new(TRACEWING).args(command).args([of, to]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// One stream lost five events behind its last packet, the other one is gone.
+#[test]
+fn traces_that_were_made_of_others_lack_what_those_lack_at_their_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    let mut told = recording(&whole);
+    // The other stream ends later, up to which five are missing in this one.
+    told["user_streams"][0]["lost"] = 8.into();
+    told["user_streams"].as_array_mut().unwrap().push(json!(
+        {"name": "uid0_2", "events": 6, "packets": 1, "bytes": 100, "lost": 0}
+    ));
+    tell(&whole, &told);
+    let (first, second) = (folder.path().join("first"), folder.path().join("second"));
+    for command in [&["extract"][..], &["extract", "-e", "none:*"], &["convert", "--to", "ctf2"]] {
+        // Also a copy of a copy, and the trace alone, without the description beside it.
+        let said_by_it = run(command, &whole, &first);
+        assert!(said_by_it.contains("; 17 events lost in the recording"), "{said_by_it}");
+        run(command, &first, &second);
+        fs::remove_file(second.join("tracewing.json")).unwrap();
+        for (copy, is_described) in [(&first, true), (&second, false)] {
+            let [printed, warnings] = said(&["list"], copy);
+            for lost in [3, 3, 5, 6] {
+                let lost = format!("Tracer discarded {lost} events");
+                assert!(warnings.contains(&lost), "{command:?}: {printed}\n{warnings}");
+            }
+            assert_eq!(warnings.contains("user/uid0_2 is gone, with 6 events"), is_described, "{warnings}");
+            let [_, warnings] = said(&["breakdown"], copy);
+            assert!(warnings.contains("17 events were lost in this time"), "{command:?}: {warnings}");
+        }
+        fs::remove_dir_all(&first).unwrap();
+        fs::remove_dir_all(&second).unwrap();
+    }
+    // Before any of that.
+    run(&["extract", "--to", "+50ns"], &whole, &first);
+    let [_, warnings] = said(&["stats"], &first);
+    assert!(!warnings.contains("lost"), "{warnings}");
+}
+
+#[test]
+fn a_trace_that_is_gone_is_reported() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    fs::create_dir(&whole).unwrap();
+    let mut told = recording(&whole);
+    told["kernel_streams"] = json!([
+        {"name": "channel_0", "events": 40, "packets": 1, "bytes": 4096, "lost": 0},
+        {"name": "channel_1", "events": 2, "packets": 1, "bytes": 4096, "lost": 0}
+    ]);
+    tell(&whole, &told);
+    let copy = folder.path().join("copy");
+    run(&["extract"], &whole, &copy);
+    for trace in [&whole, &copy] {
+        for command in ["list", "info", "threads", "stats"] {
+            let [_, warnings] = said(&[command], trace);
+            assert!(warnings.contains("whole/kernel is gone, with 42 events"), "{command}: {warnings}");
+        }
+        let printed = said(&["locks"], trace).concat();
+        assert!(printed.contains("but a part of it is missing"), "{printed}");
+    }
+    let [_, warnings] = said(&["stats"], &whole.join("user"));
+    assert_eq!(warnings, "", "the others were not asked for");
+}
+
 #[test]
 fn a_stream_that_is_cut_off_may_have_lost_all_that_came_later() {
     let folder = tempfile::tempdir().unwrap();

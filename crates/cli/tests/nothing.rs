@@ -82,7 +82,7 @@ fn a_filter_that_leaves_nothing_is_named() {
     let [dot, warning] = said(&recording, &["locks", "--graph=dot"]);
     assert!(dot.starts_with("digraph locks {\n") && warning.is_empty(), "{dot}{warning}");
     let [dot, warning] = said(&recording, &["locks", "-e", "lock:acquired", "--graph=dot"]);
-    assert!(dot == "digraph locks {\n}\n" && warning.contains("Nobody waited"), "{dot}{warning}");
+    assert!(dot == "digraph locks {\n}\n" && warning.contains("No thread or task waited"), "{dot}{warning}");
     let [bins, _] = said(&recording, &["locks", "--histogram", "--format", "csv"]);
     assert!(bins.starts_with("what,from,to,count,percent,cumulative_percent\n"), "{bins}");
     let drawn = recording.folder.path().join("none.svg");

@@ -7,11 +7,13 @@ use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use tracewing_testing::with_default_signals;
+
 fn tracewing(folder: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
     command.current_dir(folder).arg("record").args(arguments).stderr(Stdio::piped()).stdout(Stdio::piped());
     // What a test sends to the recorder is not to reach the test.
-    command.process_group(0);
+    with_default_signals(command.process_group(0));
     command
 }
 
@@ -64,6 +66,34 @@ fn a_signal_reaches_the_command_and_leaves_a_good_trace() {
         signal(&child, name);
         assert_eq!(end(child).0, status);
         assert_eq!(description(&folder.path().join("t"))["state"], "complete");
+    }
+}
+
+/// The script as one whose signals are ignored from its beginning: an ignored signal stays so over `exec`.
+fn ignoring(folder: &Path, signals: &str, arguments: &str) -> Child {
+    let exe = env!("CARGO_BIN_EXE_tracewing");
+    let mut command = Command::new("sh");
+    command.args(["-c", &format!("trap '' {signals}; exec {exe} {arguments}")]).current_dir(folder);
+    with_default_signals(command.process_group(0).stderr(Stdio::piped())).spawn().unwrap()
+}
+
+#[test]
+fn signals_that_are_ignored_at_the_start_stay_so() {
+    let script = "touch ready; while ! test -e stop; do sleep 0.01; done; touch stopped";
+    for (ignored, sent) in [("INT QUIT", &["-INT", "-QUIT"][..]), ("HUP", &["-HUP"]), ("TERM", &["-TERM"])] {
+        let folder = tempfile::tempdir().unwrap();
+        let child = ignoring(folder.path(), ignored, &format!("record --no-kernel -o t sh -c '{script}'"));
+        while !folder.path().join("ready").exists() {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        sent.iter().for_each(|name| signal(&child, name));
+        // More than the time that a command has to end after a signal.
+        std::thread::sleep(Duration::from_millis(2500));
+        fs::write(folder.path().join("stop"), "").unwrap();
+        let (status, said) = end(child);
+        assert_eq!(status, 0, "{ignored}: {said}");
+        assert!(!said.contains("the recording is over; waiting"), "{ignored}: {said}");
+        assert!(folder.path().join("stopped").exists(), "{ignored}: the command was ended");
     }
 }
 

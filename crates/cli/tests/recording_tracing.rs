@@ -113,3 +113,62 @@ fn spans_of_a_program() {
     }
     assert_eq!(of("orders:packing_end").len(), 99);
 }
+
+/// The numbers in the events with these names.
+fn first_numbers(events: &[Event], name: impl Fn(&str) -> bool) -> Vec<u64> {
+    let events = events.iter().filter(|event| name(&event.name) && !event.payload["number"].is_null());
+    events.map(|event| event.number("number")).collect()
+}
+
+#[test]
+fn first_events_of_call_sites_are_recorded_and_need_no_conversation() {
+    let program = example("tracing_first");
+    let strace = Command::new("strace").arg("-V").stdout(Stdio::null()).status().is_ok();
+    let place = tempfile::tempdir().unwrap();
+    let log = place.path().join("calls");
+    let mut command: Vec<&std::ffi::OsStr> = Vec::new();
+    if strace {
+        // Also what waits: sleeps and polls.
+        let calls = "trace=%network,poll,ppoll,select,epoll_wait,nanosleep,clock_nanosleep";
+        command.extend(["strace", "-f", "-e", calls, "-o"].map(std::ffi::OsStr::new));
+        command.push(log.as_os_str());
+    } else {
+        eprintln!("skipped: no strace, so system calls are not looked at");
+    }
+    command.push(program.as_os_str());
+    let recording = record(&["-e", "tracing_first:*", "-e", "log:*"], &command);
+    assert_eq!(recording.lost(), 0, "{}", recording.stderr);
+    let (tid, took) = recording.stdout.trim().split_once(' ').unwrap();
+    println!("ns of each first event{}: {took}", if strace { ", under strace" } else { "" });
+    let events = recording.events();
+    let of_program = |name: &str| ["said", "counted", "checked"].iter().any(|kind| name.contains(kind));
+    assert_eq!(first_numbers(&events, of_program), (0..30).collect::<Vec<_>>());
+    let of_spans = |name: &str| name.ends_with("_new");
+    assert_eq!(first_numbers(&events, of_spans), (40..60).collect::<Vec<_>>());
+    for ending in ["_enter", "_exit", "_close"] {
+        assert_eq!(events.iter().filter(|event| event.name.ends_with(ending)).count(), 20, "{ending}");
+    }
+    assert_eq!(events.iter().filter(|event| event.name == "log:info").count(), 1);
+    let others = |event: &&Event| event.name.starts_with("disabled:") || event.name == "tracewing:first";
+    assert_eq!(events.iter().find(others).map(|event| &event.name), None);
+    let emitter = |event: &&Event| event.name != "tracewing:thread";
+    assert!(events.iter().filter(emitter).all(|event| event.tid.to_string() == tid));
+    recording.compare_with_babeltrace2();
+    if strace {
+        let calls = std::fs::read_to_string(&log).unwrap();
+        let own: Vec<&str> = calls.lines().filter(|line| line.split(' ').next() == Some(tid)).collect();
+        let own: Vec<&&str> = own.iter().filter(|line| line.contains('(')).collect();
+        assert_eq!(own, [] as [&&str; 0], "of {} lines", calls.lines().count());
+        assert!(calls.contains("connect("), "the recorder is told by another thread: {calls}");
+    }
+}
+
+#[test]
+fn conditions_apply_to_first_events() {
+    let recording =
+        record(&["-e", "tracing_first:*", "--where", "number & 1 == 1"], &[example("tracing_first")]);
+    assert_eq!(recording.lost(), 0, "{}", recording.stderr);
+    let odd: Vec<u64> = (0..60).filter(|number| number % 2 == 1 && !(30..40).contains(number)).collect();
+    assert_eq!(first_numbers(&recording.events(), |_| true), odd);
+    recording.compare_with_babeltrace2();
+}

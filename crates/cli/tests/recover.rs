@@ -223,22 +223,16 @@ fn a_flight_recorder() {
 }
 
 #[test]
-fn events_of_another_program() {
+fn a_program_does_not_have_events_of_another_one() {
     let script = format!("{} leaf; exec {} abort 100", program("tasks").display(), last_words());
     let Some((folder, core)) = dumped(&[], &script) else { return };
-    let core = core.to_str().unwrap();
-    let (text, warnings) = recover(&["--core", core]);
+    let (text, warnings) = recover(&["--core", core.to_str().unwrap()]);
     let all = listed(&folder.path().join("t"), &[]);
     let count = |text: &str, part: &str| text.lines().filter(|line| line.contains(part)).count();
-    let foreign = count(&all, " tasks:");
-    assert!(foreign > 0, "{all}");
-    assert_eq!(count(&text, " ?: "), foreign, "{text}");
-    assert_eq!(text.lines().count(), all.lines().count());
-    assert!(warnings.starts_with(&format!("WARNING: {foreign} event")), "{warnings}");
-    assert!(warnings.contains(" of classes that the program does not know, named ?: id "), "{warnings}");
-    // Where and when they were emitted is known all the same.
-    let head = |line: &str| line.split_once(" { tid ").unwrap().1.split_once('}').unwrap().0.to_owned();
-    assert!(text.lines().zip(all.lines()).all(|(ours, theirs)| head(ours) == head(theirs)));
+    assert!(count(&all, " tasks:") > 0, "{all}");
+    assert_eq!((count(&text, " tasks:"), count(&text, " ?: "), warnings.as_str()), (0, 0, ""), "{text}");
+    assert_eq!(count(&text, " last:"), count(&all, " last:"), "{text}");
+    assert!(count(&text, " last:") > 0, "{text}");
 }
 
 #[derive(tracewing::Event)]

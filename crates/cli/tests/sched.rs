@@ -221,7 +221,7 @@ fn without_switches_no_time_is_known() {
     let thread = &threads["threads"][0];
     assert!(thread["system_calls"].as_u64().unwrap() > 0, "{threads}");
     for figure in ["running_ns", "waiting_ns", "blocked_ns"] {
-        assert_eq!(thread[figure], 0, "{figure}: {threads}");
+        assert!(thread[figure].is_null(), "{figure}: {threads}");
     }
     assert!(thread["unknown_ns"].as_u64().unwrap() >= 200_000_000, "{threads}");
 }

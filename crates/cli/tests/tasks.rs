@@ -5,14 +5,43 @@ mod recorded;
 
 use recorded::{build, traceable};
 use serde_json::Value;
+use std::path::Path;
 use std::process::{Command, Stdio};
 
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 /// As in the program.
 const TIMES: u64 = 40;
+/// As in the command: so many polls in vain are worth a warning.
+const FEW: u64 = 10;
+/// Polls in vain are shorter, in ns.
+const AT_ONCE: i64 = 10_000;
+
+/// Polls of a task, but not its first, that ended pending at once, by the stamps of its switches.
+fn short_polls(trace: &Path, name: &str) -> u64 {
+    let mut list = Command::new(TRACEWING);
+    list.args(["list", "--format", "json", "-e", "user_thread:*"]).arg(trace);
+    let output = list.output().unwrap();
+    let events = String::from_utf8(output.stdout).unwrap();
+    let (mut origin, mut thread, mut polls) = (Value::Null, Value::Null, Vec::new());
+    let mut begin = 0;
+    for event in events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()) {
+        let payload = &event["payload"];
+        let stamp = event["ns"].as_i64().unwrap();
+        match event["event"].as_str().unwrap() {
+            "user_thread:origin" if payload["name"] == name => origin = payload["origin"].clone(),
+            "user_thread:create" if payload["origin"] == origin => thread = payload["thread"].clone(),
+            "user_thread:switch" if payload["next"] == thread => begin = stamp,
+            "user_thread:switch" if payload["prev"] == thread => {
+                polls.push((stamp - begin, payload["cause"]["labels"][0] == "blocked"));
+            }
+            _ => {}
+        }
+    }
+    polls.iter().skip(1).filter(|(ns, is_pending)| *ns < AT_ONCE && *is_pending).count() as u64
+}
 
 #[test]
-fn each_trouble_is_told_of_the_task_that_has_it() {
+fn each_trouble_is_reported_for_the_task_that_has_it() {
     let program = build(&["-p", "tracewing-tokio", "--example", "troubles"]).join("examples/troubles");
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
@@ -32,10 +61,10 @@ fn each_trouble_is_told_of_the_task_that_has_it() {
     };
     let count =
         |name: &str, what: &str| task(name)[what].as_u64().unwrap_or_else(|| panic!("{what} in {table}"));
-    // Woken so often, but for its first poll, which nobody woke it for, and the last one, which was not in vain. A machine
-    // that takes the CPU from a poll makes it a long one.
+    // The first poll was not woken, and the last one had something to do. A slow machine makes polls longer than those that
+    // count; one that loses its CPU meanwhile is short all the same.
     let vain = count("vain", "vain_polls");
-    assert!((TIMES / 2..=TIMES).contains(&vain), "{table}");
+    assert!((short_polls(&trace, "vain")..=TIMES).contains(&vain), "{table}");
     assert_eq!(count("vain", "polls"), TIMES + 2, "{table}");
     for other in ["main", "blocks", "hogs"] {
         assert!(count(other, "vain_polls") * 2 < count(other, "polls").max(10), "{other}: {table}");
@@ -45,7 +74,7 @@ fn each_trouble_is_told_of_the_task_that_has_it() {
     let about = |name: &str, what: &str| {
         warned.iter().any(|line| line.contains(&format!("({name})")) && line.contains(what))
     };
-    assert!(about("vain", "woken in vain"), "{text}");
+    assert_eq!(about("vain", "woken in vain"), vain >= FEW && vain * 2 >= TIMES + 2, "{text}");
     if !trace.join("kernel").exists() {
         return eprintln!("skipped in part: whether a worker sleeps or runs the kernel's events tell");
     }

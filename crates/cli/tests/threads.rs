@@ -63,6 +63,36 @@ fn compare_a_shell() -> Result<(), String> {
 }
 
 #[test]
+fn the_command_has_a_process_though_no_event_tells_it() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: recording kernel events needs root");
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let recorded = Command::new(TRACEWING)
+        .args(["record", "-k", "sched_switch", "-o"])
+        .arg(&trace)
+        .args(["--", "sh", "-c", "echo $$; sleep 0.01; sleep 0.01; true"])
+        .output()
+        .expect("tracewing starts");
+    if !trace.join("kernel").exists() {
+        return eprintln!(
+            "skipped: no kernel events were recorded: {}",
+            String::from_utf8_lossy(&recorded.stderr)
+        );
+    }
+    let shell = String::from_utf8_lossy(&recorded.stdout);
+    let shell = shell.lines().next().expect("the shell's number").to_owned();
+    let listed = Command::new(TRACEWING).args(["list", "--super"]).arg(&trace).output();
+    let listed = String::from_utf8(listed.expect("tracewing starts").stdout).expect("text");
+    let fields: Vec<Vec<&str>> = listed.lines().map(|line| line.split_whitespace().collect()).collect();
+    // The columns are the kind, the time, the process and the thread.
+    let own: Vec<_> = fields.iter().filter(|fields| fields.get(3) == Some(&shell.as_str())).collect();
+    assert!(!own.is_empty(), "{shell}: {listed}");
+    assert!(own.iter().all(|fields| fields[2] == shell), "{shell}: {listed}");
+}
+
+#[test]
 fn a_name_cannot_command_the_terminal() {
     if !rustix::process::geteuid().is_root() {
         eprintln!("skipped: recording kernel events needs root");
@@ -161,4 +191,31 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
     assert_eq!(lasts("part"), lasts("t") - 1000);
     tracewing(&["extract", "--to", "+1us", "t", "begin"]);
     assert_eq!(lasts("begin"), 1000);
+}
+
+#[test]
+fn what_was_not_recorded_is_not_known_and_not_0() {
+    if !rustix::process::geteuid().is_root() {
+        eprintln!("skipped: recording kernel events needs root");
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let mut record = Command::new(TRACEWING);
+    record.args(["record", "-k", "sched_*", "-o"]).arg(&trace).args(["--", "sleep", "0.01"]);
+    let recorded = record.output().expect("tracewing starts");
+    if !trace.join("kernel").exists() {
+        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        return;
+    }
+    let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(&trace).output();
+    let table: serde_json::Value =
+        serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object");
+    let thread = &table["threads"][0];
+    for figure in ["user_ns", "system_ns", "interrupted_ns", "system_calls", "page_faults"] {
+        assert!(thread[figure].is_null(), "{figure}: {thread}");
+    }
+    for figure in ["running_ns", "switches", "wakeups"] {
+        assert!(thread[figure].is_u64(), "{figure}: {thread}");
+    }
 }

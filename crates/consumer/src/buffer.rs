@@ -9,28 +9,35 @@ use tracewing_abi::region::{Loss, Protocol};
 use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
 use crate::Error;
+use crate::children::ChildLosses;
 use crate::clock::TraceClock;
 use crate::drain::{LossRange, OverwrittenRange, StreamSummary, UserTrace};
 use crate::memory::SharedMemory;
-use crate::output::Output;
+use crate::output::{Appended, Output};
 use crate::stream::PacketTimes;
-use crate::writer::Tally;
 
 /// Why events are lost besides what [`Loss`] says.
 const DAMAGED: &str = "buffer damaged";
 const UNFINISHED: &str = "process died while emitting";
-const UNWRITTEN: &str = "trace could not be written";
+pub(crate) const UNDESCRIBED: &str = "first event of a class, or process, that is not known";
+/// Time in which the description of a class has to be found that has an event.
+const DESCRIBED_WITHIN: Duration = Duration::from_secs(2);
+pub(crate) const UNWRITTEN: &str = "trace could not be written";
 /// How often, and how long each time, the end of a recording waits for living writers to finish the event they are at.
 const COMMIT_ATTEMPTS: u32 = 20;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
+/// More lost events than a CPU's buffer can honestly count.
+const MOST_LOST: u64 = 1 << 48;
 /// Loss ranges kept apart per buffer; from then on the last one grows.
 const MOST_LOSS_RANGES: usize = 256;
+/// More bytes in a nanosecond than a program writes: the widest stores have 64 bytes, and there are less than 10 a nanosecond.
+const MOST_BYTES_PER_NS: u128 = 1000;
 
 /// Where a buffer's events lie and where they go.
 pub(crate) struct Target<'a> {
     pub(crate) trace: &'a mut UserTrace,
-    /// Of the stream, without `_CPU`.
-    pub(crate) name: &'a str,
+    /// Of the stream, without number and `_CPU`.
+    pub(crate) label: &'a str,
     pub(crate) region: Region,
     pub(crate) memory: &'a SharedMemory,
 }
@@ -42,19 +49,31 @@ pub(crate) struct Buffer {
     stream: Option<Output>,
     /// No event that waits was emitted before.
     pub(crate) waiting_since: Instant,
-    /// The writers' counters as they were last seen.
+    /// Where children without buffers count: of the region's first buffer, to whose losses theirs are added.
+    pub(crate) children: Option<ChildLosses>,
+    /// The writers' and the children's counters as they were last seen, and the clock before that.
+    counters: [[u64; Loss::COUNT]; 2],
+    counted_at: u64,
+    /// What they have counted that is possible.
     lost: [u64; Loss::COUNT],
+    /// They were overwritten with nonsense: how many events were lost is not known.
+    pub(crate) is_lost_unknown: bool,
     /// Losses that the reader found itself; each at least one event.
     found_lost: u64,
     pub(crate) ranges: Vec<LossRange>,
     /// What was overwritten unread, as it was last seen.
     overwritten: Overwritten,
     pub(crate) overwritten_ranges: Vec<OverwrittenRange>,
-    /// The clock when the buffer was made.
+    /// The clock when the buffer was made, and when that was.
     origin: u64,
+    made: Instant,
     /// Damages found, and what the first one was.
     pub(crate) damages: u64,
     pub(crate) damage: Option<Damaged>,
+    /// Nothing is waited for any more.
+    is_ending: bool,
+    /// A chunk with the first event of a class that is not known yet, and since when it waits for that.
+    held: Option<(Chunk, Instant)>,
     /// Its write position makes no sense: nothing more can be read.
     pub(crate) is_dead: bool,
 }
@@ -67,14 +86,21 @@ impl Buffer {
             reader,
             stream: None,
             waiting_since: now,
+            children: None,
+            counters: [[0; Loss::COUNT]; 2],
+            counted_at: origin,
             lost: [0; Loss::COUNT],
+            is_lost_unknown: false,
             found_lost: 0,
             ranges: Vec::new(),
             overwritten: Overwritten::default(),
             overwritten_ranges: Vec::new(),
             origin,
+            made: now,
             damages: 0,
             damage: None,
+            is_ending: false,
+            held: None,
             is_dead: false,
         }
     }
@@ -95,10 +121,17 @@ impl Buffer {
             if self.is_dead || !target.trace.has_room(geometry.sub_buffer_bytes()) {
                 break;
             }
-            match self.reader.next(partial) {
-                Ok(Some(chunk)) => bytes += self.write_chunk(target, chunk)?,
+            let (next, since) = match self.held.take() {
+                Some((chunk, since)) => (Ok(Some(chunk)), since),
+                None => (self.reader.next(partial), Instant::now()),
+            };
+            match next {
+                Ok(Some(chunk)) => match self.write_chunk(target, chunk, since)? {
+                    Some(written) => bytes += written,
+                    None => break,
+                },
                 Ok(None) => break,
-                Err(damaged) => self.damaged(target.name, damaged),
+                Err(damaged) => self.damaged(target.label, damaged),
             }
         }
         Ok(bytes)
@@ -115,63 +148,135 @@ impl Buffer {
         Ok(())
     }
 
-    /// Writes a chunk as a packet and releases it.
-    fn write_chunk(&mut self, target: &mut Target<'_>, chunk: Chunk) -> Result<u64, Error> {
-        let name = target.name;
-        let lost = chunk.lost.saturating_add(self.found_lost);
-        let skipped = chunk.overwritten.sub_buffers;
-        self.note_overwritten(name, chunk.overwritten, chunk.begin);
-        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost, skipped };
-        let stream = match &mut self.stream {
+    /// The stream's name.
+    pub(crate) fn name(&self, label: &str) -> String {
+        self.stream
+            .as_ref()
+            .map_or_else(|| format!("{label}_{}", self.cpu), |stream| stream.name().to_owned())
+    }
+
+    /// The stream, whose next packet does not begin before `begin`.
+    fn stream(&mut self, target: &mut Target<'_>, begin: u64) -> Result<&mut Output, Error> {
+        let stream = match self.stream.take() {
             Some(stream) => stream,
-            none => {
-                let stream = none.insert(target.trace.output(&format!("{name}_{}", self.cpu), self.cpu)?);
-                if lost > 0 || skipped > 0 {
-                    // Readers compare the counts with the packet's before, so losses need a packet without any.
-                    stream.write_empty(PacketTimes::empty(self.origin.min(chunk.begin), 0, 0))?;
-                }
+            None => {
+                let stream = target.trace.output(target.label, self.cpu, begin)?;
+                self.ranges.iter_mut().for_each(|range| range.stream = stream.name().to_owned());
+                self.overwritten_ranges.iter_mut().for_each(|range| range.stream = stream.name().to_owned());
                 stream
             }
         };
-        let len = stream.write(target.memory, &chunk, times)?;
+        Ok(self.stream.insert(stream))
+    }
+
+    /// Hands the stream back, for another region to continue, with what this one has lost of it.
+    pub(crate) fn retire(&mut self, trace: &mut UserTrace, label: &str) {
+        let (lost, overwritten, is_whole) = (self.lost_total(), self.overwritten.into(), self.damages == 0);
+        trace.lose(&self.name(label), self.cpu, lost, self.is_lost_unknown, overwritten);
+        if let Some(stream) = self.stream.take() {
+            // Counters that a hostile process has filled up are not to be those of another one, too.
+            trace.give_back(label, stream, is_whole && lost <= MOST_LOST && !self.is_lost_unknown);
+        }
+    }
+
+    /// Writes a chunk as a packet and releases it. Or keeps it, and gives `None`, while the class of a first event in it is not
+    /// known, which its program describes at the same time; a program that does not loses that event.
+    fn write_chunk(
+        &mut self,
+        target: &mut Target<'_>,
+        chunk: Chunk,
+        since: Instant,
+    ) -> Result<Option<u64>, Error> {
+        let is_last = self.is_ending || since.elapsed() > DESCRIBED_WITHIN;
+        let label = target.label;
+        let lost = chunk.lost.min(self.counted()).saturating_add(self.found_lost);
+        let skipped = chunk.overwritten.sub_buffers;
+        self.note_overwritten(label, chunk.overwritten, chunk.begin);
+        let times = PacketTimes { begin: chunk.begin, end: chunk.end, lost, skipped };
+        let (is_first, origin) = (self.stream.is_none(), self.origin.min(chunk.begin));
+        let stream = self.stream(target, origin)?;
+        if is_first && (lost > 0 || skipped > 0) {
+            // Readers compare the counts with the packet's before, so losses need a packet without any.
+            stream.write_empty(PacketTimes::empty(origin, 0, 0))?;
+        }
+        let Some(Appended { len, lost }) = stream.write(target.memory, &chunk, times, is_last)? else {
+            self.held = Some((chunk, since));
+            return Ok(None);
+        };
+        if lost > 0 {
+            self.found_lost = self.found_lost.saturating_add(lost);
+            self.extend_range(label, UNDESCRIBED, lost, times.begin, times.end);
+        }
         let rest = chunk.len - len;
         self.reader.release(chunk);
         if rest > 0 {
-            self.damaged(name, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
+            self.damaged(label, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
         }
-        Ok(len as u64)
+        Ok(Some(len as u64))
     }
 
     /// Takes note of a loss that is a damage.
-    fn damaged(&mut self, name: &str, damaged: Damaged) {
+    fn damaged(&mut self, label: &str, damaged: Damaged) {
         self.is_dead |= damaged.bytes == 0;
         self.damage.get_or_insert(damaged);
         self.damages += 1;
         self.found_lost += 1;
-        let stamp = self.stream.as_ref().map_or(0, Output::end);
-        self.extend_range(name, DAMAGED, 1, stamp, stamp);
+        let stamp = self.stream.as_ref().map_or(0, Output::end).max(self.origin);
+        self.extend_range(label, DAMAGED, 1, stamp, stamp);
     }
 
-    pub(crate) fn note_losses(&mut self, name: &str, lost: [u64; Loss::COUNT], begin: u64, end: u64) {
-        for loss in Loss::ALL {
-            let events = lost[loss as usize].wrapping_sub(self.lost[loss as usize]);
-            // A counter that went back is nonsense.
-            if events != 0 && events <= u64::MAX / 2 {
-                self.lost[loss as usize] = lost[loss as usize];
-                self.extend_range(name, loss.reason(), events, begin, end);
+    /// Looks at the writers' counters: events that were lost between `begin` and `end`.
+    pub(crate) fn note_losses(
+        &mut self,
+        label: &str,
+        region: Region,
+        clock: &TraceClock,
+        begin: u64,
+        end: u64,
+    ) {
+        let before = clock.now();
+        let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
+        let (counters, after) = ([region.lost(self.cpu), by_children], clock.now());
+        // Whoever counts a loss takes more than a cycle, or a nanosecond: what is more, or less than before, was not counted.
+        let possible = after.saturating_sub(self.counted_at);
+        for (source, loss) in (0..counters.len()).flat_map(|source| Loss::ALL.map(|loss| (source, loss))) {
+            let at = loss as usize;
+            let events = counters[source][at].wrapping_sub(self.counters[source][at]);
+            self.counters[source][at] = counters[source][at];
+            if events > possible {
+                self.is_lost_unknown = true;
+            } else if events > 0 {
+                self.lost[at] = self.lost[at].saturating_add(events);
+                self.extend_range(label, loss.reason(), events, begin, end);
             }
         }
+        self.counted_at = before;
+    }
+
+    /// Losses that writers have counted.
+    pub(crate) fn counted(&self) -> u64 {
+        self.lost.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
+    }
+
+    /// Whether there was time to write so many sub-buffers since the buffer was made; else a process has overwritten its position.
+    pub(crate) fn can_have_written(&self, sub_buffers: u64) -> bool {
+        let bytes = u128::from(sub_buffers) * self.reader.sub_buffer_bytes() as u128;
+        bytes <= self.made.elapsed().as_nanos() * MOST_BYTES_PER_NS
     }
 
     /// Takes note of what was overwritten in front of `end`, since the last packet.
-    fn note_overwritten(&mut self, name: &str, overwritten: Overwritten, end: u64) {
+    fn note_overwritten(&mut self, label: &str, overwritten: Overwritten, end: u64) {
         let sub_buffers = overwritten.sub_buffers.saturating_sub(self.overwritten.sub_buffers);
         let bytes = overwritten.bytes.saturating_sub(self.overwritten.bytes);
         if sub_buffers == 0 {
             return;
         }
+        if !self.can_have_written(overwritten.sub_buffers) {
+            self.is_lost_unknown = true;
+            return;
+        }
         self.overwritten = overwritten;
-        let begin = self.stream.as_ref().map_or(self.origin, Output::end);
+        let begin = self.stream.as_ref().map_or(self.origin, Output::end).max(self.origin);
         let crowded = self.overwritten_ranges.len() >= MOST_LOSS_RANGES;
         match self.overwritten_ranges.last_mut() {
             Some(range) if crowded => {
@@ -180,7 +285,7 @@ impl Buffer {
                 range.end = range.end.max(end);
             }
             _ => {
-                let stream = format!("{name}_{}", self.cpu);
+                let stream = self.name(label);
                 let new = Overwritten { sub_buffers, bytes };
                 self.overwritten_ranges.push(OverwrittenRange::new(&stream, new, begin, end));
             }
@@ -188,7 +293,7 @@ impl Buffer {
     }
 
     /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new range.
-    fn extend_range(&mut self, name: &str, reason: &str, events: u64, begin: u64, end: u64) {
+    fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: u64, end: u64) {
         let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
         match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
             Some(range) if crowded || range.end >= begin => {
@@ -196,7 +301,7 @@ impl Buffer {
                 range.end = range.end.max(end);
             }
             _ => {
-                let (stream, reason) = (format!("{name}_{}", self.cpu), reason.to_owned());
+                let (stream, reason) = (self.name(label), reason.to_owned());
                 self.ranges.push(LossRange { stream, reason, events, begin, end });
             }
         }
@@ -208,8 +313,24 @@ impl Buffer {
         clock: &TraceClock,
         since: u64,
     ) -> Result<(), Error> {
-        let Target { name, region, .. } = *target;
+        self.write_rest(target, clock, since)?;
+        self.settle(target.label, since, clock.now());
+        self.check()
+    }
+
+    /// Writes all that is left, and a last packet where events were lost since the one before.
+    pub(crate) fn write_rest(
+        &mut self,
+        target: &mut Target<'_>,
+        clock: &TraceClock,
+        since: u64,
+    ) -> Result<(), Error> {
+        let Target { label, region, .. } = *target;
+        self.is_ending = true;
         self.write_all(target)?;
+        if !self.is_dead && self.reader.is_passed_back() {
+            self.damaged(label, Damaged { bytes: 0, cause: "write position before what was read" });
+        }
         if region.protocol() == Protocol::Smp {
             for _ in 0..COMMIT_ATTEMPTS {
                 if self.reader.waiting() == 0 || self.is_dead {
@@ -221,43 +342,39 @@ impl Buffer {
             self.finalise(target, clock)?;
         }
         let now = clock.now();
-        self.note_losses(name, region.lost(self.cpu), since, now);
-        self.note_overwritten(name, self.reader.overwritten(), now);
+        self.note_losses(label, region, clock, since, now);
+        self.note_overwritten(label, self.reader.overwritten(), now);
         let (lost, skipped) = (self.lost_total(), self.overwritten.sub_buffers);
         if lost > self.stream.as_ref().map_or(0, Output::lost)
             || skipped > self.stream.as_ref().map_or(0, Output::skipped)
         {
-            let stream = match &mut self.stream {
-                Some(stream) => stream,
-                none => {
-                    let stream = none.insert(target.trace.output(&format!("{name}_{}", self.cpu), self.cpu)?);
-                    stream.write_empty(PacketTimes::empty(since, 0, 0))?;
-                    stream
-                }
-            };
+            let is_first = self.stream.is_none();
+            let stream = self.stream(target, since)?;
+            if is_first {
+                stream.write_empty(PacketTimes::empty(since, 0, 0))?;
+            }
             stream.write_empty(PacketTimes::empty(now, lost, skipped))?;
         }
-        self.settle(name, since, now);
-        self.check()
+        Ok(())
     }
 
     /// Waits until everything is written, and counts as lost what could not be.
-    fn settle(&mut self, name: &str, since: u64, now: u64) {
+    fn settle(&mut self, label: &str, since: u64, now: u64) {
         let Some(stream) = &self.stream else { return };
         let (unwritten, end) = (stream.settle(), stream.end());
-        self.lose_unwritten(name, unwritten, since.min(end), now);
+        self.lose_unwritten(label, unwritten, since.min(end), now);
     }
 
-    fn lose_unwritten(&mut self, name: &str, events: u64, begin: u64, end: u64) {
+    fn lose_unwritten(&mut self, label: &str, events: u64, begin: u64, end: u64) {
         if events > 0 {
             self.found_lost = self.found_lost.saturating_add(events);
-            self.extend_range(name, UNWRITTEN, events, begin, end);
+            self.extend_range(label, UNWRITTEN, events, begin, end);
         }
     }
 
     /// Takes what complete events stand between and behind those that were never committed.
     fn finalise(&mut self, target: &mut Target<'_>, clock: &TraceClock) -> Result<(), Error> {
-        let Target { name, region, .. } = *target;
+        let Target { label, region, .. } = *target;
         // A sub-buffer gives at most one chunk and one skipped stretch.
         for _ in 0..=2 * region.geometry().sub_buffers() {
             target.trace.wait_for_room(region.geometry().sub_buffer_bytes());
@@ -265,21 +382,26 @@ impl Buffer {
                 _ if self.is_dead => break,
                 Ok(None) => break,
                 Ok(Some(Ok(chunk))) => {
-                    self.write_chunk(target, chunk)?;
+                    self.write_chunk(target, chunk, Instant::now())?;
                 }
                 Ok(Some(Err(unfinished))) => {
                     self.found_lost += 1;
-                    self.extend_range(name, UNFINISHED, 1, unfinished.after, clock.now());
+                    self.extend_range(label, UNFINISHED, 1, unfinished.after, clock.now());
                 }
-                Err(damaged) => self.damaged(name, damaged),
+                Err(damaged) => self.damaged(label, damaged),
             }
         }
         Ok(())
     }
 
-    pub(crate) fn abandon(&mut self, name: &str, region: Region, clock: &TraceClock, since: u64) {
-        self.settle(name, since, clock.now());
+    pub(crate) fn abandon(&mut self, label: &str, region: Region, clock: &TraceClock, since: u64) {
+        self.settle(label, since, clock.now());
         let mut unwritten = 0;
+        if let Some((chunk, _)) = self.held.take() {
+            // SAFETY: as below.
+            unwritten += unsafe { whole_events(chunk.start, chunk.len, |_| {}) }.0;
+            self.reader.release(chunk);
+        }
         for _ in 0..=region.geometry().sub_buffers() {
             match self.reader.next(true) {
                 Ok(Some(chunk)) => {
@@ -288,31 +410,34 @@ impl Buffer {
                     self.reader.release(chunk);
                 }
                 Ok(None) => break,
-                Err(damaged) => self.damaged(name, damaged),
+                Err(damaged) => self.damaged(label, damaged),
             }
         }
         let now = clock.now();
-        self.note_losses(name, region.lost(self.cpu), since, now);
+        self.note_losses(label, region, clock, since, now);
         let end = self.stream.as_ref().map_or(since, Output::end);
-        self.lose_unwritten(name, unwritten, end, now);
+        self.lose_unwritten(label, unwritten, end, now);
     }
 
     fn lost_total(&self) -> u64 {
-        self.lost.iter().fold(self.found_lost, |sum, lost| sum.saturating_add(*lost))
+        self.counted().saturating_add(self.found_lost)
     }
 
-    pub(crate) fn summary(&self, name: &str) -> Option<StreamSummary> {
+    pub(crate) fn summary(&self, label: &str) -> Option<StreamSummary> {
         let lost = self.lost_total();
-        let stream = self.stream.as_ref().map(Output::tally);
-        let Tally { events, packets, bytes, .. } = stream.unwrap_or_default();
-        (stream.is_some() || lost > 0 || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
-            name: format!("{name}_{}", self.cpu),
+        if let Some(stream) = &self.stream {
+            let summary = stream.summary(lost, self.overwritten.into());
+            return Some(StreamSummary { is_lost_unknown: self.is_lost_unknown, ..summary });
+        }
+        (lost > 0 || self.is_lost_unknown || self.overwritten.sub_buffers > 0).then(|| StreamSummary {
+            name: self.name(label),
             cpu: self.cpu as u32,
-            events,
-            packets,
-            bytes,
+            events: 0,
+            packets: 0,
+            bytes: 0,
             lost,
-            begin: stream.map(|stream| stream.begin),
+            is_lost_unknown: self.is_lost_unknown,
+            begin: None,
             overwritten: self.overwritten.into(),
         })
     }

@@ -7,17 +7,17 @@
 //! theirs when they are taken.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use tracewing_abi::class_table;
 use tracewing_abi::event::MAX_ID;
+use tracewing_abi::first::{self, Key};
 use tracewing_abi::schema::ClassView;
 use tracewing_ctf::model::{
     ClockClass, ClockOrigin, DataStreamClass, EventRecordClass, FieldClass, StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::{tsdl, write};
+use tracewing_files::Dir;
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
@@ -29,26 +29,33 @@ pub const USER_STREAM_CLASS: u64 = 0;
 const METADATA: &str = "metadata";
 /// Most bytes of class descriptions that a recording takes; bounds the metadata.
 const MOST_DESCRIPTIONS: usize = 64 << 20;
+/// Refused classes that are named, and characters of a name.
+const MOST_NAMED: usize = 16;
+const LONGEST_NAME: usize = 100;
 
 /// The classes of a recording's user trace.
 pub struct Classes {
     ids: HashMap<Arc<[u8]>, u16>,
+    keys: HashMap<Key, u16>,
     /// Those with the ids 1, 2, ...
     described: Vec<Described>,
     /// Bytes of their descriptions.
     size: usize,
     trace: TraceClass,
-    /// The metadata files that are kept up to date.
-    metadata: Vec<PathBuf>,
-    /// The table of classes that is kept up to date, for buffers in files.
-    table: Option<PathBuf>,
+    /// The folders whose metadata is kept up to date.
+    metadata: Vec<Dir>,
+    /// The table of classes that is kept up to date, for buffers in files: its folder and name.
+    table: Option<(Dir, &'static str)>,
     refused: u64,
+    /// Names of the first ones that were refused.
+    refused_names: Vec<String>,
 }
 
 /// A class that a program has.
 struct Described {
     /// As it came.
     bytes: Arc<[u8]>,
+    key: Key,
     /// Whether the metadata has it.
     is_wanted: bool,
 }
@@ -66,7 +73,7 @@ impl Classes {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn new(folders: &[&Path], recording: Uuid, clock: ClockClass) -> Result<Self, Error> {
+    pub fn new(folders: &[&Dir], recording: Uuid, clock: ClockClass) -> Result<Self, Error> {
         let mut stream = DataStreamClass::new(USER_STREAM_CLASS);
         stream.packet_context = Some(write::packet_context_class(&clock.id));
         stream.event_header = Some(write::user_event_header_class(&clock.id));
@@ -79,24 +86,43 @@ impl Classes {
         trace.clock_classes.push(clock);
         trace.packet_header = Some(write::packet_header_class());
         trace.data_stream_classes.push(stream);
-        let metadata = folders.iter().map(|folder| folder.join(METADATA)).collect();
-        let (ids, described) = (HashMap::new(), Vec::new());
-        let this = Self { ids, described, size: 0, trace, metadata, table: None, refused: 0 };
+        let metadata = folders.iter().map(|&folder| folder.clone()).collect();
+        let (ids, keys, described) = (HashMap::new(), HashMap::new(), Vec::new());
+        let this = Self {
+            ids,
+            keys,
+            described,
+            size: 0,
+            trace,
+            metadata,
+            table: None,
+            refused: 0,
+            refused_names: Vec::new(),
+        };
         this.write_metadata()?;
         Ok(this)
     }
 
     /// Gives ids to the classes with these descriptions (the bytes that
     /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). No events of them may be emitted before
-    /// [`Classes::want`] was called for their ids.
-    pub fn describe<'a>(&mut self, descriptions: impl IntoIterator<Item = &'a [u8]>) -> Registered {
+    /// [`Classes::want`] was called for their ids. `may` is asked for each new class, with the bytes of its description: whether
+    /// its program may have one more.
+    pub fn describe<'a>(
+        &mut self,
+        descriptions: impl IntoIterator<Item = &'a [u8]>,
+        mut may: impl FnMut(usize) -> bool,
+    ) -> Registered {
         const MOST_TOLD: usize = 8;
         let mut registered = Registered { ids: Vec::new(), refused: Vec::new() };
         for description in descriptions {
-            let id = self.id_of(description).unwrap_or_else(|reason| {
+            let id = self.id_of(description, &mut may).unwrap_or_else(|reason| {
                 self.refused += 1;
+                let name = ClassView::decode(description).map_or("(unreadable)", |view| view.name);
+                let name: String = name.chars().take(LONGEST_NAME).collect();
+                if self.refused_names.len() < MOST_NAMED && !self.refused_names.contains(&name) {
+                    self.refused_names.push(name.clone());
+                }
                 if registered.refused.len() < MOST_TOLD {
-                    let name = ClassView::decode(description).map_or("(unreadable)", |view| view.name);
                     registered.refused.push(format!("event {name:?} is not recorded: {reason}"));
                 }
                 0
@@ -137,7 +163,7 @@ impl Classes {
         &mut self,
         descriptions: impl IntoIterator<Item = &'a [u8]>,
     ) -> Result<Registered, Error> {
-        let registered = self.describe(descriptions);
+        let registered = self.describe(descriptions, |_| true);
         self.want(registered.ids.iter().copied())?;
         Ok(registered)
     }
@@ -148,14 +174,30 @@ impl Classes {
         ClassView::decode(&described.bytes).ok()
     }
 
+    /// What the class with this id is known by where ids are not.
+    pub fn key(&self, id: u16) -> Option<Key> {
+        let described = self.described.get(usize::from(id).checked_sub(1)?)?;
+        Some(described.key)
+    }
+
+    /// The id of the class with this key.
+    pub fn id(&self, key: Key) -> Option<u16> {
+        self.keys.get(&key).copied()
+    }
+
     /// All classes that were described, by id.
     pub fn described(&self) -> impl Iterator<Item = (u16, ClassView<'_>)> {
         (1..=self.described.len() as u16).filter_map(|id| Some((id, self.class(id)?)))
     }
 
-    /// Descriptions that were refused.
-    pub fn refused(&self) -> u64 {
-        self.refused
+    /// What is missing because descriptions were refused, in words.
+    pub fn refusals(&self) -> Option<String> {
+        let names = self.refused_names.iter().map(|name| format!("{name:?}")).collect::<Vec<_>>().join(", ");
+        (self.refused > 0).then(|| {
+            let what = if self.refused == 1 { "event class was" } else { "event classes were" };
+            let more = if self.refused > self.refused_names.len() as u64 { ", ..." } else { "" };
+            format!("{} {what} refused ({names}{more}): number of events unknown", self.refused)
+        })
     }
 
     /// Number of classes in the metadata.
@@ -168,7 +210,7 @@ impl Classes {
         self.classes().is_empty()
     }
 
-    fn id_of(&mut self, description: &[u8]) -> Result<u16, String> {
+    fn id_of(&mut self, description: &[u8], may: &mut dyn FnMut(usize) -> bool) -> Result<u16, String> {
         if let Some(&id) = self.ids.get(description) {
             return Ok(id);
         }
@@ -177,9 +219,14 @@ impl Classes {
         let id = u16::try_from(self.described.len() + 1).ok().filter(|&id| id <= MAX_ID);
         let size = self.size + description.len();
         let id = id.filter(|_| size <= MOST_DESCRIPTIONS).ok_or("the recording has too many classes")?;
+        if !may(description.len()) {
+            return Err("its program, or its user, has as many classes as it may have".to_owned());
+        }
         let bytes: Arc<[u8]> = description.into();
         self.size = size;
-        self.described.push(Described { bytes: bytes.clone(), is_wanted: false });
+        let key = first::key(description);
+        self.described.push(Described { bytes: bytes.clone(), key, is_wanted: false });
+        self.keys.insert(key, id);
         self.ids.insert(bytes, id);
         Ok(id)
     }
@@ -210,8 +257,8 @@ impl Classes {
 
     fn write_metadata(&self) -> Result<(), Error> {
         let text = tsdl::print(&self.trace);
-        self.metadata.iter().try_for_each(|path| replace(path, text.as_bytes()))?;
-        self.table.iter().try_for_each(|path| replace(path, &self.table_of_classes()))
+        self.metadata.iter().try_for_each(|folder| replace(folder, METADATA, text.as_bytes()))?;
+        self.table.iter().try_for_each(|(folder, name)| replace(folder, name, &self.table_of_classes()))
     }
 
     /// Writes ids and descriptions of what the metadata has into a file (`tracewing_abi::class_table`), now and whenever a
@@ -219,14 +266,20 @@ impl Classes {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn keep_table(&mut self, path: PathBuf) -> Result<(), Error> {
-        replace(&path, &self.table_of_classes())?;
-        self.table = Some(path);
+    pub fn keep_table(&mut self, folder: &Dir, name: &'static str) -> Result<(), Error> {
+        replace(folder, name, &self.table_of_classes())?;
+        self.table = Some((folder.clone(), name));
         Ok(())
     }
 
     fn table_of_classes(&self) -> Vec<u8> {
-        let wanted = (1..=u16::MAX).zip(&self.described).filter(|(_, described)| described.is_wanted);
+        // First events, too, which are in buffers but never in a trace.
+        let is_first = |described: &Described| {
+            ClassView::decode(&described.bytes).is_ok_and(|class| class.name == first::NAME)
+        };
+        let wanted = (1..=u16::MAX)
+            .zip(&self.described)
+            .filter(|(_, described)| described.is_wanted || is_first(described));
         let classes: Vec<(u16, &[u8])> = wanted.map(|(id, described)| (id, &*described.bytes)).collect();
         let size = classes.iter().map(|(_, class)| class_table::ENTRY + 2 + class.len()).sum::<usize>();
         let mut table = vec![0; class_table::HEADER + size];
@@ -242,9 +295,9 @@ impl Classes {
     ///
     /// # Errors
     /// The file cannot be written.
-    pub fn write_into(&self, folder: &Path, uuid: Uuid) -> Result<(), Error> {
+    pub fn write_into(&self, folder: &Dir, uuid: Uuid) -> Result<(), Error> {
         let trace = TraceClass { uuid: Some(uuid), ..self.trace.clone() };
-        replace(&folder.join(METADATA), tsdl::print(&trace).as_bytes())
+        replace(folder, METADATA, tsdl::print(&trace).as_bytes())
     }
 }
 
@@ -266,15 +319,8 @@ pub fn clock_class(clock: &TraceClock, begin: &Calibration, uuid: Uuid) -> Clock
     class
 }
 
-/// Writes a file beside `path` and renames it, so that readers find the old or the new content.
-pub(crate) fn replace(path: &Path, content: &[u8]) -> Result<(), Error> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let beside = path.with_file_name(format!(".{name}.new"));
-    let written = fs::write(&beside, content).and_then(|()| fs::rename(&beside, path));
-    written.map_err(|error| {
-        let _ = fs::remove_file(&beside);
-        Error::file("write", path)(error)
-    })
+fn replace(folder: &Dir, name: &str, content: &[u8]) -> Result<(), Error> {
+    folder.replace(name, content).map_err(Error::file("write", &folder.path().join(name)))
 }
 
 /// What the user trace's `env` block says about the machine and the tracer.

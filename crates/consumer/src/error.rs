@@ -3,6 +3,8 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
+use tracewing_files::{Missing, Refused};
+
 /// Why a recording could not begin or go on.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -20,6 +22,9 @@ pub enum Error {
     /// The trace folder is there already and holds something.
     #[error("{} exists and is not empty; choose another folder or remove it", .0.display())]
     FolderNotEmpty(PathBuf),
+    /// The trace folder, or a file in it, is not in its place any more.
+    #[error(transparent)]
+    Missing(#[from] Missing),
     /// No shared memory for the buffers.
     #[error(
         "cannot get {size} bytes of shared memory for the buffers: {source}; use smaller or fewer sub-buffers"
@@ -39,6 +44,15 @@ pub enum Error {
 }
 
 impl Error {
+    /// Of an output folder that cannot be had.
+    pub fn folder(path: &Path) -> impl FnOnce(io::Error) -> Self {
+        move |error| match Refused::of(&error) {
+            Some(Refused::NotEmpty) => Self::FolderNotEmpty(path.to_owned()),
+            Some(_) => Self::file("write to", path)(error),
+            None => Self::file("create", path)(error),
+        }
+    }
+
     pub(crate) fn file(action: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self::File { action, path: path.to_owned(), source }
     }
@@ -54,6 +68,7 @@ impl Error {
                 Self::File { action, path: path.clone(), source }
             }
             Self::FolderNotEmpty(path) => Self::FolderNotEmpty(path.clone()),
+            Self::Missing(missing) => Self::Missing(missing.clone()),
             Self::Memory { size, source } => Self::Memory { size: *size, source: source.kind().into() },
             Self::Geometry(why) => Self::Geometry(why),
             Self::Clock(why) => Self::Clock(why),

@@ -4,15 +4,13 @@
 //! again, in place of the first, when it ends.
 
 use std::fs::{self, File};
-use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use rustix::fs::{FallocateFlags, Mode, OFlags, fallocate, open};
 use serde::Serialize;
+use tracewing_files::{Dir, Made};
 
 use crate::Error;
-use crate::classes::replace;
 use crate::clock::{Calibration, TraceClock};
 use crate::drain::{LossRange, OverwrittenRange, StreamSummary};
 
@@ -20,73 +18,84 @@ use crate::drain::{LossRange, OverwrittenRange, StreamSummary};
 pub const FORMAT: u32 = 1;
 /// Name of the description in the trace folder.
 pub const DESCRIPTION: &str = "tracewing.json";
+/// Name of the user trace's folder in the trace folder.
+const USER: &str = "user";
+/// Name of the kernel trace's folder in the trace folder, which only a kernel recorder makes.
+pub const KERNEL: &str = "kernel";
+/// Name of the folder of the trace of samples, which only a recorder of samples makes.
+pub const PROFILE: &str = "profile";
 
 /// Room kept for the description that is written when the recording ends, bytes.
 const RESERVE: u64 = 64 << 10;
 
-/// A trace folder.
+/// A trace folder. It is locked as long as the recording is being made.
 #[derive(Debug, Clone)]
 pub struct Folder {
-    path: PathBuf,
-    /// Itself and its parents, as far as they were not there before, the innermost first.
-    made: Vec<PathBuf>,
+    dir: Dir,
+    user: Dir,
+    /// Itself and its parents, as far as they were not there before.
+    made: Made,
     /// A file without a name, given up for the description if the disk is full.
     reserve: Arc<Mutex<Option<File>>>,
-    /// Locked as long as the recording is being made, so that readers can tell a recorder that works from one that was
-    /// killed.
-    _lock: Arc<File>,
 }
 
 impl Folder {
-    /// Makes the folder, its parents, and `user` in it. An empty folder is taken as it is.
+    /// Makes the folder, its parents, and `user` in it. An empty folder of this user that others cannot write is taken as it is.
     ///
     /// # Errors
-    /// [`Error::FolderNotEmpty`]; or it cannot be made.
+    /// [`Error::FolderNotEmpty`]; or it cannot be made, or others could change it.
     pub fn create(path: &Path) -> Result<Self, Error> {
-        let made = create_empty(path)?;
-        let lock = File::open(path).map_err(Error::file("open", path))?;
-        // Not every file system has locks. There a killed recorder is not noticed.
-        let _ = lock.try_lock();
-        let reserve = Arc::new(Mutex::new(reserve(path)));
-        let this = Self { path: path.to_owned(), made, reserve, _lock: Arc::new(lock) };
-        let user = this.user();
-        match fs::create_dir(&user) {
-            Ok(()) => Ok(this),
-            Err(error) => {
-                this.discard();
-                Err(Error::file("create", &user)(error))
-            }
-        }
+        let (dir, made) = Dir::create(path).map_err(Error::folder(path))?;
+        Self::in_dir(dir, made.clone()).inspect_err(|_| made.remove_empty())
+    }
+
+    /// As [`Folder::create`], for a new folder in `parent`.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn within(parent: &Dir, name: &str) -> Result<Self, Error> {
+        let dir = parent.make(name).map_err(Error::folder(&parent.path().join(name)))?;
+        Self::in_dir(dir, Made::default())
+    }
+
+    fn in_dir(dir: Dir, made: Made) -> Result<Self, Error> {
+        dir.lock();
+        let reserve = Arc::new(Mutex::new(dir.reserve(RESERVE)));
+        let user = dir.make(USER).map_err(Error::file("create", &dir.path().join(USER)))?;
+        Ok(Self { dir, user, made, reserve })
     }
 
     /// Takes back what was made for a recording that did not begin: all traces in the folder, which was empty, its description,
     /// and the folder and its parents, if they were not there before. What others have put into it stays.
     pub fn discard(self) {
-        let _ = fs::remove_file(self.path.join(DESCRIPTION));
-        for trace in [self.user(), self.kernel(), self.profile()] {
-            let _ = fs::remove_dir_all(trace);
+        let _ = self.dir.remove(DESCRIPTION);
+        for trace in [USER, KERNEL, PROFILE] {
+            let _ = self.dir.remove_all(trace);
         }
-        remove_empty(&self.made);
+        self.made.remove_empty();
     }
 
     /// The folder itself.
+    pub fn dir(&self) -> &Dir {
+        &self.dir
+    }
+
+    /// Its path.
     pub fn path(&self) -> &Path {
-        &self.path
+        self.dir.path()
     }
 
     /// The user trace's folder.
-    pub fn user(&self) -> PathBuf {
-        self.path.join("user")
+    pub fn user(&self) -> &Dir {
+        &self.user
     }
 
-    /// The kernel trace's folder, which only a kernel recorder makes.
-    pub fn kernel(&self) -> PathBuf {
-        self.path.join("kernel")
-    }
-
-    /// The folder of the trace of samples, which only a recorder of samples makes.
-    pub fn profile(&self) -> PathBuf {
-        self.path.join("profile")
+    /// Looks whether the folder and what was made in it are in their places; with `all`, every file.
+    ///
+    /// # Errors
+    /// [`Error::Missing`].
+    pub fn check(&self, all: bool) -> Result<(), Error> {
+        Ok(self.dir.check(all)?)
     }
 
     /// Writes `tracewing.json`.
@@ -94,59 +103,15 @@ impl Folder {
     /// # Errors
     /// It cannot be written.
     pub fn describe(&self, description: &Description) -> Result<(), Error> {
-        let path = self.path.join(DESCRIPTION);
-        let text = description.to_json(&path)?;
-        match replace(&path, &text) {
+        match description.write(&self.dir) {
             Err(error) if error.is_disk_full() => {
                 let reserve = self.reserve.lock().unwrap_or_else(PoisonError::into_inner).take();
                 drop(reserve.ok_or(error)?);
-                replace(&path, &text)
+                description.write(&self.dir)
             }
             result => result,
         }
     }
-}
-
-/// Makes a folder and its parents, or takes an empty one as it is. Gives those that were not there before, the innermost first.
-///
-/// # Errors
-/// [`Error::FolderNotEmpty`]; or it cannot be made.
-pub fn create_empty(path: &Path) -> Result<Vec<PathBuf>, Error> {
-    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
-    let made: Vec<PathBuf> = path.ancestors().take_while(is_missing).map(Path::to_owned).collect();
-    if let Err(error) = fs::create_dir_all(path) {
-        remove_empty(&made);
-        return Err(Error::file("create", path)(error));
-    }
-    check_free(path).map(|()| made)
-}
-
-/// Looks whether a folder may be put here: nothing is there, or an empty folder.
-///
-/// # Errors
-/// [`Error::FolderNotEmpty`]; or it cannot be read.
-pub fn check_free(path: &Path) -> Result<(), Error> {
-    match fs::read_dir(path).map(|mut entries| entries.next().is_none()) {
-        Ok(true) => Ok(()),
-        Ok(false) => Err(Error::FolderNotEmpty(path.to_owned())),
-        Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
-        Err(error) => Err(Error::file("read", path)(error)),
-    }
-}
-
-/// Removes folders, the innermost first, as far as nothing is in them.
-pub fn remove_empty(folders: &[PathBuf]) {
-    for folder in folders {
-        let _ = fs::remove_dir(folder);
-    }
-}
-
-/// Takes [`RESERVE`] bytes of the disk, where its file system can do that.
-fn reserve(folder: &Path) -> Option<File> {
-    let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
-    let file = open(folder, flags, Mode::RUSR | Mode::WUSR).ok()?;
-    fallocate(&file, FallocateFlags::empty(), 0, RESERVE).ok()?;
-    Some(file.into())
 }
 
 /// How a recording ended.
@@ -232,12 +197,14 @@ pub struct SnapshotDescription {
 }
 
 impl Description {
-    /// The file's content.
-    pub(crate) fn to_json(&self, path: &Path) -> Result<Vec<u8>, Error> {
-        let mut text =
-            serde_json::to_vec_pretty(self).map_err(|error| Error::file("write", path)(error.into()))?;
-        text.push(b'\n');
-        Ok(text)
+    /// Writes it into a folder, in place of an earlier one.
+    pub(crate) fn write(&self, dir: &Dir) -> Result<(), Error> {
+        let text = serde_json::to_vec_pretty(self).map_err(std::io::Error::from);
+        let written = text.and_then(|mut text| {
+            text.push(b'\n');
+            dir.replace(DESCRIPTION, &text)
+        });
+        written.map_err(Error::file("write", &dir.path().join(DESCRIPTION)))
     }
 
     /// What can be said when a recording begins.

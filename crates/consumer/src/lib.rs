@@ -7,12 +7,15 @@
 //! |---|---|
 //! | [`clock`] | chooses the recording's clock, finds its frequency, calibrates it against real time |
 //! | [`memory`] | the shared memory that a region lies in |
+//! | `shortened` | survives that a region's file is shortened |
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
+//! | `streams` | stream files that one region after another continues |
 //! | [`stream`] | a stream file: packets and index |
 //! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
 //! | `met` | of which event classes there was an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
+//! | `children` | where children of a program count losses that have none of its buffers |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
@@ -23,19 +26,24 @@
 //! in place of its user's.
 
 mod buffer;
+mod children;
 pub mod classes;
 pub mod clock;
 pub mod drain;
 mod error;
+pub mod firsts;
 pub mod folder;
 pub mod identity;
 mod mapping;
 pub mod memory;
 mod met;
+pub mod names;
 mod output;
 pub mod pace;
+mod shortened;
 pub mod snapshot;
 pub mod stream;
+mod streams;
 pub mod survival;
 mod writer;
 

@@ -1,22 +1,29 @@
 //! The memory of a buffer region: a memfd that nobody can resize any more, or a file, mapped shared.
 //!
 //! What lies in it is the `ring` crate's. A memfd's seals matter because other processes hold the same file: without them
-//! one could truncate it, and reading the mapping would then kill the reader with SIGBUS.
+//! one could truncate it, and reading the mapping would then kill the reader with SIGBUS. A file has no seals: there
+//! `shortened` answers the signal.
+//!
+//! The kernel knows how long a region has writers. A mapping keeps the open file description that it was made from, in a
+//! forked child too, and each description that can write counts in the inode (`i_writecount`). The owner and every program
+//! get a description of their own; the owner asks for a write lease (fcntl(2), `F_SETLEASE`), which the kernel grants
+//! only while the owner's is the only one. No process can then get another, so what is in the region is final.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::path::Path;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
 
 use rustix::fs::{
-    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fstatvfs, ftruncate,
-    memfd_create, open,
+    FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags, fallocate, fcntl_add_seals, fstat, fstatvfs,
+    ftruncate, memfd_create, open,
 };
 use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use tracewing_abi::region::{CONTROL, Geometry};
+use tracewing_files::Dir;
 
 use crate::Error;
+use crate::shortened::Guard;
 
 /// Bytes of a sub-buffer, unless asked otherwise. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000 events of 28
 /// bytes: at the longest interval of [`crate::pace`], 3 million a second. Memory is taken only as far as it is written.
@@ -29,6 +36,8 @@ pub struct SharedMemory {
     base: NonNull<u8>,
     size: usize,
     file: OwnedFd,
+    /// Of a file, which others can shorten.
+    guard: Option<Guard>,
 }
 
 // SAFETY: the struct owns a mapping that any thread may use; it offers no access to the bytes itself.
@@ -42,27 +51,35 @@ impl SharedMemory {
     /// # Errors
     /// The kernel refuses the file or the mapping.
     pub fn new(size: usize) -> Result<Self, Error> {
+        Self::named("tracewing", size)
+    }
+
+    /// The same with a name of its own in `/proc/PID/maps`.
+    ///
+    /// # Errors
+    /// As [`SharedMemory::new`].
+    pub(crate) fn named(name: &str, size: usize) -> Result<Self, Error> {
         let failed = |errno: Errno| Error::Memory { size, source: errno.into() };
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
-        let file = match memfd_create("tracewing", flags | MemfdFlags::NOEXEC_SEAL) {
+        let made = match memfd_create(name, flags | MemfdFlags::NOEXEC_SEAL) {
             // Kernels before 6.3 do not know NOEXEC_SEAL.
-            Err(Errno::INVAL) => memfd_create("tracewing", flags),
+            Err(Errno::INVAL) => memfd_create(name, flags),
             other => other,
         }
         .map_err(failed)?;
-        ftruncate(&file, size as u64).map_err(failed)?;
-        fcntl_add_seals(&file, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
-        Self::map(file, size)
+        ftruncate(&made, size as u64).map_err(failed)?;
+        fcntl_add_seals(&made, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL).map_err(failed)?;
+        // The description that `memfd_create` gives does not count as a writer.
+        Self::map(reopen(&made).unwrap_or(made), size)
     }
 
     /// Zeroed bytes for a region, in a new file that takes the disk space of all that is ever touched at once.
     ///
     /// # Errors
     /// The file is there, or cannot be made, allocated or mapped; then none is left.
-    pub(crate) fn in_file(path: &Path, geometry: Geometry) -> Result<Self, Error> {
-        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
-        let file = open(path, flags, Mode::RUSR | Mode::WUSR)
-            .map_err(|errno| Error::file("create", path)(errno.into()))?;
+    pub(crate) fn in_file(folder: &Dir, name: &str, geometry: Geometry) -> Result<Self, Error> {
+        let path = folder.path().join(name);
+        let file: OwnedFd = folder.create_file(name).map_err(Error::file("create", &path))?.into();
         let allocate = || {
             let first = geometry.control_offset(0) as u64;
             let touched = (CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes()) as u64;
@@ -74,10 +91,10 @@ impl SharedMemory {
                 fallocate(&file, FallocateFlags::empty(), offset, touched)
             })
         };
-        let allocated = allocate().map_err(|errno| Error::file("allocate", path)(errno.into()));
-        let mapped = allocated.and_then(|()| Self::map(file, geometry.size()));
+        let allocated = allocate().map_err(|errno| Error::file("allocate", &path)(errno.into()));
+        let mapped = allocated.and_then(|()| Self::map(file, geometry.size())).and_then(Self::guarded);
         if mapped.is_err() {
-            let _ = std::fs::remove_file(path);
+            let _ = folder.remove(name);
         }
         mapped
     }
@@ -97,7 +114,71 @@ impl SharedMemory {
         }
         .map_err(failed)?;
         let base = NonNull::new(base.cast()).ok_or_else(|| failed(Errno::FAULT))?;
-        Ok(Self { base, size, file })
+        Ok(Self { base, size, file, guard: None })
+    }
+
+    /// Outlives that its pages are taken away.
+    fn guarded(mut self) -> Result<Self, Error> {
+        let begin = self.base.addr().get();
+        let guard = Guard::of(begin..begin + self.size);
+        self.guard = Some(guard.map_err(|source| Error::Memory { size: self.size, source })?);
+        Ok(self)
+    }
+
+    /// Whether memory has been taken away by who shortened the file. One that was made longer, or shorter, gets its size again.
+    pub(crate) fn is_shortened(&self) -> bool {
+        let Some(guard) = &self.guard else { return false };
+        let size = fstat(&self.file).map_or(self.size, |data| usize::try_from(data.st_size).unwrap_or(0));
+        if size != self.size {
+            // What cannot be given back stays as it is.
+            let _ = ftruncate(&self.file, self.size as u64);
+        }
+        size < self.size || guard.is_hit()
+    }
+
+    /// A descriptor to be passed to programs, which counts in [`SharedMemory::has_writers`]. Without /proc it is the
+    /// owner's, and there are writers for ever.
+    ///
+    /// # Errors
+    /// There are too many open files.
+    pub fn for_writers(&self) -> std::io::Result<OwnedFd> {
+        match reopen(&self.file) {
+            Err(Errno::NOENT) => self.file.try_clone(),
+            other => Ok(other?),
+        }
+    }
+
+    /// Whether any process but this one can write to the memory: it has a mapping, or a descriptor from which to make one.
+    /// `true` as well where the kernel or file system does not know.
+    pub fn has_writers(&self) -> bool {
+        /// linux/fcntl.h.
+        const F_SETSIG: libc::c_int = 10;
+        // SAFETY: three numbers; the descriptor is open.
+        let control =
+            |command, value: libc::c_int| unsafe { libc::fcntl(self.file.as_raw_fd(), command, value) };
+        // An `open` by path meanwhile breaks the lease; the signal for that is to be one that kills no process.
+        control(F_SETSIG, libc::SIGURG);
+        let is_granted = control(libc::F_SETLEASE, libc::F_WRLCK) == 0;
+        if is_granted {
+            control(libc::F_SETLEASE, libc::F_UNLCK);
+        }
+        !is_granted
+    }
+
+    /// Takes memory for the first bytes of each CPU's part of a region of this shape, so many altogether, before they are
+    /// written. A program maps what it finds taken before its first event.
+    pub fn allocate(&self, geometry: Geometry, bytes: usize) {
+        let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
+        let each = used.min(bytes / geometry.cpus());
+        for cpu in 0..geometry.cpus() {
+            // Without it the pages come one by one, as they are written.
+            let _ = fallocate(
+                &self.file,
+                FallocateFlags::empty(),
+                geometry.control_offset(cpu) as u64,
+                each as u64,
+            );
+        }
     }
 
     /// First byte; page-aligned.
@@ -151,9 +232,17 @@ impl AsFd for SharedMemory {
 
 impl Drop for SharedMemory {
     fn drop(&mut self) {
+        // Before anything else can lie there.
+        self.guard = None;
         // SAFETY: the mapping made in `map`, unmapped once; `Drain`, its only user, drops its readers first.
         let _ = unsafe { munmap(self.base.as_ptr().cast(), self.size) };
     }
+}
+
+/// A new description of an open file.
+fn reopen(file: &OwnedFd) -> Result<OwnedFd, Errno> {
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
 }
 
 /// Refuses what a file's disk has no room for at the moment. Tried all the same, it would take all that there is before it
@@ -215,6 +304,68 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_shortened_ends_no_reader() {
+        let folder = tempfile::tempdir().unwrap();
+        let folder = Dir::create(folder.path()).unwrap().0;
+        let geometry = Geometry::new(1, 2, 4096).unwrap();
+        // The second one finds the place of the first in the list of mappings.
+        for name in ["a", "b"] {
+            let memory = SharedMemory::in_file(&folder, name, geometry).unwrap();
+            let other = SharedMemory::in_file(&folder, &format!("{name}2"), geometry).unwrap();
+            let last = memory.size() - 1;
+            // SAFETY: it lies in the mapping, and is this test's.
+            let at = |at| unsafe { memory.base().add(at) };
+            // SAFETY: as above.
+            unsafe { at(last).write_volatile(7) };
+            assert!(!memory.is_shortened());
+            ftruncate(memory.for_writers().unwrap(), 0).unwrap();
+            for place in [0, last, last / 2] {
+                // SAFETY: as above.
+                assert_eq!(unsafe { at(place).read_volatile() }, 0);
+            }
+            assert_eq!(fstat(&memory).unwrap().st_size, 0);
+            // SAFETY: as above.
+            unsafe { at(last).write_volatile(8) };
+            assert!(memory.is_shortened() && memory.is_shortened() && !other.is_shortened());
+            assert_eq!(fstat(&memory).unwrap().st_size as usize, memory.size());
+        }
+    }
+
+    /// Also one that has the mapping alone, or the descriptor alone, and one that was forked without the C library.
+    #[test]
+    fn there_are_writers_as_long_as_any_process_can_write() {
+        let folder = tempfile::tempdir().unwrap();
+        let geometry = Geometry::new(1, 2, 4096).unwrap();
+        let file = SharedMemory::in_file(&Dir::create(folder.path()).unwrap().0, "b", geometry).unwrap();
+        for memory in [SharedMemory::new(8192).unwrap(), file] {
+            assert!(!memory.has_writers());
+            let descriptor = memory.for_writers().unwrap();
+            assert!(memory.has_writers(), "a descriptor");
+            let program = SharedMemory::map(descriptor, 8192).unwrap();
+            let (mut read, write) = std::io::pipe().unwrap();
+            // SAFETY: the child makes system calls only.
+            let child = unsafe { libc::syscall(libc::SYS_fork) } as i32;
+            if child == 0 {
+                // SAFETY: the descriptors are the child's; it waits for the pipe's end and ends.
+                unsafe {
+                    libc::close(write.as_raw_fd());
+                    libc::close(program.file.as_raw_fd());
+                    libc::read(read.as_raw_fd(), [0u8].as_mut_ptr().cast(), 1);
+                    libc::_exit(0);
+                }
+            }
+            assert!(memory.has_writers(), "mappings");
+            drop(program);
+            assert!(memory.has_writers(), "the child's mapping");
+            drop(write);
+            // SAFETY: the child of above; its status is not wanted.
+            unsafe { libc::waitpid(child, std::ptr::null_mut(), 0) };
+            assert!(!memory.has_writers(), "nothing is left");
+            assert_eq!(std::io::Read::read(&mut read, &mut [0]).unwrap(), 0);
+        }
+    }
+
+    #[test]
     fn a_file_that_is_too_large_takes_no_room_meanwhile() {
         let folder = tempfile::tempdir().unwrap();
         let geometry = Geometry::new(32, MAX_SUB_BUFFERS, MAX_SUB_BUFFER).unwrap();
@@ -232,7 +383,7 @@ mod tests {
                 }
                 least
             });
-            let made = SharedMemory::in_file(&folder.path().join("b"), geometry);
+            let made = SharedMemory::in_file(&Dir::create(folder.path()).unwrap().0, "b", geometry);
             is_over.store(true, Ordering::Relaxed);
             assert!(made.is_err_and(|error| error.is_disk_full()));
             watch.join().unwrap()

@@ -1,24 +1,43 @@
 //! A stream as a buffer sees it: written at once, or behind its back through the queue of [`crate::writer`].
 
+use std::cell::Cell;
 use std::sync::Arc;
 
 use tracewing_ring::Chunk;
 
 use crate::Error;
 use crate::buffer::whole_events;
+use crate::drain::{OverwrittenTotal, StreamSummary};
+use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
 use crate::met::Met;
+use crate::names::Names;
 use crate::stream::{Events, PacketTimes, Stream};
 use crate::writer::{QueuedStream, Tally, Writer};
 
-/// A stream that packets are given to.
+/// A stream that packets are given to, of one region after another.
 pub(crate) struct Output {
+    name: String,
+    cpu: usize,
     way: Way,
     met: Arc<Met>,
+    firsts: Arc<Firsts>,
+    names: Option<Arc<Names>>,
     /// What the last packet said, written or not.
     end: u64,
     lost: u64,
     skipped: u64,
+    /// What the last packet of the region before said: a region counts from 0.
+    lost_before: u64,
+    skipped_before: u64,
+}
+
+/// What became of a chunk.
+pub(crate) struct Appended {
+    /// Bytes of its whole events: all, unless some process wrote nonsense.
+    pub(crate) len: usize,
+    /// First events of classes that nothing describes.
+    pub(crate) lost: u64,
 }
 
 enum Way {
@@ -27,16 +46,40 @@ enum Way {
 }
 
 impl Output {
-    pub(crate) fn new(stream: Stream, writer: Option<Arc<Writer>>, met: Arc<Met>) -> Self {
+    pub(crate) fn new(
+        stream: Stream,
+        cpu: usize,
+        writer: Option<Arc<Writer>>,
+        met: Arc<Met>,
+        firsts: Arc<Firsts>,
+        names: Option<Arc<Names>>,
+    ) -> Self {
+        let name = stream.name().to_owned();
         let way = match writer {
             None => Way::Direct { stream, events: 0 },
             Some(writer) => Way::Queued { stream: QueuedStream::new(stream), writer },
         };
-        Self { way, met, end: 0, lost: 0, skipped: 0 }
+        let (end, lost, skipped) = (0, 0, 0);
+        Self { name, cpu, way, met, firsts, names, end, lost, skipped, lost_before: 0, skipped_before: 0 }
     }
 
-    /// Appends the whole events of a chunk of `memory` as a packet, and gives the bytes that they take: all, unless some
-    /// process wrote nonsense. Afterwards the chunk is not needed any more.
+    /// The packets from here on are another region's.
+    pub(crate) fn begin_region(&mut self) {
+        (self.lost_before, self.skipped_before) = (self.lost, self.skipped);
+    }
+
+    /// File name in the trace's folder.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// CPU.
+    pub(crate) fn cpu(&self) -> usize {
+        self.cpu
+    }
+
+    /// Appends the whole events of a chunk of `memory` as a packet. Afterwards the chunk is not needed any more; but where this
+    /// gives `None`, since the class of a first event is not known yet, nothing was done. `is_last`: it is not waited for.
     ///
     /// # Errors
     /// It, or in the queue one before, could not be written. Directly written, the chunk is still to be counted.
@@ -45,14 +88,41 @@ impl Output {
         memory: &SharedMemory,
         chunk: &Chunk,
         times: PacketTimes,
-    ) -> Result<usize, Error> {
-        let note = |id| self.met.note(id);
+        is_last: bool,
+    ) -> Result<Option<Appended>, Error> {
+        let times = self.of_stream(times);
+        let is_changed = Cell::new(false);
+        let is_announcement = |id| self.names.as_ref().is_some_and(|names| names.is_one(id));
+        let note = |id| match self.firsts.is_first(id) {
+            true => is_changed.set(true),
+            false => {
+                self.met.note(id);
+                is_changed.set(is_changed.get() || is_announcement(id));
+            }
+        };
+        // What is to be there in the place of events: how many of them are not, and how many are lost.
+        let change = |block: &mut Vec<u8>| {
+            let replaced = self.firsts.replace(block, self.cpu, is_last, |id| self.met.note(id))?;
+            self.names.iter().for_each(|names| names.replace(block, times.begin));
+            Some(replaced)
+        };
+        let mut lost = 0;
         let len = match &mut self.way {
             Way::Direct { stream, events } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (count, len) = unsafe { whole_events(chunk.start, chunk.len, note) };
-                // SAFETY: as above, and `len` is at most the chunk's.
-                unsafe { stream.write(Events { start: chunk.start, len }, times)? };
+                let (mut count, len) = unsafe { whole_events(chunk.start, chunk.len, note) };
+                if is_changed.get() {
+                    let mut block = Vec::new();
+                    memory.copy_into(&mut block, chunk.start, len);
+                    let Some(replaced) = change(&mut block) else { return Ok(None) };
+                    lost = replaced.lost;
+                    count = count.saturating_sub(replaced.lost + replaced.left_out);
+                    // SAFETY: the block's own bytes.
+                    unsafe { stream.write(Events { start: block.as_ptr(), len: block.len() }, times)? };
+                } else {
+                    // SAFETY: as above, and `len` is at most the chunk's.
+                    unsafe { stream.write(Events { start: chunk.start, len }, times)? };
+                }
                 *events += count;
                 len
             }
@@ -61,14 +131,19 @@ impl Output {
                 let mut block = writer.block();
                 memory.copy_into(&mut block, chunk.start, chunk.len);
                 // SAFETY: these are the block's own bytes.
-                let (count, len) = unsafe { whole_events(block.as_ptr(), block.len(), note) };
+                let (mut count, len) = unsafe { whole_events(block.as_ptr(), block.len(), note) };
                 block.truncate(len);
+                if is_changed.get() {
+                    let Some(replaced) = change(&mut block) else { return Ok(None) };
+                    lost = replaced.lost;
+                    count = count.saturating_sub(replaced.lost + replaced.left_out);
+                }
                 writer.push(stream, block, count, times);
                 len
             }
         };
         self.note(times);
-        Ok(len)
+        Ok(Some(Appended { len, lost }))
     }
 
     /// Appends a packet without events, so that losses after the last event are seen.
@@ -76,6 +151,7 @@ impl Output {
     /// # Errors
     /// As [`Output::write`].
     pub(crate) fn write_empty(&mut self, times: PacketTimes) -> Result<(), Error> {
+        let times = self.of_stream(times);
         match &mut self.way {
             Way::Direct { stream, .. } => stream.write_empty(times)?,
             Way::Queued { stream, writer } => {
@@ -85,6 +161,15 @@ impl Output {
         }
         self.note(times);
         Ok(())
+    }
+
+    /// What a region counts, as the stream counts it.
+    fn of_stream(&self, times: PacketTimes) -> PacketTimes {
+        PacketTimes {
+            lost: self.lost_before.saturating_add(times.lost),
+            skipped: self.skipped_before.saturating_add(times.skipped),
+            ..times
+        }
     }
 
     fn note(&mut self, times: PacketTimes) {
@@ -114,10 +199,27 @@ impl Output {
     }
 
     /// What is written by now.
-    pub(crate) fn tally(&self) -> Tally {
+    fn tally(&self) -> Tally {
         match &self.way {
             Way::Direct { stream, events } => Tally::of(stream, *events),
             Way::Queued { stream, .. } => stream.tally(),
+        }
+    }
+
+    /// What it amounts to by now, with these losses.
+    pub(crate) fn summary(&self, lost: u64, overwritten: OverwrittenTotal) -> StreamSummary {
+        let Tally { events, packets, bytes, begin } = self.tally();
+        let (name, cpu) = (self.name.clone(), self.cpu as u32);
+        StreamSummary {
+            name,
+            cpu,
+            events,
+            packets,
+            bytes,
+            lost,
+            is_lost_unknown: false,
+            begin: Some(begin),
+            overwritten,
         }
     }
 
@@ -126,13 +228,13 @@ impl Output {
         self.end
     }
 
-    /// Events lost, as the last packet says.
+    /// Events that the region has lost, as the last packet says.
     pub(crate) fn lost(&self) -> u64 {
-        self.lost
+        self.lost - self.lost_before
     }
 
-    /// Packets skipped, as the last packet's number says.
+    /// Packets of the region that were skipped, as the last packet's number says.
     pub(crate) fn skipped(&self) -> u64 {
-        self.skipped
+        self.skipped - self.skipped_before
     }
 }

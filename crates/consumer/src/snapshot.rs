@@ -8,22 +8,29 @@
 //! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left out and counted as
 //! overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers since the recording began.
 
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_ctf::model::Uuid;
+use tracewing_files::Dir;
 use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
 
 use crate::Error;
-use crate::buffer::whole_events;
+use crate::buffer::{UNDESCRIBED, whole_events};
 use crate::classes::Classes;
 use crate::clock::TraceClock;
-use crate::drain::{Drain, LossRange, OverwrittenRange, StreamSummary, UserTrace};
-use crate::folder::{Description, Folder, SnapshotDescription, State, check_free};
+use crate::drain::{
+    Drain, LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary, UNKNOWN_LOSSES, UserTrace,
+};
+use crate::firsts::Firsts;
+use crate::folder::{Description, Folder, SnapshotDescription, State};
 use crate::memory::SharedMemory;
-use crate::stream::{Events, PacketTimes};
+use crate::stream::{Events, PacketTimes, Stream};
+use crate::streams::Streams;
 
 /// How often a snapshot follows the writers round the ring.
 const ROUNDS: usize = 4;
@@ -37,11 +44,16 @@ const BEFORE: u64 = 16;
 
 /// A snapshot that is being taken. Dropped before [`Snapshot::finish`], it leaves nothing behind.
 pub struct Snapshot {
-    path: PathBuf,
+    /// Where it is made, its name until it is complete, and then.
+    parent: Dir,
+    beside: String,
+    name: OsString,
     folder: Folder,
     trace: UserTrace,
     taken: u64,
-    streams: Vec<StreamSummary>,
+    /// Streams that another region can continue.
+    idle: Streams<Stream>,
+    streams: BTreeMap<String, StreamSummary>,
     losses: Vec<LossRange>,
     overwritten: Vec<OverwrittenRange>,
     notes: Vec<String>,
@@ -59,6 +71,65 @@ pub enum Writers {
     Dead,
 }
 
+/// What the buffers of a region hold, copied out of it.
+pub struct Contents {
+    label: String,
+    /// The clock when the region was made.
+    origin: u64,
+    buffers: Vec<BufferContents>,
+}
+
+struct BufferContents {
+    cpu: usize,
+    packets: Vec<Packet>,
+    damages: Vec<String>,
+    losses: Vec<LossRange>,
+    is_lost_unknown: bool,
+}
+
+impl Contents {
+    /// Of this region. A sub-buffer that is copied goes back into the ring.
+    pub fn of(drain: &mut Drain, writers: Writers) -> Self {
+        let region = drain.region();
+        let (label, origin, memory, buffers) = drain.parts();
+        let buffers = buffers.iter_mut().map(|buffer| {
+            let counted = buffer.counted();
+            let (mut packets, damages) = read(&mut buffer.reader, region, memory, writers, counted);
+            let mut is_lost_unknown = buffer.is_lost_unknown;
+            for packet in &mut packets {
+                if !buffer.can_have_written(packet.overwritten.sub_buffers) {
+                    (packet.overwritten, is_lost_unknown) = (Overwritten::default(), true);
+                }
+            }
+            let losses = buffer.ranges.clone();
+            BufferContents { cpu: buffer.cpu, packets, damages, losses, is_lost_unknown }
+        });
+        Self {
+            label: label.to_owned(),
+            origin,
+            buffers: buffers.filter(|buffer| !buffer.is_empty()).collect(),
+        }
+    }
+
+    /// Takes note of the classes of first events in it.
+    pub fn scan(&self, firsts: &Firsts) {
+        for packet in self.buffers.iter().flat_map(|buffer| &buffer.packets) {
+            firsts.scan(packet.whole());
+        }
+    }
+
+    /// Memory that it takes.
+    pub fn bytes(&self) -> usize {
+        self.buffers.iter().flat_map(|buffer| &buffer.packets).map(Packet::bytes).sum()
+    }
+}
+
+impl BufferContents {
+    fn is_empty(&self) -> bool {
+        self.packets.is_empty() && self.damages.is_empty()
+    }
+}
+
 /// A packet to be: events copied out of a buffer.
 struct Packet {
     events: Vec<u8>,
@@ -68,25 +139,56 @@ struct Packet {
     overwritten: Overwritten,
 }
 
+impl Packet {
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.events.capacity()
+    }
+
+    /// Its events, as far as they make sense.
+    fn whole(&self) -> &[u8] {
+        // SAFETY: the vector is this process's own.
+        let (_, len) = unsafe { whole_events(self.events.as_ptr(), self.events.len(), |_| {}) };
+        &self.events[..len]
+    }
+}
+
 impl Snapshot {
-    /// A snapshot of this moment, for the folder `path`; it must not exist, or be empty. `uuid` is the user trace's and must
-    /// differ from that of other snapshots: readers take traces of one UUID for one trace.
+    /// A snapshot of this moment, for the folder `path`, whose parent is made if need be; see [`Snapshot::within`].
     ///
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
     pub fn begin(path: &Path, uuid: Uuid, clock: &TraceClock) -> Result<Self, Error> {
+        let name = path.file_name().ok_or(io::ErrorKind::InvalidInput.into());
+        let name = name.map_err(Error::file("create", path))?.to_owned();
+        let parent = path.parent().unwrap_or(Path::new(""));
+        let parent = match Dir::parent(parent) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Dir::create(parent).map(|(dir, _)| dir),
+            opened => opened,
+        };
+        Self::within(&parent.map_err(Error::folder(path))?, name, uuid, clock)
+    }
+
+    /// A snapshot of this moment, for the folder `name` in `parent`; it must not exist, or be empty. `uuid` is the user trace's
+    /// and must differ from that of other snapshots: readers take traces of one UUID for one trace.
+    ///
+    /// # Errors
+    /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
+    pub fn within(parent: &Dir, name: OsString, uuid: Uuid, clock: &TraceClock) -> Result<Self, Error> {
         let taken = clock.now();
-        check_free(path)?;
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        let beside = path.with_file_name(format!(".{name}.{taken:x}"));
-        let folder = Folder::create(&beside)?;
-        let trace = UserTrace::new(&folder.user(), uuid)?;
+        let path = parent.path().join(&name);
+        parent.check_free(&name).map_err(Error::folder(&path))?;
+        let beside = format!(".{}.{taken:x}", name.to_string_lossy());
+        let folder = Folder::within(parent, &beside)?;
+        let trace = UserTrace::new(folder.user(), uuid).inspect_err(|_| drop(parent.remove_all(&beside)))?;
         Ok(Self {
-            path: path.to_owned(),
+            parent: parent.clone(),
+            beside,
+            name,
             folder,
             trace,
             taken,
-            streams: Vec::new(),
+            idle: Streams::new(),
+            streams: BTreeMap::new(),
             losses: Vec::new(),
             overwritten: Vec::new(),
             notes: Vec::new(),
@@ -94,9 +196,9 @@ impl Snapshot {
         })
     }
 
-    /// Where its kernel trace is to be written.
-    pub fn kernel_folder(&self) -> PathBuf {
-        self.folder.kernel()
+    /// Its folder, in which the kernel trace is to be written.
+    pub fn dir(&self) -> &Dir {
+        self.folder.dir()
     }
 
     /// When it began, cycles.
@@ -104,30 +206,43 @@ impl Snapshot {
         self.taken
     }
 
-    /// Adds what the buffers of a region hold.
+    /// Adds what the buffers of a region hold, with what `firsts` knows by now in the place of first events. The regions with one
+    /// label share streams, one after another: add them in the order of their ends.
     ///
     /// # Errors
     /// A file cannot be written.
-    pub fn add(&mut self, drain: &mut Drain, writers: Writers) -> Result<(), Error> {
-        let before = self.streams.len();
-        let region = drain.region();
-        let (name, origin, memory, buffers) = drain.parts();
-        for buffer in buffers {
-            let (packets, damages) = read(&mut buffer.reader, region, memory, writers);
-            let name = format!("{name}_{}", buffer.cpu);
-            self.notes.extend(damages.into_iter().map(|damage| format!("user/{name}: {damage}")));
-            if let Some(first) = packets.first() {
-                let overwritten = first.overwritten;
-                if overwritten != Overwritten::default() {
-                    self.overwritten.push(OverwrittenRange::new(&name, overwritten, origin, first.begin));
+    pub fn add(&mut self, contents: &Contents, firsts: &Firsts) -> Result<(), Error> {
+        for buffer in &contents.buffers {
+            let Some(first) = buffer.packets.first() else {
+                let name = format!("{}_{}", contents.label, buffer.cpu);
+                self.notes.extend(buffer.damages.iter().map(|damage| format!("user/{name}: {damage}")));
+                continue;
+            };
+            let stream = match self.idle.take(&contents.label, buffer.cpu, first.begin, Stream::end) {
+                Some(stream) => stream,
+                None => {
+                    let name = self.idle.name(&contents.label, buffer.cpu);
+                    self.trace.stream(&name, buffer.cpu)?
                 }
-                self.write(&name, buffer.cpu, &packets)?;
+            };
+            let name = stream.name().to_owned();
+            let damages = buffer.damages.iter().map(|damage| format!("user/{name}: {damage}"));
+            self.notes.extend(damages);
+            if first.overwritten != Overwritten::default() {
+                let range = OverwrittenRange::new(&name, first.overwritten, contents.origin, first.begin);
+                self.overwritten.push(range);
             }
-        }
-        for stream in &self.streams[before..] {
-            let of_stream =
-                |range: &&LossRange| range.stream == stream.name && Some(range.end) >= stream.begin;
-            self.losses.extend(drain.losses().filter(of_stream).cloned());
+            let losses = buffer.losses.iter().filter(|range| range.end >= first.begin);
+            self.losses.extend(losses.map(|range| LossRange { stream: name.clone(), ..range.clone() }));
+            let stream = self.write(stream, &buffer.packets, firsts)?;
+            if buffer.is_lost_unknown {
+                self.notes.push(format!("user/{name}: {UNKNOWN_LOSSES}"));
+                self.streams.entry(name).and_modify(|summary| summary.is_lost_unknown = true);
+            }
+            match buffer.damages.is_empty() {
+                true => self.idle.give_back(&contents.label, buffer.cpu, stream),
+                false => drop(stream),
+            }
         }
         Ok(())
     }
@@ -143,7 +258,7 @@ impl Snapshot {
         id: u16,
         told: impl Iterator<Item = (i32, Vec<u8>)>,
     ) -> Result<(), Error> {
-        let begin = self.streams.iter().filter_map(|stream| stream.begin).min();
+        let begin = self.streams.values().filter_map(|stream| stream.begin).min();
         let Some(begin) = begin.filter(|_| !self.overwritten.is_empty()) else { return Ok(()) };
         let at = begin.saturating_sub(BEFORE);
         let mut events = Vec::new();
@@ -157,38 +272,59 @@ impl Snapshot {
             return Ok(());
         }
         let packet = Packet { events, begin: at, end: at, lost: 0, overwritten: Overwritten::default() };
-        self.write(name, 0, &[packet])
+        let stream = self.trace.stream(name, 0)?;
+        self.write(stream, &[packet], &Firsts::default()).map(drop)
     }
 
-    fn write(&mut self, name: &str, cpu: usize, packets: &[Packet]) -> Result<(), Error> {
-        let [first, ..] = packets else { return Ok(()) };
-        let mut stream = self.trace.stream(name, cpu)?;
-        let mut events = 0;
+    /// Continues a stream with these packets, at least one.
+    fn write(&mut self, mut stream: Stream, packets: &[Packet], firsts: &Firsts) -> Result<Stream, Error> {
+        let [first, ..] = packets else { return Ok(stream) };
+        let (lost_before, skipped_before) = (stream.lost(), stream.skipped());
+        let (mut events, mut lost_here, cpu) = (0, 0_u64, stream.cpu() as usize);
         for packet in packets {
+            let mut whole = packet.whole().to_vec();
+            if let Some(replaced) = firsts.replace(&mut whole, cpu, true, |_| {})
+                && replaced.lost > 0
+            {
+                lost_here += replaced.lost;
+                self.losses.push(LossRange {
+                    stream: stream.name().to_owned(),
+                    reason: UNDESCRIBED.to_owned(),
+                    events: replaced.lost,
+                    begin: packet.begin,
+                    end: packet.end,
+                });
+            }
             let times = PacketTimes {
                 begin: packet.begin,
                 end: packet.end,
                 // What was lost before the first packet is not of this snapshot's time.
-                lost: packet.lost.saturating_sub(first.lost),
-                skipped: packet.overwritten.sub_buffers,
+                lost: lost_before
+                    .saturating_add(packet.lost.saturating_sub(first.lost))
+                    .saturating_add(lost_here),
+                skipped: skipped_before.saturating_add(packet.overwritten.sub_buffers),
             };
             // SAFETY: the vector is this process's own.
-            let (count, len) = unsafe { whole_events(packet.events.as_ptr(), packet.events.len(), |_| {}) };
+            let (count, len) = unsafe { whole_events(whole.as_ptr(), whole.len(), |_| {}) };
             // SAFETY: as above; `len` is at most the vector's.
-            unsafe { stream.write(Events { start: packet.events.as_ptr(), len }, times)? };
+            unsafe { stream.write(Events { start: whole.as_ptr(), len }, times)? };
             events += count;
         }
-        self.streams.push(StreamSummary {
-            name: name.to_owned(),
-            cpu: cpu as u32,
-            events,
-            packets: stream.packets(),
-            bytes: stream.bytes(),
-            lost: stream.lost(),
+        let summary = self.streams.entry(stream.name().to_owned()).or_insert_with(|| StreamSummary {
+            name: stream.name().to_owned(),
+            cpu: stream.cpu(),
+            events: 0,
+            packets: 0,
+            bytes: 0,
+            lost: 0,
+            is_lost_unknown: false,
             begin: Some(first.begin),
-            overwritten: first.overwritten.into(),
+            overwritten: OverwrittenTotal::default(),
         });
-        Ok(())
+        summary.events += events;
+        (summary.packets, summary.bytes, summary.lost) = (stream.packets(), stream.bytes(), stream.lost());
+        summary.overwritten.add(first.overwritten.into());
+        Ok(stream)
     }
 
     /// Completes the folder and puts it into its place. `description` is the recording's, to which the snapshot adds its
@@ -205,14 +341,15 @@ impl Snapshot {
         if description.state == State::Recording {
             description.state = State::Complete;
         }
-        description.user_streams.append(&mut self.streams);
+        description.user_streams.extend(std::mem::take(&mut self.streams).into_values());
         description.losses.append(&mut self.losses);
         description.overwritten.append(&mut self.overwritten);
         description.notes.append(&mut self.notes);
         description.snapshot = Some(snapshot);
         self.folder.describe(&description)?;
-        classes.write_into(&self.folder.user(), self.trace.recording())?;
-        fs::rename(self.folder.path(), &self.path).map_err(Error::file("create", &self.path))?;
+        classes.write_into(self.folder.user(), self.trace.recording())?;
+        let path = self.parent.path().join(&self.name);
+        self.parent.rename(&self.beside, &self.name).map_err(Error::folder(&path))?;
         self.is_complete = true;
         Ok(description)
     }
@@ -221,17 +358,19 @@ impl Snapshot {
 impl Drop for Snapshot {
     fn drop(&mut self) {
         if !self.is_complete {
-            let _ = fs::remove_dir_all(self.folder.path());
+            let _ = self.parent.remove_all(&self.beside);
         }
     }
 }
 
-/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged.
+/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Of losses no more than were
+/// `counted` so far.
 fn read(
     reader: &mut Reader,
     region: Region,
     memory: &SharedMemory,
     mut writers: Writers,
+    counted: u64,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
     let (mut partial, mut left_out) = (false, Overwritten::default());
@@ -270,7 +409,7 @@ fn read(
             }
         };
         let Chunk { start, len, begin, end, lost, overwritten, .. } = chunk;
-        let lost = lost.saturating_add(found_lost);
+        let lost = lost.min(counted).saturating_add(found_lost);
         let sub_buffers = overwritten.sub_buffers.saturating_add(left_out.sub_buffers);
         if packets.last().is_some_and(|last| last.overwritten.sub_buffers < sub_buffers) {
             left_out.sub_buffers += packets.len() as u64;

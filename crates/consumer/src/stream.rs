@@ -4,15 +4,16 @@
 //! call. A write that fails or stays short (disk full, quota, file size limit) is cut off again, so a stream file always
 //! ends with a whole packet and its index agrees with it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tracewing_ctf::index::{self, Entry};
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader};
+use tracewing_files::Dir;
 
 use crate::Error;
 use crate::classes::USER_STREAM_CLASS;
@@ -47,6 +48,24 @@ impl PacketTimes {
     }
 }
 
+/// The folder of a trace, and the one of indexes in it.
+#[derive(Debug, Clone)]
+pub struct TraceDir {
+    trace: Dir,
+    index: Dir,
+}
+
+impl TraceDir {
+    /// The trace in this folder, in which the folder of indexes is made.
+    ///
+    /// # Errors
+    /// It is there, or cannot be made.
+    pub fn new(trace: &Dir) -> Result<Self, Error> {
+        let index = trace.make("index").map_err(Error::file("create", &trace.path().join("index")))?;
+        Ok(Self { trace: trace.clone(), index })
+    }
+}
+
 /// A stream file that is being written.
 pub struct Stream {
     name: String,
@@ -66,17 +85,16 @@ pub struct Stream {
 }
 
 impl Stream {
-    /// Creates `NAME` and `index/NAME.idx` in the folder of a trace.
+    /// Creates `NAME` in the folder of a trace, and `NAME.idx` in its folder of indexes.
     ///
     /// # Errors
     /// A file exists or cannot be created or written.
-    pub fn create(folder: &Path, name: &str, uuid: Uuid, instance: u64, cpu: u32) -> Result<Self, Error> {
-        let path = folder.join(name);
-        let index_path = folder.join("index").join(format!("{name}.idx"));
-        let create = |path: &Path| {
-            OpenOptions::new().write(true).create_new(true).open(path).map_err(Error::file("create", path))
-        };
-        let (data, index) = (create(&path)?, create(&index_path)?);
+    pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: u32) -> Result<Self, Error> {
+        let path = folder.trace.path().join(name);
+        let index_name = format!("{name}.idx");
+        let index_path = folder.index.path().join(&index_name);
+        let data = folder.trace.create_file(name).map_err(Error::file("create", &path))?;
+        let index = folder.index.create_file(&index_name).map_err(Error::file("create", &index_path))?;
         index.write_all_at(&index::encode_header(), 0).map_err(Error::file("write", &index_path))?;
         Ok(Self {
             name: name.to_owned(),
@@ -196,6 +214,11 @@ impl Stream {
     /// Name of the file.
     pub fn name(&self) -> &str {
         &self.name
+    }
+
+    /// CPU.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
     }
 
     /// Packets so far.

@@ -45,8 +45,8 @@ fn recording() -> Recording {
     let folder = Folder::create(&temporary.path().join("trace")).unwrap();
     let clock = TraceClock::new(ClockChoice::Auto).unwrap();
     let begin = clock.calibrate();
-    let classes = Classes::new(&[&folder.user()], RECORDING, clock_class(&clock, &begin, [9; 16])).unwrap();
-    let trace = UserTrace::new(&folder.user(), RECORDING).unwrap();
+    let classes = Classes::new(&[folder.user()], RECORDING, clock_class(&clock, &begin, [9; 16])).unwrap();
+    let trace = UserTrace::new(folder.user(), RECORDING).unwrap();
     let buffers = BufferDescription {
         sub_buffer_bytes: 4096,
         sub_buffers: 4,
@@ -139,7 +139,7 @@ fn every_kind_of_field_reads_back() {
     writer.emit(1, &payload);
     recording.poll(&mut drain, Duration::ZERO);
     drain.finish(&mut recording.trace, &recording.clock).unwrap();
-    assert!(!recording.folder.user().join("uid0_0").exists());
+    assert!(!recording.folder.user().path().join("uid0_0").exists());
 
     let Some((lines, warnings)) = babeltrace(recording.folder.path()) else { return };
     assert_eq!(warnings, "");
@@ -243,13 +243,13 @@ fn equal_descriptions_share_an_id_and_only_wanted_classes_are_in_the_metadata() 
         [("shop:a", 0), ("bar:a", 0), ("shop:a", 0), ("shop:b", 7), ("shop:a", 7)]
             .map(|(name, major)| describe(&class(name, major)))
             .into();
-    let ids = recording.classes.describe(descriptions.iter().map(Vec::as_slice)).ids;
+    let ids = recording.classes.describe(descriptions.iter().map(Vec::as_slice), |_| true).ids;
     assert_eq!(ids, [1, 2, 1, 3, 4]);
     assert_eq!(recording.classes.described().map(|(id, class)| (id, class.name)).last(), Some((4, "shop:a")));
     let table = recording.folder.path().join("classes");
-    recording.classes.keep_table(table.clone()).unwrap();
+    recording.classes.keep_table(recording.folder.dir(), "classes").unwrap();
     let kept = || {
-        let text = std::fs::read_to_string(recording.folder.user().join("metadata")).unwrap();
+        let text = std::fs::read_to_string(recording.folder.user().path().join("metadata")).unwrap();
         let names = ["bar:a", "shop:a", "shop:b"].map(|name| text.contains(&format!("\"{name}\"")));
         let table = std::fs::read(&table).unwrap();
         let ids: Vec<u16> = class_table::entries(&table[class_table::HEADER..]).map(|(id, _)| id).collect();

@@ -5,9 +5,10 @@
 
 use std::path::Path;
 
-use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_consumer::stream::{Events, PacketTimes, Stream, TraceDir};
 use tracewing_ctf::index;
 use tracewing_ctf::write::PACKET_HEADER_SIZE;
+use tracewing_files::Dir;
 
 const LIMIT: u64 = 10_000;
 
@@ -20,8 +21,8 @@ fn a_torn_packet_is_cut_off() {
     assert_eq!(unsafe { libc::setrlimit(libc::RLIMIT_FSIZE, &limit) }, 0);
 
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("index")).unwrap();
-    let mut stream = Stream::create(folder.path(), "uid0_0", [1; 16], 0, 0).unwrap();
+    let trace = TraceDir::new(&Dir::create(folder.path()).unwrap().0).unwrap();
+    let mut stream = Stream::create(&trace, "uid0_0", [1; 16], 0, 0).unwrap();
     let events = [0_u8; 900];
     let events = Events { start: events.as_ptr(), len: events.len() };
     let packet = (PACKET_HEADER_SIZE + events.len) as u64;

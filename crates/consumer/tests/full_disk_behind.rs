@@ -14,6 +14,7 @@ use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
 use tracewing_ctf::index;
+use tracewing_files::Dir;
 
 const LIMIT: u64 = 50_000;
 const RECORDING: [u8; 16] = [7; 16];
@@ -34,7 +35,7 @@ impl Recording {
         let geometry = Geometry::new(1, SUB_BUFFERS, SUB_BUFFER).unwrap();
         let drain = Drain::new("uid0".into(), geometry, Protocol::Publish, &clock, RECORDING).unwrap();
         let writer = Writer { region: drain.region(), cpu: 0, stamp: clock.now() };
-        let trace = UserTrace::new(folder, RECORDING).unwrap().write_behind(|| ());
+        let trace = UserTrace::new(&Dir::create(folder).unwrap().0, RECORDING).unwrap().write_behind(|| ());
         Self { clock, trace, drain, writer, emitted: 0 }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use tracewing_abi::region::{Geometry, Mode, Protocol};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, UserTrace};
-use tracewing_consumer::snapshot::{Snapshot, Writers};
+use tracewing_consumer::firsts::Firsts;
+use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
+use tracewing_files::Dir;
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 
@@ -32,7 +34,7 @@ fn any_bytes_in_a_region_are_survived() {
         let geometry = if seed % 4 < 2 { geometry } else { geometry.overwriting() };
         let protocol = if seed % 2 == 0 { Protocol::Publish } else { Protocol::Smp };
         let folder = tempfile::tempdir().unwrap();
-        let mut trace = UserTrace::new(folder.path(), [1; 16]).unwrap();
+        let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
         let mut drain = Drain::new("uid0".into(), geometry, protocol, &clock, [1; 16]).unwrap();
         let region = drain.region();
         let cpu = region.cpu(0);
@@ -77,7 +79,7 @@ fn any_bytes_in_a_region_are_survived() {
                 let path = folder.path().join("snapshot");
                 let mut snapshot = Snapshot::begin(&path, [2; 16], &clock).unwrap();
                 let writers = if random.next().is_multiple_of(2) { Writers::Dead } else { Writers::Living };
-                snapshot.add(&mut drain, writers).unwrap();
+                snapshot.add(&Contents::of(&mut drain, writers), &Firsts::default()).unwrap();
             }
         }
         drain.finish(&mut trace, &clock).unwrap();
@@ -90,7 +92,7 @@ fn any_bytes_in_a_region_are_survived() {
 fn what_a_dead_process_had_not_committed_is_counted_lost() {
     let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
     let folder = tempfile::tempdir().unwrap();
-    let mut trace = UserTrace::new(folder.path(), [1; 16]).unwrap();
+    let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
     let geometry = Geometry::new(1, 4, 4096).unwrap();
     let mut drain = Drain::new("pid1".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
     let region = drain.region();
@@ -116,4 +118,27 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
     assert_eq!(losses.len(), 1);
     assert_eq!(losses[0].reason, "process died while emitting");
     assert!(losses[0].begin < losses[0].end);
+}
+
+#[test]
+fn more_than_anybody_can_have_overwritten_is_unknown() {
+    let clock = TraceClock::new(ClockChoice::Monotonic).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
+    let geometry = Geometry::new(1, 4, 4096).unwrap().overwriting();
+    let mut drain = Drain::new("uid0".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
+    let region = drain.region();
+    let emit = || {
+        let payload = 7_u64.to_le_bytes();
+        let segments = [Segment { start: payload.as_ptr(), len: payload.len() }];
+        // SAFETY: the payload is a live array; the region is a mapped one of protocol `Smp`.
+        unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &segments) }.unwrap();
+    };
+    emit();
+    region.cpu(0).control().head.fetch_add(1 << 50, Ordering::Relaxed);
+    drain.finish(&mut trace, &clock).unwrap();
+    let summary = drain.summary();
+    assert!(summary[0].is_lost_unknown, "{summary:?}");
+    assert_eq!(summary[0].overwritten.sub_buffers, 0, "{summary:?}");
+    assert!(drain.damages().any(|damage| damage.contains("number of lost events unknown")));
 }

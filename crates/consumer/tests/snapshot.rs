@@ -7,8 +7,9 @@ use tracewing_abi::region::{Geometry, Protocol, Reference};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, StreamSummary};
+use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::folder::{BufferDescription, Description, SnapshotDescription};
-use tracewing_consumer::snapshot::{Snapshot, Writers};
+use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 
@@ -47,7 +48,7 @@ impl Recorder {
         self.taken += 1;
         let path = folder.join(self.taken.to_string());
         let mut snapshot = Snapshot::begin(&path, [self.taken; 16], &self.clock).unwrap();
-        snapshot.add(&mut self.drain, Writers::Living).unwrap();
+        snapshot.add(&Contents::of(&mut self.drain, Writers::Living), &Firsts::default()).unwrap();
         let buffers = BufferDescription {
             sub_buffer_bytes: 4096,
             sub_buffers: 8,
@@ -101,7 +102,7 @@ fn a_snapshot_that_is_not_finished_leaves_nothing() {
     recorder.emit(10);
     let place = folder.path().join("s");
     let mut snapshot = Snapshot::begin(&place, [1; 16], &recorder.clock).unwrap();
-    snapshot.add(&mut recorder.drain, Writers::Living).unwrap();
+    snapshot.add(&Contents::of(&mut recorder.drain, Writers::Living), &Firsts::default()).unwrap();
     assert!(!place.exists(), "who waits for it would find it empty");
     drop(snapshot);
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);

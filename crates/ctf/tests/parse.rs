@@ -125,7 +125,7 @@ fn errors_say_where_and_what() {
     assert_eq!(error.to_string(), shown);
     for (text, cause) in [
         ("event { fields := struct { string a }; };", "expected `;`, found `}`"),
-        ("event { fields := struct { string a; string _a; }; };", "a second member called `a`"),
+        ("event { fields := struct { string _a; string _a; }; };", "a second member called `_a`"),
         ("event { fields := struct { integer { align = 8; } a; }; };", "no `size`"),
         ("event { fields := struct { integer { size = 65; } a; }; };", "65 bits"),
         ("event { fields := struct { integer { size = 8; align = 3; } a; }; };", "power of two"),

@@ -203,6 +203,7 @@ impl Container {
                     (Party::Thread(tid), _) => tid.to_string(),
                     (Party::Task(_, task), Some(process)) => format!("{process}/{task}"),
                     (Party::Task(_, task), None) => format!("?/{task}"),
+                    (Party::Place(_, origin), _) => format!("{origin:#x}"),
                 };
                 return match number {
                     0 => format!("locks of {of}"),

@@ -9,7 +9,7 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use tracewing_analysis::{Analysis, Loss, Ran, Threads, Times};
 use tracewing_trace::super_trace::{
-    Activity, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
+    Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
 };
 
 const READ: Name = Name(0);
@@ -36,7 +36,14 @@ fn tell(story: &[Step], analysis: &mut impl Analysis) -> Ran {
             Step::Event(time, cpu, tid, kind) => {
                 begin.get_or_insert(time);
                 ran.end_ns = ran.end_ns.max(time);
-                let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
+                let activity = Activity {
+                    time,
+                    cpu: Some(cpu),
+                    tid: Some(tid),
+                    process: None,
+                    context: Context::Unknown,
+                    kind,
+                };
                 state.event(&activity, analysis);
             }
             Step::Lost(scope, from, to) => {
@@ -83,7 +90,12 @@ fn a_story_of_two_threads_and_a_task() {
         Event(1320, 0, 0, Kind::InterruptExit(Interrupt::Handler)),
         Event(1400, 0, 0, switch(0, 0, 10)),
         Event(1500, 0, 10, Kind::SystemCallEnd { call: READ }),
-        Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"t" })),
+        Event(
+            1600,
+            0,
+            10,
+            Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"t", file: b"", line: 0 }),
+        ),
         Event(1600, 0, 10, Kind::UserThread(UserThreadKind::Create { thread: 7, origin: 1 })),
         Event(1700, 0, 10, runs(0, 7, SwitchCause::Unknown)),
         Event(1900, 0, 10, runs(7, 0, SwitchCause::Blocked)),

@@ -427,10 +427,13 @@ impl Analysis for Timeline {
         self.lock_user_ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
+    fn loss_over(&mut self, time: i64) {
+        self.lock_uses.loss_over();
+        self.calls.lost(time);
+    }
+
     fn lost(&mut self, lost: &Loss) {
-        let mut uses = Vec::new();
-        self.lock_uses.lost(lost, &mut |lock| uses.push(lock));
-        uses.iter().for_each(|lock| self.lock_use(lock));
+        self.lock_uses.lost(lost);
         if matches!(lost.scope, Scope::User) {
             self.calls.lost(lost.from);
         }

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::process::{Command, ExitCode};
 use std::thread::sleep;
 use tracewing_ctf::model::ClockClass;
+use tracewing_files::Dir;
 use tracewing_kernel::{KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope, default_buffer_kib};
 
 fn main() -> ExitCode {
@@ -50,7 +51,8 @@ fn run() -> Result<ExitCode, Box<dyn Error>> {
     let dir = PathBuf::from(words.next().ok_or("which folder?")?);
     let program = words.next().ok_or("which command?")?;
 
-    let mut recorder = KernelRecorder::start(&dir, &options)?;
+    let (folder, _) = Dir::create(&dir)?;
+    let mut recorder = KernelRecorder::start(&folder, "kernel", &options)?;
     recorder.notices().iter().for_each(|notice| eprintln!("{notice}"));
 
     // The command waits, before it begins, until the recorder knows it.

@@ -13,7 +13,8 @@
 //!
 //! The arguments of system calls are machine words in the record; they become what the C type says, as an `int`
 //! argument has only 32 bits that mean something. `__syscall_nr` is left out, it is in the name. Of the common fields
-//! only `common_pid` is kept, as the event context `tid`.
+//! `common_flags` and `common_pid` are kept, as the event context `flags` and `tid`: whether an interrupt had the CPU, and which thread
+//! it had or interrupted.
 
 use crate::error::FormatError;
 use crate::format::{self, Element, Field, Format, Origin, Shape};
@@ -82,9 +83,9 @@ impl Place {
 }
 
 impl Program {
-    /// The context's `tid`, which is the first step.
+    /// The context's `tid`, which is the second step: behind the flags.
     pub(crate) fn tid(&self, record: &[u8]) -> Option<i32> {
-        let Some(Step::Copy { from, .. }) = self.steps.first() else { return None };
+        let Some(Step::Copy { from, .. }) = self.steps.get(1) else { return None };
         record.get(*from..)?.first_chunk().copied().map(i32::from_ne_bytes)
     }
 
@@ -136,6 +137,8 @@ pub fn compile(id: u16, system: &str, format: &Format, word: usize) -> Result<Cl
         _ => return Err(outside("common_type")),
     }
     let tid = format.common("common_pid").filter(|f| f.size == 4).ok_or_else(|| outside("common_pid"))?;
+    let flags =
+        format.common("common_flags").filter(|f| f.size == 1).ok_or_else(|| outside("common_flags"))?;
     let mut compiler = Compiler {
         system,
         word,
@@ -145,6 +148,7 @@ pub fn compile(id: u16, system: &str, format: &Format, word: usize) -> Result<Cl
         payload: StructureClass::new(),
         booleans: Vec::new(),
     };
+    compiler.copy(flags.offset, 1);
     compiler.copy(tid.offset, 4);
     for field in &format.fields {
         if system != "syscalls" || field.name != "__syscall_nr" {

@@ -19,8 +19,8 @@ use crate::recorder::{Progress, Summary};
 use crate::source::{Source, WhenFull, in_initial_pid_namespace};
 use crate::statedump;
 use crate::stream::{Programs, Stream};
-use std::path::Path;
 use tracewing_ctf::model::Uuid;
+use tracewing_files::Dir;
 
 /// A flight recorder of kernel events. Dropped, it removes its instance; snapshots stay.
 #[derive(Debug)]
@@ -89,14 +89,14 @@ impl KernelFlightRecorder {
         })
     }
 
-    /// Writes the newest events of every CPU as a trace into the folder `dir`, up to those that were recorded right
+    /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those that were recorded right
     /// before the call, while recording goes on. What an earlier snapshot has written is in this one too, as far as it is
     /// not overwritten; each trace needs a `uuid` of its own.
     ///
     /// # Errors
-    /// What fails in tracefs, or before anything was written into `dir`. What fails later is
-    /// [`Summary::unwritten`], and `dir` good up to there. In every case the recording goes on.
-    pub fn snapshot(&mut self, dir: &Path, uuid: Uuid) -> Result<Summary, Error> {
+    /// What fails in tracefs, or before anything was written. What fails later is
+    /// [`Summary::unwritten`], and the folder good up to there. In every case the recording goes on.
+    pub fn snapshot(&mut self, parent: &Dir, name: &str, uuid: Uuid) -> Result<Summary, Error> {
         // All pages first: converting takes much longer than reading, and meanwhile the kernel goes on overwriting.
         for (reader, kept) in &mut self.cpus {
             reader.drain(kept)?;
@@ -106,7 +106,7 @@ impl KernelFlightRecorder {
         let mut metadata =
             trace_class(&self.source.classes, uuid, &self.options.clock_class, &self.options.env);
         let dump_id = statedump::add_class(&mut metadata);
-        let mut trace = KernelTrace::create(dir, &tracewing_ctf::tsdl::print(&metadata))?;
+        let mut trace = KernelTrace::create(parent, name, &tracewing_ctf::tsdl::print(&metadata))?;
 
         let here = rustix::thread::sched_getcpu();
         let mut summary = Summary::default();

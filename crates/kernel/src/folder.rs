@@ -6,37 +6,34 @@
 use crate::error::Error;
 use crate::stream::{Packet, Sink};
 use std::collections::BTreeMap;
-use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::fs::File;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
 use tracewing_ctf::index::{Entry, encode_entry, encode_header};
+use tracewing_files::Dir;
 
 /// A trace folder being written.
 #[derive(Debug)]
 pub struct KernelTrace {
-    dir: PathBuf,
+    dir: Dir,
+    index: Dir,
     streams: BTreeMap<u32, (Growing, Growing)>,
 }
 
 impl KernelTrace {
-    /// Makes the folder `dir`, which may be there but must hold no trace, and writes its metadata. Where that cannot be written, none
-    /// of it is left.
-    pub fn create(dir: &Path, metadata: &str) -> Result<Self, Error> {
-        let write = |path: &Path, source| Error::Write { path: path.to_owned(), source };
-        let index = dir.join("index");
-        fs::create_dir_all(&index).map_err(|e| write(&index, e))?;
-        let (path, beside) = (dir.join("metadata"), dir.join(".metadata.new"));
-        if path.exists() {
-            return Err(write(&path, io::ErrorKind::AlreadyExists.into()));
-        }
-        // Under its name only when it is complete: who finds a trace can read it.
-        let written = fs::write(&beside, metadata).and_then(|()| fs::rename(&beside, &path));
-        written.map_err(|e| {
-            let _ = fs::remove_file(&beside);
-            let _ = fs::remove_dir(&index).and_then(|()| fs::remove_dir(dir));
-            write(&path, e)
-        })?;
-        Ok(Self { dir: dir.to_owned(), streams: BTreeMap::new() })
+    /// Makes the folder `name` in `parent` and writes the trace's metadata. Where that cannot be written, none of it is left.
+    pub fn create(parent: &Dir, name: &str, metadata: &str) -> Result<Self, Error> {
+        let failed = |path: PathBuf| move |source| Error::Write { path, source };
+        let dir = parent.make(name).map_err(failed(parent.path().join(name)))?;
+        let index = dir.make("index").map_err(failed(dir.path().join("index")));
+        let written = index.and_then(|index| {
+            // Under its name only when it is complete: who finds a trace can read it.
+            let metadata = dir.replace("metadata", metadata.as_bytes());
+            metadata.map(|()| index).map_err(failed(dir.path().join("metadata")))
+        });
+        let index = written.inspect_err(|_| drop(parent.remove_all(name)))?;
+        Ok(Self { dir, index, streams: BTreeMap::new() })
     }
 }
 
@@ -47,8 +44,8 @@ impl Sink for KernelTrace {
         let (channel, index) = match self.streams.entry(cpu) {
             std::collections::btree_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::btree_map::Entry::Vacant(entry) => {
-                let channel = Growing::create(self.dir.join(format!("channel_{cpu}")))?;
-                let mut index = Growing::create(self.dir.join(format!("index/channel_{cpu}.idx")))?;
+                let channel = Growing::create(&self.dir, format!("channel_{cpu}"))?;
+                let mut index = Growing::create(&self.index, format!("channel_{cpu}.idx"))?;
                 index.append(&encode_header())?;
                 entry.insert((channel, index))
             }
@@ -69,16 +66,16 @@ struct Growing {
 }
 
 impl Growing {
-    fn create(path: PathBuf) -> Result<Self, Error> {
-        // Appending, so that after a cut the next piece follows what is left.
-        match OpenOptions::new().append(true).create_new(true).open(&path) {
+    fn create(dir: &Dir, name: String) -> Result<Self, Error> {
+        let path = dir.path().join(&name);
+        match dir.create_file(name) {
             Ok(file) => Ok(Self { path, file, len: 0 }),
             Err(source) => Err(Error::Write { path, source }),
         }
     }
 
     fn append(&mut self, bytes: &[u8]) -> Result<(), Error> {
-        match self.file.write_all(bytes) {
+        match self.file.write_all_at(bytes, self.len) {
             Ok(()) => {
                 self.len += bytes.len() as u64;
                 Ok(())
@@ -107,6 +104,8 @@ mod tests {
     use super::*;
     use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
     use std::ffi::CString;
+    use std::fs;
+    use std::path::Path;
 
     fn packet(bytes: &[u8], seq: u64) -> Packet<'_> {
         let bits = bytes.len() as u64 * 8;
@@ -119,16 +118,17 @@ mod tests {
     #[test]
     fn files_grow_by_packets_and_a_second_trace_is_refused() {
         let dir = tempfile::tempdir().unwrap();
-        let mut trace = KernelTrace::create(dir.path(), "/* CTF 1.8 */\n").unwrap();
+        let (parent, _) = Dir::create(dir.path()).unwrap();
+        let mut trace = KernelTrace::create(&parent, "kernel", "/* CTF 1.8 */\n").unwrap();
         trace.packet(3, &packet(&[1; 100], 0)).unwrap();
         trace.packet(3, &packet(&[2; 50], 1)).unwrap();
-        let channel = fs::read(dir.path().join("channel_3")).unwrap();
+        let channel = fs::read(dir.path().join("kernel/channel_3")).unwrap();
         assert_eq!(channel, [vec![1; 100], vec![2; 50]].concat());
-        let index = fs::read(dir.path().join("index/channel_3.idx")).unwrap();
+        let index = fs::read(dir.path().join("kernel/index/channel_3.idx")).unwrap();
         assert_eq!(index.len(), 16 + 2 * 72);
         assert_eq!(index[16 + 72..16 + 80], 100u64.to_be_bytes());
-        let error = KernelTrace::create(dir.path(), "").unwrap_err().to_string();
-        assert!(error.contains("metadata"), "{error}");
+        let error = KernelTrace::create(&parent, "kernel", "").unwrap_err().to_string();
+        assert!(error.contains("kernel"), "{error}");
     }
 
     /// A file system of some pages of 4 KiB, unmounted when dropped.
@@ -157,7 +157,7 @@ mod tests {
     fn fill(pages: u32, packet_size: usize) -> Option<(u64, String)> {
         let dir = tempfile::tempdir().unwrap();
         let _disk = SmallDisk::mount(dir.path(), pages)?;
-        let mut trace = KernelTrace::create(&dir.path().join("kernel"), "x").unwrap();
+        let mut trace = KernelTrace::create(&Dir::parent(dir.path()).unwrap(), "kernel", "x").unwrap();
         let mut written = 0;
         let error = loop {
             match trace.packet(0, &packet(&vec![9; packet_size], written)) {
@@ -176,7 +176,9 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let Some(_disk) = SmallDisk::mount(dir.path(), 4) else { return };
         let trace = dir.path().join("kernel");
-        let error = KernelTrace::create(&trace, &"x".repeat(5 * 4096)).unwrap_err().to_string();
+        let error = KernelTrace::create(&Dir::parent(dir.path()).unwrap(), "kernel", &"x".repeat(5 * 4096))
+            .unwrap_err()
+            .to_string();
         assert!(error.contains("metadata: No space left on device"), "{error}");
         assert!(!trace.exists());
     }

@@ -68,7 +68,7 @@
 //! use tracewing_ctf::model::ClockClass;
 //! use tracewing_kernel::{KernelClock, KernelRecorder, Options, Scope, default_buffer_kib};
 //!
-//! # fn main() -> Result<(), tracewing_kernel::Error> {
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
 //! let options = Options {
 //!     globs: vec!["sched_switch".into(), "irq_*".into()],
 //!     probes: Vec::new(),
@@ -80,7 +80,8 @@
 //!     buffer_kib: default_buffer_kib(),
 //!     env: Vec::new(),
 //! };
-//! let mut recorder = KernelRecorder::start("trace/kernel".as_ref(), &options)?;
+//! let (folder, _) = tracewing_files::Dir::create("trace".as_ref())?;
+//! let mut recorder = KernelRecorder::start(&folder, "kernel", &options)?;
 //! for _ in 0..20 {
 //!     std::thread::sleep(tracewing_kernel::POLL_INTERVAL);
 //!     recorder.poll(true)?;

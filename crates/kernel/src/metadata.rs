@@ -2,7 +2,8 @@
 
 use crate::class::Class;
 use tracewing_ctf::model::{
-    ClockClass, DataStreamClass, EnvValue, FieldClass, StructureClass, TraceClass, Uuid,
+    ClockClass, DataStreamClass, DisplayBase, EnvValue, FieldClass, IntegerClass, StructureClass, TraceClass,
+    Uuid,
 };
 use tracewing_ctf::write;
 
@@ -16,7 +17,11 @@ pub(crate) fn trace_class(
     let mut stream = DataStreamClass::new(0);
     stream.packet_context = Some(write::packet_context_class(&clock.id));
     stream.event_header = Some(write::kernel_event_header_class(&clock.id));
-    stream.common_context = Some(StructureClass::new().with("tid", FieldClass::signed(32)));
+    stream.common_context = Some(
+        StructureClass::new()
+            .with("flags", IntegerClass::unsigned(8).with_base(DisplayBase::Hexadecimal))
+            .with("tid", FieldClass::signed(32)),
+    );
     stream.event_record_classes = classes.iter().map(|class| class.record.clone()).collect();
 
     let mut trace = TraceClass::new();

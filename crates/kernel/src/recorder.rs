@@ -10,7 +10,8 @@ use crate::reader::CpuReader;
 use crate::source::{Source, WhenFull};
 use crate::statedump;
 use crate::stream::{Programs, Stream, StreamSummary};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use tracewing_files::Dir;
 
 /// How far a recording has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -51,17 +52,17 @@ pub struct KernelRecorder {
 }
 
 impl KernelRecorder {
-    /// Begins a recording into the folder `dir`. With [`crate::Scope::Tree`] nothing is recorded before
+    /// Begins a recording into a new folder `name` in `parent`. With [`crate::Scope::Tree`] nothing is recorded before
     /// [`KernelRecorder::set_root_pid`].
     ///
     /// # Errors
-    /// [`Error::Missing`] without the privileges; [`Error::NothingChosen`]; what fails in tracefs or in `dir`. In
+    /// [`Error::Missing`] without the privileges; [`Error::NothingChosen`]; what fails in tracefs or in the folder. In
     /// every case no instance is left.
-    pub fn start(dir: &Path, options: &Options) -> Result<Self, Error> {
+    pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
         let mut metadata = trace_class(&source.classes, options.uuid, &options.clock_class, &options.env);
         let dump_id = statedump::add_class(&mut metadata);
-        let trace = KernelTrace::create(dir, &tracewing_ctf::tsdl::print(&metadata))?;
+        let trace = KernelTrace::create(parent, name, &tracewing_ctf::tsdl::print(&metadata))?;
         let with_stream = |reader: CpuReader| {
             let stream = Stream::new(reader.cpu, options.uuid);
             (reader, stream)

@@ -80,10 +80,11 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Event context and payload. The context is the thread that tells, as with every event.
+    /// Event context and payload. The context is the thread that tells, as with every event, and in no interrupt.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let teller = rustix::thread::gettid().as_raw_nonzero().get();
-        let mut out = Vec::with_capacity(64);
+        let mut out = Vec::with_capacity(65);
+        out.push(0);
         for number in [teller, self.tid, self.process, self.parent] {
             out.extend_from_slice(&number.to_le_bytes());
         }

@@ -9,6 +9,7 @@ use rustix::thread::{CpuSet, gettid, sched_getaffinity, sched_getcpu, sched_seta
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
+use tracewing_files::Dir;
 use tracewing_kernel::{KernelFlightRecorder, Options, Scope, Summary, Tracefs};
 
 /// The kernel's event whose one argument numbers the events of a test, and its name in the trace.
@@ -63,8 +64,9 @@ fn start(globs: &[&str], buffer_kib: u32) -> KernelFlightRecorder {
 
 /// A snapshot into `dir/name`, which must be complete.
 fn snapshot(recorder: &mut KernelFlightRecorder, dir: &Path, nth: u8) -> (Summary, Option<Vec<Line>>) {
-    let trace = dir.join(nth.to_string());
-    let summary = recorder.snapshot(&trace, [nth; 16]).unwrap();
+    let (parent, name) = (Dir::parent(dir).unwrap(), nth.to_string());
+    let trace = dir.join(&name);
+    let summary = recorder.snapshot(&parent, &name, [nth; 16]).unwrap();
     assert!(summary.unwritten.is_none(), "{summary:?}");
     assert!(summary.streams.iter().all(|stream| stream.losses.events == 0), "{summary:?}");
     let lines = babeltrace(&trace);
@@ -250,8 +252,8 @@ fn a_dropped_recorder_leaves_no_instance_and_its_snapshots() {
     let mut recorder = start(&[NUMBERED], 64);
     emit(1..11);
     snapshot(&mut recorder, dir.path(), 1);
-    let error = recorder.snapshot(&dir.path().join("1"), [2; 16]).unwrap_err().to_string();
-    assert!(error.contains("metadata"), "a folder that holds a trace is refused: {error}");
+    let error = recorder.snapshot(&Dir::parent(dir.path()).unwrap(), "1", [2; 16]).unwrap_err().to_string();
+    assert!(error.contains("/1: File exists"), "a folder that is there is refused: {error}");
     emit(11..21);
     let (_, lines) = snapshot(&mut recorder, dir.path(), 2);
     if let Some(lines) = lines {

@@ -7,7 +7,7 @@ use common::{options, traceable};
 use std::path::{Path, PathBuf};
 use tracewing_kernel::format::{Format, Shape};
 use tracewing_kernel::print::Hints;
-use tracewing_kernel::{KernelRecorder, Scope, Tracefs, compile};
+use tracewing_kernel::{Scope, Tracefs, compile};
 
 fn format_files(dir: &Path, found: &mut Vec<PathBuf>) {
     for entry in std::fs::read_dir(dir).unwrap().map(Result::unwrap) {
@@ -76,7 +76,7 @@ fn the_metadata_of_every_event_is_taken_by_babeltrace2() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("kernel");
     // A tree without a root: every event is enabled, nothing is recorded.
-    let recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &["*"])).unwrap();
+    let recorder = common::start_in(&trace, &options(Scope::Tree, &["*"])).unwrap();
     let summary = recorder.finish().unwrap();
     assert!(summary.streams.iter().all(|stream| stream.events == 0), "{summary:?}");
     let Some(lines) = common::babeltrace(&trace) else { return };

@@ -18,7 +18,7 @@ fn instances_of(pid: u32) -> Vec<PathBuf> {
 }
 
 fn start(dir: &Path) -> KernelRecorder {
-    KernelRecorder::start(dir, &options(Scope::System, &["sched_switch"])).unwrap()
+    common::start_in(dir, &options(Scope::System, &["sched_switch"])).unwrap()
 }
 
 /// An actor: a recorder that records until it is told to end, or killed.
@@ -165,14 +165,14 @@ fn a_panic_and_a_failed_start_leave_nothing() {
 
     let refused = |error: Error| error.to_string();
     let mut wrong = options(Scope::System, &["no_such_event*"]);
-    let error = KernelRecorder::start(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
+    let error = common::start_in(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
     assert!(error.contains("no kernel event is named no_such_event*"), "{error}");
     wrong = options(Scope::System, &["sched_switch"]);
     wrong.buffer_kib = u32::MAX;
-    let error = KernelRecorder::start(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
+    let error = common::start_in(&dir.path().join("b"), &wrong).map(drop).map_err(refused).unwrap_err();
     assert!(error.contains("4294967295 KiB"), "{error}");
     wrong.buffer_kib = 64;
-    let error = KernelRecorder::start(Path::new("/proc/no"), &wrong).map(drop).map_err(refused).unwrap_err();
+    let error = common::start_in(Path::new("/proc/no"), &wrong).map(drop).map_err(refused).unwrap_err();
     assert!(error.contains("/proc/no"), "{error}");
 }
 

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use tracewing_kernel::choose::{DEFAULT, choose};
 use tracewing_kernel::format::{Format, Shape};
 use tracewing_kernel::lttng::{event_name, field_name};
-use tracewing_kernel::{KernelRecorder, Scope, Tracefs};
+use tracewing_kernel::{Scope, Tracefs};
 
 /// Beside the default set: masks, tables of arguments, many flags and enumerations.
 const MORE: &[&str] = &[
@@ -172,7 +172,7 @@ fn every_field_is_what_the_kernel_prints() {
     let events = choose(tracefs.events().unwrap(), &globs).unwrap().events;
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("kernel");
-    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    let mut recorder = common::start_in(&trace, &options(Scope::Tree, &globs)).unwrap();
     let mut actor = Actor::start("busy", Path::new(""));
     let tid: i32 = actor.expect("tid").parse().unwrap();
     wait_until_asleep(tid);

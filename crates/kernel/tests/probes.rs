@@ -10,7 +10,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tracewing_kernel::{Argument, Error, KernelRecorder, Options, POLL_INTERVAL, Probe, Scope, Tracefs};
+use tracewing_kernel::{Argument, Error, Options, POLL_INTERVAL, Probe, Scope, Tracefs};
 
 const CALLS: u64 = 1234;
 const WORD: &CStr = c"a word";
@@ -87,7 +87,7 @@ fn caller() {
 fn recorder() {
     let Some(dir) = role("recorder") else { return };
     let probes = vec![probe("own:function", false, &[]), probe("own:function%return", true, &[])];
-    let recorder = KernelRecorder::start(&dir, &with_probes(Scope::System, probes)).unwrap();
+    let recorder = common::start_in(&dir, &with_probes(Scope::System, probes)).unwrap();
     say("recording", std::process::id());
     gate();
     recorder.finish().unwrap();
@@ -105,7 +105,7 @@ fn a_probe_is_met_as_often_as_its_function_is_called_and_has_its_arguments() {
         probe("own:function", false, &arguments),
         probe("own:function%return", true, &[("result", "$retval:s64")]),
     ];
-    let mut recorder = KernelRecorder::start(dir.path(), &with_probes(Scope::Tree, probes)).unwrap();
+    let mut recorder = common::start_in(dir.path(), &with_probes(Scope::Tree, probes)).unwrap();
     let mut actor = Actor::start("caller", Path::new(""));
     let mut stranger = Actor::start("caller", Path::new(""));
     recorder.set_root_pid(actor.expect("tid").parse().unwrap()).unwrap();
@@ -165,7 +165,7 @@ fn probes_go_with_their_recorder_however_that_ends() {
     killed.child.kill().unwrap();
     killed.wait();
     let options = options(Scope::System, &["sched_switch"]);
-    KernelRecorder::start(&dir.path().join("next"), &options).unwrap().finish().unwrap();
+    common::start_in(&dir.path().join("next"), &options).unwrap().finish().unwrap();
     assert_eq!(definitions_of(killed_pid), [""; 0]);
 
     assert_eq!(definitions_of(living_pid).len(), 2, "a living recorder's are left alone");
@@ -183,7 +183,7 @@ fn what_the_kernel_refuses_is_told_and_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();
     let refused = |probe: Probe| {
         let options = with_probes(Scope::System, vec![probe]);
-        let error = KernelRecorder::start(&dir.path().join("t"), &options).map(drop).unwrap_err();
+        let error = common::start_in(&dir.path().join("t"), &options).map(drop).unwrap_err();
         assert!(matches!(error, Error::Probe { .. }), "{error}");
         error.to_string()
     };
@@ -195,7 +195,7 @@ fn what_the_kernel_refuses_is_told_and_leaves_nothing() {
     let good = probe("good", false, &[]);
     let bad = probe("bad", false, &[("a", "%di:nonsense")]);
     let options = with_probes(Scope::System, vec![good, bad]);
-    assert!(KernelRecorder::start(&dir.path().join("t"), &options).is_err());
+    assert!(common::start_in(&dir.path().join("t"), &options).is_err());
     let own = std::process::id();
     assert!(definitions_of(own).iter().all(|line| !line.contains("nonsense")), "{:?}", definitions_of(own));
 }

@@ -10,9 +10,7 @@ use rustix::time::Timespec;
 use std::fs;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use tracewing_kernel::{
-    KernelClock, KernelRecorder, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs,
-};
+use tracewing_kernel::{KernelClock, Options, POLL_INTERVAL, Scope, StreamSummary, Summary, Tracefs};
 
 /// Counts of what the actor `worker` does.
 const PARENTS: usize = 5_000;
@@ -75,7 +73,7 @@ fn lost(summary: &Summary) -> u64 {
 
 /// Records an actor and gives the recording's summary and the numbers of its two threads.
 fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
-    let mut recorder = KernelRecorder::start(dir, &options(scope, globs)).unwrap();
+    let mut recorder = common::start_in(dir, &options(scope, globs)).unwrap();
     let mut actor = Actor::start("worker", Path::new(""));
     let tid = actor.expect("tid").parse().unwrap();
     if scope == Scope::Tree {
@@ -217,7 +215,7 @@ fn events_are_chosen_by_any_of_their_names() {
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("kernel");
     let globs = ["syscalls:sys_enter_getppid", "syscall_exit_getpp*", "no_such_event"];
-    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    let mut recorder = common::start_in(&trace, &options(Scope::Tree, &globs)).unwrap();
     assert_eq!(recorder.notices(), ["not in this kernel, left out: no_such_event"]);
     let mut actor = Actor::start("worker", Path::new(""));
     let tid = actor.expect("tid").parse().unwrap();
@@ -238,7 +236,7 @@ fn what_does_not_fit_the_buffer_is_counted_with_its_time() {
     let trace = dir.path().join("kernel");
     let mut small = options(Scope::Tree, &["sys_enter_getppid", "sys_exit_getppid"]);
     small.buffer_kib = 32;
-    let mut recorder = KernelRecorder::start(&trace, &small).unwrap();
+    let mut recorder = common::start_in(&trace, &small).unwrap();
     let mut total = 0;
     // Twice a full buffer: one gap in the middle, one at the end.
     for _ in 0..2 {
@@ -290,7 +288,7 @@ fn what_an_instance_in_overwrite_mode_overwrites_is_counted_with_its_time() {
     small.buffer_kib = 48;
     let instances = Tracefs::open().unwrap().root().join("instances");
     let all = || fs::read_dir(&instances).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
-    let mut recorder = KernelRecorder::start(&trace, &small).unwrap();
+    let mut recorder = common::start_in(&trace, &small).unwrap();
     // Somebody who means well turns the recorder's own instance over: it is the one with our buffer size.
     let prefix = format!("tracewing-{}-", std::process::id());
     for path in all() {
@@ -328,7 +326,7 @@ fn events_are_stamped_by_the_clock_that_was_asked_for() {
         let dir = tempfile::tempdir().unwrap();
         let trace = dir.path().join("kernel");
         let options = Options { clock, ..options(Scope::Tree, &["sys_enter_getppid"]) };
-        let mut recorder = KernelRecorder::start(&trace, &options).unwrap();
+        let mut recorder = common::start_in(&trace, &options).unwrap();
         recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
         let mut bounds = Vec::new();
         for _ in 0..100 {
@@ -352,7 +350,7 @@ fn an_event_is_in_the_folder_after_the_next_flush() {
     }
     let dir = tempfile::tempdir().unwrap();
     let trace = dir.path().join("kernel");
-    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &["sys_enter_getppid"])).unwrap();
+    let mut recorder = common::start_in(&trace, &options(Scope::Tree, &["sys_enter_getppid"])).unwrap();
     recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
     for round in 1..=5 {
         std::hint::black_box(getppid());
@@ -380,7 +378,7 @@ fn a_full_disk_ends_the_recording_with_one_line_and_a_readable_trace() {
     let Some(disk) = SmallDisk::mount(dir.path()) else { return };
     let trace = dir.path().join("kernel");
     let globs = ["sys_enter_getppid", "sys_exit_getppid"];
-    let mut recorder = KernelRecorder::start(&trace, &options(Scope::Tree, &globs)).unwrap();
+    let mut recorder = common::start_in(&trace, &options(Scope::Tree, &globs)).unwrap();
     recorder.set_root_pid(gettid_of_this_thread() as u32).unwrap();
     let begin = Instant::now();
     let mut calls = 0;

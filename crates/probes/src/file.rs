@@ -8,26 +8,27 @@ use object::elf::{FileHeader64, PF_X, PT_INTERP, PT_LOAD};
 use object::read::ReadCache;
 use object::read::elf::{ElfFile, ProgramHeader};
 use object::{LittleEndian, Object, ObjectSection};
+use tracewing_symbols::Blocks;
 
 use crate::Error;
 
 /// An ELF file of which only what is needed is read.
-pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<File>>;
+pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<Blocks>>;
 
 /// Where distributions put debug information.
 const DEBUG_FOLDER: &str = "/usr/lib/debug";
 
 /// Opens a file.
-pub(crate) fn open(path: &Path) -> Result<ReadCache<File>, Error> {
+pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
     let failed = |source| Error::File { path: path.to_owned(), source };
     if !fs::metadata(path).map_err(failed)?.is_file() {
         return Err(Error::NoObject { path: path.to_owned(), reason: "not a file".to_owned() });
     }
-    Ok(ReadCache::new(File::open(path).map_err(failed)?))
+    Ok(ReadCache::new(Blocks::new(File::open(path).map_err(failed)?)))
 }
 
 /// Reads its headers.
-pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<File>) -> Result<Elf<'a>, Error> {
+pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<Blocks>) -> Result<Elf<'a>, Error> {
     let wrong = |reason: &str| Error::NoObject { path: path.to_owned(), reason: reason.to_owned() };
     let elf = Elf::parse(bytes).map_err(|_| {
         let begin = object::ReadRef::read_bytes_at(bytes, 0, 2).unwrap_or_default();

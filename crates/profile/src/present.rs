@@ -1,9 +1,13 @@
 //! Threads, and code that was mapped, before the recording of a whole machine began: what `/proc` tells of them
 //! (`proc_pid_maps(5)`). Processes that end meanwhile are left out.
 
-use std::fs;
+use std::fs::{self, File};
+use std::io::Read;
 
 use crate::record::{Mapping, Record, Thread};
+
+/// Bytes of a process's mappings that are looked at: those of 65,530 mappings, the kernel's usual limit, with long paths.
+const MOST_MAPS: u64 = 16 << 20;
 
 /// Tells of all threads and mappings that there are.
 pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
@@ -13,21 +17,25 @@ pub(crate) fn tell(mut each: impl FnMut(&Record<'_>, Thread)) {
             let thread = Thread { pid, tid };
             each(&Record::Name { thread, name: name.trim_ascii_end(), exec: false }, thread);
         }
-        let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default();
+        let mut maps = Vec::new();
+        // What was read before a failure counts.
+        let _ = File::open(format!("/proc/{pid}/maps"))
+            .and_then(|file| file.take(MOST_MAPS).read_to_end(&mut maps));
         let thread = Thread { pid, tid: pid };
-        for mapping in maps.lines().filter_map(|line| mapping(thread, line)) {
+        for mapping in maps.split(|byte| *byte == b'\n').filter_map(|line| mapping(thread, line)) {
             each(&Record::Mapping(mapping), thread);
         }
     }
 }
 
 /// A mapping of code, as in `7f0000000000-7f0000001000 r-xp 00002000 08:01 1234   /lib/libx.so`.
-fn mapping(thread: Thread, line: &str) -> Option<Mapping<'_>> {
-    let (range, rest) = line.split_once(' ')?;
-    let (permissions, rest) = rest.split_once(' ')?;
-    let (offset, rest) = rest.split_once(' ')?;
-    let (_device, rest) = rest.split_once(' ')?;
-    let path = rest.split_once(' ').map_or("", |(_inode, path)| path.trim_start());
+fn mapping(thread: Thread, line: &[u8]) -> Option<Mapping<'_>> {
+    let mut fields = line.splitn(6, |byte| *byte == b' ');
+    let mut field = || str::from_utf8(fields.next()?).ok();
+    let (range, permissions, offset) = (field()?, field()?, field()?);
+    let (_device, _inode) = (field()?, field()?);
+    // Of any bytes; behind spaces.
+    let path = fields.next().unwrap_or_default().trim_ascii_start();
     let (begin, end) = range.split_once('-')?;
     let number = |text: &str| u64::from_str_radix(text, 16).ok();
     (permissions.as_bytes().get(2) == Some(&b'x')).then_some(())?;
@@ -37,7 +45,7 @@ fn mapping(thread: Thread, line: &str) -> Option<Mapping<'_>> {
         end: number(end)?,
         offset: number(offset)?,
         build_id: &[],
-        path: if path.is_empty() { b"//anon" } else { path.as_bytes() },
+        path: if path.is_empty() { b"//anon" } else { path },
     })
 }
 
@@ -54,15 +62,16 @@ mod tests {
     #[test]
     fn code_is_read_and_data_is_not() {
         let thread = Thread { pid: 3, tid: 3 };
-        let read =
-            |line| mapping(thread, line).map(|found| (found.begin, found.end, found.offset, found.path));
+        let read = |line: &'static [u8]| {
+            mapping(thread, line).map(|found| (found.begin, found.end, found.offset, found.path))
+        };
         assert_eq!(
-            read("7f00-7f80 r-xp 00002000 08:01 1234      /lib/a b.so"),
-            Some((0x7f00, 0x7f80, 0x2000, &b"/lib/a b.so"[..]))
+            read(b"7f00-7f80 r-xp 00002000 08:01 1234      /lib/a b\xff.so"),
+            Some((0x7f00, 0x7f80, 0x2000, &b"/lib/a b\xff.so"[..]))
         );
-        assert_eq!(read("7f00-7f80 r-xp 00000000 00:00 0 "), Some((0x7f00, 0x7f80, 0, &b"//anon"[..])));
-        assert_eq!(read("7f00-7f80 rw-p 00000000 00:00 0 [heap]"), None);
-        assert_eq!(read("nonsense"), None);
+        assert_eq!(read(b"7f00-7f80 r-xp 00000000 00:00 0 "), Some((0x7f00, 0x7f80, 0, &b"//anon"[..])));
+        assert_eq!(read(b"7f00-7f80 rw-p 00000000 00:00 0 [heap]"), None);
+        assert_eq!(read(b"nonsense"), None);
     }
 
     #[test]

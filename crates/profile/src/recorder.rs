@@ -1,13 +1,14 @@
 //! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it runs.
 
-use std::fs;
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::drain::{LossRange, StreamSummary};
+use tracewing_consumer::stream::TraceDir;
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
+use tracewing_files::Dir;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
 use crate::clock::Conversion;
@@ -75,17 +76,21 @@ struct Writer {
 }
 
 impl ProfileRecorder {
-    /// Begins a recording into `folder`, which is made. A tree's begins with its `exec`.
+    /// Begins a recording into a new folder `name` in `parent`. A tree's begins with its `exec`.
     ///
     /// # Errors
-    /// The kernel gives no samples, or the folder cannot be written. Nothing is left then but the folder.
-    pub fn start(folder: &Path, options: &Options) -> Result<Self, Error> {
+    /// The kernel gives no samples, or the folder cannot be written. Nothing is left then.
+    pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
+        Self::begin(parent, name, options).inspect_err(|_| drop(parent.remove_all(name)))
+    }
+
+    fn begin(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let online = online_cpus();
         let first = online.first().copied().unwrap_or(0);
         let terms = Terms::find(options.subject, options.hertz, options.clock.kind(), first)?;
         let available = Available::find(&terms, first);
         let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
-        create(folder, &tsdl::print(&class))?;
+        let folder = create(parent, name, &tsdl::print(&class))?;
         let mut cpus = Vec::new();
         for cpu in online {
             let sampler = terms
@@ -94,7 +99,7 @@ impl ProfileRecorder {
             let ring = Ring::map(&sampler).map_err(|source| Error::System { call: "mmap", source })?;
             let has_counters = options.subject == Subject::System || cpu == first;
             let counters = has_counters.then(|| available.open(&terms, cpu));
-            let stream = CpuStream::new(folder, options.uuid, cpu);
+            let stream = CpuStream::new(folder.clone(), options.uuid, cpu);
             cpus.push(Cpu { ring, sampler, counters, stream });
         }
         let symbols = terms.kernel.then(KernelSymbols::of_this_kernel).flatten();
@@ -282,13 +287,12 @@ fn whose(record: &Record<'_>) -> Thread {
 }
 
 /// Makes the trace's folder, with its metadata.
-fn create(folder: &Path, metadata: &str) -> Result<(), tracewing_consumer::Error> {
+fn create(parent: &Dir, name: &str, metadata: &str) -> Result<TraceDir, tracewing_consumer::Error> {
     let error =
         |action, path: PathBuf| move |source| tracewing_consumer::Error::File { action, path, source };
-    let index = folder.join("index");
-    fs::create_dir_all(&index).map_err(error("create", index))?;
+    let folder = parent.make(name).map_err(error("create", parent.path().join(name)))?;
+    let trace = TraceDir::new(&folder)?;
     // Under its name only when it is complete.
-    let (path, beside) = (folder.join("metadata"), folder.join(".metadata.new"));
-    let written = fs::write(&beside, metadata).and_then(|()| fs::rename(&beside, &path));
-    written.map_err(error("write", path))
+    let written = folder.replace("metadata", metadata.as_bytes());
+    written.map(|()| trace).map_err(error("write", folder.path().join("metadata")))
 }

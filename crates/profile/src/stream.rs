@@ -1,10 +1,8 @@
 //! One CPU's data stream: events into packets, packets into a file.
 
-use std::path::{Path, PathBuf};
-
 use tracewing_consumer::Error;
 use tracewing_consumer::drain::{LossRange, OverwrittenTotal, StreamSummary};
-use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_consumer::stream::{Events, PacketTimes, Stream, TraceDir};
 use tracewing_ctf::model::Uuid;
 use tracewing_ctf::write::EXTENDED_ID;
 
@@ -15,7 +13,7 @@ const LOSS_REASON: &str = "profile buffer full";
 
 /// A stream that is being written. Its file appears with the first packet.
 pub(crate) struct CpuStream {
-    folder: PathBuf,
+    folder: TraceDir,
     uuid: Uuid,
     cpu: u32,
     file: Option<Stream>,
@@ -30,9 +28,9 @@ pub(crate) struct CpuStream {
 }
 
 impl CpuStream {
-    pub(crate) fn new(folder: &Path, uuid: Uuid, cpu: u32) -> Self {
+    pub(crate) fn new(folder: TraceDir, uuid: Uuid, cpu: u32) -> Self {
         Self {
-            folder: folder.to_owned(),
+            folder,
             uuid,
             cpu,
             file: None,
@@ -138,6 +136,7 @@ impl CpuStream {
             packets: self.file.as_ref().map_or(0, Stream::packets),
             bytes: self.file.as_ref().map_or(0, Stream::bytes),
             lost: self.lost,
+            is_lost_unknown: false,
             begin: None,
             overwritten: OverwrittenTotal::default(),
         }
@@ -149,6 +148,11 @@ mod tests {
     use super::*;
     use std::fs;
     use tracewing_ctf::write::PACKET_HEADER_SIZE;
+    use tracewing_files::Dir;
+
+    fn trace(folder: &std::path::Path) -> TraceDir {
+        TraceDir::new(&Dir::create(folder).unwrap().0).unwrap()
+    }
 
     fn discarded(packet: &[u8]) -> u64 {
         u64::from_le_bytes(packet[72..80].try_into().unwrap())
@@ -157,8 +161,7 @@ mod tests {
     #[test]
     fn what_is_lost_stands_between_two_packets() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("index")).unwrap();
-        let mut stream = CpuStream::new(folder.path(), [1; 16], 3);
+        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], 3);
         stream.event(100, 0, b"a").unwrap();
         stream.event(90, 0, b"b").unwrap();
         stream.lose(5, 150).unwrap();
@@ -178,8 +181,7 @@ mod tests {
     #[test]
     fn a_loss_at_the_end_is_told_by_an_empty_packet() {
         let folder = tempfile::tempdir().unwrap();
-        fs::create_dir(folder.path().join("index")).unwrap();
-        let mut stream = CpuStream::new(folder.path(), [1; 16], 0);
+        let mut stream = CpuStream::new(trace(folder.path()), [1; 16], 0);
         stream.event(100, 0, b"a").unwrap();
         stream.lose(5, 150).unwrap();
         stream.finish().unwrap();

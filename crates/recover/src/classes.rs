@@ -3,6 +3,10 @@
 use std::collections::BTreeMap;
 
 use tracewing_abi::class_table::{self, HEADER};
+use tracewing_abi::first::{self, DESCRIPTION, Key};
+use tracewing_abi::schema::ClassView;
+
+use crate::buffer::Buffer;
 
 use crate::image::{Image, Mapping};
 
@@ -13,6 +17,30 @@ const MOST_BYTES: u32 = 64 << 20;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Classes {
     by_id: BTreeMap<u16, Vec<u8>>,
+    /// The class of first events, in which are events of classes without ids.
+    first: Option<u16>,
+    /// Classes that are described in buffers.
+    by_key: BTreeMap<Key, Vec<u8>>,
+    bytes: usize,
+}
+
+/// What a first event says (`tracewing_abi::first`).
+pub(crate) struct First<'a> {
+    pub(crate) key: Key,
+    pub(crate) is_description: bool,
+    pub(crate) payload: &'a [u8],
+}
+
+impl<'a> First<'a> {
+    /// `None` where it does not make sense.
+    pub(crate) fn of(payload: &'a [u8]) -> Option<Self> {
+        let (header, payload) = payload.split_first_chunk::<{ first::HEADER }>()?;
+        let word = |at| u64::from_le_bytes(*header[at..].first_chunk().unwrap_or(&[0; 8]));
+        let process = u32::from_le_bytes(*header[16..].first_chunk().unwrap_or(&[0; 4]));
+        let length = u16::from_le_bytes([header[20], header[21]]);
+        let is_whole = usize::from(length) == payload.len();
+        is_whole.then(|| Self { key: [word(0), word(8)], is_description: process == DESCRIPTION, payload })
+    }
 }
 
 impl Classes {
@@ -22,7 +50,37 @@ impl Classes {
         image.mappings().iter().for_each(|mapping| {
             this.add(image, mapping, recording);
         });
+        let is_first = |description: &Vec<u8>| {
+            ClassView::decode(description).is_ok_and(|class| class.name == first::NAME)
+        };
+        this.first = this.by_id.iter().find(|(_, description)| is_first(description)).map(|(id, _)| *id);
         this
+    }
+
+    /// Takes over the classes that are described in a buffer.
+    pub(crate) fn learn(&mut self, buffer: &Buffer<'_>) {
+        let Some(first) = self.first else { return };
+        for sub_buffer in buffer.sub_buffers().flatten() {
+            for event in sub_buffer.events().filter(|event| event.id == first) {
+                let payload = &sub_buffer.bytes[event.payload()..event.at + event.len];
+                let Some(First { key, is_description: true, payload }) = First::of(payload) else { continue };
+                let has_room = self.bytes + payload.len() <= MOST_BYTES as usize;
+                if has_room && !self.by_key.contains_key(&key) && first::key(payload) == key {
+                    self.bytes += payload.len();
+                    self.by_key.insert(key, payload.to_vec());
+                }
+            }
+        }
+    }
+
+    /// The id of the class of first events.
+    pub(crate) fn first(&self) -> Option<u16> {
+        self.first
+    }
+
+    /// Descriptions of classes that have no ids, with their keys.
+    pub(crate) fn described(&self) -> impl Iterator<Item = (Key, &[u8])> {
+        self.by_key.iter().map(|(key, description)| (*key, description.as_slice()))
     }
 
     fn add(&mut self, image: &dyn Image, mapping: &Mapping, recording: [u8; 16]) -> Option<()> {
@@ -37,8 +95,9 @@ impl Classes {
         Some(())
     }
 
-    /// Ids and descriptions (for [`ClassView::decode`](tracewing_abi::schema::ClassView::decode)), by id.
+    /// Ids and descriptions (for [`ClassView::decode`]), by id. A trace has no first events.
     pub fn iter(&self) -> impl Iterator<Item = (u16, &[u8])> {
-        self.by_id.iter().map(|(id, description)| (*id, description.as_slice()))
+        let classes = self.by_id.iter().filter(|(id, _)| Some(**id) != self.first);
+        classes.map(|(id, description)| (*id, description.as_slice()))
     }
 }

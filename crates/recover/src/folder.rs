@@ -3,6 +3,7 @@
 
 use std::cell::Cell;
 use std::fs::{self, File};
+use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
@@ -11,8 +12,9 @@ use serde_json::{Value, json};
 use tracewing_consumer::folder::{DESCRIPTION, Folder};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::survival::{CLASSES, SUFFIX};
+use tracewing_files::{Refused, Tree};
 
-use crate::image::{Image, Mapping, Memory, open_at_once};
+use crate::image::{Image, Mapping, Memory};
 use crate::region::Region;
 use crate::trace::{Part, Trace};
 use crate::{Classes, Error, Recovered};
@@ -57,31 +59,34 @@ impl BufferFolder {
             is_live: false,
             failed: Cell::new(false),
         };
-        let mut paths = Vec::new();
+        let tree = Tree::open(path).map_err(Error::file("read", path))?;
+        let mut names = Vec::new();
         for entry in fs::read_dir(path).map_err(Error::file("read", path))? {
-            paths.push(entry.map_err(Error::file("read", path))?.path());
+            names.extend(entry.map_err(Error::file("read", path))?.file_name().into_string());
         }
-        paths.sort();
-        for path in &paths {
-            let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            if let Some(name) = name.strip_suffix(SUFFIX) {
-                this.add(path, name)?;
+        names.sort();
+        for file in &names {
+            if let Some(name) = file.strip_suffix(SUFFIX) {
+                this.add(&tree, file, name)?;
             }
         }
         if this.names.is_empty() {
             return Err(Error::NoBuffers(path.to_owned()));
         }
-        let classes = path.join(CLASSES);
-        if classes.is_file() {
-            this.add(&classes, CLASSES)?;
+        if names.iter().any(|name| name == CLASSES) {
+            this.add(&tree, CLASSES, CLASSES)?;
         }
         Ok(this)
     }
 
-    fn add(&mut self, path: &Path, name: &str) -> Result<(), Error> {
-        let (file, metadata) = open_at_once(path)?;
-        // What is no file is no buffer.
-        let size = if metadata.is_file() { metadata.len() } else { 0 };
+    fn add(&mut self, tree: &Tree, file: &str, name: &str) -> Result<(), Error> {
+        let path = self.path.join(file);
+        let file = match tree.file(Path::new(file)) {
+            // It is no buffer.
+            Err(error) if Refused::of(&error) == Some(Refused::NotAFile) => return Ok(()),
+            opened => opened.map_err(Error::file("open", &path))?,
+        };
+        let size = file.metadata().map_err(Error::file("read", &path))?.len();
         // Addresses of one file must not run into the next one's.
         if size >= DISTANCE || self.files.len() >= 255 {
             return Ok(());
@@ -124,7 +129,11 @@ impl BufferFolder {
         // One with the UUID of the recording would be taken for a part of its trace.
         let uuid = random_uuid().map_err(Error::file("read", Path::new("/dev/urandom")))?;
         let output = Folder::create(folder)?;
-        let classes = Classes::find(self, first.recording());
+        let mut classes = Classes::find(self, first.recording());
+        for (_, region) in regions.iter().filter(|(_, region)| region.recording() == first.recording()) {
+            let buffers = (0..region.geometry().cpus()).filter_map(|cpu| region.buffer(cpu));
+            buffers.for_each(|buffer| classes.learn(&buffer));
+        }
         let mut streams = Vec::new();
         {
             let mut trace = Trace::create(output.user(), uuid, first, &classes, &mut recovered)?;
@@ -154,11 +163,13 @@ impl BufferFolder {
 
     /// The recording's description, as far as there is one.
     fn description(&self) -> Value {
-        let path = self.path.join(DESCRIPTION);
-        let is_small =
-            fs::metadata(&path).is_ok_and(|data| data.is_file() && data.len() <= LARGEST_DESCRIPTION);
-        let text = is_small.then(|| fs::read(&path).ok()).flatten();
-        let value = text.and_then(|text| serde_json::from_slice::<Value>(&text).ok());
+        let read = || {
+            let file = Tree::open(&self.path).ok()?.file(Path::new(DESCRIPTION)).ok()?;
+            let mut text = Vec::new();
+            file.take(LARGEST_DESCRIPTION + 1).read_to_end(&mut text).ok()?;
+            Some(text).filter(|text| text.len() as u64 <= LARGEST_DESCRIPTION)
+        };
+        let value = read().and_then(|text| serde_json::from_slice::<Value>(&text).ok());
         value.filter(Value::is_object).unwrap_or_else(|| json!({}))
     }
 
@@ -184,9 +195,9 @@ impl BufferFolder {
             })
             .collect();
         description["notes"] = recovered.damages.iter().map(String::as_str).collect();
-        let path = output.path().join(DESCRIPTION);
         let text = serde_json::to_vec_pretty(&description).map_err(std::io::Error::from);
-        text.and_then(|text| fs::write(&path, text)).map_err(Error::file("write", &path))
+        let written = text.and_then(|text| output.dir().replace(DESCRIPTION, &text));
+        written.map_err(Error::file("write", &output.path().join(DESCRIPTION)))
     }
 
     /// The folder that the recording wrote its trace to, as its description says.

@@ -5,6 +5,8 @@ use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt;
 
+use tracewing_abi::class_table;
+
 use crate::Error;
 use crate::image::{Image, Mapping, Memory};
 
@@ -54,15 +56,18 @@ impl Image for Process {
     }
 }
 
-/// A line of `/proc/PID/maps` (`man 5 proc_pid_maps`), if it is of memory that processes share: reading the memory of a
-/// device may do something.
+/// A line of `/proc/PID/maps` (`man 5 proc_pid_maps`), if it is of memory that processes share, or of a table of classes, of which each
+/// process has its own: reading the memory of a device may do something.
 fn mapping(line: &str) -> Option<Mapping> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let access = words.next()?;
     let name = words.skip(3).collect::<Vec<_>>().join(" ");
     let is_device = name.starts_with("/dev/") && !name.starts_with("/dev/shm/");
-    if !access.starts_with('r') || !access.ends_with('s') || is_device {
+    let is_table = name
+        .strip_prefix("/memfd:")
+        .is_some_and(|name| class_table::NAME.to_str().is_ok_and(|table| name.starts_with(table)));
+    if !access.starts_with('r') || !(access.ends_with('s') || is_table) || is_device {
         return None;
     }
     let start = u64::from_str_radix(start, 16).ok()?;

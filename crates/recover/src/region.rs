@@ -71,6 +71,7 @@ impl<'a> Region<'a> {
             offset_seconds: eight(offset_of!(RegionHeader, offset_seconds)).into(),
             offset_cycles: eight(offset_of!(RegionHeader, offset_cycles)).into(),
             majors: eight(offset_of!(RegionHeader, majors)).into(),
+            news: 0.into(),
         };
         let mapped = usize::try_from(size).map_err(|_| "buffer region outside the memory")?;
         let geometry = Geometry::of_header(&header, mapped)?;

@@ -4,18 +4,19 @@
 //! none of their class, become events named `?` with the class's id, the payload's length and its bytes in hexadecimal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+use tracewing_abi::first::{self, Key};
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
 use tracewing_abi::schema::{Class, ClassView, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::Classes as TraceClasses;
-use tracewing_consumer::stream::{Events, PacketTimes, Stream};
+use tracewing_consumer::stream::{Events, PacketTimes, Stream, TraceDir};
 use tracewing_ctf::model::{ClockClass, ClockOrigin};
+use tracewing_files::Dir;
 
 use crate::buffer::{Buffer, Damage, SubBuffer};
-use crate::classes::Classes;
+use crate::classes::{Classes, First};
 use crate::image::{Image, word};
 use crate::payload;
 use crate::region::Region;
@@ -65,10 +66,16 @@ pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error>
             None => Error::NoRegion,
         });
     }
+    let (parent, _) = Dir::create(folder).map_err(tracewing_consumer::Error::folder(folder))?;
     for (number, (recording, regions)) in recordings.iter().enumerate() {
-        let folder = folder.join(number.to_string());
-        let classes = Classes::find(image, *recording);
-        let mut trace = Trace::create(folder, *recording, &regions[0], &classes, &mut recovered)?;
+        let name = number.to_string();
+        let made = parent.make(&name).map_err(Error::file("create", &folder.join(&name)))?;
+        let mut classes = Classes::find(image, *recording);
+        let cpus = |region: &Region<'_>| 0..region.geometry().cpus();
+        for region in regions {
+            cpus(region).filter_map(|cpu| region.buffer(cpu)).for_each(|buffer| classes.learn(&buffer));
+        }
+        let mut trace = Trace::create(&made, *recording, &regions[0], &classes, &mut recovered)?;
         for cpu in
             regions.iter().flat_map(|region| (0..region.geometry().cpus()).map(|cpu| region.buffer(cpu)))
         {
@@ -105,11 +112,14 @@ pub(crate) struct Written {
 
 /// A trace that is being written.
 pub(crate) struct Trace<'a> {
-    folder: PathBuf,
+    folder: TraceDir,
     uuid: [u8; 16],
     clock: ClockClass,
     /// By the program's id: the trace's id, and how the payload must look.
     classes: HashMap<u16, (u16, ClassView<'a>)>,
+    /// The same by key, for first events, which have this id.
+    by_key: HashMap<Key, (u16, ClassView<'a>)>,
+    first: Option<u16>,
     /// The trace's id of the class `?`.
     unknown: u16,
     streams: u64,
@@ -120,29 +130,38 @@ pub(crate) struct Trace<'a> {
 
 impl<'a> Trace<'a> {
     pub(crate) fn create(
-        folder: PathBuf,
+        folder: &Dir,
         uuid: [u8; 16],
         region: &Region<'_>,
         known: &'a Classes,
         recovered: &'a mut Recovered,
     ) -> Result<Self, Error> {
-        let index = folder.join("index");
-        fs::create_dir_all(&index).map_err(Error::file("create", &index))?;
         let clock = clock_class(region);
-        let mut classes = TraceClasses::new(&[&folder], uuid, clock.clone())?;
+        let mut classes = TraceClasses::new(&[folder], uuid, clock.clone())?;
         let unknown = unknown_class();
         let descriptions = known.iter().map(|(_, description)| description).chain([unknown.as_slice()]);
         let registered = classes.register(descriptions)?;
         recovered.damages.extend(registered.refused);
+        let described = classes.register(known.described().map(|(_, description)| description))?;
+        recovered.damages.extend(described.refused);
+        let with_ids = known.iter().zip(&registered.ids);
+        let with_ids = with_ids.map(|((_, description), id)| ((first::key(description), description), id));
+        let by_key =
+            with_ids.chain(known.described().zip(&described.ids)).filter_map(|((key, description), id)| {
+                let view = ClassView::decode(description).ok()?;
+                (*id != 0).then_some((key, (*id, view)))
+            });
         let by_id = known.iter().zip(&registered.ids).filter_map(|((id, description), told)| {
             let view = ClassView::decode(description).ok()?;
             (*told != 0).then_some((id, (*told, view)))
         });
         Ok(Self {
-            folder,
+            folder: TraceDir::new(folder)?,
             uuid,
             clock,
             classes: by_id.collect(),
+            by_key: by_key.collect(),
+            first: known.first(),
             unknown: registered.ids.last().copied().unwrap_or_default(),
             streams: 0,
             seen: HashSet::new(),
@@ -229,12 +248,22 @@ impl<'a> Trace<'a> {
     fn translated(&mut self, sub_buffer: &SubBuffer) -> Vec<u8> {
         let mut out = Vec::with_capacity(sub_buffer.bytes.len());
         for event in sub_buffer.events() {
-            let (start, payload) = (out.len(), &sub_buffer.bytes[event.payload()..event.at + event.len]);
-            let known = self.classes.get(&event.id).filter(|(_, class)| payload::fits(class, payload));
+            let (start, mut payload) = (out.len(), &sub_buffer.bytes[event.payload()..event.at + event.len]);
+            let first = First::of(payload).filter(|_| Some(event.id) == self.first);
+            let known = match &first {
+                Some(first) if first.is_description => continue,
+                Some(first) => self.by_key.get(&first.key),
+                None => self.classes.get(&event.id),
+            };
+            let own = first.map_or(payload, |first| first.payload);
+            let known = known.filter(|(_, class)| payload::fits(class, own));
+            payload = if known.is_some() { own } else { payload };
             out.extend_from_slice(&sub_buffer.bytes[event.at..event.payload()]);
             let id = match known {
                 Some((id, _)) => {
                     out.extend_from_slice(payload);
+                    let length = (out.len() - start) as u16; // no more than it was
+                    out[start + 6..start + 8].copy_from_slice(&length.to_le_bytes());
                     *id
                 }
                 None => {

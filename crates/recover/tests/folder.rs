@@ -12,7 +12,7 @@ use tracewing_abi::schema::{Class, Field, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::Drain;
-use tracewing_consumer::survival::BufferFolder as Files;
+use tracewing_consumer::survival::{BufferFolder as Files, CLASSES};
 use tracewing_recover::{BufferFolder, Error, Recovered, Wanted};
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
@@ -41,7 +41,7 @@ fn files(geometry: Geometry, events: u64) -> Contents {
     let begin = clock.calibrate();
     let class = clock_class(&clock, &begin, [6; 16]);
     let mut classes = Classes::new(&[], RECORDING, class).unwrap();
-    classes.keep_table(files.classes()).unwrap();
+    classes.keep_table(files.dir(), CLASSES).unwrap();
     assert_eq!(classes.register([description().as_slice()]).unwrap().ids, [1]);
     let drain =
         Drain::in_folder(&files, "pid1".to_owned(), geometry, Protocol::Smp, &clock, RECORDING).unwrap();
@@ -126,9 +126,11 @@ fn a_pipe_in_place_of_a_file_is_not_waited_for() {
         let status = std::process::Command::new("mkfifo").arg(folder.path().join(name)).status().unwrap();
         assert!(status.success());
     }
-    let buffers = BufferFolder::open(folder.path()).unwrap();
-    let error = buffers.write_trace(&folder.path().join("trace"), Wanted::All).unwrap_err();
-    assert!(matches!(error, Error::NoRegionIn { .. }), "{error}");
+    let error = BufferFolder::open(folder.path()).err().unwrap();
+    assert!(matches!(error, Error::NoBuffers(_)), "{error}");
+    std::os::unix::fs::symlink("/etc/passwd", folder.path().join("uid1.buffer")).unwrap();
+    let error = BufferFolder::open(folder.path()).err().unwrap().to_string();
+    assert!(error.contains("uid1.buffer: a symbolic link leads out"), "{error}");
 }
 
 #[derive(Debug, Clone)]

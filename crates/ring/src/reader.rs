@@ -54,7 +54,8 @@ pub struct Reader {
 pub struct Overwritten {
     /// Sub-buffers of which at least a part was not read.
     pub sub_buffers: u64,
-    /// Bytes of events in them that were not read.
+    /// Bytes of events in them that were not read, with their headers: those of the extended form are 10 bytes longer. That may be all of a
+    /// sub-buffer: with `Smp`, while the thread that has reserved its first event has not opened it and does not run.
     pub bytes: u64,
 }
 
@@ -194,6 +195,16 @@ impl Reader {
         bytes.clamp(0, geometry.capacity() as i64) as usize
     }
 
+    /// Whether the writers' position lies before the reader's, which writers never bring about.
+    pub fn is_passed_back(&self) -> bool {
+        let geometry = self.cpu.geometry();
+        let head = self.cpu.control().head.load(Relaxed);
+        match geometry.distance(self.sequence, geometry.sequence(head)) {
+            0 => geometry.at(head) < self.at,
+            ahead => ahead < 0,
+        }
+    }
+
     /// Whether there is a full sub-buffer, and whether it is urgent to read; one load.
     pub fn poll(&self) -> Readiness {
         let geometry = self.cpu.geometry();
@@ -281,6 +292,11 @@ impl Reader {
         (self.last, self.lost, self.before) = (0, 0, 0);
         self.overwritten = Overwritten::default();
         self.skipped = geometry.distance(self.origin, self.sequence).max(0) as u64;
+    }
+
+    /// The size of a sub-buffer without its header, in bytes.
+    pub fn sub_buffer_bytes(&self) -> usize {
+        self.cpu.geometry().sub_buffer_bytes()
     }
 
     /// What was overwritten in front of the reader's position, as far as it knows.
@@ -374,6 +390,8 @@ impl Reader {
 
 // SAFETY: the reader's own words are plain; the buffer is shared between processes anyway.
 unsafe impl Send for Reader {}
+// SAFETY: it says where bytes of that buffer lie; reading them is unsafe on any thread.
+unsafe impl Send for Chunk {}
 
 /// First offset at which an event can lie.
 const FIRST: usize = SUB_BUFFER_HEADER;

@@ -46,8 +46,8 @@ pub struct Mark {
     pub entries: [Entry; RECORDINGS],
     /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its parent).
     pub shared: AtomicU32,
-    /// Id of the task that was last announced while the block was shared.
-    pub announced_shared: AtomicI32,
+    /// Not 0: the thread writes no events any more, since it may not read the clock.
+    pub silent: AtomicU32,
     /// Id of the innermost span that the thread is in, 0 for none. This and what follows is the business of who makes spans.
     pub span: AtomicU64,
     /// A span that the thread has left while it was in others inside of it.
@@ -61,7 +61,13 @@ pub struct Mark {
     pub user_thread: AtomicU64,
     /// Which user thread the thread creates next: its block of numbers, and which of them. The same one's business.
     pub next_user_thread: AtomicU64,
-    _pad: u64,
+    /// Which ticket the thread gives next to a request of a user thread: its block of numbers, and which of them.
+    pub next_ticket: AtomicU64,
+    /// The thread's name, as far as it has given itself one: up to 15 bytes, zeroes behind them.
+    pub name: [AtomicU64; 2],
+    /// The thread's id when it was last looked up, 0 before that: by it a forked child knows whether the C library has noticed the fork.
+    pub tid: AtomicI32,
+    _pad: [u32; 3],
 }
 
 impl Mark {
@@ -76,19 +82,22 @@ impl Mark {
         Self {
             entries: [ENTRY; RECORDINGS],
             shared: AtomicU32::new(0),
-            announced_shared: AtomicI32::new(0),
+            silent: AtomicU32::new(0),
             span: AtomicU64::new(0),
             ended_span: AtomicU64::new(0),
             around_ended: AtomicU64::new(0),
             next_span: AtomicU64::new(0),
             user_thread: AtomicU64::new(0),
             next_user_thread: AtomicU64::new(0),
-            _pad: 0,
+            next_ticket: AtomicU64::new(0),
+            name: [const { AtomicU64::new(0) }; 2],
+            tid: AtomicI32::new(0),
+            _pad: [0; 3],
         }
     }
 }
 
-const _: () = assert!(size_of::<Entry>() == 16 && size_of::<Mark>() == 192);
+const _: () = assert!(size_of::<Entry>() == 16 && size_of::<Mark>() == 224);
 
 /// A key for [`crate::Attachment::attach`] that no other process on this machine has had.
 pub fn unique_key() -> u64 {

@@ -3,10 +3,10 @@
 use std::hint::black_box;
 use std::time::Instant;
 use tracewing_abi::atomic::AtomicU64;
-use tracewing_abi::filter::{Context, evaluate};
 use tracewing_abi::message::{ClassesWriter, decode_classes};
 use tracewing_abi::schema::{Class, ClassView, Field, Scalar, Shape};
 use tracewing_rules::Predicate;
+use tracewing_rules::filter::{Context, evaluate};
 
 /// Evaluations of one measurement: so few that most measurements are not interrupted.
 const TIMES: u32 = 5_000;

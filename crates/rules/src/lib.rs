@@ -2,7 +2,7 @@
 //! ([`Rule`], [`Rules`]) and conditions on fields ([`Predicate`]). One grammar for all of them, wherever they are given.
 //!
 //! What a program asks before it writes an event is the predicate compiled for the event's class
-//! ([`Predicate::compile`], [`tracewing_abi::filter`]); what a reader of traces asks is the same predicate resolved for
+//! ([`Predicate::compile`], [`filter`](crate::filter)); what a reader of traces asks is the same predicate resolved for
 //! a class of the trace ([`Predicate::resolve`]). Who tells the programs is others' business.
 //!
 //! ```
@@ -42,34 +42,20 @@
 //!   enumeration is compared with a label like a text, and with a number like an integer.
 //! - `len` is the length of a text in bytes, the number of values of an array or slice, and whether an optional field
 //!   has a value (1 or 0).
-//! - A relation with something that the event does not have (an optional field without value, an element behind the end
-//!   of a slice) is false, `!=` and `!~` included.
-//! - A class that lacks a field of the predicate, or has one of another type, has no event for which it holds; why is a
-//!   [`CompileError`].
+//! - A relation with something that the event does not have is unknown, `!=` and `!~` included: an optional field without
+//!   value, an element after the end of a slice, a field that events of other classes have. So is the opposite of what is
+//!   unknown; `unknown && false` is false, `unknown || true` is true (Kleene's logic). An event matches where the predicate is
+//!   true.
+//! - A class that has a field of the predicate of another type has no event for which it holds, nor has one that lacks all the
+//!   fields on which its truth depends; why is a [`CompileError`].
 
+#![cfg_attr(not(feature = "std"), no_std)]
 #![forbid(unsafe_code)]
 
-mod check;
-mod class;
-mod compile;
-mod condition;
-mod error;
-mod glob;
-mod integer;
-mod layout;
-mod lexer;
-mod parser;
-mod predicate;
-mod relation;
-mod rule;
-mod selection;
+pub mod filter;
+#[cfg(feature = "std")]
+mod language;
+pub mod pattern;
 
-pub use check::{Found, Schema, Type};
-pub use condition::{Condition, Test, Value};
-pub use error::{CompileError, Problem};
-pub use glob::Glob;
-pub use integer::Integer;
-pub use predicate::{Literal, Predicate, PredicateError, Scope, Variable};
-pub use relation::Orders;
-pub use rule::{Action, Decision, Process, ProcessPattern, Rule, Rules, TooManyRules};
-pub use selection::{Levels, Majors, SelectionError};
+#[cfg(feature = "std")]
+pub use language::*;

@@ -3,9 +3,9 @@
 mod common;
 
 use common::{accepts, as_view, class, field, labelled, words};
-use tracewing_abi::filter::{Context, MAX_FILTER, evaluate};
 use tracewing_abi::schema::{Field, Scalar, Shape};
 use tracewing_rules::Predicate;
+use tracewing_rules::filter::{Context, MAX_FILTER, evaluate};
 
 const CONTEXT: Context = Context { tid: 11, pid: 10, cpu: 3 };
 
@@ -93,7 +93,11 @@ fn predicates_hold_as_they_say() {
         ("maybe == 9 && len(maybe) == 1", true),
         ("sizes[0] == 1 && sizes[1] == 500", true),
         ("sizes[2] == 0 || sizes[2] != 0", false),
-        ("!(sizes[2] == 0)", true),
+        ("!(sizes[2] == 0)", false),
+        ("!(sizes[2] == 0 || depth == 7)", false),
+        ("!(sizes[2] == 0 && depth == 8)", true),
+        ("elsewhere == 1 || depth == 7", true),
+        ("!(elsewhere == 1 && depth == 8)", true),
         ("len(sizes) == 2 && len(grid) == 3", true),
         ("grid[0] == -1 && grid[1] == 0 && grid[2] == 1", true),
         ("ratio == 0.5 && ratio < 1 && ratio > 0", true),
@@ -145,7 +149,11 @@ fn a_value_that_is_not_there_is_in_no_relation() {
     for (text, expected) in [
         ("maybe == 9", false),
         ("maybe != 9", false),
-        ("!(maybe == 9)", true),
+        ("!(maybe == 9)", false),
+        ("!(maybe != 9)", false),
+        ("!maybe", false),
+        ("!(maybe == 9) || depth == 7", true),
+        ("!(maybe == 9 && depth == 8)", true),
         ("maybe", false),
         ("maybe == maybe", false),
         ("maybe > -1", false),

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use std::cmp::Ordering;
 use std::fmt::Write as _;
 use tracewing_abi::atomic::AtomicU64;
-use tracewing_abi::filter::{Context, MAX_WORDS, evaluate};
 use tracewing_abi::schema::{Base, Field, Label, Scalar, Shape};
+use tracewing_rules::filter::{Context, MAX_WORDS, evaluate};
 use tracewing_rules::{
     CompileError, Found, Integer, Literal, Predicate, Problem, Schema, Scope, Type, Value, Variable,
 };
@@ -189,6 +189,8 @@ enum Side {
     Literal(Plain),
     /// A field by its number, an element of it, its length, and the bits that count.
     Field(usize, Option<usize>, bool, Option<u128>),
+    /// A field that events of other classes have.
+    Elsewhere,
     Context(&'static str, u32),
 }
 
@@ -199,6 +201,9 @@ fn side(choices: &mut Choices<'_>, parts: &[Part]) -> Side {
         return choices
             .of(&[("tid", 12), ("pid", 11), ("cpu", u32::MAX)].map(|(name, id)| (name, id)))
             .into();
+    }
+    if choices.below(10) == 0 {
+        return Side::Elsewhere;
     }
     let number = choices.below(parts.len());
     let part = &parts[number];
@@ -298,6 +303,7 @@ fn write_side(side: &Side, parts: &[Part], out: &mut String) {
         Side::Literal(Plain::Real(number)) => write!(out, "{number:e}"),
         Side::Literal(Plain::Text(text)) => write!(out, "{text:?}"),
         Side::Context(name, _) => write!(out, "${name}"),
+        Side::Elsewhere => write!(out, "elsewhere"),
         Side::Field(number, index, length, mask) => {
             let name = &parts[*number].name;
             let _ = if *length { write!(out, "len({name})") } else { write!(out, "{name}") };
@@ -313,6 +319,7 @@ fn plain(side: &Side, parts: &[Part]) -> Result<Option<Plain>, ()> {
     Ok(match side {
         Side::Literal(value) => Some(value.clone()),
         Side::Context(_, id) => Some(Plain::Unsigned((*id).into())),
+        Side::Elsewhere => None,
         Side::Field(number, _, true, _) => Some(Plain::Unsigned(match &parts[*number].values[..] {
             [Plain::Text(text)] if parts[*number].shape == Shape::Text => text.len() as u128,
             values => values.len() as u128,
@@ -368,29 +375,32 @@ fn mixed(left: &Plain, right: f64) -> Option<Ordering> {
     Some(order.then(whole.partial_cmp(&right)?))
 }
 
-/// Whether the predicate holds. `Err` if it has no meaning for the class, whatever the event's values are; those are not
-/// told apart here from what only this event does not have, so the answer is only asked for where it compiles.
-fn holds(tree: &Tree, parts: &[Part]) -> bool {
+/// The predicate's truth value by Kleene's logic, node by node: `None` is unknown. Only asked for where the predicate has a
+/// meaning for the class.
+fn truth(tree: &Tree, parts: &[Part]) -> Option<bool> {
     let value = |side: &Side| plain(side, parts).ok().flatten();
     match tree {
-        Tree::Any(trees) => trees.iter().any(|tree| holds(tree, parts)),
-        Tree::All(trees) => trees.iter().all(|tree| holds(tree, parts)),
-        Tree::Not(tree) => !holds(tree, parts),
-        Tree::True(side) => match value(side) {
-            Some(Plain::Unsigned(number) | Plain::State(number)) => number != 0,
-            Some(Plain::Signed(number)) => number != 0,
-            _ => false,
+        Tree::Any(trees) => or(trees.iter().map(|tree| truth(tree, parts))),
+        // The law of De Morgan, which Kleene's logic keeps.
+        Tree::All(trees) => {
+            or(trees.iter().map(|tree| truth(tree, parts).map(|truth| !truth))).map(|truth| !truth)
+        }
+        Tree::Not(tree) => truth(tree, parts).map(|truth| !truth),
+        Tree::True(side) => match value(side)? {
+            Plain::Unsigned(number) | Plain::State(number) => Some(number != 0),
+            Plain::Signed(number) => Some(number != 0),
+            Plain::Real(_) | Plain::Text(_) => None,
         },
-        Tree::Match(side, pattern, negated) => match value(side) {
-            Some(Plain::Text(text)) => tracewing_rules::Glob::new(*pattern).matches(&text) != *negated,
-            Some(Plain::State(number)) => {
-                let glob = tracewing_rules::Glob::new(*pattern);
-                labels(number).any(|label| glob.matches(label)) != *negated
+        Tree::Match(side, pattern, negated) => {
+            let glob = tracewing_rules::Glob::new(*pattern);
+            match value(side)? {
+                Plain::Text(text) => Some(glob.matches(&text) != *negated),
+                Plain::State(number) => Some(labels(number).any(|label| glob.matches(label)) != *negated),
+                _ => None,
             }
-            _ => false,
-        },
+        }
         Tree::Compare(left, relation, right) => {
-            let (Some(left), Some(right)) = (value(left), value(right)) else { return false };
+            let (left, right) = (value(left)?, value(right)?);
             let order = match (&left, &right) {
                 (Plain::Text(left), Plain::Text(right)) => {
                     Some(if left == right { Ordering::Equal } else { Ordering::Less })
@@ -404,15 +414,25 @@ fn holds(tree: &Tree, parts: &[Part]) -> bool {
                 (left, Plain::Real(right)) => mixed(left, *right),
                 (left, right) => integers(left, right),
             };
-            order.is_some_and(|order| match *relation {
+            Some(order.is_some_and(|order| match *relation {
                 "==" => order.is_eq(),
                 "!=" => order.is_ne(),
                 "<" => order.is_lt(),
                 "<=" => order.is_le(),
                 ">" => order.is_gt(),
                 _ => order.is_ge(),
-            })
+            }))
         }
+    }
+}
+
+/// True with one that is true, unknown where one might be.
+fn or(truths: impl Iterator<Item = Option<bool>>) -> Option<bool> {
+    let truths: Vec<Option<bool>> = truths.collect();
+    match truths.contains(&Some(true)) {
+        true => Some(true),
+        false if truths.contains(&None) => None,
+        false => Some(false),
     }
 }
 
@@ -431,7 +451,10 @@ impl Schema for Decoded<'_> {
         if variable.scope == Scope::Context {
             return value(Type::Integer);
         }
-        let part = self.0.iter().find(|part| part.name == variable.name).unwrap();
+        let Some(part) = self.0.iter().find(|part| part.name == variable.name) else {
+            let known = self.0.iter().map(|part| part.name.clone()).collect();
+            return Err(Problem::Missing(variable.clone(), known));
+        };
         if variable.length && part.shape == Shape::Array {
             return Ok(Found::Known(Literal::Integer((part.values.len() as u64).into())));
         }
@@ -514,11 +537,15 @@ proptest! {
         let predicate = Predicate::parse(&text).unwrap_or_else(|error| panic!("{error}"));
         let compiled = as_view(&class(&fields), |view| predicate.compile(view));
         let resolved = resolved(&predicate, &parts);
+        let expected = truth(&tree, &parts) == Some(true);
         match compiled {
             Err(CompileError { problem: Problem::TooLarge | Problem::TooManyPositions, .. }) => {}
-            Err(error) => prop_assert_eq!(resolved.unwrap_err(), error, "{}", text),
+            Err(error) => {
+                let is_absent = matches!(error.problem, Problem::Missing(..) | Problem::Behind(..));
+                prop_assert!(!is_absent || !expected, "left out: {} on {:?}", text, parts);
+                prop_assert_eq!(resolved.unwrap_err(), error, "{}", text);
+            }
             Ok(filter) => {
-                let expected = holds(&tree, &parts);
                 prop_assert_eq!(resolved, Ok(expected), "resolved: {} on {:?}", text, parts);
                 let program = words(&filter);
                 let whole = evaluate(&program, std::iter::once(&payload[..]), &CONTEXT);

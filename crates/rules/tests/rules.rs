@@ -4,9 +4,9 @@ mod common;
 
 use common::{accepts, as_view, class, field};
 use proptest::prelude::*;
-use tracewing_abi::filter::Context;
 use tracewing_abi::schema::{Class, Field, Level, Scalar, Shape};
 use tracewing_abi::wire::{Input, Output};
+use tracewing_rules::filter::Context;
 use tracewing_rules::{
     Action, Decision, Glob, Levels, Majors, Predicate, Process, ProcessPattern, Rule, Rules,
 };

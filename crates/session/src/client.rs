@@ -10,19 +10,22 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IoSlice;
 use std::mem::{MaybeUninit, replace};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, recv, send, sendmsg};
+use tracewing_abi::message::ask::{Describe, Prepare, Taken};
 use tracewing_abi::message::control::Control;
 use tracewing_abi::message::grant::{Done, Grant, GrantsWriter};
 use tracewing_abi::message::join::Join;
+use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_abi::message::snapshot::Question;
 use tracewing_abi::message::{Answer, Hello, Joining, MAX_MESSAGE, decode_classes};
 
+use crate::credentials::{Peer, is_alive};
+use crate::filters::is_filtered;
 use crate::program::Program;
-use crate::socket::Peer;
 
 /// Time that a program has for its next message while it joins.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(5);
@@ -31,13 +34,15 @@ const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 /// What a program may ask for.
 pub(crate) trait Host {
     /// What to answer a program that says hello, with buffers where it needs some. `None` if it cannot be recorded.
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Option<OwnedFd>, Answer)>;
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Vec<OwnedFd>, Answer)>;
     /// The program has got that answer.
     fn joined(&mut self, peer: Peer, hello: &Hello);
-    /// It did not wait for that answer, or for what becomes of its classes.
-    fn missed(&mut self, program: &Program);
+    /// Nothing is known of its events between two times of day, in nanoseconds since 1970; without the second one, until now.
+    fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>);
+    /// A child has taken over the buffers that the program had for it.
+    fn taken(&mut self, peer: Peer);
     /// Ids for class descriptions, one each; 0 where a class is not taken.
-    fn describe(&mut self, descriptions: &[&[u8]]) -> Vec<u16>;
+    fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16>;
     /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if the recording
     /// cannot go on.
     fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>>;
@@ -63,9 +68,11 @@ pub(crate) struct Client {
 }
 
 enum Stage {
-    /// It has said nothing yet.
+    /// It has said nothing yet, and is to say hello; what it is, as long as that has to be known.
+    Arrived(OwnedFd),
+    /// It has said nothing yet, and is to ask something.
     Silent,
-    Member(Member),
+    Member(Box<Member>),
     /// It waits for the answer to a [`Control`].
     Asking,
 }
@@ -87,6 +94,13 @@ pub(crate) struct Member {
     is_asked: bool,
     /// Sites that it could not switch in the last change that went wrong, and why not.
     pub(crate) failure: Option<(u32, String)>,
+    /// When it was last asked for classes that it has made.
+    pub(crate) asked: Option<Instant>,
+    /// Since when nothing is known of its events, where this recorder was too late. A time of day, in nanoseconds since 1970.
+    pub(crate) unknown_since: Option<u64>,
+    /// When it began to join, and until when it waited for that.
+    since: u64,
+    until: u64,
 }
 
 /// What becomes of a connection.
@@ -103,9 +117,35 @@ pub(crate) enum Fate {
 }
 
 impl Client {
-    pub(crate) fn new(socket: OwnedFd, peer: Peer, now: Instant) -> Self {
+    /// A process that is to join; `pidfd` is its own.
+    pub(crate) fn program(socket: OwnedFd, peer: Peer, pidfd: OwnedFd, now: Instant) -> Self {
+        Self { stage: Stage::Arrived(pidfd), ..Self::asker(socket, peer, now) }
+    }
+
+    /// A process that may ask and change.
+    pub(crate) fn asker(socket: OwnedFd, peer: Peer, now: Instant) -> Self {
         let deadline = Some(now + PATIENCE);
         Self { socket, peer, stage: Stage::Silent, deadline, interest: EventFlags::IN }
+    }
+
+    /// Whether it has come to join, and not to ask.
+    pub(crate) fn is_program(&self) -> bool {
+        matches!(self.stage, Stage::Arrived(_) | Stage::Member(_))
+    }
+
+    /// Whether it has said nothing yet.
+    pub(crate) fn is_silent(&self) -> bool {
+        matches!(self.stage, Stage::Arrived(_) | Stage::Silent)
+    }
+
+    /// Whether the next thing to do with it is to read a message, as a program.
+    pub(crate) fn is_heard(&self) -> bool {
+        self.is_program() && self.wanted_interest() == EventFlags::IN
+    }
+
+    /// Process and user at the other end.
+    pub(crate) fn peer(&self) -> Peer {
+        self.peer
     }
 
     /// The process at the other end.
@@ -113,29 +153,19 @@ impl Client {
         self.peer.pid.as_raw_nonzero().get()
     }
 
-    /// Its user.
-    pub(crate) fn uid(&self) -> u32 {
-        self.peer.uid
-    }
-
     /// The program, once it has joined.
     pub(crate) fn member(&self) -> Option<&Member> {
         match &self.stage {
             Stage::Member(member) => Some(member),
-            Stage::Silent | Stage::Asking => None,
+            Stage::Arrived(_) | Stage::Silent | Stage::Asking => None,
         }
     }
 
     pub(crate) fn member_mut(&mut self) -> Option<&mut Member> {
         match &mut self.stage {
             Stage::Member(member) => Some(member),
-            Stage::Silent | Stage::Asking => None,
+            Stage::Arrived(_) | Stage::Silent | Stage::Asking => None,
         }
-    }
-
-    /// Whether it will be disconnected if it stays silent.
-    pub(crate) fn is_hurried(&self) -> bool {
-        self.deadline.is_some()
     }
 
     /// Has it disconnected when it is silent for [`PATIENCE`], joined or not.
@@ -183,9 +213,17 @@ impl Client {
                 (self.stage, self.deadline) = (Stage::Asking, None);
                 Fate::Controls(len)
             }
-            Stage::Silent => self.hello(host, message).map_or(Fate::Ends, |()| Fate::Joins),
+            Stage::Silent => Fate::Ends,
+            Stage::Arrived(_) => self.hello(host, message).map_or(Fate::Ends, |()| Fate::Joins),
+            // A filter may have come while it waited, and may end it for what it does next.
+            Stage::Member(member) if member.is_late() && is_filtered(member.program.pid) => {
+                member.unknown_since = None;
+                host.missed(self.peer, &member.program, member.since, None);
+                self.leave_alone();
+                Fate::Ends
+            }
             Stage::Member(member) => {
-                let taken = member.take(host, message).and_then(|()| self.send(host));
+                let taken = member.take(host, self.peer, message).and_then(|()| self.send(host));
                 if taken.is_some() { Fate::Stays } else { Fate::Ends }
             }
             // It has nothing more to say.
@@ -206,27 +244,77 @@ impl Client {
         }
     }
 
+    /// Has the program describe the classes that it has made. If it does not read what it is sent, it is asked again.
+    pub(crate) fn ask_for_classes(&self) {
+        self.answer(&Describe.encode());
+    }
+
+    /// Has the program get buffers for its next child.
+    pub(crate) fn ask_to_prepare(&self) {
+        self.answer(&Prepare.encode());
+    }
+
+    /// Tells the program that it is to do nothing any more. Nothing else is sent afterwards.
+    pub(crate) fn leave_alone(&self) {
+        self.answer(&Farewell::Alone.encode());
+    }
+
+    /// Tells the program that the recording is over.
+    pub(crate) fn dismiss(&self) {
+        self.answer(&Farewell::Over.encode());
+    }
+
+    /// Notes what was missed of a program that has died since it said hello.
+    pub(crate) fn died(&self, host: &mut dyn Host, buffer: &mut [u8]) {
+        let len = recv(&self.socket, &mut *buffer, RecvFlags::DONTWAIT).map_or(0, |(len, _)| len);
+        if let Ok(hello) = Hello::decode(&buffer[..len.min(buffer.len())]) {
+            self.missed(host, &hello);
+        }
+    }
+
+    /// Another process may have its id by now, whose name it must not get.
+    fn missed(&self, host: &mut dyn Host, hello: &Hello) {
+        if hello.joining == Joining::Program {
+            host.missed(self.peer, &Program::nameless(self.pid()), hello.waits[0], None);
+        }
+    }
+
     fn hello(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {
         let hello = Hello::decode(message).ok()?;
-        let Some((file, answer)) = host.join(self.peer, &hello) else {
+        let [since, until] = hello.waits;
+        let is_late = hello.joining == Joining::Program && until < time_of_day();
+        // As in `ready`.
+        if is_late && is_filtered(self.pid()) {
+            self.leave_alone();
+            host.missed(self.peer, &Program::of(self.pid()), since, None);
+            return None;
+        }
+        let Some((files, answer)) = host.join(self.peer, &hello) else {
             let _ = send(&self.socket, &Answer::Refused.encode(), FLAGS);
             return None;
         };
         let answer = answer.encode();
-        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(Answer::FILES))];
         let mut control = SendAncillaryBuffer::new(&mut space);
-        let files = file.as_ref().map(|file| [file.as_fd()]);
-        if let Some(files) = &files {
-            control.push(SendAncillaryMessage::ScmRights(files));
+        let files: Vec<BorrowedFd<'_>> = files.iter().map(AsFd::as_fd).collect();
+        if !files.is_empty() {
+            control.push(SendAncillaryMessage::ScmRights(&files));
         }
         let program = Program::of(self.pid());
+        // Whatever was read of its id was read of this process.
+        if !matches!(&self.stage, Stage::Arrived(pidfd) if is_alive(pidfd)) {
+            self.missed(host, &hello);
+            return None;
+        }
         if sendmsg(&self.socket, &[IoSlice::new(&answer)], &mut control, FLAGS).is_err() {
-            host.missed(&program);
+            if hello.joining == Joining::Program {
+                host.missed(self.peer, &program, since, None);
+            }
             return None;
         }
         host.joined(self.peer, &hello);
         self.deadline = None;
-        self.stage = Stage::Member(Member {
+        self.stage = Stage::Member(Box::new(Member {
             program,
             copy: hello.copy,
             joining: hello.joining,
@@ -236,7 +324,11 @@ impl Client {
             change: 0,
             is_asked: false,
             failure: None,
-        });
+            asked: None,
+            unknown_since: is_late.then_some(since),
+            since,
+            until,
+        }));
         Some(())
     }
 
@@ -249,8 +341,9 @@ impl Client {
                 Ok(_) => member.told(grants),
                 Err(Errno::AGAIN | Errno::INTR) => return Some(()),
                 Err(_) => {
-                    if !grants.is_change {
-                        host.missed(&member.program);
+                    if !grants.is_change && member.joining == Joining::Program {
+                        member.unknown_since = None;
+                        host.missed(self.peer, &member.program, member.since, None);
                     }
                     return None;
                 }
@@ -268,6 +361,11 @@ struct Grants {
 }
 
 impl Member {
+    /// Whether its program has gone on before it was told everything.
+    fn is_late(&self) -> bool {
+        self.joining == Joining::Program && self.until < time_of_day() && self.classes.is_empty()
+    }
+
     /// Whether it has joined as a program does at first, and described no class.
     pub(crate) fn has_told_nothing(&self) -> bool {
         self.joining == Joining::Program && self.classes.is_empty() && self.due.is_empty()
@@ -279,7 +377,7 @@ impl Member {
     }
 
     /// A message from a program that has joined. `None` if it makes no sense.
-    fn take(&mut self, host: &mut dyn Host, message: &[u8]) -> Option<()> {
+    fn take(&mut self, host: &mut dyn Host, peer: Peer, message: &[u8]) -> Option<()> {
         if let Ok(done) = Done::decode(message) {
             if !replace(&mut self.is_asked, false) || done.number != self.change {
                 return None;
@@ -289,8 +387,17 @@ impl Member {
             }
             return Some(());
         }
+        if let Ok(late) = Late::decode(message) {
+            self.unknown_since = None;
+            host.missed(peer, &self.program, late.from, Some(late.to));
+            return Some(());
+        }
+        if Taken::decode(message).is_some() {
+            host.taken(peer);
+            return Some(());
+        }
         let descriptions: Vec<&[u8]> = decode_classes(message).ok()?.collect::<Result<_, _>>().ok()?;
-        self.due = host.describe(&descriptions).into();
+        self.due = host.describe(peer, &descriptions).into();
         Some(())
     }
 
@@ -298,7 +405,7 @@ impl Member {
     fn grants(&self, host: &mut dyn Host) -> Option<Option<Grants>> {
         let is_change = self.due.is_empty();
         // Who brings more classes is not told of changes: its program's first connection is, once this one ends.
-        let is_told = self.joining != Joining::More && !self.is_asked && !self.behind.is_empty();
+        let is_told = !self.joining.is_passing() && !self.is_asked && !self.behind.is_empty();
         if is_change && !is_told {
             return Some(None);
         }
@@ -342,6 +449,11 @@ impl Member {
             self.is_asked = true;
         }
     }
+}
+
+/// The time of day, in nanoseconds since 1970.
+pub(crate) fn time_of_day() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
 }
 
 impl AsFd for Client {

@@ -1,28 +1,31 @@
-//! The connections of all programs: taken when they come, kept while a program is recorded, so that it can be told of
-//! changes, and looked up by process.
+//! The connections of all programs: kept while a program is recorded, so that it can be told of changes, and looked up by
+//! process. How they come is `accept`'s.
 //!
 //! A program's hang-up says nothing about its buffers: it may write events until it is dead.
 
 use std::collections::BTreeMap;
-use std::os::fd::AsFd;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
-use rustix::io::Errno;
+use rustix::event::epoll::{self, EventData};
+use rustix::process::getuid;
 use tracewing_abi::message::Joining;
 use tracewing_abi::message::join::Join;
 
-use crate::client::{Client, Fate, Member};
+use crate::accept::Door;
+use crate::client::{Client, Fate, Host, Member};
+use crate::credentials::Peer;
+use crate::limits::{Budget, Limit, Quota};
 use crate::program::{Program, parent};
-use crate::recorder::{FIRST, LISTENER, Recorder};
-use crate::socket::peer;
+use crate::recorder::{FIRST, Recorder};
 
 /// Further recorders that programs are told of: as many as they join.
 const MOST_OTHERS: usize = 7;
-/// Handshakes at one time; more wait in the socket's backlog.
-const MOST_HANDSHAKES: usize = 512;
+/// Connections of one process, dead ones that it may still be known by included.
+const MOST_OF_A_PROCESS: usize = 1024;
+/// Connections that come to nothing: at once, and a second.
+const WASTED: (u32, f64) = (1024, 2000.0);
 /// Programs that have left: from so many on it is looked which of them are dead.
 const MANY_LEFT: usize = 1024;
 
@@ -39,11 +42,20 @@ pub(crate) struct Connections {
     look_at_left: usize,
     /// Sockets of recorders that want the same programs.
     others: Vec<PathBuf>,
+    /// Connections that have said nothing yet, oldest first, and where they have come from.
+    pub(crate) silent: BTreeMap<u64, (Peer, Door)>,
+    /// What processes and users have of the connections.
+    pub(crate) quota: Quota,
+    /// Connections that come to nothing.
+    pub(crate) wasted: Budget,
+    /// Connections that have said too much in too short a time: they are not listened to before the next look.
+    resting: Vec<u64>,
 }
 
 impl Connections {
     /// None yet, in a process that may open `files` files: half of them can be connections.
     pub(crate) fn new(files: usize) -> Self {
+        let limit = Limit::of(files / 2, MOST_OF_A_PROCESS);
         Self {
             clients: BTreeMap::new(),
             next: FIRST,
@@ -52,18 +64,40 @@ impl Connections {
             left: BTreeMap::new(),
             look_at_left: MANY_LEFT,
             others: Vec::new(),
+            silent: BTreeMap::new(),
+            quota: Quota::new(getuid().as_raw(), limit),
+            wasted: Budget::new(WASTED.0, WASTED.1, Instant::now()),
+            resting: Vec::new(),
         }
     }
 
-    /// Whether one more can be accepted.
-    fn has_room(&self) -> bool {
-        self.clients.len() < MOST_HANDSHAKES
-            || self.clients.values().filter(|client| client.is_hurried()).count() < MOST_HANDSHAKES
+    /// Takes a connection, and gives its number.
+    pub(crate) fn add(&mut self, client: Client, door: Door) -> u64 {
+        let number = self.next;
+        self.next += 1;
+        self.silent.insert(number, (client.peer(), door));
+        self.clients.insert(number, client);
+        number
+    }
+
+    /// Takes out a connection that ends.
+    pub(crate) fn remove(&mut self, number: u64) -> Option<Client> {
+        self.silent.remove(&number);
+        let client = self.clients.remove(&number)?;
+        if client.is_program() {
+            self.quota.give_back(client.peer(), 1);
+        }
+        Some(client)
     }
 
     /// Programs that can be told of changes, a connection each.
     pub(crate) fn members(&self) -> impl Iterator<Item = (u64, &Member)> {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
+    }
+
+    /// The connections of one process by which it can be told of changes.
+    pub(crate) fn of_process(&self, pid: i32) -> Vec<u64> {
+        self.members.range((pid, 0)..=(pid, u64::MAX)).map(|(_, number)| *number).collect()
     }
 
     /// Programs that are recorded and cannot be told anything.
@@ -92,7 +126,10 @@ impl Connections {
 
     /// A program's connection has ended.
     fn leave(&mut self, member: &Member) {
-        self.left.insert((member.program.pid, member.copy), member.program.clone());
+        let pid = member.program.pid;
+        if self.left.range((pid, 0)..=(pid, u64::MAX)).count() < MOST_OF_A_PROCESS {
+            self.left.insert((pid, member.copy), member.program.clone());
+        }
         if self.left.len() >= self.look_at_left {
             self.left.retain(|_, program| program.is_alive());
             self.look_at_left = MANY_LEFT.max(2 * self.left.len());
@@ -105,10 +142,10 @@ impl Connections {
         let Some(member) = self.clients.get(&number).and_then(Client::member) else { return true };
         let (pid, copy, joining) = (member.program.pid, member.copy, member.joining);
         let inherited = match joining {
-            Joining::Child | Joining::Sharer => Some(self.parents_classes(pid, copy, all)),
-            Joining::Program | Joining::More => None,
+            Joining::Child | Joining::Sharer | Joining::Heir => Some(self.parents_classes(pid, copy, all)),
+            Joining::Program | Joining::More | Joining::Parent => None,
         };
-        if joining != Joining::More {
+        if !joining.is_passing() {
             self.left.retain(|(left, _), _| *left != pid);
             let before = has_room.then(|| self.members.insert((pid, copy), number)).flatten();
             // It has executed another file, or makes fun of us.
@@ -146,67 +183,49 @@ impl Connections {
 }
 
 impl Recorder<'_> {
-    pub(crate) fn listen(&mut self) {
-        if !self.listening
-            && self.connections.has_room()
-            && let Some(listener) = &self.listener
-        {
-            let data = EventData::new_u64(LISTENER);
-            self.listening = epoll::add(&self.epoll, listener, data, EventFlags::IN).is_ok();
-        }
-    }
-
-    pub(crate) fn accept(&mut self) {
-        let now = Instant::now();
-        while let Some(listener) = &self.listener {
-            match if self.connections.has_room() { listener.accept() } else { Err(Errno::MFILE) } {
-                Ok(socket) => {
-                    let Some(peer) = peer(socket.as_fd()) else {
-                        self.join.note("a process of another PID namespace is not recorded".to_owned());
-                        continue;
-                    };
-                    let number = self.connections.next;
-                    let data = EventData::new_u64(number);
-                    if epoll::add(&self.epoll, &socket, data, EventFlags::IN).is_ok() {
-                        self.connections.clients.insert(number, Client::new(socket, peer, now));
-                        self.connections.next += 2;
-                    }
-                }
-                Err(Errno::AGAIN) => return,
-                Err(Errno::INTR | Errno::CONNABORTED) => {}
-                // Too many, or out of descriptors: those who wait get their turn at a later look.
-                Err(_) => {
-                    let _ = epoll::delete(&self.epoll, listener);
-                    self.listening = false;
-                    return;
-                }
-            }
-        }
-    }
-
     pub(crate) fn client_ready(&mut self, number: u64) {
         let Some(client) = self.connections.clients.get_mut(&number) else { return };
-        match client.ready(&mut self.join, &mut self.message, Instant::now()) {
+        let now = Instant::now();
+        if client.is_heard() && !self.join.limits.may_speak(client, now) {
+            let _ = epoll::delete(&self.epoll, &*client);
+            return self.connections.resting.push(number);
+        }
+        let fate = client.ready(&mut self.join, &mut self.message, now);
+        let has_joined = client.member().is_some();
+        if client.is_silent() && matches!(fate, Fate::Stays) {
+            return;
+        }
+        self.connections.silent.remove(&number);
+        match fate {
             Fate::Stays => self.update_interest(number),
             Fate::Joins => self.joined(number),
-            Fate::Ends => self.disconnect(number),
+            Fate::Ends => {
+                if !has_joined {
+                    self.connections.wasted.take(now);
+                }
+                self.disconnect(number);
+            }
             Fate::Asks(question) => {
                 let pid = client.pid();
                 let answer = self.answer(question, pid);
-                if let Some(client) = self.connections.clients.remove(&number) {
+                if let Some(client) = self.connections.remove(number) {
                     client.answer(&answer);
                 }
             }
             Fate::Controls(len) => self.control(number, len),
         }
-        for (process, pidfd) in std::mem::take(&mut self.join.watches) {
-            let number = FIRST + 1 + 2 * process;
-            if epoll::add(&self.epoll, &pidfd, EventData::new_u64(number), EventFlags::IN).is_ok() {
-                self.watched.insert(number, pidfd);
-            }
-        }
         if let Some(error) = self.join.error.take() {
             self.cannot_write(&error);
+        }
+    }
+
+    /// Listens again to those that had said too much.
+    pub(crate) fn end_rest(&mut self) {
+        for number in std::mem::take(&mut self.connections.resting) {
+            let Some(client) = self.connections.clients.get(&number) else { continue };
+            if epoll::add(&self.epoll, client, EventData::new_u64(number), client.interest).is_err() {
+                self.disconnect(number);
+            }
         }
     }
 
@@ -237,7 +256,10 @@ impl Recorder<'_> {
         let wanted = client.wanted_interest();
         if wanted != client.interest {
             client.interest = wanted;
-            if epoll::modify(&self.epoll, &*client, EventData::new_u64(number), wanted).is_err() {
+            let is_resting = self.connections.resting.contains(&number);
+            if !is_resting
+                && epoll::modify(&self.epoll, &*client, EventData::new_u64(number), wanted).is_err()
+            {
                 self.disconnect(number);
             }
         }
@@ -258,23 +280,25 @@ impl Recorder<'_> {
 
     pub(crate) fn disconnect(&mut self, number: u64) {
         // Closing takes it out of the epoll set: the descriptor has no copies.
-        let Some(client) = self.connections.clients.remove(&number) else { return };
+        let Some(client) = self.connections.remove(number) else { return };
+        self.join.regions.left(client.pid());
         let Some(member) = client.member() else { return };
         let key = (member.program.pid, member.copy);
         let main = self.connections.members.get(&key).copied();
         match (member.joining, main) {
             (Joining::More, Some(main)) => self.got_more(number, main, member),
-            (Joining::More, None) => {}
+            (Joining::More, None) | (Joining::Parent, _) => {}
             // There is another connection in its place.
             (_, Some(main)) if main != number => {}
             (_, main) => {
                 main.and_then(|_| self.connections.members.remove(&key));
-                if member.has_told_nothing() && member.program.is_alive() {
-                    let (pid, name) = member.program.told();
-                    self.join.note(format!(
-                        "process {pid} ({name}) is not recorded: it takes part in as many recordings as it can, or \
-                         cannot map the buffers"
-                    ));
+                if let Some(since) = member.unknown_since {
+                    self.join.missed(client.peer(), &member.program, since, None);
+                } else if member.has_told_nothing() && member.program.is_alive() {
+                    self.join.note_of(
+                        client.peer(),
+                        "it takes part in as many recordings as it can, or cannot map the buffers",
+                    );
                 }
                 self.connections.leave(member);
             }

@@ -7,7 +7,6 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use rustix::process::getuid;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item};
 use tracewing_abi::wire::Input;
@@ -82,10 +81,6 @@ impl Recorder<'_> {
     }
 
     fn change(&mut self, asker: u64, message: &[u8]) -> Result<Waiting, String> {
-        let user = self.connections.clients.get(&asker).map(Client::uid);
-        if user.is_none_or(|user| user != 0 && user != getuid().as_raw()) {
-            return Err("only the user who records, and root, may ask for that".to_owned());
-        }
         let mut waiting = Waiting {
             asker,
             until: Instant::now() + PATIENCE,
@@ -94,7 +89,9 @@ impl Recorder<'_> {
             failures: Vec::new(),
             shows: false,
         };
-        match Control::decode(message).map_err(|error| error.to_string())? {
+        let wish = Control::decode(message).map_err(|error| error.to_string())?;
+        self.leave_filtered_alone();
+        match wish {
             Control::Show => waiting.shows = true,
             Control::Rule(rule) => {
                 let mut input = Input::new(rule);
@@ -138,7 +135,7 @@ impl Recorder<'_> {
     fn add_rule(&mut self, rule: Rule, waiting: &mut Waiting) -> Result<(), String> {
         let fit = Fit::of(&rule, &self.join.classes);
         waiting.notes.extend(fit.note(&rule));
-        self.join.rules.push(rule.clone()).map_err(|error| error.to_string())?;
+        self.join.change_rules(rule.clone())?;
         self.describe_change(rule.to_string());
         for (number, client) in &mut self.connections.clients {
             let Some(member) = client.member_mut() else { continue };
@@ -227,7 +224,7 @@ impl Recorder<'_> {
     }
 
     fn reply(&mut self, asker: u64, answer: &Answer<'_>, items: &[Item<'_>]) {
-        let Some(client) = self.connections.clients.remove(&asker) else { return };
+        let Some(client) = self.connections.remove(asker) else { return };
         let mut message = vec![0; MAX_MESSAGE];
         if let Ok(mut writer) = AnswerWriter::new(&mut message, answer) {
             // What does not fit is counted in the answer's first part.

@@ -1,25 +1,35 @@
-//! A flight recorder's snapshots: who may ask for one, and how user and kernel events come into one folder.
+//! A flight recorder's snapshots: how often they may be asked for, and how user and kernel events come into one folder.
 
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::fstatvfs;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 use tracewing_consumer::folder::{SnapshotDescription, State};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_files::Dir;
 
+use crate::limits::Budget;
 use crate::options::SnapshotOn;
 use crate::outcome::SnapshotSummary;
-use crate::recorder::{Recorder, size_of_folder};
+use crate::recorder::Recorder;
 
 /// What a flight recorder has in place of a trace folder.
 pub(crate) struct Flight {
     /// Where the snapshots go.
-    output: PathBuf,
+    output: Dir,
     pub(crate) on: SnapshotOn,
     begun: u64,
     pub(crate) taken: Vec<SnapshotSummary>,
+    /// Snapshots that may be asked for.
+    asked: Budget,
 }
+
+/// Snapshots that may be asked for at once, and a second: what asks may be in a loop.
+const ASKED: (u32, f64) = (32, 0.5);
+/// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill it.
+const FREE: u64 = 4;
 
 /// What asked for a snapshot.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,8 +53,20 @@ impl std::fmt::Display for Reason {
 }
 
 impl Flight {
-    pub(crate) fn new(output: PathBuf, on: SnapshotOn) -> Self {
-        Self { output, on, begun: 0, taken: Vec::new() }
+    pub(crate) fn new(output: Dir, on: SnapshotOn) -> Self {
+        let asked = Budget::new(ASKED.0, ASKED.1, Instant::now());
+        Self { output, on, begun: 0, taken: Vec::new(), asked }
+    }
+
+    /// Why a process that asks gets no snapshot now.
+    fn refusal(&mut self) -> Option<&'static str> {
+        if !self.asked.take(Instant::now()) {
+            return Some("too many were asked for in too short a time");
+        }
+        let last = self.taken.last().map_or(0, |taken| taken.bytes);
+        let free =
+            fstatvfs(&self.output).map_or(u64::MAX, |disk| disk.f_bavail.saturating_mul(disk.f_frsize));
+        (free < last.saturating_mul(FREE)).then_some("the disk has too little room for many more")
     }
 }
 
@@ -66,10 +88,13 @@ impl Recorder<'_> {
                 .encode(&mut message)
             }
             Question::Snapshot(asker) => {
-                let taken = match &self.flight {
+                let taken = match &mut self.flight {
                     None => Err(Taken::NotFlightRecorder),
                     Some(flight) if asker == Asker::Panic && !flight.on.panic => Err(Taken::NotWanted),
-                    Some(_) => Ok(self.snapshot(Reason::Asked(asker, pid))),
+                    Some(flight) => match flight.refusal() {
+                        Some(why) => Err(Taken::Failed(why)),
+                        None => Ok(self.snapshot(Reason::Asked(asker, pid))),
+                    },
                 };
                 match &taken {
                     Ok(Ok(taken)) => Taken::Folder(&taken.folder.to_string_lossy()).encode(&mut message),
@@ -124,16 +149,23 @@ impl Recorder<'_> {
         let elapsed: Duration = self.started.elapsed();
         flight.begun += 1;
         let number = flight.begun;
-        let folder = flight.output.join(format!("snapshot-{number}"));
+        let (parent, name) = (flight.output.clone(), format!("snapshot-{number}"));
+        let folder = absolute(&parent.path().join(&name));
         let text = |error: tracewing_consumer::Error| error.to_string();
         let uuid = || random_uuid().map_err(|error| error.to_string());
-        let mut snapshot = Snapshot::begin(&folder, uuid()?, &self.join.clock).map_err(text)?;
-        self.join.regions.snapshot(&mut snapshot, reason == Reason::Exit).map_err(text)?;
+        let mut snapshot = Snapshot::within(&parent, name.into(), uuid()?, &self.join.clock).map_err(text)?;
+        self.join.resolve_firsts(); // of programs that have ended
+        self.join.regions.add_past(&mut snapshot).map_err(text)?;
+        for key in self.join.regions.keys() {
+            let Some(contents) = self.join.regions.copy(key, reason == Reason::Exit) else { continue };
+            self.join.resolve_firsts();
+            snapshot.add(&contents, self.join.regions.firsts()).map_err(text)?;
+        }
         if let Some(threads) = &mut self.threads {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
             threads.tell(&mut self.join.classes, &mut snapshot).map_err(text)?;
         }
-        let kernel = self.kernel.snapshot(&snapshot.kernel_folder(), uuid()?)?;
+        let kernel = self.kernel.snapshot(snapshot.dir(), uuid()?)?;
 
         let mut description = self.join.description.clone();
         description.kernel_streams = kernel.streams;
@@ -150,6 +182,7 @@ impl Recorder<'_> {
         if kernel.error.is_some() {
             description.state = State::CutShort;
         }
+        let written = snapshot.dir().clone();
         let description = snapshot.finish(&self.join.classes, about, description).map_err(text)?;
         if let Some(error) = kernel.error {
             self.join.note(format!("the kernel trace of snapshot {number} is cut short: {error}"));
@@ -160,7 +193,7 @@ impl Recorder<'_> {
             reason: reason.to_string(),
             seconds: elapsed.as_secs_f64(),
             events: streams.map(|stream| stream.events).sum(),
-            bytes: size_of_folder(&folder),
+            bytes: written.size(),
             folder,
             user_streams: description.user_streams,
             kernel_streams: description.kernel_streams,

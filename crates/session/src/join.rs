@@ -1,25 +1,35 @@
 //! What programs get when they join: buffers, ids for their classes, and a line in the recording's description.
 
+use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
+use std::time::Duration;
 
+use rustix::process::getuid;
+use tracewing_abi::first::{self, Key};
 use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
-use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::firsts::Bound;
 use tracewing_consumer::folder::{Description, ProcessDescription};
-use tracewing_rules::Decision;
+use tracewing_consumer::names;
+use tracewing_rules::{Decision, Process, Rule};
 
-use crate::client::{Decided, Host};
+use crate::client::{Decided, Host, time_of_day};
+use crate::credentials::Peer;
+use crate::limits::Limits;
 use crate::program::Program;
-use crate::regions::Regions;
+use crate::regions::{Joined, Origin, Regions};
 use crate::rules::RecordingRules;
-use crate::socket::Peer;
 
 /// Joined programs that are described one by one; bounds the description of a recording of a very large build.
 const MOST_PROCESSES: usize = 100_000;
-/// Notes that are kept; a program in a loop must not fill the memory with them.
-const MOST_NOTES: usize = 100;
+/// Notes that are kept, but for those of the recording's end.
+const MOST_NOTES: usize = 1000;
+/// How often the buffers are read at most until no first event waits in them.
+const MOST_ROUNDS: usize = 1000;
+/// Bytes of a class's description that count as one class more.
+const CLASS_BYTES: usize = 1024;
 
 /// The recording as joining programs see it.
 pub(crate) struct Join {
@@ -28,13 +38,74 @@ pub(crate) struct Join {
     pub classes: Classes,
     pub rules: RecordingRules,
     pub description: Description,
+    /// By process id, the program that has joined last.
+    pub programs: HashMap<i32, Program>,
     /// Why the recording cannot go on.
     pub error: Option<tracewing_consumer::Error>,
-    /// Processes whose death is to be waited for, by their number in `regions`; new ones since the last look.
-    pub watches: Vec<(u64, OwnedFd)>,
+    pub limits: Limits,
+    /// Processes that have written events of classes without ids.
+    pub makers: BTreeSet<u32>,
+    /// Processes that have given the buffers which they had for a child.
+    pub parents: BTreeSet<i32>,
+    /// Lines about processes that had no room.
+    left_out: u64,
 }
 
 impl Join {
+    /// Nothing has joined yet.
+    pub(crate) fn new(
+        clock: TraceClock,
+        regions: Regions,
+        classes: Classes,
+        rules: RecordingRules,
+        description: Description,
+    ) -> Self {
+        let limits = Limits::new(getuid().as_raw());
+        let (programs, makers, parents) = (HashMap::new(), BTreeSet::new(), BTreeSet::new());
+        let (error, left_out) = (None, 0);
+        Self {
+            clock,
+            regions,
+            classes,
+            rules,
+            description,
+            programs,
+            error,
+            limits,
+            makers,
+            parents,
+            left_out,
+        }
+    }
+
+    /// Keeps a line for the user: why a process is not recorded.
+    pub(crate) fn note_of(&mut self, peer: Peer, reason: &str) {
+        let (pid, name) = Program::of(peer.pid.as_raw_nonzero().get()).told();
+        let name = if name.is_empty() { name } else { format!(" ({name})") };
+        self.line_of(peer, format!("process {pid}{name} is not recorded: {reason}"));
+    }
+
+    /// Keeps a line for the user that a process has caused, if it has not caused too many.
+    fn line_of(&mut self, peer: Peer, line: String) {
+        if self.description.notes.contains(&line) {
+            return;
+        }
+        if self.limits.notes.take(peer, 1) {
+            self.note(line);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    /// At the end: what has had no room so far.
+    pub(crate) fn tell_left_out(&mut self) {
+        let notes = &mut self.description.notes;
+        notes.extend(self.classes.refusals());
+        if self.left_out > 0 {
+            notes.push(format!("{} more notes on processes are left out", self.left_out));
+        }
+    }
+
     /// Keeps a line for the user.
     pub(crate) fn note(&mut self, line: String) {
         let notes = &mut self.description.notes;
@@ -43,7 +114,7 @@ impl Join {
         }
     }
 
-    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(Option<OwnedFd>, Answer), String> {
+    fn buffers(&mut self, peer: Peer, hello: &Hello) -> Result<(Vec<OwnedFd>, Answer), String> {
         if hello.version != VERSION {
             return Err(format!(
                 "it speaks version {} of the protocol and this recorder {VERSION}; build both with the same tracewing",
@@ -51,71 +122,191 @@ impl Join {
             ));
         }
         if matches!(hello.joining, Joining::Sharer | Joining::More) {
-            return Ok((None, Answer::Known));
+            return Ok((Vec::new(), Answer::Known));
         }
-        let joined = self.regions.join(peer, hello)?;
-        let own =
-            |file: std::os::fd::BorrowedFd<'_>| file.try_clone_to_owned().map_err(|error| error.to_string());
-        let memory = own(joined.memory)?;
-        let answer = Answer::Welcome { size: joined.size, shared: joined.shared };
-        if let Some(watch) = joined.watch {
-            let watch = (watch.number, own(watch.pidfd)?);
-            self.watches.push(watch);
+        if hello.joining == Joining::Heir {
+            self.regions.take_over(peer, hello.waits[0]);
+            return Ok((Vec::new(), Answer::Known));
         }
-        Ok((Some(memory), answer))
+        let Joined { files, size, shared, spare } = self.regions.join(peer, hello)?;
+        Ok((files, Answer::Welcome { size, shared, spare }))
+    }
+}
+
+impl Join {
+    /// Adds a rule. First events from before fall under the rules from before: they are written first.
+    pub(crate) fn change_rules(&mut self, rule: Rule) -> Result<(), String> {
+        self.write_firsts(false);
+        self.rules.push(rule).map_err(|error| error.to_string())?;
+        if self.regions.firsts().has_met() {
+            self.regions.firsts().forget_processes();
+            // Of classes whose programs have all ended, too: a new one may emit their events before it describes them.
+            let ids: Vec<u16> = self.classes.described().map(|(id, _)| id).collect();
+            self.decide_for(&Process { pid: 0, name: "" }, &ids);
+        }
+        Ok(())
+    }
+
+    /// Writes what is in the buffers until no first event waits for its class any more. `waits`: for the disk, where it must.
+    pub(crate) fn write_firsts(&mut self, waits: bool) {
+        for _ in 0..MOST_ROUNDS {
+            match self.regions.write_now(waits) {
+                // What is left waits for classes that nothing describes, or for the disk.
+                Ok(written) if !self.resolve_firsts() && (written == 0 || !waits) => return,
+                Ok(_) => {}
+                Err(error) => {
+                    self.error.get_or_insert(error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Gives ids to the classes that were found in buffers, under the same limits as if their programs had described them here, and
+    /// decides what is undecided. Says whether packets have waited for that. Also keeps which programs have classes to describe.
+    pub(crate) fn resolve_firsts(&mut self) -> bool {
+        let mut was_waited_for = false;
+        for (origin, found) in self.regions.take_found() {
+            let mut is_resolved = !found.undecided.is_empty();
+            for (key, description) in &found.descriptions {
+                let ids = self.describe(origin.peer, &[&**description]);
+                let is_taken = ids != [0];
+                is_resolved |= is_taken || self.regions.firsts().bind(*key, Bound::Unknown);
+                self.decide_for(&Process { pid: 0, name: "" }, &ids);
+            }
+            for (key, pid) in &found.undecided {
+                self.decide_in(origin, *key, *pid);
+            }
+            if is_resolved {
+                self.regions.hurry(origin);
+            }
+            was_waited_for |= is_resolved;
+            self.makers.extend(found.processes);
+        }
+        was_waited_for
+    }
+
+    /// Decides for a class in one process. It may have ended; then it is known if it has joined, or is a forked child of the one
+    /// for which the region was made.
+    fn decide_in(&mut self, origin: Origin, key: Key, pid: u32) {
+        let id = self.classes.id(key);
+        let living = Program::of(pid as i32);
+        let parent = origin.is_only.then(|| origin.peer.pid.as_raw_nonzero().get());
+        let known = self.programs.get(&(pid as i32)).or_else(|| self.programs.get(&parent?));
+        let name =
+            if living.is_alive() { Some(living.name) } else { known.map(|program| program.name.clone()) };
+        let bound = name.zip(id).map(|(name, id)| {
+            let decided = self.ruling(&Process { pid, name: &name }, id);
+            let is_written = !decided.on || self.want(&[id]);
+            if decided.on && is_written { Bound::on(id, &decided.filter) } else { Bound::Off }
+        });
+        self.regions.firsts().bind_in(key, pid, bound.unwrap_or(Bound::Unknown));
+    }
+
+    fn ruling(&self, process: &Process<'_>, id: u16) -> Decided {
+        let Some(class) = self.classes.class(id) else { return Decided::default() };
+        match self.rules.decide(&class, process) {
+            Decision::Off => Decided::default(),
+            Decision::On { filter } => Decided { on: true, filter: filter.unwrap_or_default() },
+        }
+    }
+
+    /// Has the metadata describe these classes. `false` if it cannot be written.
+    fn want(&mut self, ids: &[u16]) -> bool {
+        let wanted = self.classes.want(ids.iter().copied());
+        let is_written = wanted.is_ok();
+        if let Err(error) = wanted {
+            self.error.get_or_insert(error);
+        }
+        is_written
+    }
+
+    fn decide_for(&mut self, process: &Process<'_>, ids: &[u16]) -> Option<Vec<Decided>> {
+        let decided: Vec<Decided> = ids.iter().map(|&id| self.ruling(process, id)).collect();
+        // Of first events the trace has none.
+        let is_first = |id| self.classes.class(id).is_some_and(|class| class.name == first::NAME);
+        let on = ids.iter().zip(&decided).filter(|(id, decided)| decided.on && !is_first(**id));
+        let on: Vec<u16> = on.map(|(id, _)| *id).collect();
+        self.want(&on).then(|| self.bind(ids, decided))
+    }
+
+    /// Has first events of these classes recorded as was decided.
+    fn bind(&self, ids: &[u16], mut decided: Vec<Decided>) -> Vec<Decided> {
+        let is_by_process = self.rules.ask_for_processes();
+        let firsts = self.regions.firsts();
+        for (&id, decided) in ids.iter().zip(&mut decided) {
+            let Some(class) = self.classes.class(id) else { continue };
+            if class.name == first::NAME {
+                firsts.begin(id);
+                *decided = Decided { on: true, ..Decided::default() };
+                continue;
+            }
+            if class.name == names::CLASS {
+                self.regions.names().into_iter().for_each(|names| names.begin(id));
+            }
+            let bound = match decided.on {
+                _ if is_by_process => Bound::ByProcess,
+                true => Bound::on(id, &decided.filter),
+                false => Bound::Off,
+            };
+            if let Some(key) = self.classes.key(id) {
+                firsts.bind(key, bound);
+            }
+        }
+        decided
     }
 }
 
 impl Host for Join {
-    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Option<OwnedFd>, Answer)> {
-        let pid = peer.pid.as_raw_nonzero().get();
-        match self.buffers(peer, hello) {
-            Ok(buffers) => Some(buffers),
-            Err(reason) => {
-                self.note(format!("process {pid} is not recorded: {reason}"));
-                None
-            }
+    fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Vec<OwnedFd>, Answer)> {
+        let buffers = self.buffers(peer, hello);
+        if hello.joining == Joining::Parent {
+            return buffers.ok(); // its child asks, where there is none for it
         }
+        buffers.map_err(|reason| self.note_of(peer, &reason)).ok()
     }
 
+    /// A program may have several agents, of libraries that each bring one: it is one program. Once it has executed another file, or
+    /// another process has its number, it is another one.
     fn joined(&mut self, peer: Peer, hello: &Hello) {
-        let processes = &mut self.description.processes;
-        if hello.joining == Joining::Program && processes.len() < MOST_PROCESSES {
-            let pid = peer.pid.as_raw_nonzero().get().unsigned_abs();
-            processes.push(ProcessDescription::of(pid, peer.uid, self.clock.now()));
+        if hello.joining != Joining::Program || self.description.processes.len() >= MOST_PROCESSES {
+            return;
+        }
+        let program = Program::of(peer.pid.as_raw_nonzero().get());
+        let pid = program.pid;
+        let is_new = self.programs.get(&pid).is_none_or(|last| *last != program);
+        if is_new && self.limits.programs.take(peer, 1) {
+            self.programs.insert(pid, program);
+            let joined = ProcessDescription::of(pid.unsigned_abs(), peer.uid, self.clock.now());
+            self.description.processes.push(joined);
         }
     }
 
-    fn missed(&mut self, program: &Program) {
+    fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>) {
         let (pid, name) = program.told();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
-        self.note(format!(
-            "process {pid}{name} is not recorded, or only in part: it waited in vain for the recorder, which was stopped or \
-             had to wait for its disk; or it was killed meanwhile"
+        let begin = self.description.clock.begin.realtime_ns;
+        let [from, to] = [from, to.unwrap_or_else(time_of_day)]
+            .map(|time| Duration::from_nanos(time.saturating_sub(begin)).as_secs_f64());
+        self.line_of(peer, format!(
+            "process {pid}{name}: unknown from {from:.3} s to {to:.3} s: it does not wait longer for the recorder, which was \
+             stopped, or waited for its disk"
         ));
     }
 
-    fn describe(&mut self, descriptions: &[&[u8]]) -> Vec<u16> {
-        let registered = self.classes.describe(descriptions.iter().copied());
-        registered.refused.into_iter().for_each(|line| self.note(line));
+    fn taken(&mut self, peer: Peer) {
+        self.parents.insert(peer.pid.as_raw_nonzero().get());
+    }
+
+    fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16> {
+        let quota = &mut self.limits.classes;
+        let may = |bytes: usize| quota.take(peer, 1 + bytes / CLASS_BYTES);
+        let registered = self.classes.describe(descriptions.iter().copied(), may);
+        registered.refused.into_iter().for_each(|line| self.line_of(peer, line));
         registered.ids
     }
 
     fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>> {
-        let process = program.process();
-        let decide = |class: ClassView<'_>| match self.rules.decide(&class, &process) {
-            Decision::Off => Decided::default(),
-            Decision::On { filter } => Decided { on: true, filter: filter.unwrap_or_default() },
-        };
-        let decided: Vec<Decided> =
-            ids.iter().map(|&id| self.classes.class(id).map(decide).unwrap_or_default()).collect();
-        let on = ids.iter().zip(&decided).filter(|(_, decided)| decided.on).map(|(id, _)| *id);
-        match self.classes.want(on) {
-            Ok(()) => Some(decided),
-            Err(error) => {
-                self.error.get_or_insert(error);
-                None
-            }
-        }
+        self.decide_for(&program.process(), ids)
     }
 }

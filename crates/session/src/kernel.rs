@@ -1,14 +1,16 @@
 //! Kernel events in a recording: started where they can be had, polled beside the user events, summed up alike.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
 use tracewing_consumer::drain::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
+use tracewing_consumer::folder::KERNEL;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::{ClockClass, Uuid};
+use tracewing_files::Dir;
 use tracewing_kernel::choose::DEFAULT;
 use tracewing_kernel::{
     KernelClock, KernelFlightRecorder, KernelRecorder, POLL_INTERVAL, Progress, Scope, default_buffer_kib,
@@ -68,14 +70,14 @@ pub(crate) struct KernelSummary {
 }
 
 impl Kernel {
-    /// Starts recording what the options ask for, as far as this process may: into `folder`, or without one as a flight
+    /// Starts recording what the options ask for, as far as this process may: into a folder in `folder`, or without one as a flight
     /// recorder. What is missing is a line for the user.
     ///
     /// # Errors
     /// What was asked for does not exist, or fails for reasons that the user must know before anything runs.
     pub(crate) fn start(
         options: &Options,
-        folder: Option<&Path>,
+        folder: Option<&Dir>,
         clock: &TraceClock,
         clock_class: ClockClass,
         root: Pid,
@@ -113,11 +115,15 @@ impl Kernel {
             clock_class,
             uuid: random_uuid().map_err(Error::system("getrandom"))?,
             buffer_kib: default_buffer_kib(),
-            env: if options.system_wide { vec![("scope".into(), "system".into())] } else { Vec::new() },
+            env: match scope {
+                Scope::System => vec![("scope".into(), "system".into())],
+                // Events of its threads need not tell the process.
+                Scope::Tree => vec![("root_process".into(), i64::from(root.as_raw_nonzero().get()).into())],
+            },
         };
         let mut recorder = match folder {
             Some(folder) => {
-                let started = KernelRecorder::start(folder, &settings);
+                let started = KernelRecorder::start(folder, KERNEL, &settings);
                 let refused = |error| unwritten(error).map_or_else(Error::from, Error::from);
                 Source::Trace(Box::new(started.map_err(refused)?))
             }
@@ -141,9 +147,9 @@ impl Kernel {
     ///
     /// # Errors
     /// In words: nothing of it could be written.
-    pub(crate) fn snapshot(&mut self, folder: &Path, uuid: Uuid) -> Result<KernelSummary, String> {
+    pub(crate) fn snapshot(&mut self, folder: &Dir, uuid: Uuid) -> Result<KernelSummary, String> {
         let Source::Flight(recorder) = &mut self.recorder else { return Ok(KernelSummary::default()) };
-        let summary = match recorder.snapshot(folder, uuid).map_err(unwritten) {
+        let summary = match recorder.snapshot(folder, KERNEL, uuid).map_err(unwritten) {
             Ok(summary) => summary,
             // The user's part is good.
             Err(Err(error)) => return Ok(KernelSummary { error: Some(error), ..KernelSummary::default() }),
@@ -316,6 +322,7 @@ fn summarise(streams: &[tracewing_kernel::StreamSummary]) -> KernelSummary {
             packets: stream.packets,
             bytes: stream.bytes,
             lost: stream.losses.events,
+            is_lost_unknown: false,
             begin: None,
             overwritten: OverwrittenTotal::default(),
         });

@@ -22,9 +22,14 @@
 //! | `control` | changes of a running recording: event rules, major classes, pauses |
 //! | `rules` | the event rules, and how they fit the classes that there are |
 //! | `program` | a process, as `/proc` tells of it |
-//! | `regions` | the buffers of all users and processes |
+//! | `regions` | the buffers of all programs |
+//! | `maker` | how they are made |
+//! | `domain` | which programs may share them, where that is asked for |
+//! | `past` | what a flight recorder keeps of programs that have ended |
+//! | `ended` | what regions amount to that are finished |
 //! | `threads` | the threads of programs, for a flight recorder's snapshots |
 //! | `child` | the recorded command |
+//! | `places` | whether the recording's folders are still where they were made |
 //! | `priority` | the recorder's share of the CPUs |
 //! | `signals` | Ctrl-C and its like, as events of the loop |
 //! | `system` | limits and descriptors |
@@ -32,19 +37,30 @@
 //! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited for: one
 //! that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
+mod accept;
 pub mod change;
 mod child;
 mod client;
 mod connections;
 mod control;
+mod credentials;
+mod describe;
+mod domain;
+mod ended;
 mod error;
 mod executed;
+mod filters;
 mod flight;
 mod join;
 mod kernel;
+mod left_out;
+mod limits;
+mod maker;
 mod obstacle;
 pub mod options;
 pub mod outcome;
+mod past;
+mod places;
 pub mod preload;
 mod priority;
 mod profile;
@@ -63,3 +79,4 @@ pub use error::Error;
 pub use options::Options;
 pub use outcome::{Outcome, Summary};
 pub use recorder::{Observer, Progress, record};
+pub use signals::is_ignored;

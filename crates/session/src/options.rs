@@ -17,10 +17,13 @@ use crate::running::Running;
 /// Who shares buffers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sharing {
-    /// All processes of a user.
-    #[default]
+    /// A program and the children that it forks. One that can become another user shares with none of them.
+    Program,
+    /// All programs of a user that join with the same rights, and the children that they fork. Those that can become another user share
+    /// with none. What is mapped when a process enters a filter for system calls or a user namespace later, others still have.
     User,
-    /// Every process has its own.
+    /// Every process has its own, forked children included: what a process has mapped when it drops rights, no other has.
+    #[default]
     Process,
 }
 

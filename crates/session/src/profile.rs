@@ -1,13 +1,13 @@
 //! Samples and counters in a recording: started where the kernel gives them, polled beside its events.
 
-use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::Pid;
 use tracewing_consumer::clock::TraceClock;
+use tracewing_consumer::folder::PROFILE;
 use tracewing_consumer::identity::random_uuid;
 use tracewing_ctf::model::ClockClass;
+use tracewing_files::Dir;
 use tracewing_profile::{ProfileRecorder, Subject, Summary};
 
 use crate::{Error, Options};
@@ -40,7 +40,7 @@ impl Profile {
     /// # Errors
     /// The kernel gives none. The folder is not there then.
     pub(crate) fn start(
-        folder: &Path,
+        folder: &Dir,
         hertz: u32,
         root: Option<Pid>,
         (clock, clock_class): (&TraceClock, ClockClass),
@@ -50,8 +50,7 @@ impl Profile {
         let subject = root.map_or(Subject::System, |root| Subject::Tree(root.as_raw_nonzero().get()));
         let uuid = random_uuid().map_err(Error::system("getrandom"))?;
         let options = tracewing_profile::Options { subject, hertz, clock: *clock, clock_class, uuid };
-        let recorder =
-            ProfileRecorder::start(folder, &options).inspect_err(|_| drop(fs::remove_dir_all(folder)))?;
+        let recorder = ProfileRecorder::start(folder, PROFILE, &options)?;
         recorder.notices().iter().cloned().for_each(note);
         Ok(Self { recorder: Some(recorder), flush, flushed: Instant::now() })
     }

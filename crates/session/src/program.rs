@@ -29,6 +29,11 @@ impl Program {
         }
     }
 
+    /// One that has died, of which only its id was known.
+    pub(crate) fn nameless(pid: i32) -> Self {
+        Self { pid, name: String::new(), began: 0, stack: 0 }
+    }
+
     /// As event rules see it.
     pub(crate) fn process(&self) -> Process<'_> {
         Process { pid: self.pid.unsigned_abs(), name: &self.name }

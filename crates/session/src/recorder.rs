@@ -5,33 +5,39 @@
 //! between two looks, and long when little happens; programs never wake the recorder. A look at an empty buffer costs one
 //! load.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
+use std::env;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
-use std::{env, fs};
 
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use tracewing_abi::SOCKET_VARIABLE;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::region::{Geometry, Mode};
+use tracewing_abi::{FILTERS_VARIABLE, LATE_VARIABLE, SOCKET_VARIABLE};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, TraceClock};
 use tracewing_consumer::drain::UserTrace;
-use tracewing_consumer::folder::{BufferDescription, Description, Folder, State, create_empty, remove_empty};
+use tracewing_consumer::folder::{BufferDescription, Description, Folder, State};
 use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::names::Names;
 use tracewing_consumer::pace::Pace;
-use tracewing_consumer::survival::BufferFolder;
+use tracewing_consumer::survival::{BufferFolder, CLASSES};
+use tracewing_files::{Dir, Made};
 use tracewing_rules::Majors;
 
 use crate::child::{Child, Command, Inheritance};
 use crate::connections::Connections;
 use crate::control::Changes;
+use crate::filters::{self, Filters};
 use crate::flight::{Flight, absolute};
 use crate::join::Join;
 use crate::kernel::{self, Kernel};
+use crate::left_out::LeftOut;
+use crate::maker::Maker;
 use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, SnapshotSummary, Summary};
+use crate::places::Places;
 use crate::priority::Priority;
 use crate::profile::{self, Profile};
 use crate::regions::Regions;
@@ -46,7 +52,8 @@ use crate::{Error, system};
 pub(crate) const LISTENER: u64 = 0;
 pub(crate) const SIGNALS: u64 = 1;
 pub(crate) const CHILD: u64 = 2;
-/// From here on odd numbers are processes with buffers of their own and even ones are clients.
+pub(crate) const CONTROL: u64 = 3;
+/// From here on numbers are clients.
 pub(crate) const FIRST: u64 = 4;
 
 /// Is told what happens while it happens.
@@ -118,6 +125,7 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     recorder.priority = None;
     let exit_status = match recorder.wait_for_child() {
         0 if options.flight_recorder.is_some() && summary.state == State::CutShort => 1,
+        0 if recorder.places.are_lost() => 1,
         status => status,
     };
     recorder.child.reap();
@@ -136,7 +144,7 @@ enum Subject<'a> {
 enum Output {
     Trace(Folder),
     /// The folder of a flight recorder's snapshots; and it and its parents, as far as they were not there before.
-    Snapshots(PathBuf, Vec<PathBuf>),
+    Snapshots(Dir, Made),
 }
 
 impl Output {
@@ -144,14 +152,22 @@ impl Output {
         if options.flight_recorder.is_none() {
             return Ok(Self::Trace(Folder::create(&options.output)?));
         }
-        let made = create_empty(&options.output)?;
-        Ok(Self::Snapshots(absolute(&options.output), made))
+        let path = &options.output;
+        let (dir, made) = Dir::create(path).map_err(tracewing_consumer::Error::folder(path))?;
+        Ok(Self::Snapshots(dir, made))
     }
 
     fn discard(&self) {
         match self {
             Self::Trace(folder) => folder.clone().discard(),
-            Self::Snapshots(_, made) => remove_empty(made),
+            Self::Snapshots(_, made) => made.remove_empty(),
+        }
+    }
+
+    fn dir(&self) -> &Dir {
+        match self {
+            Self::Trace(folder) => folder.dir(),
+            Self::Snapshots(dir, _) => dir,
         }
     }
 
@@ -170,15 +186,16 @@ pub(crate) struct Recorder<'a> {
     // The loop's descriptors come before what they watch.
     pub(crate) epoll: OwnedFd,
     pub(crate) listener: Option<Listener>,
-    pub(crate) listening: bool,
+    /// At which of its sockets connections are taken.
+    pub(crate) listening: [bool; 2],
     pub(crate) connections: Connections,
     pub(crate) changes: Changes,
-    pub(crate) watched: BTreeMap<u64, OwnedFd>,
     pub(crate) child: Child,
     pub(crate) exit_status: Option<i32>,
     pub(crate) kernel: Kernel,
     pub(crate) profile: Profile,
     pub(crate) join: Join,
+    pub(crate) places: Places,
     /// Notes that the observer has seen.
     pub(crate) told: usize,
     pub(crate) message: Vec<u8>,
@@ -191,6 +208,8 @@ pub(crate) struct Recorder<'a> {
     pub(crate) flight: Option<Flight>,
     /// Of a flight recorder without the kernel's events.
     pub(crate) threads: Option<Threads>,
+    pub(crate) filters: Filters,
+    pub(crate) left_out: LeftOut,
     /// Programs that were told because the library is not loaded into them.
     pub(crate) obstacles: usize,
     pub(crate) signals: Signals,
@@ -231,32 +250,35 @@ impl<'a> Recorder<'a> {
         let begin = clock.calibrate();
         let class = clock_class(&clock, &begin, identity()?);
         let (recording, user) = (identity()?, output.folder().map(Folder::user));
-        let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
+        let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
         // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it would not
         // survive, as buffers in files do.
         let trace = match &files {
             Some(_) => trace,
             None => trace.map(|trace| trace.write_behind(Priority::raise)),
         };
+        let trace = trace.map(|trace| trace.with_names(Arc::new(Names::new(clock))));
+        let places = Places::new(output.dir(), files.as_ref().map(BufferFolder::dir));
         let rules = RecordingRules::new(&options.rules);
-        let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
-        let mut classes = Classes::new(&user, recording, class.clone())?;
+        let mut classes = Classes::new(user.as_slice(), recording, class.clone())?;
         let geometry = match output {
             Output::Trace(_) => options.geometry,
             Output::Snapshots(..) => options.geometry.overwriting(),
         };
         let description = describe(options, &rules, geometry, &clock, begin);
         if let Some(files) = &files {
-            classes.keep_table(files.classes())?;
+            classes.keep_table(files.dir(), CLASSES)?;
             let trace_folder = output.folder().map(|folder| absolute(folder.path()).display().to_string());
             files.describe(&Description { trace_folder, ..description.clone() })?;
         }
-        let mut regions = Regions::new(geometry, clock, begin, options.sharing, recording, trace, files);
-        regions.set_majors(options.majors.0);
+        let majors = options.majors.0;
+        let maker = Maker { geometry, clock, begin, recording, majors, files, names: HashMap::new() };
+        let files = system::open_files();
+        let regions = Regions::new(maker, clock, options.sharing, options.flush, trace, files);
         if let Some(folder) = output.folder() {
             folder.describe(&description)?;
         }
-        let mut join = Join { clock, regions, classes, rules, description, error: None, watches: Vec::new() };
+        let mut join = Join::new(clock, regions, classes, rules, description);
 
         let inheritance = Inheritance {
             mask: signals.mask_before(),
@@ -274,7 +296,12 @@ impl<'a> Recorder<'a> {
                             .to_owned(),
                     );
                 }
-                let mut variables = vec![(SOCKET_VARIABLE.into(), sockets)];
+                let mut variables =
+                    vec![(SOCKET_VARIABLE.into(), sockets), (LATE_VARIABLE.into(), "0".into())];
+                let filters = filters::own();
+                if filters > 0 {
+                    variables.push((FILTERS_VARIABLE.into(), filters.to_string().into()));
+                }
                 if let Some(preload) = &options.preload {
                     variables.extend(preload.variables(command.path(), &mut |line| join.note(line)));
                 }
@@ -282,19 +309,19 @@ impl<'a> Recorder<'a> {
             }
         };
         let priority = Priority::raise();
-        let folder = output.folder().map(Folder::kernel);
+        let folder = output.folder().map(Folder::dir);
         let note = &mut |line| join.note(line);
-        let kernel = Kernel::start(options, folder.as_deref(), &clock, class.clone(), child.pid(), note)?;
-        let profile = match options.profile.zip(output.folder().map(Folder::profile)) {
+        let kernel = Kernel::start(options, folder, &clock, class.clone(), child.pid(), note)?;
+        let profile = match options.profile.zip(folder) {
             Some((hertz, folder)) => {
                 let root = (!options.system_wide).then(|| child.pid());
-                Profile::start(&folder, hertz, root, (&clock, class), options.flush, note)?
+                Profile::start(folder, hertz, root, (&clock, class), options.flush, note)?
             }
             None => Profile::none(),
         };
         let flight = match output {
             Output::Trace(_) => None,
-            Output::Snapshots(path, _) => options.flight_recorder.map(|on| Flight::new(path.clone(), on)),
+            Output::Snapshots(dir, _) => options.flight_recorder.map(|on| Flight::new(dir.clone(), on)),
         };
         let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
         let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
@@ -315,15 +342,15 @@ impl<'a> Recorder<'a> {
             observer,
             epoll,
             listener: Some(listener),
-            listening: false,
+            listening: [false; 2],
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
-            watched: BTreeMap::new(),
             child,
             exit_status: None,
             kernel,
             profile,
             join,
+            places,
             told: 0,
             message: vec![0; MAX_MESSAGE + 1],
             started,
@@ -333,6 +360,8 @@ impl<'a> Recorder<'a> {
             stop: Stop::No,
             flight,
             threads,
+            filters: Filters::new(),
+            left_out: LeftOut::new(),
             obstacles: 0,
             signals,
             priority,
@@ -343,6 +372,7 @@ impl<'a> Recorder<'a> {
     fn finish(&mut self, output: &Output) -> Summary {
         let seconds = self.started.elapsed().as_secs_f64();
         self.join.description.clock.stopped = Some(self.join.clock.now());
+        self.find_left_out();
         self.listener = None;
         // First, since its counters are read at the end of what was recorded; the kernel takes a while to end the rest.
         let profile = self.profile.finish(&mut |line| self.join.note(line));
@@ -351,14 +381,18 @@ impl<'a> Recorder<'a> {
         }
         // Programs that see their connection end look at their buffers: whether the recording is over.
         self.join.regions.close();
+        self.bid_farewell();
         self.connections.clients.clear();
-        self.watched.clear();
         let is_snapshot_written = self.last_snapshot();
+        if self.stop != Stop::CannotWrite {
+            self.join.write_firsts(true);
+            self.join.error.take().into_iter().for_each(|error| self.cannot_write(&error));
+        }
         let (user, written) = self.join.regions.finish(self.stop != Stop::CannotWrite);
         if let Err(error) = written {
             self.cannot_write(&error);
         }
-        user.damages.into_iter().for_each(|damage| self.join.note(damage));
+        user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
         let kernel = self.kernel.finish(&mut |line| self.join.note(line));
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
@@ -374,26 +408,34 @@ impl<'a> Recorder<'a> {
             hints.into_iter().for_each(|hint| self.join.note(hint));
         }
 
+        self.check_places(true);
+        self.join.tell_left_out();
         let description = &mut self.join.description;
         let is_all_written = is_snapshot_written && self.stop != Stop::CannotWrite;
         description.state = if is_all_written { State::Complete } else { State::CutShort };
         description.clock.end = Some(self.join.clock.calibrate());
-        description.user_streams = user.streams;
+        description.user_streams = user.streams();
         description.kernel_streams = kernel.streams;
         description.losses = user.losses;
         description.losses.extend(kernel.losses);
         description.profile_streams = profile.streams;
         description.losses.extend(profile.losses);
         description.overwritten = user.overwritten;
-        if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description)) {
+        if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description))
+            && !self.places.are_lost()
+        {
             self.join.note(error.to_string());
         }
+        self.check_places(true);
+        if self.stop == Stop::CannotWrite {
+            self.join.description.state = State::CutShort;
+        }
         self.tell_notes();
-        let path = match output {
-            Output::Trace(folder) => folder.path(),
-            Output::Snapshots(path, made) => {
-                remove_empty(made); // empty without a snapshot
-                path
+        let (path, bytes) = match output {
+            Output::Trace(folder) => (folder.path().to_owned(), folder.dir().size()),
+            Output::Snapshots(dir, made) => {
+                made.remove_empty(); // empty without a snapshot
+                (absolute(dir.path()), dir.size())
             }
         };
         let description = &self.join.description;
@@ -403,14 +445,14 @@ impl<'a> Recorder<'a> {
         let snapshots = self.flight.take().map(|flight| flight.taken);
         let in_snapshots = snapshots.iter().flatten().map(|snapshot| snapshot.events).sum::<u64>();
         Summary {
-            folder: path.to_owned(),
+            folder: path,
             state: description.state,
             seconds,
             begin: self.began,
             frequency: description.clock.frequency,
             events: in_snapshots + streams().map(|stream| stream.events).sum::<u64>(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),
-            bytes: size_of_folder(path),
+            bytes,
             processes: description.processes.len(),
             user_streams: description.user_streams.clone(),
             kernel_streams: description.kernel_streams.clone(),
@@ -442,14 +484,4 @@ fn describe(
     let asked_for = options.asked_for();
     let event_rules = rules.texts();
     Description { command, event_rules, majors, asked_for, ..Description::new(clock, begin, buffers) }
-}
-
-/// Bytes of all files in a folder.
-pub(crate) fn size_of_folder(folder: &Path) -> u64 {
-    let Ok(entries) = fs::read_dir(folder) else { return 0 };
-    entries
-        .flatten()
-        .filter_map(|entry| Some((entry.path(), entry.metadata().ok()?)))
-        .map(|(path, data)| if data.is_dir() { size_of_folder(&path) } else { data.len() })
-        .sum()
 }

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use tracewing_abi::functions::{ALL_FUNCTIONS, ENTRY};
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
-use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules};
+use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules, Variable};
 
 use crate::preload::Preload;
 
@@ -38,6 +38,11 @@ impl RecordingRules {
     /// Whether two processes may differ in what was decided of a class, be it because one was asked earlier.
     pub(crate) fn differ(&self) -> bool {
         self.rules != self.first || self.rules.iter().any(|rule| !rule.processes.is_empty())
+    }
+
+    /// Whether what was decided of a class may depend on the process.
+    pub(crate) fn ask_for_processes(&self) -> bool {
+        self.rules.iter().any(|rule| !rule.processes.is_empty())
     }
 
     /// Adds a rule behind the others.
@@ -111,23 +116,28 @@ pub(crate) struct Fit {
     is_any: bool,
     /// Why its predicate does not fit those that it does not fit.
     misfits: Vec<String>,
+    /// What its predicate asks for and none of the classes has.
+    lacking: Option<HashSet<Variable>>,
 }
 
 impl Fit {
     pub(crate) fn of(rule: &Rule, classes: &Classes) -> Self {
         let anywhere = Rule { processes: Vec::new(), ..rule.clone() };
         let nobody = Process { pid: 0, name: "" };
-        let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new() };
+        let mut this = Self { matching: HashSet::new(), is_any: false, misfits: Vec::new(), lacking: None };
         for (id, class) in classes.described().filter(|(_, class)| !is_own(class)) {
             this.is_any = true;
             if !anywhere.matches(&class, &nobody) {
                 continue;
             }
             this.matching.insert(id);
-            if let Action::Enable(Some(predicate)) = &rule.action
-                && let Err(error) = predicate.compile(&class)
-            {
-                this.misfits.push(error.to_string());
+            if let Action::Enable(Some(predicate)) = &rule.action {
+                this.misfits.extend(predicate.compile(&class).err().map(|error| error.to_string()));
+                let lacking = predicate.lacking(&class);
+                this.lacking = Some(match &this.lacking {
+                    Some(others) => others & &lacking,
+                    None => lacking,
+                });
             }
         }
         this
@@ -141,7 +151,8 @@ impl Fit {
             });
         }
         if self.misfits.is_empty() {
-            return None;
+            let name = self.lacking.iter().flatten().map(Variable::to_string).min()?;
+            return Some(format!("`{rule}`: none of the events that it names has `{name}`"));
         }
         let (misfits, all) = (self.misfits.len(), self.matching.len());
         let which = if misfits == all {

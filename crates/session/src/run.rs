@@ -4,9 +4,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use tracewing_consumer::drain::Found;
 use tracewing_consumer::pace::LONGEST_INTERVAL;
 
-use crate::recorder::{CHILD, FIRST, LISTENER, Progress, Recorder, SIGNALS, Stop};
+use crate::accept::Door;
+use crate::recorder::{CHILD, CONTROL, LISTENER, Progress, Recorder, SIGNALS, Stop};
 use crate::signals::SNAPSHOT;
 
 /// Time that the command has to end after a stopping signal while it is still recorded.
@@ -19,7 +21,13 @@ impl Recorder<'_> {
     pub(crate) fn run(&mut self) {
         self.listen();
         while self.goes_on() {
-            self.wait(self.pace.remaining());
+            let regions = self.join.regions.remaining().unwrap_or(LONGEST_INTERVAL);
+            self.wait(self.pace.remaining().min(regions));
+            if let Err(error) = self.join.regions.poll() {
+                self.cannot_write(&error);
+            }
+            self.describe_found();
+            self.ask_parents();
             if self.pace.remaining().is_zero() {
                 self.look();
             }
@@ -65,10 +73,10 @@ impl Recorder<'_> {
         let ready = epoll::wait(&self.epoll, &mut events, Some(&timeout)).unwrap_or_default();
         for event in &events[..ready] {
             match event.data.u64() {
-                LISTENER => self.accept(),
+                LISTENER => self.accept(Door::Join),
+                CONTROL => self.accept(Door::Control),
                 SIGNALS => self.take_signals(),
                 CHILD => self.exit_status = self.child.ended(),
-                number if number % 2 == 1 => self.process_ended(number),
                 number => self.client_ready(number),
             }
         }
@@ -77,10 +85,7 @@ impl Recorder<'_> {
 
     fn look(&mut self) {
         let now = Instant::now();
-        match self.join.regions.poll(self.options.flush, self.pace.longest()) {
-            Ok(found) => self.pace.looked(now, Instant::now(), &found),
-            Err(error) => self.cannot_write(&error),
-        }
+        self.pace.looked(now, now, &Found::default());
         let longest = self.pace.longest();
         if let Err(error) = self.kernel.poll(now, longest, &mut |line| self.join.note(line)) {
             self.cannot_write(&error);
@@ -93,6 +98,12 @@ impl Recorder<'_> {
         if let Some(threads) = &mut self.threads {
             threads.look(self.connections.members().map(|(_, member)| member.program.pid));
         }
+        if self.places.are_due(now) {
+            self.check_places(false);
+        }
+        self.end_rest();
+        self.look_for_filters();
+        self.look_for_left_out();
         self.disconnect_overdue(now);
         self.listen();
         if self
@@ -131,16 +142,6 @@ impl Recorder<'_> {
             self.stop = Stop::CannotWrite;
             let why = if error.is_disk_full() { "the disk is full" } else { "the trace cannot be written" };
             self.join.note(format!("recording stopped, {why}: {error}; what was written before is readable"));
-        }
-    }
-
-    fn process_ended(&mut self, number: u64) {
-        if let Some(pidfd) = self.watched.remove(&number) {
-            // The region has a copy of this descriptor, so that closing it would not do.
-            let _ = epoll::delete(&self.epoll, &pidfd);
-        }
-        if let Err(error) = self.join.regions.process_ended((number - FIRST - 1) / 2) {
-            self.cannot_write(&error);
         }
     }
 

@@ -1,41 +1,49 @@
 //! Recordings that run on this machine, found from outside: which there are, asking one for a snapshot, and changing one.
 //!
-//! Every recorder has a folder for its socket (see `socket`); whoever may list the folder above it finds them all. So
-//! there is nothing to set up. Folders of other users are looked at by root only.
+//! Every recorder has a folder for its sockets (see `socket`), so there is nothing to set up. Recorders of one user are asked:
+//! this process's, or where root says so another one. A folder counts only if that user owns it and others cannot write to it,
+//! no link is followed, and the listening process must be that user's, and the one that it says it is. Nothing is
+//! waited for without a limit.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
-use std::fs;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, fstat, openat, statat};
 use rustix::io::retry_on_intr;
 use rustix::net::sockopt::{Timeout, set_socket_timeout};
 use rustix::net::{
-    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, recv, send,
-    socket_with,
+    AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, connect, recv, send, socket_with,
 };
-use rustix::process::{Uid, getuid};
+use rustix::process::getuid;
+use tracewing_abi::CONTROL_SOCKET;
 use tracewing_abi::message::MAX_MESSAGE;
 use tracewing_abi::message::control::{Answer, Control, decode_answer};
 use tracewing_abi::message::join::Join;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, Question, Status, Taken};
 
 use crate::change::{Change, Changed};
-use crate::socket::{self, SOCKET, peer};
+use crate::credentials::{Peer, is_alive, peer, pin};
+use crate::socket;
 
-/// Time that a recorder has to say what it is.
+/// Time that a recorder has to say what it is, and that all of them have together.
 const PATIENCE: Duration = Duration::from_secs(2);
+const PATIENCE_WITH_ALL: Duration = Duration::from_secs(10);
+/// Time that it has to write a snapshot.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(120);
 /// Time that it has to make a change: longer than it waits for its programs.
 const CHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A recording that runs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Running {
-    socket: PathBuf,
+    /// Its sockets' folder.
+    folder: PathBuf,
+    /// Whose it is.
+    pub user: u32,
     /// The recorder's process id.
     pub pid: u32,
     /// The recorded command's.
@@ -153,12 +161,23 @@ impl std::fmt::Display for Running {
 }
 
 impl Recordings {
-    /// Finds them.
+    /// Finds this user's.
     pub fn find() -> Self {
-        let folders: BTreeSet<PathBuf> = parents().iter().flat_map(|parent| recorders_in(parent)).collect();
+        Self::of(getuid().as_raw())
+    }
+
+    /// Finds those of a user, which others than root cannot ask.
+    pub fn of(user: u32) -> Self {
         let mut this = Self::default();
+        let until = Instant::now() + PATIENCE_WITH_ALL;
+        let folders: BTreeSet<PathBuf> =
+            parents(user).iter().flat_map(|parent| recorders_in(parent)).collect();
         for folder in folders {
-            match Running::at(&folder.join(SOCKET)) {
+            let patience = until.saturating_duration_since(Instant::now()).min(PATIENCE);
+            if patience.is_zero() {
+                break;
+            }
+            match Running::at(folder, user, patience) {
                 Ok(running) => this.running.push(running),
                 Err(Some(pid)) => this.silent.push(pid),
                 Err(None) => {}
@@ -212,7 +231,7 @@ impl Running {
     pub fn snapshot(&self) -> Result<PathBuf, AskError> {
         let mut buffer = vec![0; LARGEST_ANSWER];
         let question = Question::Snapshot(Asker::Command).encode();
-        let answer = ask(&self.socket, &question, None, &mut buffer);
+        let answer = self.ask(&question, SNAPSHOT_PATIENCE, &mut buffer);
         match answer.and_then(|answer| Taken::decode(answer).ok()) {
             Some(Taken::Folder(folder)) => Ok(folder.into()),
             Some(Taken::NotFlightRecorder | Taken::NotWanted) => Err(AskError::NotFlightRecorder(self.pid)),
@@ -228,7 +247,7 @@ impl Running {
     pub fn change(&self, change: &Change) -> Result<Changed, AskError> {
         let question = change.encode().map_err(|_| AskError::TooLarge)?;
         let mut buffer = vec![0; MAX_MESSAGE];
-        let answer = ask(&self.socket, &question, Some(CHANGE_PATIENCE), &mut buffer);
+        let answer = self.ask(&question, CHANGE_PATIENCE, &mut buffer);
         let (answer, items) =
             answer.and_then(|bytes| decode_answer(bytes).ok()).ok_or(AskError::NoAnswer(self.pid))?;
         match answer {
@@ -247,7 +266,7 @@ impl Running {
         let encoded = Control::Invite(path.as_os_str().as_bytes()).encode(&mut message);
         let len = encoded.map_err(|_| AskError::TooLarge)?;
         let mut buffer = vec![0; MAX_MESSAGE];
-        let answer = ask(&self.socket, &message[..len], Some(CHANGE_PATIENCE), &mut buffer);
+        let answer = self.ask(&message[..len], CHANGE_PATIENCE, &mut buffer);
         match answer.and_then(|bytes| Some(decode_answer(bytes).ok()?.0)) {
             Some(Answer::Changed(_)) => Ok(()),
             Some(Answer::Refused(why)) => Err(AskError::Refused(self.pid, why.to_owned())),
@@ -255,21 +274,32 @@ impl Running {
         }
     }
 
-    /// The recording behind a socket; without an answer its recorder's process id, if somebody listens.
-    fn at(socket: &Path) -> Result<Self, Option<u32>> {
+    /// The recording of a folder; without an answer its recorder's process id, if somebody listens.
+    fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<u32>> {
         let mut buffer = vec![0; LARGEST_ANSWER];
-        let connection = connection(socket, Some(PATIENCE)).ok_or(None)?;
-        let listener = peer(connection.as_fd()).map(|peer| peer.pid.as_raw_nonzero().get().unsigned_abs());
-        let answer = asked(&connection, &Question::Status.encode(), &mut buffer).ok_or(listener)?;
-        let status = Status::decode(answer).map_err(|_| listener)?;
+        let (connection, pid) = connection(&folder, user, patience).ok_or(None)?;
+        let answer = asked(&connection, &Question::Status.encode(), &mut buffer).ok_or(Some(pid))?;
+        let status = Status::decode(answer).map_err(|_| Some(pid))?;
+        // It is not what it says it is.
+        if status.pid != pid {
+            return Err(None);
+        }
         Ok(Self {
-            socket: socket.to_owned(),
-            pid: status.pid,
+            pid,
             command_pid: status.command_pid,
             is_flight_recorder: status.is_flight_recorder,
             command: status.command.to_owned(),
             output: status.output.into(),
+            folder,
+            user,
         })
+    }
+
+    /// Asks the recorder. `None` without an answer in time.
+    fn ask<'a>(&self, question: &[u8], patience: Duration, buffer: &'a mut [u8]) -> Option<&'a [u8]> {
+        let (connection, _) =
+            connection(&self.folder, self.user, patience).filter(|(_, pid)| *pid == self.pid)?;
+        asked(&connection, question, buffer)
     }
 
     fn is_called(&self, word: &str) -> bool {
@@ -281,24 +311,26 @@ impl Running {
     }
 }
 
-/// Asks the recorder behind a socket. `None` without an answer in time.
-fn ask<'a>(
-    path: &Path,
-    question: &[u8],
-    patience: Option<Duration>,
-    buffer: &'a mut [u8],
-) -> Option<&'a [u8]> {
-    asked(&connection(path, patience)?, question, buffer)
-}
-
-/// A connection to the recorder behind a socket, on which nothing takes longer than `patience`.
-fn connection(path: &Path, patience: Option<Duration>) -> Option<OwnedFd> {
-    let socket: OwnedFd =
-        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
-    set_socket_timeout(&socket, Timeout::Send, patience).ok()?;
-    set_socket_timeout(&socket, Timeout::Recv, patience).ok()?;
-    connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
-    Some(socket)
+/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`; and its process id.
+fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, u32)> {
+    const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    let folder = openat(CWD, folder, flags, Mode::empty()).ok()?;
+    let of_folder = fstat(&folder).ok().filter(|data| data.st_uid == user && data.st_mode & 0o022 == 0)?;
+    let of_socket = statat(&folder, CONTROL_SOCKET, NOFOLLOW).ok()?;
+    if of_socket.st_uid != of_folder.st_uid || FileType::from_raw_mode(of_socket.st_mode) != FileType::Socket
+    {
+        return None;
+    }
+    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).ok()?;
+    // Also of the time that a full backlog may take.
+    set_socket_timeout(&socket, Timeout::Send, Some(patience)).ok()?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(patience)).ok()?;
+    connect(&socket, &socket::within(&folder, CONTROL_SOCKET).ok()?).ok()?;
+    // Its user can have put another one's socket in that place meanwhile, by a link.
+    let listener = peer(socket.as_fd()).filter(|listener: &Peer| listener.uid == user)?;
+    pin(socket.as_fd(), listener).filter(is_alive)?;
+    Some((socket, listener.pid.as_raw_nonzero().get().unsigned_abs()))
 }
 
 fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Option<&'a [u8]> {
@@ -307,29 +339,23 @@ fn asked<'a>(connection: &OwnedFd, question: &[u8], buffer: &'a mut [u8]) -> Opt
     buffer.get(..len).filter(|answer| !answer.is_empty())
 }
 
-/// Where recorders of this user can have their folders, with or without the variables of a login session; root looks
-/// everywhere.
-fn parents() -> Vec<PathBuf> {
-    let mut parents = vec![socket::parent_folder(), "/tmp".into()];
-    let run = Path::new("/run/user");
-    if getuid() == Uid::ROOT {
-        parents.extend(fs::read_dir(run).into_iter().flatten().flatten().map(|entry| entry.path()));
-    } else {
-        parents.push(run.join(getuid().as_raw().to_string()));
+/// Where recorders of a user can have their folders, with or without the variables of a login session.
+fn parents(user: u32) -> Vec<PathBuf> {
+    let mut parents = vec!["/tmp".into(), Path::new("/run/user").join(user.to_string())];
+    if user == getuid().as_raw() {
+        parents.push(socket::parent_folder());
     }
     parents
 }
 
 fn recorders_in(parent: &Path) -> Vec<PathBuf> {
-    let is_ours = |path: &Path| {
-        let data = fs::symlink_metadata(path);
-        data.is_ok_and(|data| data.is_dir() && (getuid() == Uid::ROOT || data.uid() == getuid().as_raw()))
-    };
-    let entries = fs::read_dir(parent).into_iter().flatten().flatten();
-    entries
-        .filter(|entry| socket::is_recorders(&entry.file_name()))
-        .map(|entry| entry.path())
-        .filter(|path| is_ours(path))
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let entries = openat(CWD, parent, flags, Mode::empty()).and_then(|folder| Dir::read_from(&folder));
+    let names = entries.into_iter().flatten().flatten();
+    names
+        .map(|entry| OsStr::from_bytes(entry.file_name().to_bytes()).to_owned())
+        .filter(|name| socket::is_recorders(name))
+        .map(|name| parent.join(name))
         .collect()
 }
 
@@ -339,7 +365,8 @@ mod tests {
 
     fn running(pid: u32, is_flight_recorder: bool, command: &str) -> Running {
         Running {
-            socket: PathBuf::new(),
+            folder: PathBuf::new(),
+            user: 0,
             pid,
             command_pid: pid + 1,
             is_flight_recorder,

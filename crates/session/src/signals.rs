@@ -6,7 +6,8 @@ use std::{io, mem, ptr};
 
 use crate::Error;
 
-/// Signals that ask the recorder to stop.
+/// Signals that ask the recorder to stop, except those that are ignored when it starts, as `nohup` and scripts have it for
+/// commands in the background.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Most signals that wait for a process: one of each of the 64 (`man 7 signal`).
@@ -39,7 +40,8 @@ impl Signals {
         unsafe {
             let (mut set, mut before) = (mem::zeroed(), mem::zeroed());
             libc::sigemptyset(&mut set);
-            for signal in STOPPING.into_iter().chain(with_snapshot.then_some(SNAPSHOT)) {
+            let stopping = STOPPING.into_iter().filter(|signal| !is_ignored(*signal));
+            for signal in stopping.chain(with_snapshot.then_some(SNAPSHOT)) {
                 libc::sigaddset(&mut set, signal);
             }
             let error = libc::pthread_sigmask(libc::SIG_BLOCK, &set, &mut before);
@@ -82,6 +84,15 @@ impl Signals {
 impl AsFd for Signals {
     fn as_fd(&self) -> BorrowedFd<'_> {
         self.file.as_fd()
+    }
+}
+
+/// Whether this process ignores a signal, as `nohup` and scripts have it.
+pub fn is_ignored(signal: libc::c_int) -> bool {
+    // SAFETY: only asks, into a live local that any bytes are valid for.
+    unsafe {
+        let mut action: libc::sigaction = mem::zeroed();
+        libc::sigaction(signal, ptr::null(), &mut action) == 0 && action.sa_sigaction == libc::SIG_IGN
     }
 }
 

@@ -1,23 +1,32 @@
-//! The socket by which programs join, in a private folder with a name that nobody can guess.
+//! The two sockets of a recorder, in a private folder: programs join by one, the other is for questions and changes.
 //!
-//! The folder is `tracewing-RANDOM` under `XDG_RUNTIME_DIR`, or under `/tmp`, with mode 0711: whoever was told the name
-//! can connect, nobody can list it. The recorder holds a lock (`flock`) on it while it lives; a folder without that lock is
-//! the leftover of a killed recorder and removed by the next one. So that a folder of this name is never without its lock,
-//! it is made under another name and renamed once it is locked.
+//! The folder is `tracewing-RANDOM` under `XDG_RUNTIME_DIR`, or under `/tmp`. Its name is no secret; the join socket's name in
+//! it is one, 122 random bits that programs get by their environment. Other users cannot list the folder (0711, and of a
+//! recorder that is not root's 0700), so to them a connection fails in the kernel, before it reaches the recorder. The
+//! kernel lists sockets by the path that they were bound to (`/proc/net/unix`), so the socket is bound under another
+//! name, by way of the folder's descriptor, and then renamed. The control socket has a known name and mode 0600.
+//!
+//! The recorder holds a lock (`flock`) on the folder while it lives; a folder without that lock is the leftover of a killed
+//! recorder and removed by the next one. So that a folder of this name is never without its lock, it is made under another
+//! name and renamed once it is locked.
 
 use std::ffi::{OsStr, OsString};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 use std::{env, fs, io};
 
-use rustix::fs::{FlockOperation, Mode, OFlags, flock, open};
+use rustix::fs::{
+    AtFlags, CWD, Dir, FileType, FlockOperation, Mode, OFlags, chmodat, fchmod, flock, fstat, mkdirat,
+    openat, renameat, statat, unlinkat,
+};
 use rustix::net::{
     AddressFamily, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, listen, socket_with,
 };
-use rustix::process::{Pid, Uid, getuid};
+use rustix::process::{Uid, getuid};
+use tracewing_abi::CONTROL_SOCKET;
 use tracewing_consumer::identity::random_uuid;
 
 use crate::Error;
@@ -25,61 +34,85 @@ use crate::Error;
 const PREFIX: &str = "tracewing-";
 /// Of a folder that may not be locked yet.
 const UNLOCKED_PREFIX: &str = "tracewing.new-";
-/// Name of the socket in the folder.
-pub(crate) const SOCKET: &str = "socket";
+/// The join socket's name while it is bound.
+const UNNAMED: &str = "join";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
 const BACKLOG: i32 = 4096;
+/// Askers that may.
+const CONTROL_BACKLOG: i32 = 64;
 /// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).
 const MOST_RECORDERS: usize = 8;
 /// Longest path that fits a socket address (`struct sockaddr_un`).
 const LONGEST_PATH: usize = 107;
+/// Digits of a random name.
+const DIGITS: usize = 32;
 /// Time after which nobody can be about to lock a folder any more.
 const SETTLED: Duration = Duration::from_secs(60);
+pub(crate) const FOLDER: OFlags =
+    OFlags::RDONLY.union(OFlags::DIRECTORY).union(OFlags::NOFOLLOW).union(OFlags::CLOEXEC);
 
-/// The listening socket. Dropping it removes socket and folder.
+/// The listening sockets. Dropping it removes them and their folder.
 pub(crate) struct Listener {
-    folder: PathBuf,
+    parent: OwnedFd,
+    folder: String,
+    lock: OwnedFd,
+    /// Where programs connect.
     path: PathBuf,
-    socket: OwnedFd,
-    _lock: OwnedFd,
-}
-
-/// A program at the other end of a connection, as the kernel vouches for it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Peer {
-    pub pid: Pid,
-    pub uid: u32,
+    join: OwnedFd,
+    control: OwnedFd,
 }
 
 impl Listener {
     /// Removes leftovers, makes the folder and listens.
     pub(crate) fn new() -> Result<Self, Error> {
-        let random = random_name().map_err(Error::system("getrandom"))?;
-        let parent = parent_folder();
-        remove_leftovers(&parent);
-        let folder = parent.join(format!("{PREFIX}{random}"));
-        let unlocked = parent.join(format!("{UNLOCKED_PREFIX}{random}"));
-        let path = folder.join(SOCKET);
-        Self::listen(&unlocked, &folder, &path).map_err(|source| {
-            let _ = fs::remove_file(&path);
-            let _ = fs::remove_dir(&folder).or_else(|_| fs::remove_dir(&unlocked));
-            Error::Socket { path, source }
-        })
+        Self::within(&parent_folder())
     }
 
-    fn listen(unlocked: &Path, folder: &Path, path: &Path) -> io::Result<Self> {
-        fs::DirBuilder::new().mode(0o700).create(unlocked)?;
-        let lock = open(unlocked, OFlags::RDONLY | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
-        flock(&lock, FlockOperation::NonBlockingLockExclusive)?;
-        fs::rename(unlocked, folder)?;
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
-        bind(&socket, &SocketAddrUnix::new(path)?)?;
-        listen(&socket, BACKLOG)?;
-        // Only now, and regardless of the umask: processes of other users in the tree join, too.
-        fs::set_permissions(path, fs::Permissions::from_mode(0o666))?;
-        fs::set_permissions(folder, fs::Permissions::from_mode(0o711))?;
-        Ok(Self { folder: folder.to_owned(), path: path.to_owned(), socket, _lock: lock })
+    fn within(parent: &Path) -> Result<Self, Error> {
+        let name = || random_name().map_err(Error::system("getrandom"));
+        let (random, secret) = (name()?, name()?);
+        let folder = format!("{PREFIX}{random}");
+        let path = parent.join(&folder).join(&secret);
+        let made = Self::listen(parent, &format!("{UNLOCKED_PREFIX}{random}"), folder, path);
+        made.map_err(|source| Error::Socket { path: parent.join(PREFIX), source })
+    }
+
+    fn listen(parent: &Path, unlocked: &str, folder: String, path: PathBuf) -> io::Result<Self> {
+        let parent = openat(CWD, parent, FOLDER & !OFlags::NOFOLLOW, Mode::empty())?;
+        remove_leftovers(&parent);
+        mkdirat(&parent, unlocked, Mode::RWXU)?;
+        let made = openat(&parent, unlocked, FOLDER, Mode::empty())
+            .map_err(io::Error::from)
+            .and_then(|lock| Ok((Self::sockets(&lock, path.file_name().unwrap_or_default())?, lock)))
+            .and_then(|made| Ok(renameat(&parent, unlocked, &parent, &folder).map(|()| made)?));
+        match made {
+            Ok(((join, control), lock)) => Ok(Self { parent, folder, lock, path, join, control }),
+            Err(error) => {
+                remove(&parent, unlocked, &|_| true);
+                Err(error)
+            }
+        }
+    }
+
+    /// Locks the folder, which nobody else can enter yet, and makes the sockets in it.
+    fn sockets(folder: &OwnedFd, secret: &OsStr) -> io::Result<(OwnedFd, OwnedFd)> {
+        flock(folder, FlockOperation::NonBlockingLockExclusive)?;
+        let listener = |name: &str, backlog| -> io::Result<OwnedFd> {
+            let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+            let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)?;
+            bind(&socket, &within(folder, name)?)?;
+            listen(&socket, backlog)?;
+            Ok(socket)
+        };
+        let (join, control) = (listener(UNNAMED, BACKLOG)?, listener(CONTROL_SOCKET, CONTROL_BACKLOG)?);
+        renameat(folder, UNNAMED, folder, secret)?;
+        // Regardless of the umask. Root's programs become other users, who join, too.
+        let is_root = getuid() == Uid::ROOT;
+        let mode = |others, owner| Mode::from_raw_mode(if is_root { others } else { owner });
+        chmodat(folder, CONTROL_SOCKET, mode(0o600, 0o600), AtFlags::empty())?;
+        chmodat(folder, secret, mode(0o666, 0o600), AtFlags::empty())?;
+        fchmod(folder, mode(0o711, 0o700))?;
+        Ok((join, control))
     }
 
     /// Where programs connect.
@@ -87,43 +120,32 @@ impl Listener {
         &self.path
     }
 
-    /// The next program that waits.
-    pub(crate) fn accept(&self) -> rustix::io::Result<OwnedFd> {
-        accept_with(&self.socket, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+    /// Where programs wait to be accepted.
+    pub(crate) fn join(&self) -> BorrowedFd<'_> {
+        self.join.as_fd()
     }
-}
 
-impl AsFd for Listener {
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.socket.as_fd()
+    /// Where askers wait.
+    pub(crate) fn control(&self) -> BorrowedFd<'_> {
+        self.control.as_fd()
     }
 }
 
 impl Drop for Listener {
     fn drop(&mut self) {
-        let _ = fs::remove_file(&self.path);
-        let _ = fs::remove_dir(&self.folder);
+        remove_sockets(&self.lock);
+        let _ = unlinkat(&self.parent, &self.folder, AtFlags::REMOVEDIR);
     }
 }
 
-/// Who connected: process and user at the time of `connect`. `None` if the kernel cannot say, as for a process of
-/// another PID namespace.
-pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
-    use std::os::fd::AsRawFd;
-    let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
-    let mut len = size_of_val(&credentials) as libc::socklen_t;
-    // SAFETY: the buffer is a live `ucred` of the length that is told.
-    let result = unsafe {
-        libc::getsockopt(
-            connection.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut credentials).cast(),
-            &mut len,
-        )
-    };
-    let pid = Pid::from_raw(credentials.pid).filter(|_| result == 0 && credentials.pid > 0)?;
-    Some(Peer { pid, uid: credentials.uid })
+/// The next connection that waits at a listening socket.
+pub(crate) fn accept(listener: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
+    accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK)
+}
+
+/// The address of a socket in an open folder, whatever its path has become.
+pub(crate) fn within(folder: &OwnedFd, name: &str) -> rustix::io::Result<SocketAddrUnix> {
+    SocketAddrUnix::new(format!("/proc/self/fd/{}/{name}", folder.as_raw_fd()))
 }
 
 /// Whether a folder's name is one of a recorder that runs, or ran.
@@ -145,35 +167,59 @@ pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, bool) {
 
 /// Root's programs often become other users, who cannot enter root's runtime folder.
 pub(crate) fn parent_folder() -> PathBuf {
-    let longest = LONGEST_PATH - "/".len() - PREFIX.len() - 32 - "/".len() - SOCKET.len();
+    let longest = LONGEST_PATH - "/".len() - PREFIX.len() - DIGITS - "/".len() - DIGITS;
     env::var_os("XDG_RUNTIME_DIR")
         .map(PathBuf::from)
         .filter(|path| getuid() != Uid::ROOT && path.is_absolute() && path.as_os_str().len() <= longest)
-        .filter(|path| path.is_dir() && !path.as_os_str().as_bytes().contains(&b':'))
+        .filter(|path| is_private(path) && !path.as_os_str().as_bytes().contains(&b':'))
         .unwrap_or_else(|| "/tmp".into())
 }
 
-fn remove_leftovers(parent: &Path) {
-    let Ok(entries) = fs::read_dir(parent) else { return };
+/// Whether a path is a folder of ours that others cannot write to.
+fn is_private(path: &Path) -> bool {
+    fs::metadata(path)
+        .is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw() && data.mode() & 0o022 == 0)
+}
+
+/// Removes folders of recorders that were killed: only folders of our own, by their descriptors, and only sockets of our own in
+/// them.
+fn remove_leftovers(parent: &OwnedFd) {
+    let Ok(entries) = Dir::read_from(parent) else { return };
     for entry in entries.flatten() {
-        let (path, name) = (entry.path(), entry.file_name());
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
         let is_unlocked = name.as_bytes().starts_with(UNLOCKED_PREFIX.as_bytes());
-        if !is_unlocked && !is_recorders(&name) {
-            continue;
-        }
-        let is_ours = fs::symlink_metadata(&path).is_ok_and(|data| {
-            let is_old = || data.modified().is_ok_and(|time| time.elapsed().is_ok_and(|age| age >= SETTLED));
-            data.is_dir() && data.uid() == getuid().as_raw() && (!is_unlocked || is_old())
-        });
-        let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
-        if let Some(folder) = is_ours.then(|| open(&path, flags, Mode::empty()).ok()).flatten()
-            && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok()
-        {
-            // Only what a recorder makes: a folder with anything else in it stays.
-            let _ = fs::remove_file(path.join(SOCKET));
-            let _ = fs::remove_dir(&path);
+        if is_unlocked || is_recorders(name) {
+            remove(parent, name, &|data| !is_unlocked || age(data) >= SETTLED);
         }
     }
+}
+
+/// Removes a folder, if it is ours, without a lock, and `may`.
+fn remove(parent: &OwnedFd, name: impl rustix::path::Arg + Copy, may: &dyn Fn(&rustix::fs::Stat) -> bool) {
+    let Ok(folder) = openat(parent, name, FOLDER | OFlags::NONBLOCK, Mode::empty()) else { return };
+    let is_ours = fstat(&folder).is_ok_and(|data| data.st_uid == getuid().as_raw() && may(&data));
+    if is_ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
+        remove_sockets(&folder);
+        // A folder with anything else in it stays, and so does what has taken its place by now, unless it is empty.
+        let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
+    }
+}
+
+fn remove_sockets(folder: &OwnedFd) {
+    let Ok(entries) = Dir::read_from(folder) else { return };
+    for entry in entries.flatten() {
+        let is_ours = statat(folder, entry.file_name(), AtFlags::SYMLINK_NOFOLLOW).is_ok_and(|data| {
+            FileType::from_raw_mode(data.st_mode) == FileType::Socket && data.st_uid == getuid().as_raw()
+        });
+        if is_ours {
+            let _ = unlinkat(folder, entry.file_name(), AtFlags::empty());
+        }
+    }
+}
+
+fn age(data: &rustix::fs::Stat) -> Duration {
+    let modified = SystemTime::UNIX_EPOCH + Duration::from_secs(u64::try_from(data.st_mtime).unwrap_or(0));
+    modified.elapsed().unwrap_or_default()
 }
 
 fn random_name() -> io::Result<String> {
@@ -186,11 +232,30 @@ mod tests {
 
     #[test]
     fn nothing_is_left_behind() {
-        let listener = Listener::new().unwrap();
-        let folder = listener.folder.clone();
-        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, 0o711);
+        let parent = tempfile::tempdir().unwrap();
+        let listener = Listener::within(parent.path()).unwrap();
+        let folder = listener.path().parent().unwrap().to_owned();
+        let is_root = getuid() == Uid::ROOT;
+        assert_eq!(fs::metadata(&folder).unwrap().mode() & 0o7777, if is_root { 0o711 } else { 0o700 });
+        assert_eq!(fs::metadata(folder.join(CONTROL_SOCKET)).unwrap().mode() & 0o7777, 0o600);
+        assert_eq!(fs::read_dir(&folder).unwrap().count(), 2);
         drop(listener);
-        assert!(!folder.exists());
+        assert_eq!(fs::read_dir(parent.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn the_kernels_list_of_sockets_does_not_have_the_secret() {
+        let parent = tempfile::tempdir().unwrap();
+        let listener = Listener::within(parent.path()).unwrap();
+        let secret = listener.path().file_name().unwrap().to_str().unwrap();
+        let list = fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(list.contains(CONTROL_SOCKET) && !list.contains(secret));
+        let socket =
+            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap();
+        rustix::net::connect(&socket, &SocketAddrUnix::new(listener.path()).unwrap()).unwrap();
+        accept(listener.join()).unwrap();
+        let list = fs::read_to_string("/proc/net/unix").unwrap();
+        assert!(!list.contains(secret), "once somebody has connected");
     }
 
     #[test]
@@ -219,7 +284,7 @@ mod tests {
         let make = |name: &str, age: Duration| {
             let path = parent.path().join(name);
             fs::create_dir(&path).unwrap();
-            fs::write(path.join(SOCKET), "").unwrap();
+            drop(std::os::unix::net::UnixListener::bind(path.join(CONTROL_SOCKET)).unwrap());
             let folder = fs::File::open(&path).unwrap();
             folder.set_modified(std::time::SystemTime::now() - age).unwrap();
             path
@@ -231,8 +296,14 @@ mod tests {
         let others = make("something-else", 2 * SETTLED);
         let lock = fs::File::open(&living).unwrap();
         flock(&lock, FlockOperation::NonBlockingLockExclusive).unwrap();
-        remove_leftovers(parent.path());
+        // Whatever else lies in such a folder is not ours to remove; nor is what a link leads to.
+        let foreign = make("tracewing-3", 2 * SETTLED);
+        fs::write(foreign.join("letter"), "").unwrap();
+        std::os::unix::fs::symlink(&others, parent.path().join("tracewing-4")).unwrap();
+        let folder = fs::File::open(parent.path()).unwrap();
+        remove_leftovers(&folder.into());
         assert!(!killed.exists() && !killed_early.exists());
-        assert!(living.exists() && starting.exists() && others.exists());
+        assert!(living.exists() && starting.exists());
+        assert!(others.join(CONTROL_SOCKET).exists() && foreign.join("letter").exists());
     }
 }

@@ -2,9 +2,11 @@
 //! looked for in all of them.
 
 use std::collections::HashSet;
-use std::fs::OpenOptions;
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+
+use tracewing_files::open_regular;
 
 use crate::Error;
 use crate::image::{Image, Object, Place};
@@ -72,15 +74,13 @@ impl Files {
 
     fn add(&mut self, path: &Path) -> Result<(), Error> {
         let failed = |source| Error::File { path: path.to_owned(), source };
-        // A pipe in its place is not waited for. O_NONBLOCK
-        let file = OpenOptions::new().read(true).custom_flags(0o4000).open(path).map_err(failed)?;
+        let file = open_regular(path).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => {
+                Error::NoObject { name: path.display().to_string(), reason: "not a file".to_owned() }
+            }
+            _ => failed(error),
+        })?;
         let metadata = file.metadata().map_err(failed)?;
-        if !metadata.is_file() {
-            return Err(Error::NoObject {
-                name: path.display().to_string(),
-                reason: "not a file".to_owned(),
-            });
-        }
         let identity = (metadata.dev(), metadata.ino());
         if self.identities.contains(&identity) {
             return Ok(());

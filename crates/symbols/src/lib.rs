@@ -6,13 +6,17 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs::{self, File};
+use std::fs;
 use std::path::Path;
 
 use addr2line::Loader;
 use cpp_demangle::DemangleOptions;
 use object::read::ReadCache;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
+
+mod blocks;
+
+pub use blocks::Blocks;
 
 /// Bytes of a symbol's name that are kept.
 const LONGEST: usize = 4096;
@@ -164,8 +168,8 @@ pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
     needs().unwrap_or(false)
 }
 
-fn open(path: &Path) -> Option<File> {
-    fs::metadata(path).ok()?.is_file().then(|| File::open(path).ok())?
+fn open(path: &Path) -> Option<Blocks> {
+    tracewing_files::open_regular(path).ok().map(Blocks::new)
 }
 
 fn read(path: &Path) -> Option<Code> {

@@ -1,9 +1,13 @@
 //! What tests of several packages need. Programs that tests build: targets of the project's own workspace, and workspaces of
-//! their own in the target folder. And comparisons with the kernel's account.
+//! their own in the target folder. Comparisons with the kernel's account, and filters for system calls.
 
 mod account;
+mod seccomp;
+mod signals;
 
 pub use account::{agrees_with_the_kernels, stolen};
+pub use seccomp::allow_only;
+pub use signals::with_default_signals;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -55,6 +59,11 @@ impl Workspace {
         );
         self.write(&format!("{name}/Cargo.toml"), &manifest);
         self.write(&format!("{name}/main.rs"), source);
+    }
+
+    /// Adds a source file to a package; `path` is relative to its `main.rs`.
+    pub fn module(&self, name: &str, path: &str, source: &str) {
+        self.write(&format!("{name}/{path}"), source);
     }
 
     /// Writes a file, if it is not there with this content.

@@ -2,8 +2,15 @@
 //!
 //! The tasks that this crate spawned tell everything by themselves, and more than the hooks could: the hooks leave them
 //! out ([`Known`]).
+//!
+//! While a runtime ends, tokio calls the hooks in other orders: a task that is spawned then has ended before `on_task_spawn` is called, and
+//! never exists for anybody. A task that has ended on one worker may be taken from another's queue, and the hooks around a poll are
+//! called without a poll.
+//!
+//! At all times the hook behind a poll is called when another worker may run the task already, or have run it to its end: what a
+//! thread runs is that thread's own ([`RUNS`]).
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
 use std::hash::{BuildHasher, BuildHasherDefault, Hasher};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,6 +21,18 @@ use tracewing::user_thread::{self, Cause, Outcome, UserThread};
 thread_local! {
     /// What this thread spawns tells of itself.
     static KNOWN: Cell<bool> = const { Cell::new(false) };
+    /// The last task that has ended on this thread without having been spawned.
+    static STILLBORN: Cell<Option<Id>> = const { Cell::new(None) };
+    /// What this thread runs of such tasks, the innermost last.
+    static RUNS: RefCell<Vec<Run>> = const { RefCell::new(Vec::new()) };
+}
+
+/// A task that a thread runs.
+struct Run {
+    id: Id,
+    /// What the thread ran before.
+    before: Option<UserThread>,
+    ended: bool,
 }
 
 /// What the calling thread spawns until this is dropped tells of itself.
@@ -29,14 +48,6 @@ impl Drop for Known {
     fn drop(&mut self) {
         KNOWN.set(self.0);
     }
-}
-
-/// A task that only the hooks know.
-struct Task {
-    thread: UserThread,
-    /// While it runs: what its thread ran before.
-    running: Option<Option<UserThread>>,
-    ended: bool,
 }
 
 /// Spreads the ids of tasks, which are counted, over all numbers.
@@ -60,7 +71,7 @@ impl Hasher for Spread {
     }
 }
 
-type Part = HashMap<Id, Task, BuildHasherDefault<Spread>>;
+type Part = HashMap<Id, UserThread, BuildHasherDefault<Spread>>;
 
 /// The tasks of a runtime, by their ids, in parts with a lock each, so that workers seldom meet.
 #[derive(Default)]
@@ -75,61 +86,69 @@ impl Tasks {
     }
 
     fn spawned(&self, runtime: &str, meta: &TaskMeta<'_>) {
-        if KNOWN.get() {
+        if STILLBORN.take() == Some(meta.id()) || KNOWN.get() {
             return;
         }
         let thread = user_thread::create("", runtime, meta.spawned_at());
-        self.part(meta.id()).insert(meta.id(), Task { thread, running: None, ended: false });
+        self.part(meta.id()).insert(meta.id(), thread);
     }
 
     fn run(&self, meta: &TaskMeta<'_>) {
-        if let Some(task) = self.part(meta.id()).get_mut(&meta.id()) {
-            task.running = Some(user_thread::switch(Some(task.thread), Cause::Nested));
-        }
+        let id = meta.id();
+        let Some(thread) = self.part(id).get(&id).copied() else { return };
+        let before = user_thread::switch(Some(thread), Cause::Nested);
+        RUNS.with_borrow_mut(|runs| runs.push(Run { id, before, ended: false }));
     }
 
-    fn stopped(&self, meta: &TaskMeta<'_>) {
-        let mut part = self.part(meta.id());
-        let Some(task) = part.get_mut(&meta.id()) else { return };
-        let cause = if task.ended {
+    /// Its worker stops running it; another one may have begun to.
+    fn stopped(meta: &TaskMeta<'_>) {
+        let taken = RUNS.with_borrow_mut(|runs| {
+            let place = runs.iter().rposition(|run| run.id == meta.id())?;
+            runs.drain(place..).next()
+        });
+        let Some(run) = taken else { return };
+        let cause = if run.ended {
             Cause::Ended
         } else if has_budget_remaining() {
             Cause::Blocked
         } else {
             Cause::Budget
         };
-        if let Some(before) = task.running.take() {
-            user_thread::switch(before, cause);
-        }
-        if task.ended {
-            part.remove(&meta.id());
-        }
+        user_thread::switch(run.before, cause);
     }
 
     /// The task has ended, in its last run or, if it was cancelled, perhaps between two.
     fn ended(&self, meta: &TaskMeta<'_>) {
-        let mut part = self.part(meta.id());
-        let Some(task) = part.get_mut(&meta.id()) else { return };
-        if task.running.is_some() {
-            task.ended = true;
-            // An aborted task ends in a run, too.
-            user_thread::exit(task.thread, Outcome::Unknown);
-        } else {
-            user_thread::exit(task.thread, Outcome::Cancelled);
-            part.remove(&meta.id());
+        let Some(thread) = self.part(meta.id()).remove(&meta.id()) else {
+            return STILLBORN.set(Some(meta.id()));
+        };
+        let runs = RUNS.with_borrow_mut(|runs| {
+            let run = runs.iter_mut().rfind(|run| run.id == meta.id());
+            run.map(|run| run.ended = true).is_some()
+        });
+        // An aborted task ends in a run, too.
+        user_thread::exit(thread, if runs { Outcome::Unknown } else { Outcome::Cancelled });
+    }
+}
+
+impl Drop for Tasks {
+    /// The runtime is gone, and with it each task whose end no hook has told: of one that was shut down by a worker while another thread
+    /// spawned it.
+    fn drop(&mut self) {
+        for part in &mut self.0 {
+            let tasks = std::mem::take(part.get_mut().unwrap_or_else(PoisonError::into_inner));
+            tasks.into_values().for_each(|thread| user_thread::exit(thread, Outcome::Cancelled));
         }
     }
 }
 
 /// Has the runtime tell of its tasks.
 pub(crate) fn install(builder: &mut Builder, runtime: Arc<str>) {
-    let [spawned, run, stopped, ended] = [(); 4].map({
-        let tasks = Arc::new(Tasks::default());
-        move |()| tasks.clone()
-    });
+    let tasks = Arc::new(Tasks::default());
+    let [spawned, run, ended] = [(); 3].map(|()| tasks.clone());
     builder
         .on_task_spawn(move |meta| spawned.spawned(&runtime, meta))
         .on_before_task_poll(move |meta| run.run(meta))
-        .on_after_task_poll(move |meta| stopped.stopped(meta))
+        .on_after_task_poll(Tasks::stopped)
         .on_task_terminate(move |meta| ended.ended(meta));
 }

@@ -18,7 +18,7 @@
 //! - [`sync`] has tokio's locks, channels and notifications, which tell who waits for what.
 //!
 //! With `--cfg tokio_unstable` (in `RUSTFLAGS`), [`runtime`] has every task of the runtime told, those of libraries included.
-//! Of these, less is known: no name, not who woke them, not how they ended, and not why they stopped but for the cooperative
+//! Of these, less is known: no name but the place that spawned them (`serve.rs:253`), not who woke them, not how they ended, and not why they stopped but for the cooperative
 //! budget.
 //!
 //! # Limits

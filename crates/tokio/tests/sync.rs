@@ -15,7 +15,7 @@ fn script(
     a: impl Future<Output = ()> + Send + 'static,
     b: impl Future<Output = ()> + Send + 'static,
 ) -> Vec<String> {
-    let names = ["create", "origin", "switch", "wait", "acquired", "released"]
+    let names = ["create", "origin", "switch", "wait", "acquired", "given_up", "released"]
         .map(|name| format!("user_thread:{name}"));
     let events = record(&names.each_ref().map(String::as_str), || {
         let runtime = Builder::new_current_thread().build().unwrap();
@@ -173,5 +173,5 @@ fn a_wait_that_is_given_up() {
         },
         async {},
     );
-    assert_eq!(lines, ["A wait notified"]);
+    assert_eq!(lines, ["A wait notified", "A given_up notified"]);
 }

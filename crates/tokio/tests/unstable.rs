@@ -3,32 +3,105 @@
 #[path = "../../tracing/tests/recorded/mod.rs"]
 mod recorded;
 
-use recorded::{named, read, told, with_origins};
+use recorded::{Event, named, read, told, with_origins};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::LazyLock;
 use tracewing_testing::Workspace;
 
-#[test]
-fn tasks_that_nobody_instrumented() {
-    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), "unstable", &["program"]);
+const NAMES: [&str; 3] = ["program", "shutdown", "stealing"];
+
+/// Builds the programs; gives the folder of executables.
+static PROGRAMS: LazyLock<PathBuf> = LazyLock::new(|| {
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), "unstable", &NAMES);
     let here = env!("CARGO_MANIFEST_DIR");
     let dependencies = format!(
-        "tokio = {{ version = \"1\", features = [\"rt\"] }}\n\
+        "tokio = {{ version = \"1\", features = [\"rt-multi-thread\", \"sync\"] }}\n\
          tracewing = {{ path = \"{here}/../tracewing\" }}\n\
          tracewing-tokio = {{ path = {here:?} }}\n"
     );
-    workspace.package(
-        "program",
-        "[[bin]]\nname = \"program\"",
+    let sources = [
         include_str!("unstable/program.rs"),
-        &dependencies,
-    );
+        include_str!("unstable/shutdown.rs"),
+        include_str!("unstable/stealing.rs"),
+    ];
+    for (name, source) in NAMES.into_iter().zip(sources) {
+        workspace.package(name, &format!("[[bin]]\nname = {name:?}"), source, &dependencies);
+    }
     let output = workspace.cargo("build").env("RUSTFLAGS", "--cfg tokio_unstable").output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    workspace.target().join("debug")
+});
 
+/// What a program has recorded of itself.
+fn events_of(program: &str) -> Vec<Event> {
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let mut program = std::process::Command::new(workspace.target().join("debug/program"));
-    assert!(program.arg(&trace).status().unwrap().success());
-    let events = with_origins(read(&trace));
+    assert!(Command::new(PROGRAMS.join(program)).arg(&trace).status().unwrap().success());
+    with_origins(read(&trace))
+}
+
+#[test]
+fn each_task_lives_once_while_a_runtime_ends() {
+    let events = events_of("shutdown");
+    let is_task = |name: &str| name == "user_thread:create";
+    let created: Vec<u64> =
+        events.iter().filter(|event| is_task(&event.name)).map(|event| event.number("thread")).collect();
+    assert!(created.len() > 50, "{}", created.len());
+    // How often each has ended, and what thread of the kernel runs what.
+    let mut ends: BTreeMap<u64, u32> = created.iter().map(|task| (*task, 0)).collect();
+    let mut runs: BTreeMap<i64, u64> = BTreeMap::new();
+    let mut exited: BTreeMap<u64, u32> = BTreeMap::new();
+    for event in &events {
+        match event.name.as_str() {
+            "user_thread:create" => {
+                assert_eq!(event.number("parent"), runs.get(&event.tid).copied().unwrap_or(0), "{event:?}");
+            }
+            "user_thread:switch" => {
+                let [prev, next] = ["prev", "next"].map(|field| event.number(field));
+                assert_ne!(prev, next, "in itself: {event:?}");
+                assert_eq!(runs.insert(event.tid, next).unwrap_or(0), prev, "{event:?}");
+                if event.payload["cause"]["labels"][0] == "ended" {
+                    *ends.get_mut(&prev).unwrap() += 1;
+                }
+                assert_eq!(ends.get(&next).copied().unwrap_or(0), 0, "has ended: {event:?}");
+            }
+            "user_thread:exit" => *exited.entry(event.number("thread")).or_default() += 1,
+            _ => {}
+        }
+    }
+    let without_end: Vec<_> = ends
+        .iter()
+        .filter(|(task, ends)| **ends + exited.get(task).copied().unwrap_or(0) == 0)
+        .map(|(task, _)| events.iter().filter(|event| event.payload["thread"] == *task).collect::<Vec<_>>())
+        .collect();
+    assert!(
+        without_end.is_empty(),
+        "{} of {} never end: {:#?}",
+        without_end.len(),
+        created.len(),
+        without_end[0]
+    );
+}
+
+/// The hook behind a poll is called when another worker may have the task already.
+#[test]
+fn workers_that_take_a_task_from_each_other_do_not_run_it_for_ever() {
+    let events = events_of("stealing");
+    let mut runs: BTreeMap<i64, u64> = BTreeMap::new();
+    for event in events.iter().filter(|event| event.name == "user_thread:switch") {
+        let [prev, next] = ["prev", "next"].map(|field| event.number(field));
+        // No task of this program runs another one.
+        assert!(prev == 0 || next == 0, "{event:?}");
+        assert_eq!(runs.insert(event.tid, next).unwrap_or(0), prev, "{event:?}");
+    }
+    assert!(runs.len() > 1 && runs.values().all(|runs| *runs == 0), "{runs:?}");
+}
+
+#[test]
+fn tasks_that_nobody_instrumented() {
+    let events = events_of("program");
     let idle = ["worker", "park", "unpark"];
     let lines: Vec<String> =
         told(&events).into_iter().filter(|line| idle.iter().all(|idle| !line.starts_with(idle))).collect();

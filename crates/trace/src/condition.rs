@@ -8,6 +8,7 @@ use crate::open::Trace;
 use crate::super_trace::{Column, Seen};
 use crate::values::{Measure, Path, Step, Values};
 use std::cell::RefCell;
+use std::collections::HashSet;
 use tracewing_ctf::decode::{Event, MemberHandle, Value as Decoded};
 use tracewing_ctf::model::{
     DataStreamClass, Encoding, EnumerationClass, EnvValue, EventRecordClass, FieldClass, IntegerClass,
@@ -53,6 +54,16 @@ impl EventCondition {
         let name = class.event().name.as_deref().unwrap_or("(without name)");
         let condition = predicate.resolve(name, &class)?;
         Ok(Self { condition, paths: class.paths.into_inner() })
+    }
+
+    /// The variables of the predicate that the class lacks.
+    pub(crate) fn lacking(
+        predicate: &Predicate,
+        trace: &Trace,
+        stream: usize,
+        event: usize,
+    ) -> HashSet<Variable> {
+        predicate.lacking_in(&ClassSchema { trace, stream, event, paths: RefCell::default() })
     }
 
     /// Whether it asks for what only the super-trace tells.

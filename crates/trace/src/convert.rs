@@ -6,13 +6,14 @@
 //!
 //! The folder is written beside its place, hidden and without metadata, and gets its name when it is complete.
 
+use crate::carried::{self, At};
 use crate::marks::Marks;
 use crate::merge::EventRef;
 use crate::naming::{Naming, Spot};
 use crate::open::{Recording, Stream, Trace};
 use crate::part::{
-    explains, names_lwp, names_task, set_begin, set_end, set_some_interrupts, set_some_switches,
-    set_some_system_calls, set_subjects,
+    explains, names_lwp, names_task, set_begin, set_end, set_left_out, set_some_interrupts,
+    set_some_switches, set_some_system_calls, set_subjects,
 };
 use crate::select::Selection;
 use crate::stream::{Lost, LostKind, StreamCursor};
@@ -20,6 +21,7 @@ use crate::super_trace::{SWITCH, USER_SWITCH, forget_scope, is_of_interrupt, is_
 use crate::time_range::TimeRange;
 use crate::unfinished::Unfinished;
 use crate::{Error, Filter, description, index_source};
+use std::ffi::OsStr;
 use std::fs::File;
 use std::io::Write;
 use std::ops::ControlFlow;
@@ -28,8 +30,9 @@ use std::sync::Arc;
 use tracewing_ctf::convert::{to_ctf1, to_ctf2, with_whole_stamps};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::encode::{PacketEnd, PacketStart, StreamWriter};
-use tracewing_ctf::model::Version;
+use tracewing_ctf::model::{TraceClass, Version};
 use tracewing_ctf::{json, tsdl};
+use tracewing_files::Dir;
 
 /// What of a recording is written, and as what.
 #[derive(Debug, Clone, Default)]
@@ -100,7 +103,7 @@ impl Conversion {
             true => Naming::of(&self.filter, range, recording, &mut || watch(start))?,
             false => Naming::default(),
         };
-        let unfinished = Unfinished::folder(out)?;
+        let (unfinished, top) = Unfinished::folder(out)?;
         let mut run = Run {
             recording,
             range,
@@ -115,24 +118,14 @@ impl Conversion {
             converted: Converted::default(),
         };
         for (index, trace) in recording.traces().iter().enumerate() {
-            let mut folder = unfinished.path().join(place(recording, trace));
-            // Traces of several chunks may come from folders of one name.
-            let name = folder.clone().into_os_string();
-            for number in 2.. {
-                if !folder.join("metadata").exists() {
-                    break;
-                }
-                let mut name = name.clone();
-                name.push(format!("_{number}"));
-                folder = name.into();
-            }
+            let folder = make_below(&top, &place(recording, trace))?;
             run.trace(index, trace, &folder)?;
         }
         if let [input] = recording.inputs()
-            && let Some(how) = description::for_copy(input)
+            && let Some(how) = description::for_copy(input, recording.missing())
         {
-            let copy = unfinished.path().join(description::NAME);
-            std::fs::write(&copy, how).map_err(Error::io(&copy))?;
+            let copy = top.path().join(description::NAME);
+            top.replace(description::NAME, &how).map_err(Error::io(&copy))?;
         }
         unfinished.finish()?;
         Ok(run.converted)
@@ -156,6 +149,25 @@ fn place(recording: &Recording, trace: &Trace) -> PathBuf {
     }
 }
 
+/// Makes a folder below one, with those on the way to it. Traces of several chunks may come from folders of one name: the second
+/// has a number behind it.
+fn make_below(top: &Dir, below: &Path) -> Result<Dir, Error> {
+    let mut folder = top.clone();
+    let names: Vec<String> = below.iter().map(|name| name.to_string_lossy().into_owned()).collect();
+    for (at, name) in names.iter().enumerate() {
+        let mut number = 1;
+        folder = loop {
+            let name = if number == 1 { name.clone() } else { format!("{name}_{number}") };
+            match folder.made_folder(&name) {
+                Some(there) if at + 1 < names.len() || !there.has("metadata") => break there,
+                Some(_) => number += 1,
+                None => break folder.make(&name).map_err(Error::io(&folder.path().join(&name)))?,
+            }
+        };
+    }
+    Ok(folder)
+}
+
 struct Run<'r> {
     recording: &'r Recording,
     range: TimeRange,
@@ -173,7 +185,7 @@ struct Run<'r> {
 }
 
 impl Run<'_> {
-    fn trace(&mut self, index: usize, trace: &Trace, folder: &Path) -> Result<(), Error> {
+    fn trace(&mut self, index: usize, trace: &Trace, folder: &Dir) -> Result<(), Error> {
         let metadata = trace.folders()[0].join("metadata");
         let version = self.version.unwrap_or(trace.class().version);
         let convert = || {
@@ -196,6 +208,7 @@ impl Run<'_> {
             if self.selection.leaves_out(trace, is_of_interrupt) {
                 set_some_interrupts(&mut class);
             }
+            set_left_out(&mut class, &self.selection.left_out(trace));
             set_subjects(&mut class, self.filter, self.marks.as_ref().and_then(Marks::lwps));
             if self.explained && self.range.begin != i64::MIN {
                 set_begin(&mut class, self.range.begin);
@@ -208,32 +221,48 @@ impl Run<'_> {
             Decoder::new(Arc::new(class))
         };
         let classes = convert().map_err(Error::ctf(&metadata))?;
-        std::fs::create_dir_all(folder).map_err(Error::io(folder))?;
         let recording = self.recording;
         let streams = recording.streams().iter().enumerate();
-        let has_files = |stream: &Stream| stream.files().next().is_some();
-        for (at, stream) in streams.filter(|(_, it)| it.trace_index() == index && has_files(it)) {
-            let name = Path::new(stream.name()).file_name().unwrap_or_default();
-            let mut path = folder.join(name);
+        let (mut lost_at_begin, mut lost_at_end) = (Vec::new(), Vec::new());
+        for (at, stream) in streams.filter(|(_, stream)| stream.trace_index() == index) {
+            let of_file = Path::new(stream.name()).file_name().unwrap_or_default();
+            let mut name = of_file.to_owned();
             // Chunks have files of the same name, which may belong to different streams.
             for number in 2.. {
-                if !path.exists() {
+                if !folder.has(&name) {
                     break;
                 }
-                let mut name = name.to_owned();
+                name = of_file.to_owned();
                 name.push(format!("_{number}"));
-                path = folder.join(name);
             }
-            self.stream(at, stream, &classes, &path)?;
-            index_source::write_beside(path, classes.clone())?;
+            if let Some(mut lost) = stream.lost_at_end
+                && lost.cut(&self.range)
+            {
+                self.converted.note(&lost);
+                lost_at_end.push((name.to_string_lossy().into_owned(), lost));
+            }
+            if let Some(mut lost) = stream.lost_at_begin
+                && lost.cut(&self.range)
+            {
+                lost_at_begin.push((name.to_string_lossy().into_owned(), lost));
+            }
+            if stream.files().next().is_none() {
+                continue;
+            }
+            if let Some(file) = self.stream(at, stream, &classes, folder, &name)? {
+                index_source::write_beside(folder, &name, file, classes.clone())?;
+            }
             self.converted.streams += 1;
         }
+        let mut class = TraceClass::clone(classes.trace_class());
+        carried::set(&mut class, At::Begin, &lost_at_begin);
+        carried::set(&mut class, At::End, &lost_at_end);
         let text = match version {
-            Version::V1_8 => tsdl::print(classes.trace_class()),
-            Version::V2 => json::print(classes.trace_class()),
+            Version::V1_8 => tsdl::print(&class),
+            Version::V2 => json::print(&class),
         };
-        let path = folder.join("metadata");
-        std::fs::write(&path, text).map_err(Error::io(&path))?;
+        let path = folder.path().join("metadata");
+        folder.replace("metadata", text.as_bytes()).map_err(Error::io(&path))?;
         self.converted.traces += 1;
         Ok(())
     }
@@ -243,14 +272,16 @@ impl Run<'_> {
         at: usize,
         stream: &Stream,
         classes: &Arc<Decoder>,
-        path: &Path,
-    ) -> Result<(), Error> {
+        folder: &Dir,
+        name: &OsStr,
+    ) -> Result<Option<File>, Error> {
+        let path = &folder.path().join(name);
         let streams = &classes.trace_class().data_stream_classes;
         let Some(class) = streams.iter().position(|class| class.id == stream.class_id()) else {
-            return Ok(());
+            return Ok(None);
         };
         let mut writer = StreamWriter::new(classes.clone(), class);
-        let mut file = File::create(path).map_err(Error::io(path))?;
+        let mut file = folder.create_file(name).map_err(Error::io(path))?;
         let recording = self.recording;
         let classes = || streams[class].event_record_classes.iter();
         let spot = |early, index| Spot { stream: at, early, index };
@@ -320,7 +351,7 @@ impl Run<'_> {
             }
             goes_on = cursor.begin_packet()?;
         }
-        Ok(())
+        Ok(Some(file))
     }
 
     /// Puts those events of a stream that tell names and lie before the range into a packet in front of the one with number

@@ -3,9 +3,10 @@
 use crate::open::Recording;
 use crate::report::described;
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use tracewing_files::Tree;
 
 /// The file beside the traces.
 pub(crate) const NAME: &str = "tracewing.json";
@@ -25,28 +26,27 @@ const COMPLETE: &str = "complete";
 /// Whether the traces beside it were made of those that it tells of.
 pub(crate) const COPIED: &str = "copied";
 
+/// What those lacked, a line each.
+pub(crate) const MISSING: &str = "missing";
+
 /// More than a recording ever has to say.
 const MAX_SIZE: u64 = 64 << 20;
 
 /// The bytes of the description in `folder`. `None` if there is none that is a regular file of a sensible size: it may come
 /// from anybody, and neither a pipe nor an endless file is to stop the reader of a trace.
 pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
-    let path = folder.join(NAME);
-    // Looked at first, since opening a pipe waits for its writer.
-    if !fs::metadata(&path).ok()?.is_file() {
-        return None;
-    }
     let mut bytes = Vec::new();
-    File::open(&path).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
+    Tree::open(folder).ok()?.file(Path::new(NAME)).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
     (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
 }
 
-/// The description in `folder` for a trace that was made of that recording, whose files are others than it tells of: it says so.
-/// One that is broken stays as it is.
-pub(crate) fn for_copy(folder: &Path) -> Option<Vec<u8>> {
+/// The description in `folder` for a trace that was made of that recording, whose files are others than it tells of: it says so, and
+/// what the recording lacked. One that is broken stays as it is.
+pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
     let bytes = read(folder)?;
     let Ok(Value::Object(mut described)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
     described.insert(COPIED.to_owned(), true.into());
+    described.insert(MISSING.to_owned(), missing.into());
     serde_json::to_vec_pretty(&described).ok()
 }
 
@@ -93,6 +93,7 @@ pub fn real_time(described: &Value, cycles: &Value) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs;
 
     #[test]
     fn only_a_file_of_a_sensible_size_is_read() {

@@ -42,6 +42,15 @@ pub struct Filter {
     pub cpus: Vec<RangeInclusive<u32>>,
 }
 
+impl Filter {
+    /// Whether it chooses by CPU, so that what begins on a chosen one may end on another.
+    pub fn chooses_cpus(&self) -> bool {
+        let asks =
+            |predicate: &Predicate| ["cpu", "cpu_id"].iter().any(|name| predicate.asks_for_context(name));
+        !self.cpus.is_empty() || self.predicate.as_ref().is_some_and(asks)
+    }
+}
+
 /// One of the two levels of the super-trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Level {

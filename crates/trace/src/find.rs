@@ -10,8 +10,9 @@
 use crate::Error;
 use std::collections::HashSet;
 use std::fs;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use tracewing_files::{Refused, Tree};
 
 /// Deepest nesting of folders that is followed.
 const MAX_DEPTH: usize = 64;
@@ -23,6 +24,8 @@ pub struct Found {
     pub path: PathBuf,
     /// The path from where the search began, if that was further up.
     pub name: Option<String>,
+    /// Where the search began: links are not followed out of there.
+    pub(crate) root: Arc<Path>,
 }
 
 /// Finds the traces at or below `input`.
@@ -39,8 +42,9 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
         });
     }
     let mut found = Vec::new();
-    let mut seen = HashSet::from([(meta.dev(), meta.ino())]);
-    visit(&root, &root, MAX_DEPTH, &mut seen, &mut found)?;
+    let tree = Tree::open(&root).map_err(Error::io(input))?;
+    let mut seen = HashSet::from([tree.id().map_err(Error::io(input))?]);
+    visit(&tree, &root.as_path().into(), &root, MAX_DEPTH, &mut seen, &mut found)?;
     if found.is_empty() {
         return Err(Error::NotATrace {
             path: input.to_owned(),
@@ -51,17 +55,21 @@ pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
 }
 
 fn visit(
-    root: &Path,
+    tree: &Tree,
+    root: &Arc<Path>,
     folder: &Path,
     depth: usize,
     seen: &mut HashSet<(u64, u64)>,
     found: &mut Vec<Found>,
 ) -> Result<(), Error> {
-    if fs::metadata(folder.join("metadata")).is_ok_and(|meta| meta.is_file()) {
-        let name = folder.strip_prefix(root).ok().filter(|name| !name.as_os_str().is_empty());
+    let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
+    let (metadata, path) = (below.join("metadata"), folder.join("metadata"));
+    if is_there(tree.file(&metadata)).map_err(Error::io(&path))?.is_some() {
+        let name = Some(below).filter(|name| !name.as_os_str().is_empty());
         found.push(Found {
             path: folder.to_owned(),
             name: name.map(|name| name.to_string_lossy().into_owned()),
+            root: root.clone(),
         });
         return Ok(());
     }
@@ -72,12 +80,22 @@ fn visit(
         }
         let path = entry.path();
         // What disappears meanwhile, or a link that leads nowhere, is no trace.
-        let Ok(meta) = fs::metadata(&path) else { continue };
-        if meta.is_dir() && depth > 1 && seen.insert((meta.dev(), meta.ino())) {
-            visit(root, &path, depth - 1, seen, found)?;
+        let opened = tree.folder(&below.join(entry.file_name())).and_then(|folder| folder.id());
+        let Some(id) = is_there(opened).map_err(Error::io(&path))? else { continue };
+        if depth > 1 && seen.insert(id) {
+            visit(tree, root, &path, depth - 1, seen, found)?;
         }
     }
     Ok(())
+}
+
+/// What was opened, or nothing where it is not of the kind; a link that leads out of the recording is an error.
+fn is_there<T>(opened: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if Refused::of(&error) == Some(Refused::LinkOut) => Err(error),
+        Err(_) => Ok(None),
+    }
 }
 
 /// The absolute path without `.`, `..` and doubled slashes, by its text alone.
@@ -115,14 +133,15 @@ mod tests {
         names.sort();
         assert_eq!(names, [Some("a/b/user".to_owned()), Some("kernel".to_owned())]);
         let itself = find(&root.path().join("a/../kernel/.")).unwrap();
-        assert_eq!(itself, [Found { path: root.path().join("kernel"), name: None }]);
+        let path = root.path().join("kernel");
+        assert_eq!(itself, [Found { root: path.as_path().into(), path, name: None }]);
     }
 
     #[test]
     fn a_link_that_leads_back_ends_the_search() {
         let root = tempfile::tempdir().unwrap();
         trace(&root.path().join("below/user"));
-        std::os::unix::fs::symlink(root.path(), root.path().join("below/up")).unwrap();
+        std::os::unix::fs::symlink("..", root.path().join("below/up")).unwrap();
         assert_eq!(find(root.path()).unwrap().len(), 1);
     }
 
@@ -138,6 +157,21 @@ mod tests {
         }
         trace(&root.path().join("40"));
         assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_link_that_leads_out_is_refused() {
+        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        trace(&other.path().join("trace"));
+        std::os::unix::fs::symlink(other.path(), root.path().join("away")).unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("away: a symbolic link leads out of the recording"), "{message}");
+        assert_eq!(find(&root.path().join("away")).unwrap().len(), 1, "the user has named it");
+        fs::remove_file(root.path().join("away")).unwrap();
+        std::os::unix::fs::symlink(other.path().join("trace/metadata"), root.path().join("metadata"))
+            .unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("metadata: a symbolic link leads out"), "{message}");
     }
 
     #[test]

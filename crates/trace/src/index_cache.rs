@@ -4,13 +4,15 @@
 //! A file holds what LTTng's index file of the stream would hold, or positions inside of one packet, behind a head of 64 bytes:
 //! magic, then as little-endian words device, inode, size and modification time (seconds, nanoseconds) of the stream file, a
 //! hash of its path (and of the packet), and a hash of all that follows. Where one of them differs the file is not used, and replaced by what is built anew. All files
-//! together are kept below [`MOST_BYTES`]; the least recently written go first. Whoever cannot write there does without.
+//! together are kept below [`MOST_BYTES`]; the least recently written go first. Where the folder, or the one in which it is to be
+//! made, belongs to another user (root with the home of another user), nothing is kept.
 
-use std::fs::{self, DirEntry, Metadata};
+use std::fs::Metadata;
 use std::hash::{DefaultHasher, Hash, Hasher};
+use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use tracewing_files::{Dir, Tree};
 
 const MAGIC: [u8; 8] = *b"TWIndex1";
 const HEAD_SIZE: usize = 64;
@@ -30,32 +32,32 @@ pub(crate) struct Subject<'s> {
 impl Subject<'_> {
     /// Its index; `meta` is of the stream file.
     pub(crate) fn load(&self, meta: &Metadata) -> Option<Vec<u8>> {
-        let path = self.place(&folder()?);
-        if fs::metadata(&path).ok()?.len() > MOST_BYTES {
+        let file = Tree::open(&folder()?).ok()?.file(Path::new(&self.name())).ok()?;
+        let about = file.metadata().ok()?;
+        // Another user's would be believed.
+        if about.len() > MOST_BYTES || about.uid() != rustix::process::geteuid().as_raw() {
             return None;
         }
-        let bytes = fs::read(path).ok()?;
+        let mut bytes = Vec::new();
+        file.take(MOST_BYTES).read_to_end(&mut bytes).ok()?;
         let (own, index) = bytes.split_at_checked(HEAD_SIZE)?;
         (own == self.head(meta, index)).then(|| index.to_vec())
     }
 
     /// Keeps its index; what stood there under its name is replaced in one step.
     pub(crate) fn store(&self, meta: &Metadata, index: &[u8]) {
-        let Some(folder) = folder().filter(|_| index.len() as u64 <= MOST_BYTES) else { return };
-        let path = self.place(&folder);
-        let unfinished = path.with_extension(format!("{}.unfinished", std::process::id()));
+        if index.len() as u64 > MOST_BYTES {
+            return;
+        }
+        let Some(folder) = folder().and_then(|folder| Dir::private(&folder).ok()) else { return };
         let content = [self.head(meta, index).as_slice(), index].concat();
-        let written = fs::create_dir_all(&folder)
-            .and_then(|()| fs::write(&unfinished, content))
-            .and_then(|()| fs::rename(&unfinished, &path));
-        match written {
-            Ok(()) => shrink(&folder, MOST_BYTES),
-            Err(_) => drop(fs::remove_file(unfinished)),
+        if folder.replace(&self.name(), &content).is_ok() {
+            shrink(&folder, MOST_BYTES);
         }
     }
 
-    fn place(&self, folder: &Path) -> PathBuf {
-        folder.join(format!("{:016x}", hash(self)))
+    fn name(&self) -> String {
+        format!("{:016x}", hash(self))
     }
 
     fn head(&self, meta: &Metadata, index: &[u8]) -> Vec<u8> {
@@ -79,21 +81,15 @@ fn hash(value: impl Hash) -> u64 {
 }
 
 /// Removes the oldest files until all together have at most `most` bytes.
-fn shrink(folder: &Path, most: u64) {
-    let Ok(entries) = fs::read_dir(folder) else { return };
-    let age = |entry: DirEntry| {
-        let meta = entry.metadata().ok()?;
-        Some((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len(), entry.path()))
-    };
-    let mut files: Vec<_> = entries.flatten().filter_map(age).collect();
-    files.sort();
-    let mut total: u64 = files.iter().map(|(_, size, _)| size).sum();
-    for (_, size, path) in files {
+fn shrink(folder: &Dir, most: u64) {
+    let mut files = folder.files_by_age();
+    let mut total: u64 = files.iter().map(|(_, size)| size).sum();
+    for (name, size) in files.drain(..) {
         if total <= most {
             break;
         }
         total -= size;
         // Another process may have removed it.
-        let _ = fs::remove_file(path);
+        let _ = folder.remove(&name);
     }
 }

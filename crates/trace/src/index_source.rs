@@ -13,12 +13,15 @@ use crate::packet::PacketFile;
 use crate::packet_index::PacketIndex;
 use crate::positions::Positions;
 use std::collections::HashMap;
-use std::fs;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::{Mutex, PoisonError};
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::index::{self, Entry};
+use tracewing_files::{Dir, Tree};
 
 /// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
 const LEAST_KEPT: usize = 64;
@@ -93,7 +96,8 @@ fn load(file: &mut PacketFile) -> PacketIndex {
     let Some(meta) = file.metadata() else { return PacketIndex::default() };
     let path = file.path().to_owned();
     let subject = Subject { stream: &path, inside: None };
-    let mut known = beside(&path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
+    let mut known =
+        beside(file.root(), &path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
     if covered(&known) < meta.len()
         && let Some(kept) = subject.load(&meta).and_then(|bytes| entries(&bytes, file))
         && kept.len() > known.len()
@@ -112,17 +116,24 @@ fn load(file: &mut PacketFile) -> PacketIndex {
 ///
 /// # Errors
 /// It cannot be written.
-pub(crate) fn write_beside(stream: PathBuf, decoder: Arc<Decoder>) -> Result<(), Error> {
-    let Some(path) = path_beside(&stream) else { return Ok(()) };
-    let mut file = PacketFile::new(stream, decoder);
+pub(crate) fn write_beside(
+    folder: &Dir,
+    name: &OsStr,
+    file: File,
+    decoder: Arc<Decoder>,
+) -> Result<(), Error> {
+    let mut file = PacketFile::of_open(file, folder.path().join(name), decoder);
     let entries = extend(&mut file, Vec::new());
     let is_whole = file.metadata().is_some_and(|meta| covered(&entries) == meta.len());
     if !is_whole || entries.is_empty() || entries.iter().any(|entry| entry.end < entry.begin) {
         return Ok(());
     }
-    let folder = path.parent().unwrap_or(Path::new(""));
-    fs::create_dir_all(folder).map_err(Error::io(folder))?;
-    fs::write(&path, encode(&entries)).map_err(Error::io(&path))
+    let made = folder.made_folder("index").map_or_else(|| folder.make("index"), Ok);
+    let index = made.map_err(Error::io(&folder.path().join("index")))?;
+    let mut name = name.to_owned();
+    name.push(".idx");
+    let mut file = index.create_file(&name).map_err(Error::io(&index.path().join(&name)))?;
+    file.write_all(&encode(&entries)).map_err(Error::io(&index.path().join(&name)))
 }
 
 fn encode(entries: &[Entry]) -> Vec<u8> {
@@ -139,12 +150,14 @@ fn path_beside(stream: &Path) -> Option<PathBuf> {
 }
 
 /// LTTng's index of a stream file of `size` bytes.
-fn beside(stream: &Path, size: u64) -> Option<Vec<u8>> {
+fn beside(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
     let path = path_beside(stream)?;
     // A packet has at least the bytes of its entry: magic, stream id, sizes and stamps are in both.
     let most = size.min(index_cache::MOST_BYTES);
-    let meta = fs::metadata(&path).ok().filter(|meta| meta.is_file() && meta.len() <= most)?;
-    fs::read(&path).ok().filter(|bytes| bytes.len() as u64 == meta.len())
+    let file = Tree::open_file(root, &path).ok()?;
+    let size = file.metadata().ok().map(|meta| meta.len()).filter(|size| *size <= most)?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok().filter(|read| *read as u64 == size).map(|_| bytes)
 }
 
 /// The entries of an index file, if the file's packets are as it says, as far as a few looks can tell.

@@ -47,6 +47,7 @@ mod append;
 #[cfg(feature = "test-support")]
 pub mod babeltrace2;
 mod backwards;
+mod carried;
 mod chooser;
 mod clock;
 mod condition;
@@ -111,7 +112,7 @@ pub use key::Keys;
 pub use listing::{Format, Listing, Sink};
 pub use merge::{EventRef, Lost, LostKind, Merge, Message};
 pub use open::{Recording, Stream, Trace};
-pub use quote::shown;
+pub use quote::{is_unsafe, shown};
 pub use report::{
     ClassReport, ClockReport, FieldReport, LossReport, Report, StreamReport, TraceReport, described,
 };

@@ -9,11 +9,13 @@ use crate::packet::PacketFile;
 use crate::stream::{self, Lost, Stop, StreamCursor};
 use crate::{Error, told, uuid_text};
 use std::fs;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tracewing_ctf::decode::Decoder;
 use tracewing_ctf::metadata;
 use tracewing_ctf::model::{EnvValue, TraceClass, Version};
+use tracewing_files::{Refused, Tree};
 
 /// Largest metadata file that is read, in bytes; it takes up to fifty times as much memory. Real ones have a few megabytes.
 const MAX_METADATA: u64 = 64 << 20;
@@ -25,6 +27,7 @@ pub struct Recording {
     traces: Vec<Trace>,
     streams: Vec<Stream>,
     pub(crate) missing: Vec<String>,
+    warnings: Vec<String>,
 }
 
 /// A CTF trace.
@@ -45,14 +48,18 @@ pub struct Stream {
     instance_id: Option<u64>,
     id: u64,
     pub(crate) files: Vec<StreamFile>,
+    /// What is missing before its first packet.
+    pub(crate) lost_at_begin: Option<Lost>,
     /// What is missing behind its last packet.
-    lost_at_end: Option<Lost>,
+    pub(crate) lost_at_end: Option<Lost>,
 }
 
 /// A file of a data stream.
 #[derive(Debug)]
 pub(crate) struct StreamFile {
     pub(crate) path: PathBuf,
+    /// The folder out of which no link is followed.
+    pub(crate) root: Arc<Path>,
     /// When its first packet begins, in nanoseconds since the clock's origin.
     pub(crate) begin: Option<i64>,
     /// Whether its first packet's header could be read; else nobody knows to which stream it belongs.
@@ -77,9 +84,10 @@ impl Recording {
     /// read is no error here: the merge reports it where it gets there.
     pub fn open<P: AsRef<Path>>(inputs: &[P]) -> Result<Self, Error> {
         let mut groups: Vec<Vec<(Found, Arc<TraceClass>)>> = Vec::new();
+        let mut warnings = Vec::new();
         for input in inputs {
             for found in find::find(input.as_ref())? {
-                let class = read_metadata(&found.path)?;
+                let class = read_metadata(&found, &mut warnings)?;
                 let own = identity(&class);
                 // One decoder is to do for all: packets repeat the metadata's UUID.
                 let same = |group: &&mut Vec<(Found, Arc<TraceClass>)>| {
@@ -96,6 +104,7 @@ impl Recording {
             traces: Vec::new(),
             streams: Vec::new(),
             missing: Vec::new(),
+            warnings,
         };
         for group in groups {
             recording.add(group)?;
@@ -126,6 +135,11 @@ impl Recording {
         &self.missing
     }
 
+    /// What in metadata is ignored though it may mean something, a line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
     /// Adds a stream whose file is gone; gives its place.
     pub(crate) fn add_missing(&mut self, trace: usize, path: &Path) -> usize {
         let others = self.streams.iter().filter(|stream| stream.trace == trace);
@@ -133,8 +147,22 @@ impl Recording {
         let class_id = self.traces[trace].class().data_stream_classes.first().map_or(0, |class| class.id);
         let name = path.to_string_lossy().into_owned();
         let files = Vec::new();
-        self.streams.push(Stream { trace, name, class_id, instance_id: None, id, files, lost_at_end: None });
+        self.streams.push(Stream {
+            trace,
+            name,
+            class_id,
+            instance_id: None,
+            id,
+            files,
+            lost_at_begin: None,
+            lost_at_end: None,
+        });
         self.streams.len() - 1
+    }
+
+    /// Says what is missing before the first packet of a stream.
+    pub(crate) fn set_lost_at_begin(&mut self, stream: usize, lost: Lost) {
+        self.streams[stream].lost_at_begin = Some(lost);
     }
 
     /// Says what is missing behind the last packet of a stream.
@@ -172,7 +200,8 @@ impl Recording {
 
     /// A reader for a file of `stream`, in front of the last packets if `at_end` and an index tells where they are.
     pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
-        let mut packets = PacketFile::new(file.path.clone(), self.traces[stream.trace].decoder.clone());
+        let mut packets =
+            PacketFile::new(file.path.clone(), file.root.clone(), self.traces[stream.trace].decoder.clone());
         if at_end && file.begin.is_some() {
             file.index.seek_packet(&mut packets, i64::MAX);
         }
@@ -194,7 +223,7 @@ impl Recording {
         let class = group[best].1.clone();
         let path = group[best].0.path.join("metadata");
         let decoder = Decoder::new(class.clone()).map_err(|error| {
-            let metadata = fs::read(&path).unwrap_or_default();
+            let metadata = read_all(&group[best].0.root, &path).unwrap_or_default();
             Error::ctf(&path)(error.in_metadata(&metadata))
         })?;
         let suffix = if group.len() == 1 { group[0].0.name.as_deref() } else { None };
@@ -202,7 +231,7 @@ impl Recording {
         let first = self.streams.len();
         let others = (0..group.len()).filter(|&at| at != best);
         for at in std::iter::once(best).chain(others) {
-            self.add_files(trace, first, &group[at].0.path, &decoder)?;
+            self.add_files(trace, first, &group[at].0, &decoder)?;
         }
         let mut next_id = 0;
         for stream in &mut self.streams[first..] {
@@ -226,9 +255,10 @@ impl Recording {
         &mut self,
         trace: usize,
         first: usize,
-        folder: &Path,
+        found: &Found,
         decoder: &Arc<Decoder>,
     ) -> Result<(), Error> {
+        let (folder, root) = (found.path.as_path(), &found.root);
         // Streams that have no ids of their own are numbered by the names of their files.
         let entries = fs::read_dir(folder).map_err(Error::io(folder))?;
         let paths: Result<Vec<PathBuf>, _> = entries.map(|entry| entry.map(|entry| entry.path())).collect();
@@ -236,20 +266,18 @@ impl Recording {
         paths.sort();
         for path in paths {
             let name = path.file_name().unwrap_or_default().as_encoded_bytes();
-            let is_stream = name != b"metadata"
-                && !name.starts_with(b".")
-                && fs::metadata(&path).is_ok_and(|meta| meta.is_file() && meta.len() > 0);
+            let is_stream = name != b"metadata" && !name.starts_with(b".") && has_content(root, &path)?;
             if !is_stream {
                 continue;
             }
             // A file that cannot be read keeps its place as a stream of its own, for the merge to report.
-            let head = stream::first_packet(decoder, &path).ok();
+            let head = stream::first_packet(decoder, &path, root).ok();
             let begin = head.as_ref().and_then(|head| head.begin);
             let class_id = head.as_ref().map_or(0, |head| head.class_id);
             // Without stamps there is no telling which of two files comes first, so they stay apart.
             let is_known = head.is_some();
             let instance_id = head.and_then(|head| head.instance_id).filter(|_| begin.is_some());
-            let file = StreamFile { path, begin, is_known, index: IndexSlot::default() };
+            let file = StreamFile { path, root: root.clone(), begin, is_known, index: IndexSlot::default() };
             let same = |stream: &&mut Stream| {
                 instance_id.is_some() && (stream.class_id, stream.instance_id) == (class_id, instance_id)
             };
@@ -262,6 +290,7 @@ impl Recording {
                     instance_id,
                     id: 0,
                     files: vec![file],
+                    lost_at_begin: None,
                     lost_at_end: None,
                 }),
             }
@@ -343,13 +372,34 @@ fn trace_name(class: &TraceClass, suffix: Option<&str>) -> String {
     }
 }
 
-fn read_metadata(folder: &Path) -> Result<Arc<TraceClass>, Error> {
-    let path = folder.join("metadata");
-    let size = fs::metadata(&path).map_err(Error::io(&path))?.len();
+/// Whether a file is a regular one that is not empty. One that cannot be read is: whoever reads it says why.
+fn has_content(root: &Path, path: &Path) -> Result<bool, Error> {
+    let meta = match Tree::open_file(root, path) {
+        Ok(file) => file.metadata(),
+        Err(error) if Refused::of(&error) == Some(Refused::LinkOut) => return Err(Error::io(path)(error)),
+        Err(_) => fs::symlink_metadata(path),
+    };
+    Ok(meta.is_ok_and(|meta| meta.is_file() && meta.len() > 0))
+}
+
+fn read_all(root: &Path, path: &Path) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Tree::open_file(root, path)?.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The trace class of a folder's metadata; what is ignored in it goes to `warnings`.
+fn read_metadata(found: &Found, warnings: &mut Vec<String>) -> Result<Arc<TraceClass>, Error> {
+    let path = found.path.join("metadata");
+    let mut file = Tree::open_file(&found.root, &path).map_err(Error::io(&path))?;
+    let size = file.metadata().map_err(Error::io(&path))?.len();
     if size > MAX_METADATA {
         let message = format!("the metadata has {size} bytes; more than {MAX_METADATA} are not read");
         return Err(Error::Stream { path, offset: 0, message });
     }
-    let bytes = fs::read(&path).map_err(Error::io(&path))?;
-    metadata::parse(&bytes).map(Arc::new).map_err(Error::ctf(&path))
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).map_err(Error::io(&path))?;
+    let (class, ignored) = metadata::parse_with_warnings(&bytes).map_err(Error::ctf(&path))?;
+    warnings.extend(ignored.into_iter().map(|line| format!("{}: {line}", path.display())));
+    Ok(Arc::new(class))
 }

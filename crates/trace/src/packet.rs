@@ -28,6 +28,8 @@ pub(crate) type PacketReader = StreamReader<Window>;
 /// A stream file and the packet where its reader stands.
 pub(crate) struct PacketFile {
     path: PathBuf,
+    /// The folder out of which no link is followed.
+    root: Arc<Path>,
     decoder: Arc<Decoder>,
     handle: Option<File>,
     /// Offset in bytes of the packet to be looked at, or being read.
@@ -66,9 +68,10 @@ impl std::fmt::Debug for PacketFile {
 }
 
 impl PacketFile {
-    pub(crate) fn new(path: PathBuf, decoder: Arc<Decoder>) -> Self {
+    pub(crate) fn new(path: PathBuf, root: Arc<Path>, decoder: Arc<Decoder>) -> Self {
         PacketFile {
             path,
+            root,
             decoder,
             handle: None,
             offset: 0,
@@ -85,6 +88,17 @@ impl PacketFile {
             part: bytes::PART,
             clock: None,
         }
+    }
+
+    /// A file that is open already.
+    pub(crate) fn of_open(file: File, path: PathBuf, decoder: Arc<Decoder>) -> Self {
+        let root = path.as_path().into();
+        PacketFile { handle: Some(file), ..Self::new(path, root, decoder) }
+    }
+
+    /// The folder out of which no link is followed.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
     }
 
     /// Makes the packet at byte `offset` the one at hand, and this its number. Events before packet `first` are not wanted.

@@ -3,7 +3,7 @@
 
 use crate::filter::{Filter, ThreadPattern};
 use crate::open::{Recording, Trace};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use tracewing_ctf::model::{EnvValue, EventRecordClass, TraceClass};
 
 /// What all that a part says of itself begins with.
@@ -23,6 +23,9 @@ const CALLS: (&str, &str) = ("part_system_calls", "some");
 
 /// Whether interrupts that are in it are all that there were.
 const INTERRUPTS: (&str, &str) = ("part_interrupts", "some");
+
+/// The names of classes of which events were left out, a line each.
+const LEFT_OUT: &str = "part_left_out";
 
 /// Of which user threads it is: patterns, a line each. One that was made a part again has a second one, and so on, behind this name.
 const TASKS: &str = "part_tasks";
@@ -79,6 +82,18 @@ pub(crate) fn has_some_interrupts(trace: &Trace) -> bool {
     trace.class().env(INTERRUPTS.0) == Some(&INTERRUPTS.1.into())
 }
 
+/// Says of which classes events were left out, besides those of which others were before.
+pub(crate) fn set_left_out(class: &mut TraceClass, names: &[&str]) {
+    let before = match class.env(LEFT_OUT) {
+        Some(EnvValue::String(text)) => text.clone(),
+        _ => String::new(),
+    };
+    let all: BTreeSet<&str> = before.lines().chain(names.iter().copied()).collect();
+    if !all.is_empty() {
+        class.set_env(LEFT_OUT, all.into_iter().collect::<Vec<_>>().join("\n").as_str());
+    }
+}
+
 /// Says whose events a part has, as far as `filter` leaves out those of others; `lwps`
 /// are those that it chooses.
 pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter, lwps: Option<&Lwps>) {
@@ -103,6 +118,17 @@ pub(crate) fn set_subjects(class: &mut TraceClass, filter: &Filter, lwps: Option
     }
 }
 
+impl Trace {
+    /// Whether events of the class of this name were left out when it was made a part of another one.
+    pub fn leaves_out(&self, class: &str) -> bool {
+        let text = match self.class().env(LEFT_OUT) {
+            Some(EnvValue::String(text)) => text.as_str(),
+            _ => "",
+        };
+        text.lines().any(|name| name == class)
+    }
+}
+
 impl Recording {
     /// The patterns for the user threads that it is of: one of each list fits those. Empty where it is of all.
     pub(crate) fn part_tasks(&self) -> Vec<Vec<ThreadPattern>> {
@@ -116,6 +142,15 @@ impl Recording {
         texts.sort_unstable();
         texts.dedup();
         texts.iter().map(|text| text.lines().map(ThreadPattern::new).collect()).collect()
+    }
+
+    /// The names of classes of which events were left out when it was made a part of another one.
+    pub fn left_out(&self) -> BTreeSet<&str> {
+        let texts = self.traces().iter().filter_map(|trace| match trace.class().env(LEFT_OUT) {
+            Some(EnvValue::String(text)) => Some(text.lines()),
+            _ => None,
+        });
+        texts.flatten().collect()
     }
 
     /// Whether it is of certain LWPs.
@@ -144,7 +179,7 @@ impl Recording {
     }
 
     /// Whether it is of certain CPUs.
-    pub(crate) fn is_part_of_cpus(&self) -> bool {
+    pub fn is_part_of_cpus(&self) -> bool {
         self.traces().iter().any(|trace| trace.class().env(CPUS.0).is_some())
     }
 

@@ -156,7 +156,7 @@ fn print_form(
                 if next.trim_start().starts_with(unit.as_str()));
             if !written {
                 out.push(b' ');
-                out.extend_from_slice(unit.as_bytes());
+                out.extend_from_slice(shown(unit).as_bytes());
             }
         }
     }

@@ -4,13 +4,21 @@
 use crate::append;
 use std::borrow::Cow;
 
-/// Text of a trace as a terminal may have it: control characters, which could command it or break the line, are written as
-/// escapes.
+/// Whether a character may command a terminal, break a line, or make a text look like another one: control characters (C0, DEL,
+/// C1), what sets the direction of text (U+061C, U+200E, U+200F, U+202A to U+202E, U+2066 to U+2069), and the separators of lines
+/// and paragraphs (U+2028, U+2029).
+pub fn is_unsafe(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Text of a trace as a terminal may have it: what is [unsafe](is_unsafe) is written as escapes.
 pub fn shown(text: &str) -> Cow<'_, str> {
-    if !text.contains(char::is_control) {
+    let is_plain = |byte: u8| (b' '..=b'~').contains(&byte);
+    if text.bytes().all(is_plain) || !text.contains(is_unsafe) {
         return Cow::Borrowed(text);
     }
-    let escape = |c: char| -> String { if c.is_control() { c.escape_default().collect() } else { c.into() } };
+    let escape = |c: char| -> String { if is_unsafe(c) { c.escape_default().collect() } else { c.into() } };
     Cow::Owned(text.chars().map(escape).collect())
 }
 
@@ -105,6 +113,7 @@ mod tests {
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
         assert_eq!(shown("naïve \u{1b}[2J\n\u{9b}x\u{7f}"), "naïve \\u{1b}[2J\\n\\u{9b}x\\u{7f}");
+        assert_eq!(shown("\u{202e}a\u{2066}\u{200f}\u{2028}"), "\\u{202e}a\\u{2066}\\u{200f}\\u{2028}");
     }
 
     #[test]

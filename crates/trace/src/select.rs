@@ -7,9 +7,9 @@ use crate::merge::EventRef;
 use crate::open::{Recording, Stream, Trace};
 use crate::super_trace::{Seen, is_kernel};
 use crate::values::Values;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use tracewing_ctf::decode::Event;
-use tracewing_rules::{CompileError, Glob, Problem};
+use tracewing_rules::{CompileError, Glob, Problem, Variable};
 
 /// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
 #[derive(Debug)]
@@ -36,7 +36,8 @@ impl Selection {
     /// Chooses the events of `recording` that `filter` wants, whatever their time.
     ///
     /// # Errors
-    /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of them.
+    /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of them, or none has a
+    /// field that it asks for.
     pub fn new(filter: &Filter, recording: &Recording) -> Result<Self, Error> {
         let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text.as_str())).collect();
         let Filter { events, exclude, predicate, level, cpus, .. } = filter;
@@ -62,6 +63,7 @@ impl Selection {
     fn fit(&mut self, recording: &Recording) -> Result<(), Error> {
         let Some(predicate) = &self.filter.predicate else { return Ok(()) };
         let (mut fits, mut reasons, mut needs_places) = (false, Vec::new(), false);
+        let mut lacking: Option<HashSet<Variable>> = None;
         for trace in recording.traces() {
             for (stream, class) in trace.class().data_stream_classes.iter().enumerate() {
                 for (event, class) in class.event_record_classes.iter().enumerate() {
@@ -74,11 +76,22 @@ impl Selection {
                         }
                         Err(reason) => reasons.push(reason),
                     }
+                    let here = EventCondition::lacking(predicate, trace, stream, event);
+                    lacking = Some(match lacking {
+                        None => here,
+                        Some(others) => &others & &here,
+                    });
                 }
             }
         }
         self.needs_places |= needs_places;
-        if fits || reasons.is_empty() { Ok(()) } else { Err(Error::Usage(no_fit(reasons))) }
+        if !fits && !reasons.is_empty() {
+            return Err(Error::Usage(no_fit(reasons)));
+        }
+        match lacking.iter().flatten().map(Variable::to_string).min() {
+            Some(name) => Err(Error::Usage(format!("no event has `{name}`, for which the condition asks"))),
+            None => Ok(()),
+        }
     }
 
     /// Whether it asks for what only the super-trace tells, so that all events before have to be read.
@@ -144,6 +157,17 @@ impl Selection {
             let mut called = classes.filter(|(_, class)| class.name.as_deref().is_some_and(&meant));
             called.any(|(event, _)| !matches!(self.choose(trace, stream.id, event), Choice::All))
         })
+    }
+
+    /// The names of the classes of a trace of which some events are left out, likewise.
+    pub(crate) fn left_out<'t>(&self, trace: &'t Trace) -> Vec<&'t str> {
+        let streams = trace.class().data_stream_classes.iter();
+        let classes = streams.flat_map(|stream| {
+            stream.event_record_classes.iter().enumerate().map(|(event, class)| (stream.id, event, class))
+        });
+        let left =
+            classes.filter(|(stream, event, _)| !matches!(self.choose(trace, *stream, *event), Choice::All));
+        left.filter_map(|(.., class)| class.name.as_deref()).collect()
     }
 
     /// Whether events of a class of this name are wanted, as far as the name goes.

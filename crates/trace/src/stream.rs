@@ -116,8 +116,12 @@ pub(crate) struct FirstPacket {
 }
 
 /// Reads the first packet's header of a stream file.
-pub(crate) fn first_packet(decoder: &Arc<Decoder>, path: &Path) -> Result<FirstPacket, Error> {
-    let mut file = PacketFile::new(path.to_owned(), decoder.clone());
+pub(crate) fn first_packet(
+    decoder: &Arc<Decoder>,
+    path: &Path,
+    root: &Arc<Path>,
+) -> Result<FirstPacket, Error> {
+    let mut file = PacketFile::new(path.to_owned(), root.clone(), decoder.clone());
     let head = file
         .head()?
         .ok_or_else(|| Error::NotATrace { path: path.to_owned(), message: "the file is empty".into() })?;
@@ -179,7 +183,10 @@ impl StreamCursor {
     fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
         StreamCursor {
             joined: files.len() > 1,
-            files: files.iter().map(|file| PacketFile::new(file.path.clone(), decoder.clone())).collect(),
+            files: files
+                .iter()
+                .map(|file| PacketFile::new(file.path.clone(), file.root.clone(), decoder.clone()))
+                .collect(),
             current: None,
             from,
             previous: None,

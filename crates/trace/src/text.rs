@@ -1,8 +1,10 @@
-//! Prints events and losses line by line, byte for byte as `babeltrace2` 2.0.4 does.
+//! Prints events and losses line by line, byte for byte as `babeltrace2` 2.0.4 does; but names are [shown] as a terminal may have
+//! them.
 
 use crate::merge::{EventRef, Lost, LostKind};
 use crate::open::{Recording, Stream, Trace};
 use crate::pretty::Forms;
+use crate::quote::shown;
 use crate::stamp::StampPrinter;
 use crate::style::{FieldStyle, Style};
 use crate::text_template::Template;
@@ -192,7 +194,7 @@ impl TextPrinter {
             text.extend_from_slice(b"name = ");
         }
         let name = class.name.as_deref().filter(|name| !name.is_empty());
-        text.extend_from_slice(name.unwrap_or("<unknown>").as_bytes());
+        text.extend_from_slice(shown(name.unwrap_or("<unknown>")).as_bytes());
         text.extend_from_slice(if names { b", " } else { b": " });
         text
     }
@@ -211,7 +213,7 @@ impl TextPrinter {
         out.extend_from_slice(b"] in the packet at byte ");
         number::unsigned(out, offset);
         out.extend_from_slice(b" of ");
-        out.extend_from_slice(file.as_os_str().as_encoded_bytes());
+        out.extend_from_slice(shown(&file.to_string_lossy()).as_bytes());
         out.extend_from_slice(b": events of this stream are not in order.\n");
     }
 
@@ -248,7 +250,7 @@ impl TextPrinter {
             None => out.extend_from_slice(b" (unknown time range)"),
         }
         out.extend_from_slice(b" in trace \"");
-        out.extend_from_slice(trace.name().as_bytes());
+        out.extend_from_slice(shown(trace.name()).as_bytes());
         out.extend_from_slice(b"\" (");
         match trace.class().uuid {
             Some(uuid) => {
@@ -258,7 +260,7 @@ impl TextPrinter {
             None => out.extend_from_slice(b"no UUID"),
         }
         out.extend_from_slice(b") within stream \"");
-        out.extend_from_slice(stream.name().as_bytes());
+        out.extend_from_slice(shown(stream.name()).as_bytes());
         out.extend_from_slice(b"\" (stream class ID: ");
         number::unsigned(out, stream.class_id());
         out.extend_from_slice(b", stream ID: ");
@@ -325,7 +327,7 @@ impl Head<'_> {
         }
         if let Some(uri) = class.emf_uri.as_deref().filter(|_| fields.emf) {
             self.lead("model.emf.uri", true);
-            self.out.extend_from_slice(uri.as_bytes());
+            self.out.extend_from_slice(shown(uri).as_bytes());
         }
     }
 }
@@ -339,7 +341,7 @@ fn prefix(style: &Style, trace: &Trace, stamped: bool) -> Prefix {
     if fields.trace {
         // babeltrace2 puts no colon behind it, but a comma too many.
         head.lead("trace", false);
-        head.out.extend_from_slice(trace.name().as_bytes());
+        head.out.extend_from_slice(shown(trace.name()).as_bytes());
         if names {
             head.out.extend_from_slice(b", ");
         }
@@ -353,7 +355,7 @@ fn prefix(style: &Style, trace: &Trace, stamped: bool) -> Prefix {
     ] {
         if let Some(value) = env_text(class, key).filter(|_| wanted) {
             head.lead(name, joins);
-            head.out.extend_from_slice(value.as_bytes());
+            head.out.extend_from_slice(shown(value).as_bytes());
         }
     }
     if let Some(EnvValue::Integer(pid)) = class.env("vpid").filter(|_| fields.vpid) {

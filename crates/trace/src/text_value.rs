@@ -1,7 +1,7 @@
 //! Prints values as babeltrace2's `sink.text.pretty` does: numbers in their base, labels, escaped strings, and
 //! `{ structures }`, `[ arrays ]`, `{ variants }`.
 
-use crate::quote::quoted;
+use crate::quote::{quoted, shown};
 use crate::{append, number};
 use std::ops::Range;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -113,7 +113,7 @@ impl<'p> ValuePrinter<'p> {
         }
         match (frame.kind, name) {
             (Kind::Structure, Some(name)) => {
-                append::text(self.out, name.as_bytes());
+                append::text(self.out, shown(name).as_bytes());
                 self.out.extend_from_slice(b" = ");
             }
             _ if index < 10 => {

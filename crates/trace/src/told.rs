@@ -1,10 +1,11 @@
-//! What `tracewing.json` tells of a recording that its files do not have: what was lost behind the last packet of a stream, streams
-//! that are gone or cut off, and that the recorder did not come to its end.
+//! What `tracewing.json` tells of a recording that its files do not have: what was lost before the first packet of a stream or behind
+//! its last one, streams that are gone or cut off, and that the recorder did not come to its end.
 //!
-//! It becomes a loss at the end of the stream, so that whoever reads that takes nothing behind it for known. A stream that is gone has
-//! no files, and is lost as a whole.
+//! What is missing at the end becomes a loss there, so that whoever reads the stream takes nothing behind it for known. A stream that is gone has
+//! no files, and is lost as a whole. A trace that was made of another one says itself what that had lost there.
 
-use crate::description;
+use crate::carried::{self, At};
+use crate::description::{self, real_time};
 use crate::open::{Recording, Stream};
 use crate::stream::{Lost, LostKind};
 use serde_json::Value;
@@ -14,6 +15,9 @@ use std::path::{Path, PathBuf};
 
 /// More events than any recording has: who tells of more says nothing.
 const MOST_EVENTS: u64 = 1 << 48;
+
+/// The folders of the traces that a recording may have.
+const TRACES: [&str; 3] = ["kernel", "user", "profile"];
 
 const NS_PER_MS: i64 = 1_000_000;
 
@@ -37,6 +41,9 @@ struct Gap {
 
 /// Learns from the descriptions around the traces what is missing. A recording that is being made has not ended anywhere yet.
 pub(crate) fn learn(recording: &mut Recording) {
+    for trace in 0..recording.traces().len() {
+        learn_carried(recording, trace);
+    }
     let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
     for (index, trace) in recording.traces().iter().enumerate() {
         // Of several that are one, nobody knows what follows which.
@@ -60,8 +67,33 @@ pub(crate) fn learn(recording: &mut Recording) {
     }
 }
 
-fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], told: &Value) {
-    let state = told["state"].as_str().unwrap_or_default();
+/// Learns what a trace that was made of another one says of the begins and ends of its streams.
+fn learn_carried(recording: &mut Recording, trace: usize) {
+    let of_file = |recording: &Recording, path: &Path| {
+        let is_this = |stream: &Stream| {
+            stream.trace_index() == trace && stream.files().any(|file| file.file_name() == path.file_name())
+        };
+        recording.streams().iter().position(is_this)
+    };
+    for (name, lost) in carried::get(&recording.traces()[trace], At::Begin) {
+        if let Some(stream) = of_file(recording, Path::new(&name)) {
+            recording.set_lost_at_begin(stream, lost);
+        }
+    }
+    for (name, lost) in carried::get(&recording.traces()[trace], At::End) {
+        let path = recording.traces()[trace].folders()[0].join(&name);
+        let stream = of_file(recording, &path).unwrap_or_else(|| recording.add_missing(trace, &path));
+        recording.set_lost_at_end(stream, Lost { count: lost.count.and_then(known), ..lost });
+    }
+}
+
+fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], described: &Value) {
+    let is_copied = described[description::COPIED] == true;
+    if is_copied && let Some(lines) = described[description::MISSING].as_array() {
+        recording.missing.extend(lines.iter().filter_map(|line| Some(line.as_str()?.to_owned())));
+        return;
+    }
+    let state = described["state"].as_str().unwrap_or_default();
     let why = match state {
         description::RECORDING => return,
         description::KILLED => Some("the recorder was killed: what it had not written by then is missing"),
@@ -72,18 +104,20 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], told: 
     };
     recording.missing.extend(why.map(|why| format!("{}: {why}", folder.display())));
     // What was older had been written when the recorder was killed.
-    let flush = || told["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
+    let flush = || described["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
     let unwritten = (state == description::KILLED).then(|| flush().unwrap_or(i64::MAX));
-    let is_copied = told[description::COPIED] == true;
     let mut gaps = Vec::new();
     for &trace in traces {
         let folder = recording.traces()[trace].folders()[0].clone();
         let name = folder.file_name().and_then(|name| name.to_str());
-        let Some(name) = name.filter(|name| ["kernel", "user", "profile"].contains(name)) else { continue };
+        let Some(name) = name.filter(|name| TRACES.contains(name)) else { continue };
         let mut told = match is_copied {
             true => BTreeMap::new(),
-            false => streams(&told[format!("{name}_streams")]),
+            false => streams(&described[format!("{name}_streams")]),
         };
+        if !is_copied {
+            learn_overwritten(recording, trace, described);
+        }
         for at in 0..recording.streams().len() {
             if recording.streams()[at].trace_index() == trace {
                 gaps.extend(gap(recording, at, &mut told, unwritten));
@@ -101,6 +135,35 @@ fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], told: 
         }
     }
     note(recording, traces, &gaps);
+    if !is_copied && recording.inputs().iter().any(|input| folder.starts_with(input)) {
+        recording.missing.extend(TRACES.into_iter().filter_map(|name| gone_trace(folder, name, described)));
+    }
+}
+
+/// Learns what was overwritten before the streams of a trace begin.
+fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value) {
+    for range in described["overwritten"].as_array().into_iter().flatten() {
+        let begin = recording.streams().iter().position(|stream| {
+            let name = stream.files().next().and_then(Path::file_name).and_then(|name| name.to_str());
+            stream.trace_index() == trace && name.is_some() && name == range["stream"].as_str()
+        });
+        let Some(stream) = begin else { continue };
+        let Some(to) = recording.streams()[stream].files[0].begin else { continue };
+        // What was overwritten later lies between two packets, and they tell.
+        if let Some(from) = real_time(described, &range["begin"]).filter(|from| *from < to) {
+            let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
+            recording.set_lost_at_begin(stream, lost);
+        }
+    }
+}
+
+/// Says that a trace is gone that the description tells of.
+fn gone_trace(folder: &Path, name: &str, told: &Value) -> Option<String> {
+    let path = folder.join(name);
+    let streams = streams(&told[format!("{name}_streams")]);
+    let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
+    let is_gone = streams.values().any(|stream| stream.bytes > 0) && !path.join("metadata").exists();
+    is_gone.then(|| format!("{} is gone, with {events} events", path.display()))
 }
 
 /// The streams of a trace by their files.

@@ -2,17 +2,19 @@
 //! never comes.
 
 use crate::Error;
-use std::fs::{self, File};
+use std::ffi::OsString;
+use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use tracewing_files::Dir;
 
 /// A folder or file that is being written.
 #[derive(Debug)]
 pub struct Unfinished {
-    /// Where it lies now.
-    path: PathBuf,
-    /// Where it is to lie.
-    place: PathBuf,
+    /// The folder in which it lies, its name there while it is written, and the one that it is to have.
+    parent: Dir,
+    hidden: String,
+    name: OsString,
     finished: bool,
 }
 
@@ -21,10 +23,10 @@ impl Unfinished {
     ///
     /// # Errors
     /// Something is there, or it cannot be made.
-    pub fn folder(place: &Path) -> Result<Self, Error> {
+    pub fn folder(place: &Path) -> Result<(Self, Dir), Error> {
         let unfinished = Unfinished::beside(place)?;
-        fs::create_dir(&unfinished).map_err(|error| taken(&unfinished, error))?;
-        Ok(Unfinished { path: unfinished, place: place.to_owned(), finished: false })
+        let made = unfinished.parent.make(&unfinished.hidden);
+        made.map_err(|error| unfinished.taken(error)).map(|dir| (unfinished.begun(), dir))
     }
 
     /// A file that is to be at `place`, where nothing may be.
@@ -33,24 +35,27 @@ impl Unfinished {
     /// As [`Unfinished::folder`].
     pub fn file(place: &Path) -> Result<(Self, File), Error> {
         let unfinished = Unfinished::beside(place)?;
-        let file = File::create_new(&unfinished).map_err(|error| taken(&unfinished, error))?;
-        Ok((Unfinished { path: unfinished, place: place.to_owned(), finished: false }, file))
+        let made = unfinished.parent.create_file(&unfinished.hidden);
+        made.map_err(|error| unfinished.taken(error)).map(|file| (unfinished.begun(), file))
     }
 
-    fn beside(place: &Path) -> Result<PathBuf, Error> {
-        check_free(place)?;
-        let Some(name) = place.file_name() else {
+    /// Nothing is made yet, so nothing goes away.
+    fn beside(place: &Path) -> Result<Self, Error> {
+        let named = place.file_name().and_then(|name| Some((name.to_owned(), name.to_str()?)));
+        let Some((name, text)) = named else {
             return Err(Error::Usage(format!("{} names no new file or folder", place.display())));
         };
-        let mut hidden = std::ffi::OsString::from(".");
-        hidden.push(name);
-        hidden.push(".unfinished");
-        Ok(place.with_file_name(hidden))
+        let hidden = format!(".{text}.unfinished");
+        let folder = place.parent().unwrap_or(Path::new(""));
+        let parent = Dir::parent(folder).map_err(Error::io(place))?;
+        let unfinished = Unfinished { parent, hidden, name, finished: true };
+        unfinished.check_free()?;
+        Ok(unfinished)
     }
 
-    /// Where it lies while it is written.
-    pub fn path(&self) -> &Path {
-        &self.path
+    fn begun(mut self) -> Self {
+        self.finished = false;
+        self
     }
 
     /// Gives it its name.
@@ -59,10 +64,36 @@ impl Unfinished {
     /// Something is there meanwhile, or it cannot be renamed.
     pub fn finish(mut self) -> Result<(), Error> {
         // An empty folder that came meanwhile would be replaced.
-        check_free(&self.place)?;
-        fs::rename(&self.path, &self.place).map_err(Error::io(&self.place))?;
+        self.check_free()?;
+        self.parent.rename(&self.hidden, &self.name).map_err(Error::io(&self.place()))?;
         self.finished = true;
         Ok(())
+    }
+
+    fn place(&self) -> PathBuf {
+        self.parent.path().join(&self.name)
+    }
+
+    fn check_free(&self) -> Result<(), Error> {
+        if self.parent.has(&self.name) {
+            let place = self.place();
+            return Err(Error::Usage(format!(
+                "{} exists; give a path where nothing is yet",
+                place.display()
+            )));
+        }
+        Ok(())
+    }
+
+    fn taken(&self, error: std::io::Error) -> Error {
+        let path = self.parent.path().join(&self.hidden);
+        match error.kind() {
+            ErrorKind::AlreadyExists => Error::Usage(format!(
+                "{} exists: another conversion is writing it, or one was killed; remove it if none is",
+                path.display()
+            )),
+            _ => Error::io(&path)(error),
+        }
     }
 }
 
@@ -70,25 +101,7 @@ impl Drop for Unfinished {
     fn drop(&mut self) {
         if !self.finished {
             // What cannot be removed stays hidden, and the next conversion says so.
-            let _ =
-                if self.path.is_dir() { fs::remove_dir_all(&self.path) } else { fs::remove_file(&self.path) };
+            let _ = self.parent.remove(&self.hidden).or_else(|_| self.parent.remove_all(&self.hidden));
         }
-    }
-}
-
-fn check_free(place: &Path) -> Result<(), Error> {
-    match place.symlink_metadata() {
-        Ok(_) => Err(Error::Usage(format!("{} exists; give a path where nothing is yet", place.display()))),
-        Err(_) => Ok(()),
-    }
-}
-
-fn taken(path: &Path, error: std::io::Error) -> Error {
-    match error.kind() {
-        ErrorKind::AlreadyExists => Error::Usage(format!(
-            "{} exists: another conversion is writing it, or one was killed; remove it if none is",
-            path.display()
-        )),
-        _ => Error::io(path)(error),
     }
 }

@@ -110,6 +110,22 @@ fn metadata_with_an_error() {
 }
 
 #[test]
+fn what_metadata_has_too_much_is_a_warning() {
+    let folder = tempfile::tempdir().unwrap();
+    write_trace(folder.path(), &class(Some(1), 1_000_000_000), &[("s0", stream())]);
+    assert_eq!(Recording::open(&[folder.path()]).unwrap().warnings(), [""; 0]);
+    let metadata = folder.path().join("metadata");
+    let text = fs::read_to_string(&metadata).unwrap();
+    fs::write(&metadata, text.replacen("major = 1;", "major = 1; color = red;", 1)).unwrap();
+    let (printed, error) = list(folder.path());
+    assert_eq!((printed.lines().count(), error), (4, None));
+    let recording = Recording::open(&[folder.path()]).unwrap();
+    let [warning] = recording.warnings() else { panic!("{:?}", recording.warnings()) };
+    assert!(warning.starts_with(&format!("{}: metadata, line ", metadata.display())), "{warning}");
+    assert!(warning.ends_with("unknown attribute `color` of `trace`; it is ignored"), "{warning}");
+}
+
+#[test]
 fn what_is_no_trace() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("file"), "text").unwrap();

@@ -145,7 +145,13 @@ fn predicates_reach_inside_compounds() {
     for (predicate, expected) in [
         ("either.number == 700", &[NUMBER][..]),
         ("either.number != 700", &[]),
-        ("!(either.number == 700)", &[TEXT, PAIR]),
+        ("!(either.number == 700)", &[]),
+        ("!(either.number == 700 || point.x == 2)", &[]),
+        ("!(either.number == 700 && point.x == 2)", &DEEP),
+        // Other events have no `point`.
+        ("point.x == 1 || $event == 'bare'", &[NUMBER, TEXT, PAIR, r#""bare" null"#]),
+        ("!(point.x == 1 && $event == 'bare')", &[NUMBER, TEXT, PAIR, r#""quiet" null"#]),
+        ("!(point.x == 1 || $event == 'bare')", &[]),
         ("either.text =~ 't??t'", &[TEXT]),
         ("either.pair.b > either.pair.a", &[PAIR]),
         ("either.pair.a == 6 || tag == 'text'", &[TEXT]),
@@ -192,6 +198,7 @@ fn predicates_reach_inside_compounds() {
         ("matrix[0] == 1", "`matrix[0]` has several values"),
         ("tail[0] == 1", "`tail[0]`: the array has 0 values"),
         ("nobody == 1", "event \"bare\": it has no `nobody`; and so for 1 other event"),
+        ("point.x == 1 || nobody == 1", "no event has `nobody`, for which the condition asks"),
         ("$vtid == 1", "it has no `$vtid` (it has $event, $level, $level, "),
         ("tag == 'none'", "`tag` has no label \"none\" (it has number, text, pair)"),
     ] {

@@ -1,6 +1,6 @@
 //! CPUs whose idle thread is never seen to leave them.
 
-use tracewing_trace::super_trace::{Activity, Kind, Scope, SuperTrace};
+use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
 
 type Event = (i64, u32, i32, Kind<'static>);
 
@@ -13,8 +13,14 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
     let untold = |events: &[Event], loss: Option<i64>| {
         let mut state = SuperTrace::new();
         for (time, cpu, tid, kind) in events {
-            let event =
-                Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+            let event = Activity {
+                time: *time,
+                cpu: Some(*cpu),
+                tid: Some(*tid),
+                process: None,
+                context: Context::Unknown,
+                kind: *kind,
+            };
             state.event(&event, &mut ());
             if let Some(at) = loss.filter(|at| at == time) {
                 state.lost(Scope::Kernel(Some(*cpu)), at, at, &mut ());

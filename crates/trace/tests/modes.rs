@@ -1,6 +1,6 @@
 //! What running threads are in, program or system call, is told only where every begin and end of a system call is.
 
-use tracewing_trace::super_trace::{Activity, Doing, Fold, Kind, Lwp, Mode, Name, SuperTrace};
+use tracewing_trace::super_trace::{Activity, Context, Doing, Fold, Kind, Lwp, Mode, Name, SuperTrace};
 
 const READ: Name = Name(1);
 
@@ -25,7 +25,8 @@ fn fold(mut state: SuperTrace) -> Vec<(Doing, i64, i64)> {
     ];
     let mut notes = Notes::default();
     for (time, tid, kind) in events {
-        let event = Activity { time, cpu: Some(0), tid: Some(tid), process: None, kind };
+        let event =
+            Activity { time, cpu: Some(0), tid: Some(tid), process: None, context: Context::Unknown, kind };
         state.event(&event, &mut notes);
     }
     state.finish(&mut notes);

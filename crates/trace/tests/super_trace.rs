@@ -1,135 +1,14 @@
 //! The super-trace's state on hand-made events whose answer is known, whole and with each event missing in turn.
 
+mod hand_made;
+
 use std::collections::BTreeMap;
+
+use hand_made::*;
 use tracewing_trace::super_trace::{
-    Activity, Carried, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace, SwitchCause,
-    UserThread, UserThreadKind as User, Waker,
+    Activity, Carried, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace,
+    SwitchCause, UserThread, UserThreadKind as User,
 };
-
-const SLEEPS: i64 = 1;
-const GOES_ON: i64 = 0x100;
-const DEAD: i64 = 0x20;
-const FUTEX: Name = Name(0);
-const READ: Name = Name(1);
-const MUTEX: Name = Name(2);
-const IRQ: Name = Name(9);
-
-type Event = (i64, u32, i32, Kind<'static>);
-
-/// When who did what.
-type Spans = Vec<(i64, i64, Doing)>;
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Who {
-    Lwp(i32),
-    Thread(u64),
-}
-
-/// Notes all it is told; what an LWP did for a user thread it notes of that, too.
-#[derive(Default)]
-struct Notes {
-    spans: BTreeMap<Who, Spans>,
-    pending: BTreeMap<i32, Spans>,
-    /// Polls, wake-ups, changes of LWP, changes of CPU.
-    counts: BTreeMap<u64, [u64; 4]>,
-}
-
-impl Notes {
-    fn add(&mut self, who: Who, doing: Doing, from: i64, to: i64) {
-        assert!(from <= to);
-        let spans = self.spans.entry(who).or_default();
-        match spans.last_mut() {
-            _ if from == to => {}
-            Some(last) if last.1 == from && last.2 == doing => last.1 = to,
-            last => {
-                assert!(
-                    last.is_none_or(|last| last.1 == from),
-                    "{who:?} has a gap or does two things before {from}"
-                );
-                spans.push((from, to, doing));
-            }
-        }
-    }
-
-    fn of(&self, who: Who) -> &Spans {
-        &self.spans[&who]
-    }
-
-    fn at(&self, who: Who, time: i64) -> Option<Doing> {
-        let spans = self.spans.get(&who)?;
-        spans.iter().find(|span| (span.0..span.1).contains(&time)).map(|span| span.2)
-    }
-
-    fn unknown(&self) -> i64 {
-        self.spans.values().flatten().filter(|span| is_unknown(span.2)).map(|span| span.1 - span.0).sum()
-    }
-}
-
-fn is_unknown(doing: Doing) -> bool {
-    matches!(doing, Doing::Unknown | Doing::Running { mode: Mode::Unknown, .. } | Doing::Blocked { on: None })
-}
-
-impl Fold for Notes {
-    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Lwp(lwp.tid), doing, from, to);
-        if lwp.runs_user_thread() {
-            self.pending.entry(lwp.tid).or_default().push((from, to, doing));
-        }
-    }
-
-    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
-        for (from, to, doing) in self.pending.remove(&lwp.tid).unwrap_or_default() {
-            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id), doing, from, to));
-        }
-    }
-
-    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        self.add(Who::Thread(thread.id), doing, from, to);
-    }
-
-    fn user_thread_ends(&mut self, thread: &UserThread) {
-        let counts = [thread.polls, thread.wakeups, thread.lwp_migrations, thread.cpu_migrations];
-        self.counts.insert(thread.id, counts);
-    }
-}
-
-fn fold(events: &[Event]) -> Notes {
-    let mut notes = Notes::default();
-    let mut state = SuperTrace::new();
-    for (time, cpu, tid, kind) in events {
-        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
-        state.event(&activity, &mut notes);
-    }
-    state.finish(&mut notes);
-    assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
-    notes
-}
-
-/// Where the event belongs that follows these.
-fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
-    let mut state = SuperTrace::new();
-    let activity = |event: &Event| Activity {
-        time: event.0,
-        cpu: Some(event.1),
-        tid: Some(event.2),
-        process: None,
-        kind: event.3,
-    };
-    events.iter().for_each(|event| state.event(&activity(event), &mut ()));
-    look(state.place(&activity(&event)))
-}
-
-fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"prev", prev_state, next, next_name: b"next" }
-}
-
-fn takes(kind: Interrupt) -> Kind<'static> {
-    Kind::InterruptEntry { kind, name: IRQ }
-}
-
-fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
-    Kind::UserThread(User::Switch { prev, next, cause })
-}
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
 fn story() -> Vec<Event> {
@@ -145,10 +24,10 @@ fn story() -> Vec<Event> {
         (40, 1, 0, switch(0, 0, 11)),
         (50, 1, 11, introduction),
         (55, 1, 11, Kind::UserThread(User::Worker)),
-        (60, 0, 10, Kind::UserThread(User::Origin { origin: 0xa, name: b"a" })),
+        (60, 0, 10, Kind::UserThread(User::Origin { origin: 0xa, name: b"a", file: b"", line: 0 })),
         (60, 0, 10, create(1, 0xa)),
         (70, 0, 10, create(2, 0xb)),
-        (70, 0, 10, Kind::UserThread(User::Origin { origin: 0xb, name: b"b" })),
+        (70, 0, 10, Kind::UserThread(User::Origin { origin: 0xb, name: b"b", file: b"", line: 0 })),
         (80, 1, 11, user_switch(0, 1, Unknown)),
         (90, 1, 11, Kind::SystemCall { call: READ }),
         (100, 1, 11, switch(11, SLEEPS, 0)),
@@ -402,7 +281,8 @@ fn what_is_lost_is_unknown_until_the_next_evidence() {
         if time == 190 {
             state.lost(Scope::User, 185, 230, &mut notes);
         }
-        let activity = Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, kind };
+        let activity =
+            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
         state.event(&activity, &mut notes);
     }
     state.finish(&mut notes);
@@ -471,8 +351,14 @@ fn events_in_any_order_leave_no_gaps() {
                 let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
                 state.lost(scope, *time, *time + 20, &mut notes);
             }
-            let activity =
-                Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+            let activity = Activity {
+                time: *time,
+                cpu: Some(*cpu),
+                tid: Some(*tid),
+                process: None,
+                context: Context::Unknown,
+                kind: *kind,
+            };
             state.event(&activity, &mut notes);
         }
         let end = events.iter().map(|event| event.0).max();
@@ -534,6 +420,26 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
         "nothing of the kernel tells what its LWP does"
     );
     assert_eq!(notes.counts[&1], [3, 1, 0, 0]);
+}
+
+#[test]
+fn a_user_thread_whose_wakes_are_never_recorded_waits_for_what_it_says() {
+    let acquired = Kind::UserThread(User::Acquired);
+    let events = [
+        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (20, 0, 10, Kind::UserThread(User::Wait { kind: MUTEX })),
+        (30, 0, 10, user_switch(1, 0, SwitchCause::Blocked)),
+        (60, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (65, 0, 10, acquired),
+        (70, 0, 10, user_switch(1, 0, SwitchCause::Blocked)), // by what, it does not say
+        (90, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
+        (95, 0, 10, Kind::User),
+    ];
+    let notes = fold(&events);
+    let spans = notes.of(Who::Thread(1));
+    assert!(spans.contains(&(30, 60, blocked(Some(MUTEX)))), "{spans:?}");
+    assert!(spans.contains(&(60, 95, Doing::Unknown)), "{spans:?}");
 }
 
 #[test]
@@ -628,113 +534,44 @@ fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to()
     assert_eq!(*notes.of(Who::Thread(2)), [(0, 60, Doing::Unknown)]);
 }
 
-/// Notes who woke whom, and which polls and time slices there were.
+/// Which LWPs the recording follows.
 #[derive(Default)]
-struct Moves(Vec<String>);
+struct Followed(BTreeMap<i32, bool>);
 
-fn by(waker: &Waker) -> String {
-    let Waker { cpu, interrupt, process, tid, name, user_thread, .. } = waker;
-    let name = name.as_str();
-    format!(
-        "cpu {cpu:?} interrupt {interrupt:?} process {process:?} tid {tid:?}{name} thread {user_thread:?}"
-    )
-    .replace("None", "-")
-    .replace("Some", "")
-}
-
-impl Fold for Moves {
-    fn lwp_woken(&mut self, lwp: &Lwp, waker: &Waker, at: i64) {
-        self.0.push(format!("{at} {} woken by {}", lwp.tid, by(waker)));
-    }
-
-    fn lwp_runs(&mut self, lwp: &Lwp, cpu: u32, at: i64) {
-        self.0.push(format!("{at} {} runs on {cpu}", lwp.tid));
-    }
-
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
-        self.0.push(format!("{at} {} stops on {cpu}: {prev_state}", lwp.tid));
-    }
-
-    fn user_thread_created(&mut self, thread: &UserThread, waker: &Waker, at: i64) {
-        self.0.push(format!("{at} thread {} created by {}", thread.id, by(waker)));
-    }
-
-    fn user_thread_woken(&mut self, thread: &UserThread, waker: &Waker, at: i64) {
-        self.0.push(format!("{at} thread {} woken by {}", thread.id, by(waker)));
-    }
-
-    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
-        self.0.push(format!("{at} thread {} runs on {}", thread.id, lwp.tid));
-    }
-
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
-        self.0.push(format!("{at} thread {} stops on {}: {cause:?}", thread.id, lwp.tid));
+impl Fold for Followed {
+    fn lwp_ends(&mut self, lwp: &Lwp) {
+        self.0.insert(lwp.tid, lwp.followed);
     }
 }
 
-fn moves(events: &[Event]) -> Vec<String> {
-    let mut moves = Moves::default();
+#[test]
+fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs() {
+    let events = [
+        (0, 0, 7, Kind::SystemCall { call: READ }),
+        (10, 0, 7, switch(7, GOES_ON, 5)),
+        (20, 0, 5, switch(5, SLEEPS, 7)),
+        // A lock that the kernel waited for, still in the name of the thread that it leaves.
+        (21, 0, 5, Kind::Kernel),
+        (22, 0, 5, Kind::Kernel),
+        (30, 0, 7, Kind::SystemCallEnd { call: READ }),
+        (40, 0, 7, switch(7, SLEEPS, 0)),
+        (41, 0, 7, Kind::Kernel),
+        (50, 0, 0, switch(0, 0, 7)),
+        (60, 0, 7, Kind::SystemCall { call: READ }),
+    ];
     let mut state = SuperTrace::new();
+    let mut followed = Followed::default();
     for (time, cpu, tid, kind) in events {
-        let activity = Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
-        state.event(&activity, &mut moves);
+        let event =
+            Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        state.event(&event, &mut followed);
     }
-    state.finish(&mut moves);
-    moves.0
-}
-
-#[test]
-fn who_woke_whom() {
-    let create = Kind::UserThread(User::Create { thread: 2, origin: 0xb });
-    let events = [
-        (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
-        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
-        (20, 0, 10, create),
-        (30, 0, 10, Kind::Waking { tid: 20, name: b"other" }),
-        (31, 1, 0, Kind::Wakeup { tid: 20, name: b"other" }),
-        (40, 0, 10, takes(Interrupt::Vector)),
-        (42, 0, 10, Kind::Waking { tid: 21, name: b"by an interrupt" }),
-        (44, 0, 10, Kind::InterruptExit(Interrupt::Vector)),
-        (50, 0, 10, user_switch(1, 0, SwitchCause::Budget)),
-        (60, 0, 10, Kind::UserThread(User::Wake { thread: 2 })),
-        (70, 0, 10, switch(10, SLEEPS, 0)),
-        (80, 0, 0, Kind::Wakeup { tid: 10, name: b"program" }),
-        (90, 0, 0, switch(0, 0, 10)),
-    ];
-    let expected = [
-        "10 thread 1 runs on 10",
-        "20 thread 2 created by cpu (0) interrupt - process (10) tid (10)program thread (1)",
-        "30 20 woken by cpu (0) interrupt - process (10) tid (10)program thread (1)",
-        "42 21 woken by cpu (0) interrupt (Name(9)) process - tid - thread -",
-        "50 thread 1 stops on 10: Budget",
-        "60 thread 2 woken by cpu (0) interrupt - process (10) tid (10)program thread -",
-        "70 10 stops on 0: 1",
-        "80 10 woken by cpu (0) interrupt - process - tid (0) thread -",
-        "90 10 runs on 0",
-    ];
-    assert_eq!(moves(&events), expected);
-}
-
-#[test]
-fn a_poll_is_told_only_where_both_its_ends_are() {
-    let events = [
-        (0, 0, 10, user_switch(1, 0, SwitchCause::Blocked)), // began before the recording
-        (10, 0, 10, user_switch(0, 1, SwitchCause::Unknown)), // its end is missing
-        (30, 0, 10, user_switch(0, 2, SwitchCause::Unknown)),
-        (35, 0, 10, user_switch(2, 3, SwitchCause::Nested)),
-        (40, 0, 10, user_switch(3, 2, SwitchCause::Ended)),
-        (50, 0, 10, user_switch(2, 0, SwitchCause::Yielded)),
-    ];
-    let expected = [
-        "10 thread 1 runs on 10",
-        "30 thread 2 runs on 10",
-        "35 thread 2 stops on 10: Nested",
-        "35 thread 3 runs on 10",
-        "40 thread 3 stops on 10: Ended",
-        "40 thread 2 runs on 10",
-        "50 thread 2 stops on 10: Yielded",
-    ];
-    assert_eq!(moves(&events), expected);
+    assert!(!state.is_partial(), "no switch is missing");
+    state.finish(&mut followed);
+    assert_eq!(followed.0, BTreeMap::from([(5, false), (7, true)]));
+    let notes = fold(&events);
+    let running = |tid, time| matches!(notes.at(Who::Lwp(tid), time), Some(Doing::Running { .. }));
+    assert!(running(7, 22) && running(7, 35) && !running(7, 45) && !running(5, 25), "{:?}", notes.spans);
 }
 
 fn sample(user: bool, by_timer: bool) -> Kind<'static> {
@@ -781,8 +618,14 @@ fn names_come_with_samples_where_nothing_else_tells_them() {
     let name = |events: &[Event], tid: i32| {
         let mut state = SuperTrace::new();
         for (time, cpu, tid, kind) in events {
-            let activity =
-                Activity { time: *time, cpu: Some(*cpu), tid: Some(*tid), process: None, kind: *kind };
+            let activity = Activity {
+                time: *time,
+                cpu: Some(*cpu),
+                tid: Some(*tid),
+                process: None,
+                context: Context::Unknown,
+                kind: *kind,
+            };
             state.event(&activity, &mut ());
         }
         state.lwp(tid).map(|lwp| (lwp.process, lwp.name.clone()))

@@ -1,7 +1,8 @@
 //! User threads of which events are missing.
 
 use tracewing_trace::super_trace::{
-    Activity, Doing, Fold, Kind, Scope, SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
+    Activity, Context, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
+    UserThreadKind as User,
 };
 
 /// What each did, and how long.
@@ -26,7 +27,14 @@ const EVENTS: [(i64, User<'static>); 4] = [
 
 fn follow(mut state: SuperTrace, loss: Option<(i64, i64)>) -> Vec<(u64, Doing, i64)> {
     let mut times = Times::default();
-    let event = |time, kind| Activity { time, cpu: Some(0), tid: Some(7), process: Some(7), kind };
+    let event = |time, kind| Activity {
+        time,
+        cpu: Some(0),
+        tid: Some(7),
+        process: Some(7),
+        context: Context::Unknown,
+        kind,
+    };
     state.event(&event(0, Kind::Introduction { process: 7, name: b"program" }), &mut times);
     if let Some((from, to)) = loss {
         state.lost(Scope::User, from, to, &mut times);
@@ -61,4 +69,67 @@ fn without_switches_nobody_is_told_to_be_ready() {
         times.contains(&(2, Doing::Unknown, 60)) && times.iter().all(|(_, doing, _)| *doing != READY),
         "{times:?}"
     );
+}
+
+/// What LWP 7 and LWP 8 run of one process: when each user thread ran and stopped, and what ended.
+#[derive(Default)]
+struct Runs(Vec<String>);
+
+impl Fold for Runs {
+    fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
+        self.0.push(format!("{at} {} runs on {}", thread.id, lwp.tid));
+    }
+
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, _: SwitchCause, at: i64) {
+        self.0.push(format!("{at} {} stops on {}", thread.id, lwp.tid));
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        self.0.push(format!("{} ends, {} polls", thread.id, thread.polls));
+    }
+}
+
+/// A worker of tokio tells by its hooks that a poll is over when another one may have begun the next, or have ended the task.
+#[test]
+fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
+    let switch = |prev, next, cause| User::Switch { prev, next, cause };
+    let events = [
+        (10, 7, switch(0, 1, SwitchCause::Unknown)),
+        (20, 8, switch(0, 1, SwitchCause::Unknown)),
+        (25, 7, switch(1, 0, SwitchCause::Blocked)),
+        (30, 8, switch(1, 0, SwitchCause::Blocked)),
+        (40, 7, switch(0, 1, SwitchCause::Unknown)),
+        (50, 8, switch(0, 1, SwitchCause::Unknown)),
+        (60, 8, User::Exit { thread: 1 }),
+        (61, 8, switch(1, 0, SwitchCause::Ended)),
+        (70, 7, switch(1, 0, SwitchCause::Blocked)),
+    ];
+    let (mut state, mut runs) = (SuperTrace::new(), Runs::default());
+    let event = |time, tid, kind| Activity {
+        time,
+        cpu: Some(tid as u32),
+        tid: Some(tid),
+        process: Some(7),
+        context: Context::Unknown,
+        kind,
+    };
+    for tid in [7, 8] {
+        state.event(&event(0, tid, Kind::Introduction { process: 7, name: b"program" }), &mut runs);
+    }
+    for (time, tid, kind) in events {
+        state.event(&event(time, tid, Kind::UserThread(kind)), &mut runs);
+    }
+    state.finish(&mut runs);
+    let expected = [
+        "10 1 runs on 7",
+        "20 1 stops on 7",
+        "20 1 runs on 8",
+        "30 1 stops on 8",
+        "40 1 runs on 7",
+        "50 1 stops on 7",
+        "50 1 runs on 8",
+        "61 1 stops on 8",
+        "1 ends, 4 polls",
+    ];
+    assert_eq!(runs.0, expected);
 }

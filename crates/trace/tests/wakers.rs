@@ -162,3 +162,44 @@ fn a_part_without_interrupts_says_so() {
     conversion.run(&recording, &part, &mut |_| std::ops::ControlFlow::Continue(())).unwrap();
     assert_eq!(wakes(&part), UNTOLD);
 }
+
+#[test]
+fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
+    const HARD: u8 = 0x08;
+    const SOFT: u8 = 0x10;
+    const NMI: u8 = 0x40;
+    const OTHERS: u8 = !(HARD | SOFT | NMI);
+    let folder = tempfile::tempdir().unwrap();
+    let mut class = common::class(Some(1), 1_000_000_000);
+    for (name, value) in [("domain", "kernel"), OURS] {
+        class.set_env(name, value);
+    }
+    let woken = StructureClass::new().with("comm", FieldClass::string()).with("tid", FieldClass::signed(32));
+    let stream = &mut class.data_stream_classes[0];
+    let context = StructureClass::new().with("tid", FieldClass::signed(32));
+    stream.common_context = Some(context.with("flags", FieldClass::unsigned(8)));
+    stream.event_record_classes =
+        vec![EventRecordClass::new(u64::from(WAKING), "sched_waking").with_payload(woken)];
+    let all = [0, OTHERS, HARD, SOFT, NMI, HARD | SOFT, OTHERS | HARD];
+    let event = |(at, flags): (u64, &u8)| Event {
+        stamp: at * 100,
+        id: WAKING,
+        tid: if at % 2 == 0 { 8 } else { 9 },
+        payload: [&[*flags], &b"name\0"[..], &(70 + at as i32).to_le_bytes()].concat(),
+    };
+    let events: Vec<Event> = (1..).zip(&all).map(event).collect();
+    let bytes = Packet::new(1, 0, 100, 900).bytes(&events);
+    common::write_trace(folder.path(), &class, &[("channel_0", bytes)]);
+    assert_eq!(
+        wakes(folder.path()),
+        [
+            "71 by 9",
+            "72 by 8",
+            "73 by interrupt",
+            "74 by interrupt",
+            "75 by interrupt",
+            "76 by interrupt",
+            "77 by interrupt"
+        ]
+    );
+}

@@ -6,34 +6,40 @@
 //! | `attach` | which buffers the process writes to for each recording, across forks and until the recording ends |
 //! | `control` | which classes the recordings want, and which sites are on |
 //! | `filters` | predicates that events must fulfil |
+//! | `made`, `first` | classes that are made at run time, and events of those that the recorder does not know yet |
 //! | `reach` | the thread by which recorders reach the process |
-//! | `fork` | keeps that in order across forks |
+//! | `fork`, `spare` | keep that in order across forks, and have buffers for the next child |
 //! | `write`, `smp` | the slow half of the event path |
 //! | `table` | what a core dump is to say about the classes |
-//! | `unprotected` | threads without a restartable sequence of their own: `vfork`ed children |
-//! | `vfork` | notices such children |
+//! | `identity`, `names` | who the calling thread is, without a system call |
+//! | `filtered` | notices filters for system calls that the program installs |
+//! | `vfork` | notices children that use their parent's thread block |
 //! | `watch` | tells bridges from other instrumentation of changes |
 //! | `system` | the system calls that all this needs, callable from a signal handler |
 //!
-//! The event path, `attach` and `join::rejoin` may run in a signal handler, in a
-//! child between `fork` and `exec`, and while the thread or the process exits: they allocate nothing and take no lock.
+//! The event path may run in a signal handler, in a child between `fork` and `exec`, while the thread or the process exits, and
+//! under a filter for system calls that ends the program: it allocates nothing, takes no lock, and makes no system call.
 //!
 //! With protocol `Smp`, a handler that forks in the middle of an event must not return from the handler in the child: both
 //! processes would finish the same event in the parent's buffer.
 //!
-//! `unprotected` and `vfork` are x86-64's: elsewhere events take protocol `Smp`, which needs no such protection.
+//! `vfork` is x86-64's.
 
 mod attach;
 mod control;
+pub(crate) mod filtered;
 mod filters;
+mod first;
 mod fork;
+mod identity;
 mod join;
+mod made;
+pub(crate) mod names;
 mod reach;
 mod smp;
+mod spare;
 mod system;
 mod table;
-#[cfg(target_arch = "x86_64")]
-mod unprotected;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub(crate) mod vfork;
 mod watch;
@@ -42,14 +48,21 @@ mod write;
 pub(crate) use attach::{ATTACHMENTS, Path, RSEQ_OFFSET};
 #[cfg(feature = "session")]
 pub(crate) use attach::{attach, can_publish, leave, set_majors};
-pub(crate) use control::add;
 #[cfg(feature = "session")]
-pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join};
+pub(crate) use control::{Answer, Changed, Granted, Registrar, change, forget, join, tell_news as describe};
 pub use control::{classes, pretend};
 pub(crate) use filters::accepts;
+pub(crate) use first::first;
 pub(crate) use join::{ask_for_snapshot, recorders};
+pub(crate) use made::add as register;
 pub(crate) use smp::write as write_smp;
 #[cfg(feature = "session")]
 pub(crate) use table::ClassTable;
 pub use watch::{changes, is_recorded, on_change};
 pub(crate) use write::{thread_class, write};
+
+/// The calling thread writes no events from now on, and no thread of the agent's is there.
+pub(crate) fn silence() {
+    smp::silence();
+    reach::end();
+}

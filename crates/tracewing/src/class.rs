@@ -27,6 +27,9 @@ pub struct EventClass {
     filters: [AtomicU16; RECORDINGS],
     /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
     wanted: AtomicU32,
+    /// A bit for each recording that has given the class no id yet, but takes its first events (`agent::first`). It is in `wanted`
+    /// then, too, without an id.
+    pending: AtomicU32,
     describe: Describe,
 }
 
@@ -48,6 +51,7 @@ impl EventClass {
             wants: [const { Want::none() }; RECORDINGS],
             filters: [const { AtomicU16::new(0) }; RECORDINGS],
             wanted: AtomicU32::new(0),
+            pending: AtomicU32::new(0),
             describe,
         }
     }
@@ -100,6 +104,22 @@ impl EventClass {
                 self.wanted.fetch_and(!bit, Relaxed) & ALL == bit
             }
         }
+    }
+
+    /// The recording takes first events of the class, until it has decided.
+    pub(crate) fn set_pending(&self, slot: usize) {
+        self.pending.fetch_or(1 << slot, Relaxed); // whoever finds the other bit without this one finds no id either
+        self.wanted.fetch_or(1 << slot, Relaxed);
+    }
+
+    /// Whether the recording takes first events of the class. Where not, it has an id if the recording wants it.
+    pub(crate) fn is_pending(&self, slot: usize) -> bool {
+        self.pending.load(Acquire) & 1 << slot != 0 // with `decided`
+    }
+
+    /// The recording has decided: what it wants is in force. Says whether it was waited for.
+    pub(crate) fn decided(&self, slot: usize) -> bool {
+        self.pending.fetch_and(!(1 << slot), Release) & 1 << slot != 0 // partner: `is_pending`; the id is there
     }
 
     /// Name, level, fields and the like.

@@ -1,7 +1,6 @@
 //! Event classes that are made while the program runs: for bridges from other instrumentation, whose events have no
 //! declaration that the compiler knows. They have no site; who emits asks [`EventClass::is_on`] first.
 
-use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE};
 use tracewing_abi::schema::Class;
 
 use crate::agent;
@@ -15,40 +14,22 @@ pub mod span {
     pub use crate::span::{enter, innermost, leave, next_id};
 }
 
-/// The functions that make children on their parent's memory, which this crate notices: for libraries that stand in front of
-/// the C library.
+/// The functions that make children on their parent's memory, name threads, or install filters for system calls, which this crate
+/// notices: for libraries that stand in front of the C library.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub mod children {
+    pub use crate::agent::filtered::{noticed_prctl as prctl, noticed_syscall as syscall};
+    pub use crate::agent::names::noted_setname as pthread_setname_np;
     pub use crate::agent::vfork::{noticed_clone as clone, noticed_vfork as vfork};
 }
 
-#[repr(C)]
-struct Dynamic {
-    class: EventClass,
-    description: Class<'static>,
-}
-
-extern "C" fn describe(class: &'static EventClass) -> &'static Class<'static> {
-    // SAFETY: only `register` makes classes with this function, each the first part of a `Dynamic` that is never freed.
-    let dynamic = unsafe { &*core::ptr::from_ref(class).cast::<Dynamic>() };
-    &dynamic.description
-}
-
-/// The class with this description: the one that was made before, or a new one, which is never freed and of which all
-/// recordings that the process takes part in are told now. `None` if the description is too large for a message, some 60 KiB.
+/// The class with this description: the one that was made before, or a new one, which is never freed. `None` if the description is
+/// too large for a message, some 60 KiB. Allocates, and makes no other system call; not for signal handlers.
 ///
-/// May wait for recorders, ten seconds each at most. Not for signal handlers.
+/// No recording is asked: the class is on at first in all that the process takes part in, and its events have its description with
+/// them. What the recorder decides, by the rules, applies to those as well.
 pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
-    let mut buffer = vec![0; MAX_MESSAGE];
-    let mut writer = ClassesWriter::new(&mut buffer).ok()?;
-    writer.push(&description).ok()?;
-    Some(agent::add(writer.finish(), || {
-        let dynamic = Box::leak(Box::new(Dynamic { class: EventClass::new(describe), description }));
-        // The whole, not only its first part: `describe` goes from one to the other.
-        let dynamic: *const Dynamic = dynamic;
-        // SAFETY: just leaked.
-        unsafe { &*dynamic.cast() }
-    }))
+    agent::register(description)
 }
 
 /// Records an event whose payload is the concatenation of `segments`, laid out as the class's description says

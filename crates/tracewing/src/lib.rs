@@ -23,12 +23,13 @@
 //! `tracewing record -- PROGRAM` records it: the program finds the recorder through its environment when it starts, and
 //! so does every program that it starts. A program can also record itself, with [`Session`]. Otherwise nothing happens:
 //! no thread is started, no file or socket opened, nothing printed. A program that `tracewing record` records has one thread
-//! more, named `tracewing`, asleep but when `tracewing enable` or `disable` changes what is wanted.
+//! more, named `tracewing`, asleep but when `tracewing enable` or `disable` changes what is wanted. It starts when the program does, before `main`, which waits
+//! for recorders 100 ms in all (`TRACEWING_WAIT=MS`); nothing else waits for them.
 //!
 //! A flight recorder (`tracewing record --flight-recorder`, or a [`Session`] of that kind) keeps the newest events in memory
 //! and writes them when asked: by [`snapshot`], on a panic ([`snapshot_on_panic`]), or from outside.
 //!
-//! Events may be emitted anywhere: in threads, in forked and `vfork`ed children, in signal handlers, while a thread or
+//! Events may be emitted anywhere: in threads, in forked children, in signal handlers, under filters for system calls, while a thread or
 //! the process exits, in a library loaded by `dlopen`. Emitting never blocks and never allocates; arguments are evaluated
 //! only when some recording wants the event. An event that finds its buffer full is lost, and counted.
 //!
@@ -47,6 +48,10 @@
 //! - A forked child gets a thread of that kind, too; one that wants to be alone (`unshare` with `CLONE_NEWUSER`) must be made
 //!   by other means than `fork`. Children made by `vfork` or raw system calls cannot be told of changes.
 //! - With protocol `Smp` an event that a thread has begun when its class is switched off may still come.
+//! - Events of children made by `vfork` or raw system calls are counted lost, and those of forked children that need buffers of their own
+//!   (`--buffers process`, protocol `Smp`) until they have them.
+//! - Making a class at run time takes system calls; no other event makes any. Before a thread gives up the clock, it calls
+//!   [`before_sandbox`].
 //! - A child made by a raw `vfork` or `clone` system call that shares its parent's memory is not noticed and may overwrite
 //!   other events; the C library's functions are.
 //! - A uprobe, or a debugger's breakpoint, on an instruction of the sequence makes the kernel run the rest of it
@@ -67,6 +72,7 @@ mod function;
 mod macros;
 mod path;
 mod payload;
+mod sandbox;
 #[cfg(feature = "session")]
 mod session;
 mod snapshot;
@@ -79,6 +85,7 @@ pub use event::Event;
 pub use field::Field;
 #[doc(hidden)]
 pub use macros::private as __private;
+pub use sandbox::before_sandbox;
 #[cfg(feature = "session")]
 pub use session::{Session, SessionBuilder, SessionError, SessionSummary};
 pub use snapshot::{SnapshotError, snapshot, snapshot_on_panic};

@@ -130,11 +130,13 @@ unsafe fn fixed_slow<const LEN: usize, const ORDERED: bool>(
     id: u16,
     payload: *const u8,
 ) {
+    let segments = &[Segment { start: payload, len: LEN }];
     if id == 0 {
-        return; // switched off since
+        // SAFETY: the caller's.
+        return unsafe { agent::first(class, slot, segments) };
     }
     // SAFETY: the caller's.
-    unsafe { slow::<ORDERED>(class, slot, id, &[Segment { start: payload, len: LEN }]) };
+    unsafe { slow::<ORDERED>(class, slot, id, segments) };
 }
 
 /// The function [`gather`], for sites.
@@ -216,7 +218,9 @@ unsafe fn for_each_recording(
         left &= left - 1;
         let id = class.want(slot).id();
         if id == 0 {
-            continue; // switched off since
+            // SAFETY: the caller's.
+            unsafe { agent::first(class, slot, segments) };
+            continue;
         }
         // SAFETY: the caller's.
         if wanted & FILTERED << slot == 0 || unsafe { agent::accepts(class, slot, segments) } {

@@ -9,6 +9,7 @@ mod wishes;
 
 use std::os::fd::{AsFd, AsRawFd};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, mpsc};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
@@ -17,13 +18,14 @@ use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
 use tracewing_consumer::drain::{Drain, StreamSummary, UserTrace};
+use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::folder::{
     BufferDescription, Description, Folder, ProcessDescription, SnapshotDescription, State,
 };
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
-use tracewing_consumer::snapshot::{Snapshot, Writers};
+use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
 use tracewing_rules::{Rule, Rules, TooManyRules};
 
 use crate::agent::{self, ClassTable};
@@ -180,6 +182,10 @@ impl Session {
         if self.process != std::process::id() {
             return Err(SessionError::OfParent);
         }
+        // First events of classes fall under the rules of their time.
+        if worker.thread.thread().id() != thread::current().id() {
+            worker.bell.settle(|| worker.thread.is_finished());
+        }
         let _turn = wishes::turn();
         let grants = worker.wishes.change(rule)?;
         switched(agent::change(worker.slot, grants.into_iter()))?;
@@ -301,6 +307,15 @@ impl SessionBuilder {
     }
 }
 
+/// Time between two looks at whether the trace folder is still there.
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Time between two looks of a flight recorder for new classes.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// How often the buffers are read at most until nothing is left in them that can be read.
+const MOST_ROUNDS: usize = 1000;
+
 /// What the thread works on.
 struct Recording {
     /// Where events are written; nowhere in a flight recorder.
@@ -308,6 +323,10 @@ struct Recording {
     clock: TraceClock,
     drain: Drain,
     wishes: Arc<Wishes>,
+    /// Without output, one that nothing else knows.
+    firsts: Arc<Firsts>,
+    /// The region's word when classes were described last.
+    news: u64,
     description: Description,
     table: Option<ClassTable>,
     flush: Duration,
@@ -323,12 +342,11 @@ impl Recording {
         let clock = TraceClock::new(settings.clock)?;
         let begin = clock.calibrate();
         let (recording, user) = (identity()?, folder.map(Folder::user));
-        let trace = user.as_ref().map(|user| UserTrace::new(user, recording)).transpose()?;
+        let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
         let trace = trace.map(|trace| trace.write_behind(|| ()));
         let rules = settings.rules;
         let class = clock_class(&clock, &begin, identity()?);
-        let user: Vec<&Path> = user.iter().map(PathBuf::as_path).collect();
-        let classes = Classes::new(&user, recording, class)?;
+        let classes = Classes::new(user.as_slice(), recording, class)?;
         let publishes = agent::can_publish() && clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
@@ -351,11 +369,14 @@ impl Recording {
         if let Some(folder) = folder {
             folder.describe(&description)?;
         }
+        let firsts: Arc<Firsts> = trace.as_ref().map(|trace| trace.firsts().clone()).unwrap_or_default();
         Ok(Self {
             output: folder.cloned().zip(trace),
             clock,
             drain,
-            wishes: Wishes::new(classes, rules),
+            wishes: Wishes::new(classes, rules, firsts.clone()),
+            firsts,
+            news: 0,
             description,
             table: None,
             flush: settings.flush,
@@ -371,7 +392,7 @@ impl Recording {
             .ok_or(SessionError::CannotTakePart)?;
         // All classes begin at once, however long it takes to switch their sites on.
         agent::set_majors(slot, 0);
-        let joined = switched(agent::join(slot, self.wishes.registrar()));
+        let joined = switched(agent::join(slot, self.wishes.registrar()).0);
         let failed = joined.err().or_else(|| self.wishes.state().error.take().map(SessionError::from));
         if let Some(error) = failed {
             leave(slot);
@@ -398,7 +419,7 @@ impl Recording {
     fn run(mut self, slot: usize, bell: &Bell) -> Result<SessionSummary, SessionError> {
         let result = match self.output.take() {
             Some((folder, mut trace)) => {
-                let drained = self.drain_until_stop(&mut trace, bell);
+                let drained = self.drain_until_stop(&folder, &mut trace, bell);
                 self.complete(slot, &folder, &mut trace, drained)
             }
             None => {
@@ -410,12 +431,53 @@ impl Recording {
         result.map(|()| self.summary)
     }
 
-    fn drain_until_stop(&mut self, trace: &mut UserTrace, bell: &Bell) -> Result<(), SessionError> {
-        let mut pace = Pace::new(self.flush);
-        while !bell.wait(pace.remaining()).stop {
+    fn drain_until_stop(
+        &mut self,
+        folder: &Folder,
+        trace: &mut UserTrace,
+        bell: &Bell,
+    ) -> Result<(), SessionError> {
+        let (mut pace, mut checked) = (Pace::new(self.flush), Instant::now());
+        loop {
+            let mut calls = bell.wait(pace.remaining());
+            if calls.stop {
+                break;
+            }
+            if !calls.settled.is_empty() {
+                self.read_all(trace)?;
+                calls.settle();
+            }
             let now = Instant::now();
             let found = self.drain.poll(trace, &self.clock, self.flush, pace.longest())?;
+            self.describe();
             pace.looked(now, Instant::now(), &found);
+            if now.duration_since(checked) >= CHECK_INTERVAL {
+                checked = now;
+                folder.check(false)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has new classes described whose first events were found. `false` if there were none.
+    fn describe(&self) -> bool {
+        let found = self.firsts.take_found();
+        if found.processes.is_empty() && !found.is_waited_for() {
+            return false;
+        }
+        agent::describe();
+        // Of children that have made classes of their own.
+        self.wishes.find(found)
+    }
+
+    /// Writes all that is in the buffers, but for what waits for classes that nothing describes.
+    fn read_all(&mut self, trace: &mut UserTrace) -> Result<(), SessionError> {
+        for _ in 0..MOST_ROUNDS {
+            trace.wait_for_room(usize::MAX);
+            let found = self.drain.poll(trace, &self.clock, Duration::ZERO, Duration::ZERO)?;
+            if !self.describe() && found.written == 0 {
+                break;
+            }
         }
         Ok(())
     }
@@ -428,6 +490,10 @@ impl Recording {
         mut result: Result<(), SessionError>,
     ) -> Result<(), SessionError> {
         self.description.clock.stopped = Some(self.clock.now());
+        agent::set_majors(slot, 0);
+        if result.is_ok() {
+            result = self.read_all(trace);
+        }
         leave(slot);
         self.drain.close();
         match result {
@@ -441,7 +507,7 @@ impl Recording {
         description.notes.append(&mut self.wishes.state().notes);
         description.losses = self.drain.losses().cloned().collect();
         description.overwritten = self.drain.overwritten().cloned().collect();
-        let described = folder.describe(description);
+        let described = folder.describe(description).and_then(|()| folder.check(true));
         result?;
         described?;
         self.summary = sum(folder.path(), &self.description);
@@ -451,8 +517,13 @@ impl Recording {
     fn wait_for_orders(&mut self, bell: &Bell) {
         let mut stop = false;
         while !stop {
-            let calls = bell.wait(Duration::MAX);
+            let mut calls = bell.wait(LOOK_INTERVAL);
+            let news = self.drain.region().news().load(Relaxed); // orders nothing
+            if std::mem::replace(&mut self.news, news) != news {
+                agent::describe();
+            }
             stop = calls.stop;
+            calls.settle();
             for Order { folder, done } in calls.snapshots {
                 let taken = self.snapshot(&folder);
                 if let Ok(summary) = &taken {
@@ -467,7 +538,10 @@ impl Recording {
     fn snapshot(&mut self, folder: &Path) -> Result<SessionSummary, SessionError> {
         let mut snapshot = Snapshot::begin(folder, identity()?, &self.clock)?;
         self.drain.watch(&self.clock);
-        snapshot.add(&mut self.drain, Writers::Living)?;
+        let contents = Contents::of(&mut self.drain, Writers::Living);
+        contents.scan(&self.firsts);
+        self.describe();
+        snapshot.add(&contents, &self.firsts)?;
         self.snapshots += 1;
         let reason = "Session::snapshot".to_owned();
         let about = SnapshotDescription { number: self.snapshots, reason, taken: snapshot.taken() };

@@ -18,6 +18,8 @@ pub enum SnapshotError {
     NotRecorded,
     /// The program is recorded by `tracewing record` without `--flight-recorder`: everything is on disk already.
     NotFlightRecorder,
+    /// The recorder is gone, or another user's: only programs of its own user, and root's, may ask for a snapshot.
+    NotReached,
     /// The recorder was told to take none on a panic (`--snapshot-on`).
     NotWanted,
     /// The recorder could not write it; why.
@@ -31,6 +33,9 @@ impl fmt::Display for SnapshotError {
         match self {
             Self::NotRecorded => f.write_str("no snapshot: `tracewing record` does not record this program"),
             Self::NotFlightRecorder => f.write_str("no snapshot: the recorder is no flight recorder"),
+            Self::NotReached => f.write_str(
+                "no snapshot: the recorder is gone, or another user's, which takes none for this one",
+            ),
             Self::NotWanted => f.write_str("no snapshot: the recorder takes none on a panic"),
             Self::Failed(why) => write!(f, "the recorder could not take a snapshot: {why}"),
             Self::NoAnswer => f.write_str("no snapshot: the recorder does not answer"),

@@ -243,12 +243,34 @@ pub fn next_id() -> u64 {
 
 #[cold]
 fn begin_block() -> u64 {
-    let mut random = [0; size_of::<u64>()];
-    // SAFETY: the bytes are as many as is said. Async-signal-safe, and cannot fail once the machine has booted.
-    unsafe { libc::getrandom(random.as_mut_ptr().cast(), random.len(), 0) };
-    let first = u64::from_le_bytes(random) / BLOCK * BLOCK + 1;
+    let first = mix(seed() ^ mix(thread::with(origin))) / BLOCK * BLOCK + 1;
     thread::with(|mark| mark.next_span.store(first + 1, Relaxed));
     first
+}
+
+/// Where and when the block begins, on this machine: no other thread's, and no other time's.
+fn origin(mark: &thread::Mark) -> u64 {
+    /// Blocks so far, for threads that may not read the clock.
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    let blocks = BLOCKS.fetch_add(1, Relaxed);
+    let now = if mark.silent.load(Relaxed) == 0 { thread::unique_key() } else { 0 };
+    let tid = u64::from(mark.entries[0].tid.load(Relaxed).unsigned_abs());
+    mix(now ^ mix(tid << 32 ^ blocks)) ^ core::ptr::from_ref(mark).addr() as u64
+}
+
+/// A random number that the kernel gives each program that it executes; no system call.
+fn seed() -> u64 {
+    // SAFETY: a number; 0 where the kernel does not say.
+    let random = unsafe { libc::getauxval(libc::AT_RANDOM) } as *const u64;
+    // SAFETY: null, or 16 bytes that stay.
+    if random.is_null() { 0 } else { unsafe { random.read_unaligned() } }
+}
+
+/// Spreads a number over all bits, one to one (the last step of SplitMix64).
+fn mix(number: u64) -> u64 {
+    let number = (number ^ (number >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let number = (number ^ (number >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    number ^ (number >> 31)
 }
 
 /// In a forked child: what it counts on is not its parent's.

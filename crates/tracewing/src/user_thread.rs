@@ -29,7 +29,9 @@
 //! them in the thread's own memory.
 
 mod events;
+mod numbers;
 mod origin;
+mod request;
 
 use core::fmt;
 use core::num::NonZeroU64;
@@ -41,6 +43,7 @@ use tracewing_ring::thread;
 use crate::{Event, emit};
 pub use events::{Cause, Kind, Outcome};
 pub use origin::Origin;
+pub use request::Request;
 
 /// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others have blocks of
 /// their own.
@@ -79,30 +82,11 @@ fn number(thread: Option<UserThread>) -> u64 {
     thread.map_or(0, |thread| thread.0.get())
 }
 
-/// How many numbers a thread takes at a time: a block of them. The first one of a block stands for none.
-const BLOCK: u64 = 64;
-/// In a thread's block of memory: which of a block's numbers is next, and above that the block, counted from 1.
-const WHICH: u32 = 16;
-
-/// Blocks that threads have taken.
-static BLOCKS: AtomicU64 = AtomicU64::new(0);
-
 /// A number that no user thread has had.
 #[inline]
 fn next() -> UserThread {
-    let number = thread::with(|mark| {
-        let next = thread::count(&mark.next_user_thread);
-        match (next >> WHICH, next % (1 << WHICH)) {
-            (block @ 1.., which @ 1..BLOCK) => (block - 1) * BLOCK + which,
-            // A signal handler that comes in between takes a block of its own, of which the store below forgets the rest.
-            _ => {
-                let block = BLOCKS.fetch_add(1, Relaxed) + 1;
-                mark.next_user_thread.store(block << WHICH | 2, Relaxed);
-                (block - 1) * BLOCK + 1
-            }
-        }
-    });
-    UserThread(NonZeroU64::new(number).expect("nobody counts to 2^64"))
+    static BLOCKS: AtomicU64 = AtomicU64::new(0);
+    UserThread(thread::with(|mark| numbers::next(&BLOCKS, &mark.next_user_thread)))
 }
 
 /// A new user thread, ready to run, whose parent is the [`current`] one.
@@ -140,7 +124,7 @@ pub fn create_from(origin: &Origin) -> UserThread {
 #[inline(always)]
 fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn(bool)) {
     let thread = number(Some(thread));
-    tell_origin(thread % BLOCK == 1);
+    tell_origin(thread % numbers::BLOCK == 1);
     emit!(events::Create { thread, parent: number(current()), origin });
     tell_origin(false); // that event may have been the first of a sub-buffer
 }
@@ -207,25 +191,6 @@ pub fn wants_wake() -> bool {
 #[inline]
 pub fn exit(thread: UserThread, outcome: Outcome) {
     emit!(events::Exit { thread: thread.0.get(), outcome });
-}
-
-/// The current user thread begins to wait for `object`, a number by which it is known among all of all kinds: its address,
-/// if it stays where it is.
-#[inline]
-pub fn wait(kind: Kind, object: u64) {
-    emit!(events::Wait { kind, object });
-}
-
-/// The current user thread has got what it wanted, after [`wait`] or at once.
-#[inline]
-pub fn acquired(kind: Kind, object: u64) {
-    emit!(events::Acquired { kind, object });
-}
-
-/// The current user thread is about to give back what it had [`acquired`].
-#[inline]
-pub fn released(kind: Kind, object: u64) {
-    emit!(events::Released { kind, object });
 }
 
 /// The calling thread of the kernel is worker `number` of this runtime.

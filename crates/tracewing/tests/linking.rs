@@ -65,12 +65,13 @@ fn check(what: &str, build: Build) {
 
     let folder = if release { "release" } else { "debug" };
     let built = workspace.target().join("x86_64-unknown-linux-gnu").join(folder);
-    // The library's own: always the threads' introduction, and what the linker keeps of the rest.
+    // The library's own: always the threads' introduction and first events, and what the linker keeps of the rest.
     let own = run(&built.join("no_class"), &[]);
     let own: Vec<&str> = own.trim_end().strip_prefix("only ").unwrap_or_default().split(' ').collect();
     assert!(own.contains(&"tracewing:thread"), "{what}: {own:?}");
     let is_own = |name: &&str| {
-        ["tracewing:thread", "tracewing:panic", "lock:place", "lock:condition_signalled"].contains(name)
+        ["tracewing:thread", "tracewing:first", "tracewing:panic", "lock:place", "lock:condition_signalled"]
+            .contains(name)
     };
     assert!(own.iter().all(is_own), "{what}: {own:?}");
     let program = |state: &str| {

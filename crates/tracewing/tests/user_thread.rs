@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Condvar, Mutex};
 use std::thread;
 use tracewing::Session;
-use tracewing::user_thread::{self, Cause, Kind, Outcome, UserThread};
+use tracewing::user_thread::{self, Cause, Kind, Outcome, Request, UserThread};
 
 /// What a fiber did when it was run.
 enum Step {
@@ -98,9 +98,10 @@ fn every_transition_in_order() {
         user_thread::name(child, "C");
         scheduler.run(0);
         for kind in [Kind::Mutex, Kind::Notified] {
-            user_thread::wait(kind, 7);
-            user_thread::acquired(kind, 7);
-            user_thread::released(kind, 7);
+            let mut request = Request::new(kind, 7);
+            request.wait();
+            request.acquired();
+            request.released();
         }
     });
     assert_eq!(

@@ -126,8 +126,13 @@ fn count(trace: &Path) -> Result<u64> {
 
 /// The events that babeltrace2 finds; `None` where it is not installed or does not read the trace.
 fn babeltrace2_count(trace: &Path) -> Option<u64> {
-    let output = Command::new("babeltrace2").arg(trace).output().ok()?;
-    output.status.success().then(|| output.stdout.iter().filter(|byte| **byte == b'\n').count() as u64)
+    // Names and values may have line ends, so that lines are no count.
+    let counter = ["--component=sink.utils.counter", "--params=step=+0"];
+    let output = Command::new("babeltrace2").arg(trace).args(counter).output().ok()?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let line =
+        text.lines().find(|line| line.contains("Event message")).filter(|_| output.status.success())?;
+    line.split_whitespace().next()?.replace(',', "").parse().ok()
 }
 
 /// Such a trace is to be refused; what is good of it comes first.

@@ -30,7 +30,7 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
 }
 
 /// The first line that is only for tests: nothing but tests follows `#[cfg(test)]` on a module at a file's end.
-fn tests_begin(file: &File) -> usize {
+pub(super) fn tests_begin(file: &File) -> usize {
     let in_test_place = TEST_PLACES.iter().any(|place| {
         if place.ends_with('/') {
             file.path.starts_with(place) || file.path.contains(&format!("/{place}"))

@@ -4,6 +4,7 @@
 //! that show it failing.
 
 mod comments;
+mod files;
 mod lexer;
 mod licences;
 mod references;
@@ -40,6 +41,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
     for file in tree.files.values() {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);
+        files::check(file, &mut findings);
         references::check(file, tree, &mut findings);
     }
     findings

@@ -14,7 +14,7 @@ pub struct Grant<'a> {
     pub id: u16,
     /// Whether its events are wanted.
     pub on: bool,
-    /// The predicate that an event must fulfil (`crate::filter`), or empty.
+    /// The predicate that an event must fulfil (`tracewing_rules::filter`), or empty.
     pub filter: &'a [u8],
 }
 

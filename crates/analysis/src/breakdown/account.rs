@@ -2,7 +2,7 @@
 
 use super::entries::First;
 use super::ipc::Ipc;
-use crate::times::add;
+use crate::times::{add, grow};
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
 
 /// Where a thread does something.
@@ -38,7 +38,7 @@ pub struct Waits {
 impl Waits {
     pub(super) fn add(&mut self, other: Waits) {
         self.count += other.count;
-        self.ns += other.ns;
+        grow(&mut self.ns, other.ns);
     }
 }
 
@@ -59,15 +59,15 @@ pub(super) struct Sums {
 
 impl Sums {
     pub fn take(&mut self, other: Sums) {
-        self.own_ns += other.own_ns;
+        grow(&mut self.own_ns, other.own_ns);
         self.calls += other.calls;
         self.events += other.events;
         self.faults += other.faults;
         self.woke += other.woke;
         self.ipc.iter_mut().zip(other.ipc).for_each(|(sum, waits)| sum.add(waits));
         other.interrupts.into_iter().for_each(|(by, ns)| add(&mut self.interrupts, by, ns));
-        self.blocked_ns += other.blocked_ns;
-        self.ready_ns += other.ready_ns;
+        grow(&mut self.blocked_ns, other.blocked_ns);
+        grow(&mut self.ready_ns, other.ready_ns);
     }
 }
 
@@ -158,17 +158,18 @@ impl Account {
             _ => Place::new(lwp.mode(), lwp.is_kernel),
         };
         match doing {
-            Doing::Unknown | Doing::Nested => self.unseen_ns += ns,
+            Doing::Unknown | Doing::Nested => grow(&mut self.unseen_ns, ns),
             Doing::Running { mode: Mode::Interrupt(by), .. } => add(&mut self.at(place).interrupts, by, ns),
             Doing::Running { .. } => {
-                self.at(place).own_ns += ns;
-                self.own_ns += ns;
+                grow(&mut self.at(place).own_ns, ns);
+                grow(&mut self.own_ns, ns);
             }
-            Doing::Runnable { .. } => self.at(place).ready_ns += ns,
+            Doing::Runnable { .. } => grow(&mut self.at(place).ready_ns, ns),
             Doing::Blocked { .. } => {
-                self.at(place).blocked_ns += ns;
+                grow(&mut self.at(place).blocked_ns, ns);
                 let before = self.block.filter(|block| block.to == from && block.place == place);
-                self.block = Some(Block { place, ns: ns + before.map_or(0, |block| block.ns), to });
+                self.block =
+                    Some(Block { place, ns: before.map_or(ns, |block| ns.saturating_add(block.ns)), to });
             }
         }
     }

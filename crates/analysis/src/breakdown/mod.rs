@@ -25,6 +25,7 @@ pub use table::{BreakdownTable, Entry, Machine, Outside, ProcessBreakdown, Row, 
 
 use crate::run::{Analysis, Ran};
 use crate::serials::Serials;
+use crate::times::grow;
 use account::{Account, Place};
 use entries::Entries;
 use ipc::Means;
@@ -160,9 +161,9 @@ impl Fold for Breakdown {
     fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {
         let ns = to.saturating_sub(from).unsigned_abs();
         match interrupt {
-            None => self.idle_ns += ns,
+            None => grow(&mut self.idle_ns, ns),
             Some(_) => {
-                self.idle_interrupts_ns += ns;
+                grow(&mut self.idle_interrupts_ns, ns);
                 self.served.interrupt(cpu, interrupt, ns);
             }
         }

@@ -1,6 +1,7 @@
 //! What was done for processes outside of them: by those whom they woke, and by the interrupts that woke them.
 
 use super::account::Waits;
+use crate::times::grow;
 use std::collections::HashMap;
 use tracewing_trace::super_trace::Name;
 
@@ -27,7 +28,7 @@ impl Served {
 
     /// That thread ran.
     pub fn ran(&mut self, client: i32, server: i32, ns: u64) {
-        self.sums.entry((client, Helper::Process(server))).or_default().ns += ns;
+        grow(&mut self.sums.entry((client, Helper::Process(server))).or_default().ns, ns);
     }
 
     /// An interrupt has woken a thread of a process.
@@ -46,7 +47,7 @@ impl Served {
         let count = processes.len() as u64;
         for process in processes.drain(..) {
             if interrupt == Some(*name) {
-                self.sums.entry((process, Helper::Interrupt(*name))).or_default().ns += ns / count;
+                grow(&mut self.sums.entry((process, Helper::Interrupt(*name))).or_default().ns, ns / count);
             }
         }
     }

@@ -5,7 +5,7 @@ use super::outside::Helper;
 use super::{Breakdown, Ipc, Start};
 use crate::names::Names;
 use crate::run::Ran;
-use crate::times::{Part, parts};
+use crate::times::{Part, grow, parts, total};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
@@ -124,14 +124,15 @@ pub struct Machine {
 impl Machine {
     /// All of it, which should be the recording's duration on each CPU.
     pub fn total_ns(&self) -> u64 {
-        self.user_ns + self.calls_ns + self.kernel_ns + self.interrupts_ns + self.idle_ns + self.unknown_ns
+        let Self { user_ns, calls_ns, kernel_ns, interrupts_ns, idle_ns, unknown_ns, .. } = *self;
+        total([user_ns, calls_ns, kernel_ns, interrupts_ns, idle_ns, unknown_ns].into_iter())
     }
 }
 
 impl Row {
     /// How long interrupts had the CPU.
     pub fn interrupts_ns(&self) -> u64 {
-        self.interrupts.iter().map(|part| part.ns).sum()
+        total(self.interrupts.iter().map(|part| part.ns))
     }
 
     /// Waits for other threads, over whatever.
@@ -149,10 +150,15 @@ impl Row {
         kinds
     }
 
+    /// Whether its times are known. What was done takes time: where there is none, that is part of [`Spent::Unknown`].
+    pub fn has_times(&self) -> bool {
+        let times = [self.ipc().ns, self.blocked_ns, self.ready_ns, self.own_ns, self.interrupts_ns()];
+        total(times.into_iter()) > 0
+    }
+
     fn is_empty(&self) -> bool {
         let counts = self.calls + self.events + self.faults + self.woke + self.ipc().count;
-        let waits = self.ipc().ns + self.blocked_ns + self.ready_ns;
-        counts + waits + self.own_ns + self.interrupts_ns() == 0
+        counts == 0 && !self.has_times()
     }
 
     fn new(place: Place, sums: Sums, names: &Names) -> Self {
@@ -179,7 +185,7 @@ impl Row {
 impl ProcessBreakdown {
     /// How long its threads were on CPUs, interrupts included.
     pub fn running_ns(&self) -> u64 {
-        self.rows.iter().map(|row| row.own_ns + row.interrupts_ns()).sum()
+        total(self.rows.iter().map(|row| row.own_ns.saturating_add(row.interrupts_ns())))
     }
 
     /// Whether an event of the kernel's tells anything of it.
@@ -217,10 +223,10 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
         }
         let sum = sums.entry(process).or_default();
         account.places.into_iter().for_each(|(place, sums)| sum.places.entry(place).or_default().take(sums));
-        sum.unseen_ns += account.unseen_ns;
+        grow(&mut sum.unseen_ns, account.unseen_ns);
         let (threads, own_ns) = sum.entries.entry(entries.start(process, account.entry, name)).or_default();
         *threads += 1;
-        *own_ns += account.own_ns;
+        grow(own_ns, account.own_ns);
     }
     let names = &ran.names;
     for (process, helper, waits) in served.into_sums() {
@@ -243,15 +249,17 @@ pub(super) fn table(breakdown: Breakdown, ran: &Ran) -> BreakdownTable {
         let mut machine =
             Machine { cpus: ran.cpus, interrupts_ns: idle_interrupts_ns, idle_ns, ..Machine::default() };
         for row in processes.iter().flat_map(|process| &process.rows) {
-            machine.interrupts_ns += row.interrupts_ns();
-            *match row.place {
+            grow(&mut machine.interrupts_ns, row.interrupts_ns());
+            let own_ns = match row.place {
                 Spent::User => &mut machine.user_ns,
                 Spent::Call(_) => &mut machine.calls_ns,
                 Spent::Kernel => &mut machine.kernel_ns,
                 Spent::Unknown => &mut machine.unknown_ns,
-            } += row.own_ns;
+            };
+            grow(own_ns, row.own_ns);
         }
-        machine.unknown_ns += (ran.cpus * duration_ns).saturating_sub(machine.total_ns());
+        let untold_ns = ran.cpus.saturating_mul(duration_ns).saturating_sub(machine.total_ns());
+        grow(&mut machine.unknown_ns, untold_ns);
         machine
     });
     BreakdownTable { processes, machine, strangers, duration_ns }

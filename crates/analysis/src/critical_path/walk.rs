@@ -331,7 +331,7 @@ impl Steps {
 
 fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, u64>, key: &K, ns: u64) {
     match sums.get_mut(key) {
-        Some(sum) => *sum += ns,
+        Some(sum) => *sum = sum.saturating_add(ns),
         None => drop(sums.insert(key.clone(), ns)),
     }
 }

@@ -23,6 +23,7 @@ use self::calls::since;
 pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
 pub use self::figures::Figures;
 use crate::run::{Analysis, Loss, Ran};
+use crate::times::total;
 
 /// A function's line.
 #[derive(Debug, Clone, PartialEq)]
@@ -165,6 +166,10 @@ impl Analysis for Functions {
             self.calls.lost(lost.from);
         }
     }
+
+    fn loss_over(&mut self, time: i64) {
+        self.calls.lost(time);
+    }
 }
 
 impl Totals {
@@ -229,7 +234,7 @@ impl Totals {
             below.entry(above).or_default().entry(name).or_default().merge(made);
         }
         let below = below.remove(&0).unwrap_or_default();
-        let total_ns = below.values().map(|node| node.total_ns).sum();
+        let total_ns = total(below.values().map(|node| node.total_ns));
         CallNode { calls: 0, total_ns, own_ns: 0, below }
     }
 }

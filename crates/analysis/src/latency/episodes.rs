@@ -198,7 +198,7 @@ mod tests {
     use super::super::Period;
     use super::*;
     use crate::times::Times;
-    use tracewing_trace::super_trace::{Activity, Kind, SuperTrace, SwitchCause, UserThreadKind};
+    use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
 
     const READ: Name = Name(0);
 
@@ -215,7 +215,12 @@ mod tests {
         let events = [
             (0, 0, 0, switch(0, 0, 7)),
             (0, 1, 0, switch(0, 0, 9)),
-            (5, 0, 7, Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"task" })),
+            (
+                5,
+                0,
+                7,
+                Kind::UserThread(UserThreadKind::Origin { origin: 1, name: b"task", file: b"", line: 0 }),
+            ),
             (5, 0, 7, Kind::UserThread(UserThreadKind::Create { thread: 1, origin: 1 })),
             (10, 0, 7, turns(0, 1, SwitchCause::Unknown)),
             (30, 0, 7, turns(1, 0, SwitchCause::Blocked)),
@@ -233,7 +238,14 @@ mod tests {
         assert_eq!(episodes.until(), Some(95));
         let mut state = SuperTrace::new();
         for (time, cpu, tid, kind) in events {
-            let event = Activity { time, cpu: Some(cpu), tid: Some(tid), process: Some(7), kind };
+            let event = Activity {
+                time,
+                cpu: Some(cpu),
+                tid: Some(tid),
+                process: Some(7),
+                context: Context::Unknown,
+                kind,
+            };
             state.event(&event, &mut episodes);
         }
         state.finish(&mut episodes);

@@ -93,6 +93,9 @@ pub enum Party {
     Thread(i32),
     /// A user thread, by its process and its number there.
     Task(Option<i32>, u64),
+    /// One of the user threads of a process of which no event says which they are, by the number of the place that made its request.
+    /// Several can be the same.
+    Place(Option<i32>, u64),
 }
 
 /// Kinds of locks.
@@ -146,17 +149,55 @@ pub struct Account {
     pub acquired: u64,
     /// How often it could not be had: a try, or the time was up.
     pub refused: u64,
-    /// Waits, also those in vain.
+    /// Waits whose length is known, also those in vain.
     pub waits: Sum,
-    /// Critical sections.
+    /// Acquisitions after waits of unknown length.
+    pub unknown_waits: u64,
+    /// Critical sections whose length is known.
     pub holds: Sum,
+    /// Those of unknown length: their end or their begin is missing.
+    pub unknown_holds: u64,
+    /// Acquisitions of which it cannot be told which wait and which release belong to them: of user threads that are not known, in a
+    /// recording without tickets; all, where only some CPUs are looked at.
+    pub unpaired: u64,
     /// How often locks were tried before threads slept for them; `None` where no event tells.
     pub spins: Option<u64>,
     /// By who had the lock, how long was waited for it.
     pub(super) owners: HashMap<Party, u64>,
+    /// By the number of the place that calls, how long was held what was taken there.
+    pub(super) held_at: HashMap<u64, u64>,
 }
 
 impl Account {
+    /// How often it had to wait; `None` where that cannot be told.
+    pub fn waited(&self) -> Option<u64> {
+        (self.unpaired == 0).then_some(self.waits.count + self.unknown_waits)
+    }
+
+    /// How long it waited; `None` where that cannot be told.
+    pub fn known_waits(&self) -> Option<&Sum> {
+        let is_unknown = self.unpaired > 0 || (self.waits.count == 0 && self.unknown_waits > 0);
+        (!is_unknown).then_some(&self.waits)
+    }
+
+    /// How long it was held; `None` where that cannot be told.
+    pub fn known_holds(&self) -> Option<&Sum> {
+        let is_unknown = self.unpaired > 0 || (self.holds.count == 0 && self.unknown_holds > 0);
+        (!is_unknown).then_some(&self.holds)
+    }
+
+    /// Keeps the counts alone, without what two events tell together.
+    pub(super) fn unpair(&mut self) {
+        let Self { kinds, acquired, refused, spins, .. } = *self;
+        *self = Self { kinds, acquired, refused, spins, unpaired: acquired + refused, ..Self::default() };
+    }
+
+    /// The number of the place where it was held longest.
+    pub(super) fn held_longest_at(&self) -> Option<u64> {
+        let places = self.held_at.iter().map(|(caller, ns)| (*ns, *caller));
+        places.max().map(|(_, caller)| caller)
+    }
+
     /// Who had the lock for the greatest part of the waiting, and for how much of it, ns.
     pub fn owner(&self) -> Option<(Party, u64)> {
         self.owners.iter().map(|(owner, ns)| (*owner, *ns)).max_by_key(|(owner, ns)| (*ns, *owner))

@@ -19,11 +19,15 @@ pub(super) enum LockEvent {
         caller: u64,
         kind: Kind,
         owner: i32,
+        /// Whether an event would say that it is given up.
+        ends: bool,
     },
     Acquired {
         lock: u64,
         caller: u64,
         kind: Kind,
+        /// Whether it could not have it at once, as the event says; old ones of user threads do not.
+        waited: bool,
     },
     Refused {
         lock: u64,
@@ -75,6 +79,14 @@ pub(super) enum LockEvent {
         file: String,
         line: u64,
     },
+    /// File and line of requests of user threads that have this number as their caller, in every process.
+    Origin {
+        caller: u64,
+        file: String,
+        line: u64,
+    },
+    /// The thread, a worker of a runtime, has nothing to run.
+    Parked,
     /// Another object has the function.
     Shadowed {
         function: String,
@@ -116,7 +128,10 @@ enum Meaning {
     Shadowed,
     TaskWait,
     TaskHas,
+    TaskGivenUp,
     TaskReleased,
+    Origin,
+    Parked,
     KernelWait,
     KernelHas,
     FutexBegin,
@@ -128,16 +143,17 @@ enum Meaning {
 pub(super) enum Level {
     /// A thread's.
     Thread,
-    /// A user thread's, if there is one.
-    Task,
+    /// A user thread's, of which this ticket says what belongs together: 0 where the request began before it was recorded, `None`
+    /// in recordings without tickets.
+    Task(Option<u64>),
     /// The kernel's own.
     Kernel,
 }
 
 impl Meaning {
-    fn level(self) -> Level {
+    fn level(self, ticket: Option<u64>) -> Level {
         match self {
-            Self::TaskWait | Self::TaskHas | Self::TaskReleased => Level::Task,
+            Self::TaskWait | Self::TaskHas | Self::TaskGivenUp | Self::TaskReleased => Level::Task(ticket),
             Self::KernelWait | Self::KernelHas => Level::Kernel,
             _ => Level::Thread,
         }
@@ -164,7 +180,10 @@ fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
         "lock:shadowed" => (Meaning::Shadowed, &["function", "path"]),
         "user_thread:wait" => (Meaning::TaskWait, &["kind", "object"]),
         "user_thread:acquired" => (Meaning::TaskHas, &["kind", "object"]),
+        GIVEN_UP => (Meaning::TaskGivenUp, &["kind", "object"]),
         "user_thread:released" => (Meaning::TaskReleased, &["kind", "object"]),
+        "user_thread:origin" => (Meaning::Origin, &["origin", "name", "file", "line"]),
+        "user_thread:park" => (Meaning::Parked, &[]),
         "syscall_entry_futex" => (Meaning::FutexBegin, &["uaddr", "op"]),
         "syscall_exit_futex" => (Meaning::FutexEnd, &["ret"]),
         "contention_begin" => (Meaning::KernelWait, &["lock_addr", "flags"]),
@@ -173,8 +192,22 @@ fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
     })
 }
 
-/// An event class: what its events mean, and where their fields are.
-type Class = (Meaning, Vec<MemberHandle>);
+/// Fields that older recordings lack.
+const OPTIONAL: [&str; 3] = ["ticket", "origin", "waited"];
+
+/// An event class.
+#[derive(Debug)]
+struct Class {
+    meaning: Meaning,
+    /// Where the fields are that its events must have.
+    fields: Vec<MemberHandle>,
+    /// Where [`OPTIONAL`] ones are.
+    optional: [Option<MemberHandle>; 3],
+    /// Whether the trace has events of requests that are given up.
+    has_given_up: bool,
+}
+
+const GIVEN_UP: &str = "user_thread:given_up";
 
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
@@ -189,10 +222,12 @@ impl Reader {
         let decoded = event.decoded();
         let place = (event.stream_index(), decoded.class_index());
         let class = self.classes.entry(place).or_insert_with(|| class_of(event));
-        let (meaning, handles) = class.as_ref()?;
-        let number = |at: usize| unsigned(decoded.member(*handles.get(at)?)?);
+        let Class { meaning, fields, optional, has_given_up } = class.as_ref()?;
+        let number = |at: usize| unsigned(decoded.member(*fields.get(at)?)?);
+        let [ticket, origin, waited] = optional.map(|handle| unsigned(decoded.member(handle?)?));
+        let (origin, waited) = (origin.unwrap_or(0), waited.is_some_and(|waited| waited != 0));
         let kind = |at: usize| Kind::of_number(number(at)?);
-        let text = |at: usize| match decoded.member(*handles.get(at)?)? {
+        let text = |at: usize| match decoded.member(*fields.get(at)?)? {
             Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
             _ => None,
         };
@@ -202,8 +237,11 @@ impl Reader {
                 caller: number(1)?,
                 kind: kind(2)?,
                 owner: number(3)? as i32,
+                ends: true,
             },
-            Meaning::Acquired => LockEvent::Acquired { lock: number(0)?, caller: number(1)?, kind: kind(2)? },
+            Meaning::Acquired => {
+                LockEvent::Acquired { lock: number(0)?, caller: number(1)?, kind: kind(2)?, waited }
+            }
             Meaning::Refused => LockEvent::Refused { lock: number(0)?, caller: number(1)?, kind: kind(2)? },
             Meaning::Released => LockEvent::Released { lock: number(0)? },
             Meaning::NotReleased => LockEvent::NotReleased { lock: number(0)? },
@@ -222,13 +260,23 @@ impl Reader {
             Meaning::Place => LockEvent::Place { caller: number(0)?, file: text(1)?, line: number(2)? },
             Meaning::Shadowed => LockEvent::Shadowed { function: text(0)?, path: text(1)? },
             Meaning::TaskWait => {
-                LockEvent::Requested { lock: number(1)?, caller: 0, kind: kind(0)?, owner: 0 }
+                let ends = *has_given_up;
+                LockEvent::Requested { lock: number(1)?, caller: origin, kind: kind(0)?, owner: 0, ends }
             }
-            Meaning::TaskHas => LockEvent::Acquired { lock: number(1)?, caller: 0, kind: kind(0)? },
+            Meaning::TaskHas => {
+                LockEvent::Acquired { lock: number(1)?, caller: origin, kind: kind(0)?, waited }
+            }
+            Meaning::TaskGivenUp => LockEvent::Refused { lock: number(1)?, caller: 0, kind: kind(0)? },
             Meaning::TaskReleased => {
                 kind(0).filter(|kind| kind.is_held())?;
                 LockEvent::Released { lock: number(1)? }
             }
+            Meaning::Origin => {
+                // Tasks that have names of their own would be too many.
+                text(1).filter(String::is_empty)?;
+                LockEvent::Origin { caller: number(0)?, file: text(2)?, line: number(3)? }
+            }
+            Meaning::Parked => LockEvent::Parked,
             Meaning::KernelWait => {
                 LockEvent::KernelWait { lock: number(0)?, kind: Kind::of_kernel_flags(number(1)?) }
             }
@@ -239,7 +287,7 @@ impl Reader {
             }
             Meaning::FutexEnd => LockEvent::FutexEnd { result: number(0)?.cast_signed() },
         };
-        Some((meaning.level(), event))
+        Some((meaning.level(ticket), event))
     }
 }
 
@@ -258,7 +306,25 @@ fn class_of(event: &EventRef<'_>) -> Option<Class> {
     let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
     let decoder = event.trace().decoder();
     let handle = |name: &&str| decoder.member(stream, decoded.class_index(), Scope::Payload, name);
-    Some((meaning, fields.iter().map(handle).collect::<Option<_>>()?))
+    let has = |name: &str| {
+        let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
+        classes.any(|class| class.name.as_deref() == Some(name)) && !event.trace().leaves_out(name)
+    };
+    // Of waits whose ends are not recorded, nothing is known.
+    let end = match meaning {
+        Meaning::FutexBegin => Some("syscall_exit_futex"),
+        Meaning::KernelWait => Some("contention_end"),
+        _ => None,
+    };
+    if end.is_some_and(|end| !has(end)) {
+        return None;
+    }
+    Some(Class {
+        meaning,
+        fields: fields.iter().map(handle).collect::<Option<_>>()?,
+        optional: OPTIONAL.each_ref().map(handle),
+        has_given_up: has(GIVEN_UP),
+    })
 }
 
 fn unsigned(value: Value<'_>) -> Option<u64> {

@@ -1,7 +1,7 @@
 //! Who waits for whom: an arc from whoever waits for a lock to whoever has it, and the cycles of those that wait at the end,
 //! none of which can go on.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::account::{Party, Sum};
 use super::places::{Frame, Places};
@@ -31,6 +31,8 @@ pub struct Edge {
     pub lasts_ns: Option<u64>,
     /// From where in the program it waits then, the innermost first.
     pub frames: Vec<Frame>,
+    /// Whether the end of the wait may have been lost.
+    doubtful: bool,
 }
 
 /// All arcs.
@@ -54,6 +56,7 @@ struct Arc {
 #[derive(Debug)]
 struct Lasts {
     ns: u64,
+    doubtful: bool,
     epoch: Epoch,
     caller: u64,
     chain: Option<u64>,
@@ -67,12 +70,20 @@ impl Graph {
         }
     }
 
-    /// A wait lasts when the recording ends, for `ns` by then.
-    pub(super) fn waits(&mut self, waiter: Party, acquisition: &Acquisition, owners: &[Party], ns: i64) {
+    /// A wait lasts when the recording ends, for `ns` by then. One that is `doubtful`, whose end may have been lost, counts only where it is
+    /// part of a circle: a thread there has no events because it waits.
+    pub(super) fn waits(
+        &mut self,
+        waiter: Party,
+        acquisition: &Acquisition,
+        owners: &[Party],
+        ns: i64,
+        doubtful: bool,
+    ) {
         let Acquisition { caller, chain, by: By { epoch, .. }, .. } = *acquisition;
         for owner in owners {
             let ns = ns.max(0).cast_unsigned();
-            self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, epoch, caller, chain });
+            self.arc(waiter, acquisition, *owner).lasts = Some(Lasts { ns, doubtful, epoch, caller, chain });
         }
     }
 
@@ -93,6 +104,7 @@ impl Graph {
             kind: arc.kind,
             waits: arc.waits,
             lasts_ns: arc.lasts.as_ref().map(|lasts| lasts.ns),
+            doubtful: arc.lasts.as_ref().is_some_and(|lasts| lasts.doubtful),
             frames: arc.lasts.map_or_else(Vec::new, |Lasts { epoch, caller, chain, .. }| {
                 match places.chain(process, chain, epoch) {
                     frames if frames.is_empty() => {
@@ -107,6 +119,11 @@ impl Graph {
             let key = (edge.lasts_ns.is_some(), edge.lasts_ns.max(Some(edge.waits.total_ns)));
             (std::cmp::Reverse(key), edge.process, edge.waiter, edge.owner, edge.lock)
         });
+        let in_circles: HashSet<usize> = cycles(&self.edges).into_iter().flatten().collect();
+        for (_, edge) in self.edges.iter_mut().enumerate().filter(|(place, _)| !in_circles.contains(place)) {
+            edge.lasts_ns = edge.lasts_ns.filter(|_| !edge.doubtful);
+        }
+        self.edges.retain(|edge| edge.lasts_ns.is_some() || edge.waits.count > 0);
         self.cycles = cycles(&self.edges);
     }
 }
@@ -114,12 +131,15 @@ impl Graph {
 /// The cycles of waits that last, each from its first edge on.
 fn cycles(edges: &[Edge]) -> Vec<Vec<usize>> {
     let mut leads: HashMap<Party, Vec<usize>> = HashMap::new();
-    for (place, edge) in edges.iter().enumerate().filter(|(_, edge)| edge.lasts_ns.is_some()) {
+    // Those that are known by a place only may be several.
+    let is_one = |party: &Party| !matches!(party, Party::Place(..));
+    let lasts = |edge: &Edge| edge.lasts_ns.is_some() && is_one(&edge.waiter) && is_one(&edge.owner);
+    for (place, edge) in edges.iter().enumerate().filter(|(_, edge)| lasts(edge)) {
         leads.entry(edge.waiter).or_default().push(place);
     }
     let mut done = vec![false; edges.len()];
     let mut cycles = Vec::new();
-    for first in (0..edges.len()).filter(|first| edges[*first].lasts_ns.is_some()) {
+    for first in (0..edges.len()).filter(|first| lasts(&edges[*first])) {
         // Depth first, without recursion: the edges of the way, each with how many of what follows it have been tried.
         let mut way: Vec<(usize, usize)> = Vec::new();
         if !std::mem::replace(&mut done[first], true) {
@@ -158,6 +178,7 @@ mod tests {
             waits: Sum::default(),
             lasts_ns: lasts.then_some(1),
             frames: Vec::new(),
+            doubtful: false,
         }
     }
 

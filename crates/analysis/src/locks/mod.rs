@@ -10,6 +10,7 @@
 //! |---|---|
 //! | `event` | what an event says |
 //! | `thread` | a thread and its locks |
+//! | `tickets` | requests of user threads |
 //! | `account` | what is counted |
 //! | `places` | where in a program that is |
 //! | `graph` | who waits for whom |
@@ -19,12 +20,15 @@ mod account;
 mod event;
 mod graph;
 mod places;
+#[cfg(test)]
+mod tests;
 mod thread;
+mod tickets;
 mod uses;
 
 use std::collections::{HashMap, HashSet};
 
-use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen, UserThread};
+use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
 use self::account::Kind;
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
@@ -32,7 +36,8 @@ use self::event::{Level, LockEvent, Reader};
 pub use self::graph::{Edge, Graph};
 pub use self::places::Frame;
 use self::places::Places;
-use self::thread::{Acquisition, By, Thread, Told};
+use self::thread::{Acquisition, By, Request, Thread, Told, Wait};
+use self::tickets::{Ticketed, Tickets};
 pub use self::uses::{LockUse, LockUses};
 use crate::images::Epoch;
 use crate::programs::Programs;
@@ -59,6 +64,8 @@ pub enum Group {
 pub enum Subject {
     /// The lock at an address.
     Lock(u64),
+    /// The futex at an address, which may be a part of a lock that begins there, and is no wait for that.
+    Futex(u64),
     /// A thread.
     Thread(i32),
     /// A user thread's number; `None` for what threads do for none.
@@ -84,8 +91,28 @@ pub struct Row {
     pub task_name: String,
     /// The name of whom [`Account::owner`] gives.
     pub owner_name: String,
-    /// Where in the program, the innermost first.
+    /// Where in the program, the innermost first; of a lock, a thread or a user thread, where it was held longest, if lines are
+    /// recorded.
     pub frames: Vec<Frame>,
+}
+
+/// Critical sections of one lock, taken at one place, in which a task awaited something else while others waited for the lock.
+#[derive(Debug, Clone)]
+pub struct AcrossAwait {
+    /// The process.
+    pub process: Option<i32>,
+    /// The lock's address.
+    pub lock: u64,
+    /// What kind of lock it is.
+    pub kind: &'static str,
+    /// Where it was taken.
+    pub frames: Vec<Frame>,
+    /// Such critical sections.
+    pub holds: Sum,
+    /// How many waited at the end of one, at most.
+    pub waiters: usize,
+    /// How long others waited for the lock during these critical sections, in all, ns.
+    pub waited_ns: u64,
 }
 
 /// The result.
@@ -97,6 +124,8 @@ pub struct LocksTable {
     pub histogram: Histogram,
     /// Who waits for whom.
     pub graph: Graph,
+    /// Locks that were held across an `.await`, for [`LONG_HOLD`] or longer, while others waited; what cost most waiting first.
+    pub across_awaits: Vec<AcrossAwait>,
     /// Functions that other objects have in front of the library that records locks: the process, the function, the object.
     pub shadowed: Vec<(Option<i32>, String, String)>,
     /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the begin. They are in no time
@@ -106,7 +135,12 @@ pub struct LocksTable {
     pub strangers: usize,
     /// How long what was analysed lasted, ns.
     pub duration_ns: u64,
+    /// Whether nothing that two events tell together is known, since only some CPUs are looked at.
+    pub some_cpus: bool,
 }
+
+/// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking poll.
+pub const LONG_HOLD: u64 = 1_000_000;
 
 /// The analysis.
 #[derive(Debug)]
@@ -114,6 +148,9 @@ pub struct Locks {
     reader: Reader,
     programs: Programs,
     threads: HashMap<Party, Thread>,
+    /// Requests that may have ended when events were lost, of those from whom nothing came since; with when these ended themselves.
+    silent: HashMap<Party, (Request, Option<i64>)>,
+    tickets: Tickets,
     totals: Totals,
     names: HashMap<i32, String>,
     /// Names of threads of processes, for want of the first one's.
@@ -128,6 +165,8 @@ pub struct Locks {
 struct Totals {
     /// Whether what is analysed has begun: before, only owners are noted.
     begun: bool,
+    /// Whether events of programs are missing just now: two events of a thread need not belong together.
+    blind: bool,
     group: Group,
     /// By whose they are, what they are of, and since when that is the place it is.
     accounts: HashMap<(Option<i32>, Subject, Epoch), Account>,
@@ -135,7 +174,19 @@ struct Totals {
     owners: HashMap<(Option<i32>, u64), Vec<Party>>,
     graph: Graph,
     histogram: Histogram,
+    /// By process, lock, and the place where it was taken.
+    across_awaits: HashMap<(Option<i32>, u64, u64), Across>,
     incomplete: u64,
+}
+
+/// As in [`AcrossAwait`].
+#[derive(Debug)]
+struct Across {
+    kind: Kind,
+    epoch: Epoch,
+    holds: Sum,
+    waiters: usize,
+    waited_ns: u64,
 }
 
 impl Locks {
@@ -145,13 +196,17 @@ impl Locks {
             reader: Reader::default(),
             programs: Programs::default(),
             threads: HashMap::new(),
+            silent: HashMap::new(),
+            tickets: Tickets::default(),
             totals: Totals {
                 begun: false,
+                blind: false,
                 group,
                 accounts: HashMap::new(),
                 owners: HashMap::new(),
                 graph: Graph::default(),
                 histogram: Histogram::new(bins),
+                across_awaits: HashMap::new(),
                 incomplete: 0,
             },
             names: HashMap::new(),
@@ -167,9 +222,14 @@ impl Locks {
     pub fn finish(mut self, ran: &Ran) -> LocksTable {
         if self.totals.begun {
             self.note_who_waits(ran.end_ns);
-            self.forget_threads(ran.end_ns);
+            self.end_all(ran.end_ns);
         }
-        let accounts = std::mem::take(&mut self.totals.accounts);
+        let mut accounts = std::mem::take(&mut self.totals.accounts);
+        if ran.some_cpus {
+            accounts.values_mut().for_each(Account::unpair);
+            (self.totals.histogram, self.totals.graph) = Default::default();
+            self.totals.across_awaits.clear();
+        }
         let row = |((process, subject, epoch), account): ((Option<i32>, Subject, Epoch), Account)| Row {
             process,
             process_name: process.map(|process| self.process_name(process)).unwrap_or_default(),
@@ -179,12 +239,16 @@ impl Locks {
                 _ => String::new(),
             },
             owner_name: account.owner().map(|(owner, _)| self.name(owner)).unwrap_or_default(),
-            account,
             frames: match subject {
-                Subject::Lock(_) | Subject::Thread(_) | Subject::Task(_) => Vec::new(),
+                Subject::Lock(_) | Subject::Futex(_) | Subject::Thread(_) | Subject::Task(_) => {
+                    let mut frames = self.places.caller(process, account.held_longest_at(), epoch);
+                    frames.retain(|frame| frame.source.is_some());
+                    frames
+                }
                 Subject::Caller(caller) => self.places.caller(process, caller, epoch),
                 Subject::Chain(chain) => self.places.chain(process, chain, epoch),
             },
+            account,
         };
         let mut rows: Vec<Row> = accounts.into_iter().map(row).collect();
         rows.sort_by_key(|row| {
@@ -193,15 +257,30 @@ impl Locks {
         });
         let mut graph = std::mem::take(&mut self.totals.graph);
         graph.finish(|party| self.name(party), &self.places);
+        let across = std::mem::take(&mut self.totals.across_awaits).into_iter();
+        let mut across_awaits: Vec<AcrossAwait> = across
+            .map(|((process, lock, caller), across)| AcrossAwait {
+                process,
+                lock,
+                kind: across.kind.name(),
+                frames: self.places.caller(process, Some(caller).filter(|caller| *caller != 0), across.epoch),
+                holds: across.holds,
+                waiters: across.waiters,
+                waited_ns: across.waited_ns,
+            })
+            .collect();
+        across_awaits.sort_by_key(|across| (std::cmp::Reverse(across.waited_ns), across.lock));
         let Totals { histogram, incomplete, .. } = self.totals;
         LocksTable {
             rows,
             histogram,
             graph,
+            across_awaits,
             shadowed: self.shadowed,
             incomplete,
             strangers: self.strangers.len(),
             duration_ns: ran.duration_ns(),
+            some_cpus: ran.some_cpus,
         }
     }
 
@@ -214,6 +293,11 @@ impl Locks {
         let name = match of {
             Party::Thread(tid) => self.names.get(&tid),
             Party::Task(process, task) => self.task_names.get(&(process, task)),
+            Party::Place(process, caller) => {
+                let frames = self.places.caller(process, Some(caller), self.places.epoch());
+                let source = frames.into_iter().next().and_then(|frame| frame.source);
+                return source.map(|(file, line)| format!("{}:{line}", file_name(&file))).unwrap_or_default();
+            }
         };
         name.cloned().unwrap_or_default()
     }
@@ -221,30 +305,59 @@ impl Locks {
     /// The recording ends: who waits now has to be known before it is forgotten.
     fn note_who_waits(&mut self, at: i64) {
         for (party, thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*party, &told, &self.places));
+            thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
         }
         for (party, thread) in &self.threads {
             if let Some(request) = thread.waits() {
                 let acquisition = &request.acquisition;
                 let owners = self.totals.owners_of(acquisition, request.owner);
-                self.totals.graph.waits(*party, acquisition, &owners, thread.until(at) - request.at);
+                self.totals.graph.waits(*party, acquisition, &owners, thread.until(at) - request.at, false);
             }
+        }
+        for (party, (request, ended)) in &self.silent {
+            let acquisition = &request.acquisition;
+            let owners = self.totals.owners_of(acquisition, request.owner);
+            self.totals.graph.waits(
+                *party,
+                acquisition,
+                &owners,
+                ended.unwrap_or(at).saturating_sub(request.at),
+                true,
+            );
         }
     }
 
-    /// No thread's state is known any more.
-    fn forget_threads(&mut self, at: i64) {
+    /// Some events are missing, from now on or up to now: what was begun may have ended.
+    fn doubt(&mut self) {
+        let requests =
+            self.threads.iter().filter_map(|(party, thread)| Some((*party, (thread.waits()?, thread.ended))));
+        self.silent.extend(requests);
+        let unfinished: u64 = self.threads.drain().map(|(_, thread)| thread.unfinished()).sum();
+        self.totals.incomplete += if self.totals.begun { unfinished } else { 0 };
+        self.totals.owners.clear();
+        self.tickets.doubt();
+    }
+
+    /// The recording ends.
+    fn end_all(&mut self, at: i64) {
+        self.tickets.finish(at, None, &mut |party, told| {
+            self.totals.ticketed(party, &told, true, &self.places);
+        });
         for (party, mut thread) in self.threads.drain() {
-            thread.finish(at, &mut |told| self.totals.add(party, &told, &self.places));
+            thread.finish(at, &mut |told| self.totals.add(party, &told, false, &self.places));
         }
         self.totals.owners.clear();
     }
 
     /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a deadlock.
     fn ends(&mut self, party: Party, at: i64) {
+        if let Some((_, ended)) = self.silent.get_mut(&party) {
+            *ended = Some(at);
+        }
         if let Some(thread) = self.threads.get_mut(&party) {
             thread.ended = Some(at);
         }
+        self.tickets.ends(party, at);
     }
 
     /// A process executes another program: its locks are gone, and all threads that wanted them or had them.
@@ -252,9 +365,13 @@ impl Locks {
         self.places.forget_images(process);
         let is_gone = |_: &Party, thread: &mut Thread| thread.process == process;
         for (party, mut thread) in self.threads.extract_if(is_gone) {
-            thread.finish(at, &mut |told| self.totals.add(party, &told, &self.places));
+            thread.finish(at, &mut |told| self.totals.add(party, &told, false, &self.places));
         }
+        self.tickets.finish(at, process, &mut |party, told| {
+            self.totals.ticketed(party, &told, false, &self.places);
+        });
         self.totals.owners.retain(|(of, _), _| *of != process);
+        self.silent.retain(|_, (request, _)| request.acquisition.by.process != process);
     }
 
     /// Whom the user thread is that an event belongs to, if there is one.
@@ -278,6 +395,13 @@ impl Fold for Locks {
         self.ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
+    fn user_thread_stops(&mut self, _: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
+        let is_suspended = !matches!(cause, SwitchCause::Nested | SwitchCause::Ended | SwitchCause::Unknown);
+        if is_suspended {
+            self.tickets.suspends(lwp.tid, at);
+        }
+    }
+
     fn user_thread_ends(&mut self, thread: &UserThread) {
         self.ends(Party::Task(thread.process, thread.id), thread.told_to());
     }
@@ -288,15 +412,18 @@ impl Analysis for Locks {
 
     fn begins(&mut self, time: i64) {
         for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
-            thread.finish(time, &mut |told| self.totals.add(party, &told, &self.places));
+            thread.finish(time, &mut |told| self.totals.add(party, &told, false, &self.places));
         }
         for (party, thread) in &mut self.threads {
-            thread.settle(&mut |told| self.totals.add(*party, &told, &self.places));
+            thread.settle(&mut |told| self.totals.add(*party, &told, false, &self.places));
         }
         self.totals.begun = true;
         for (party, thread) in &mut self.threads {
-            thread.begin(time, &mut |told| self.totals.add(*party, &told, &self.places));
+            thread.begin(time, &mut |told| self.totals.add(*party, &told, false, &self.places));
         }
+        self.tickets.begin(time, &mut |party, told| {
+            self.totals.ticketed(party, &told, false, &self.places);
+        });
     }
 
     fn event(&mut self, seen: &Seen<'_>) {
@@ -313,6 +440,8 @@ impl Analysis for Locks {
                 self.places.learn_image(process, begin..end, bias, path);
             }
             LockEvent::Place { caller, file, line } => self.places.learn_source(process, caller, file, line),
+            LockEvent::Origin { caller, file, line } => self.places.learn_source(None, caller, file, line),
+            LockEvent::Parked => self.tickets.suspends(tid, activity.time),
             LockEvent::Shadowed { function, path } => {
                 let told = (process, function, path);
                 if !self.shadowed.contains(&told) {
@@ -324,23 +453,30 @@ impl Analysis for Locks {
                     Level::Kernel => {
                         self.places.activity(seen.place.mode, |name| seen.adapter.name(name).to_owned())
                     }
-                    Level::Thread | Level::Task => 0,
+                    Level::Thread | Level::Task(_) => 0,
                 };
                 // The kernel's locks are nobody's; only who waits for them belongs to a process.
                 let is_who = matches!(self.totals.group, Group::Thread | Group::Task);
                 let of = process.filter(|_| level != Level::Kernel || is_who);
                 let task = self.task(process, seen.place.thread);
                 let by = By { process: of, tid, task, within, epoch: self.places.epoch() };
-                let party = match level {
-                    Level::Task if by.task != 0 => Party::Task(process, by.task),
-                    _ => Party::Thread(tid),
-                };
                 if self.totals.begun && process.is_none() && level != Level::Kernel {
                     self.strangers.insert(tid);
                 }
+                let party = match level {
+                    Level::Task(Some(ticket)) => {
+                        return self.tickets.event(ticket, &event, by, activity.time, &mut |party, told| {
+                            self.totals.ticketed(party, &told, false, &self.places);
+                        });
+                    }
+                    Level::Task(None) if by.task != 0 => Party::Task(process, by.task),
+                    Level::Task(None) => return self.totals.unpaired(&event, by, &self.places),
+                    Level::Thread | Level::Kernel => Party::Thread(tid),
+                };
+                self.silent.remove(&party);
                 let thread = self.threads.entry(party).or_default();
                 thread.event(&event, by, activity.time, &mut |told| {
-                    self.totals.add(party, &told, &self.places)
+                    self.totals.add(party, &told, false, &self.places)
                 });
                 thread.process = process.or(thread.process);
             }
@@ -358,23 +494,43 @@ impl Analysis for Locks {
 
     fn lost(&mut self, lost: &Loss) {
         if matches!(lost.scope, Scope::User) {
-            self.forget_threads(lost.from);
+            self.doubt();
+            self.totals.blind = true;
         }
+    }
+
+    fn loss_over(&mut self, _: i64) {
+        self.doubt();
+        self.totals.blind = false;
     }
 }
 
 impl Totals {
-    fn add(&mut self, party: Party, told: &Told, places: &Places) {
-        match told {
+    /// `has_ticket`: who had the lock meanwhile is told by itself.
+    fn add(&mut self, party: Party, told: &Told, has_ticket: bool, places: &Places) {
+        let unpaired = (self.blind && !has_ticket).then(|| told.unpaired());
+        match unpaired.as_ref().unwrap_or(told) {
             Told::Acquired { acquisition, wait, owner, spins, depth } => {
                 if self.begun {
-                    self.tried(party, acquisition, *wait, *owner, *spins, places).acquired += 1;
+                    let ns = match wait {
+                        Wait::For(ns) => Some(*ns),
+                        Wait::No | Wait::Unknown => None,
+                    };
+                    let account = self.tried(party, acquisition, ns, *owner, *spins, places);
+                    account.acquired += 1;
+                    if *wait == Wait::Unknown {
+                        account.unknown_waits += 1;
+                        self.incomplete += 1;
+                    }
                 }
                 if acquisition.kind.is_held() {
-                    if self.begun {
-                        self.histogram.nested(*depth);
+                    if let Some(depth) = depth.filter(|_| self.begun) {
+                        self.histogram.nested(depth);
                     }
-                    self.owners.entry((acquisition.by.process, acquisition.lock)).or_default().push(party);
+                    let lock = (acquisition.by.process, acquisition.lock);
+                    if !has_ticket {
+                        self.owners.entry(lock).or_default().push(party);
+                    }
                 }
             }
             Told::Refused { acquisition, wait, owner, spins, .. } if self.begun => {
@@ -384,17 +540,72 @@ impl Totals {
                 match length {
                     _ if !self.begun => {}
                     Some(length) => {
-                        self.account(acquisition, places).holds.add(*length);
+                        let account = self.account(acquisition, places);
+                        account.holds.add(*length);
+                        if acquisition.caller != 0 {
+                            let held = account.held_at.entry(acquisition.caller).or_default();
+                            *held = held.saturating_add(*length);
+                        }
                         self.histogram.held(*length);
                     }
-                    None => self.incomplete += 1,
+                    None => {
+                        self.account(acquisition, places).unknown_holds += 1;
+                        self.incomplete += 1;
+                    }
                 }
                 if let Some(owners) = self.owners.get_mut(&(acquisition.by.process, acquisition.lock)) {
                     owners.retain(|owner| *owner != party);
                 }
             }
+            Told::Unended { acquisition } if self.begun => {
+                self.account(acquisition, places).unknown_holds += 1;
+                self.incomplete += 1;
+            }
             Told::Incomplete if self.begun => self.incomplete += 1,
-            Told::Refused { .. } | Told::Incomplete => {}
+            Told::Refused { .. } | Told::Unended { .. } | Told::Incomplete => {}
+        }
+    }
+
+    /// The same of a request with a ticket. `ends`: the recording does, so what lasts may be a deadlock.
+    fn ticketed(&mut self, party: Party, told: &Ticketed, ends: bool, places: &Places) {
+        match told {
+            Ticketed::Told(told) => self.add(party, told, true, places),
+            _ if !self.begun => {}
+            Ticketed::Blocked { acquisition, owner, ns, lasts } => {
+                let blamed = self.account(acquisition, places).owners.entry(*owner).or_default();
+                *blamed = blamed.saturating_add(*ns);
+                match *lasts && ends {
+                    true => self.graph.waits(party, acquisition, &[*owner], ns.cast_signed(), false),
+                    false => self.graph.waited(party, acquisition, &[*owner], *ns),
+                }
+            }
+            Ticketed::AcrossAwait { acquisition, length, waiters, waited } => {
+                if *length < LONG_HOLD || *waiters == 0 {
+                    return;
+                }
+                let &Acquisition { lock, kind, caller, by, .. } = acquisition;
+                let across = self.across_awaits.entry((by.process, lock, caller)).or_insert_with(|| Across {
+                    kind,
+                    epoch: by.epoch,
+                    holds: Sum::default(),
+                    waiters: 0,
+                    waited_ns: 0,
+                });
+                across.holds.add(*length);
+                across.waiters = across.waiters.max(*waiters);
+                across.waited_ns = across.waited_ns.saturating_add(*waited);
+            }
+        }
+    }
+
+    /// An event of an unknown user thread, in a recording without tickets.
+    fn unpaired(&mut self, event: &LockEvent, by: By, places: &Places) {
+        if let LockEvent::Acquired { lock, caller, kind, .. } = *event
+            && self.begun
+        {
+            let account = self.account(&Acquisition { lock, kind, caller, chain: None, by }, places);
+            account.acquired += 1;
+            account.unpaired += 1;
         }
     }
 
@@ -402,6 +613,7 @@ impl Totals {
     fn owners_of(&self, acquisition: &Acquisition, owner: i32) -> Vec<Party> {
         let lock = (acquisition.by.process, acquisition.lock);
         match owner {
+            _ if acquisition.kind == Kind::Futex => Vec::new(),
             0 => self.owners.get(&lock).cloned().unwrap_or_default(),
             owner => vec![Party::Thread(owner)],
         }
@@ -436,6 +648,7 @@ impl Totals {
     fn account(&mut self, acquisition: &Acquisition, places: &Places) -> &mut Account {
         let by = acquisition.by;
         let subject = match self.group {
+            Group::Lock if acquisition.kind == Kind::Futex => Subject::Futex(acquisition.lock),
             Group::Lock => Subject::Lock(acquisition.lock),
             Group::Thread => Subject::Thread(by.tid),
             Group::Task => Subject::Task(Some(by.task).filter(|task| *task != 0)),
@@ -445,10 +658,15 @@ impl Totals {
         let since = match subject {
             Subject::Caller(caller) => places.since(by.process, caller, by.epoch),
             Subject::Chain(chain) => places.chain_since(by.process, chain, by.epoch),
-            Subject::Lock(_) | Subject::Thread(_) | Subject::Task(_) => 0,
+            Subject::Lock(_) | Subject::Futex(_) | Subject::Thread(_) | Subject::Task(_) => 0,
         };
         let account = self.accounts.entry((by.process, subject, since)).or_default();
         account.kinds.add(acquisition.kind);
         account
     }
+}
+
+/// The last part of a path.
+fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
 }

@@ -74,6 +74,7 @@ impl Places {
         frames.max().unwrap_or(0)
     }
 
+    /// What a caller's number means in a process, or in all of them.
     pub(super) fn learn_source(&mut self, process: Option<i32>, caller: u64, file: String, line: u64) {
         self.sources.insert((process, caller), (file, line));
     }
@@ -113,7 +114,8 @@ impl Places {
     fn frame(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Frame {
         let image = self.images.at(process, address, epoch);
         let mut lineage = self.images.lineage(process, epoch);
-        let source = lineage.find_map(|(process, _)| self.sources.get(&(process, address))).cloned();
+        let source = lineage.find_map(|(process, _)| self.sources.get(&(process, address)));
+        let source = source.or_else(|| self.sources.get(&(None, address))).cloned();
         let activity =
             address.checked_sub(KERNEL).and_then(|place| self.activities.get(usize::try_from(place).ok()?));
         Frame { address, image, source, activity: activity.map(|(_, text)| text.clone()) }

@@ -31,16 +31,29 @@ pub(super) struct By {
     pub(super) epoch: Epoch,
 }
 
+/// How long an acquisition waited.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Wait {
+    /// It had its lock at once.
+    No,
+    /// So many ns.
+    For(u64),
+    /// The event that would say since when is not there.
+    Unknown,
+}
+
 /// What is told of a thread. Times are in nanoseconds.
-#[derive(Debug, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Told {
     /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to. `owner` had the lock;
-    /// 0: nobody knows. `spins`: how often it has tried before it slept.
-    Acquired { acquisition: Acquisition, wait: Option<u64>, owner: i32, spins: Option<u64>, depth: usize },
+    /// 0: unknown. `spins`: how often it has tried before it slept. `depth`: how many other locks it has, where that is known.
+    Acquired { acquisition: Acquisition, wait: Wait, owner: i32, spins: Option<u64>, depth: Option<usize> },
     /// It did not get it, after this wait up to then.
     Refused { acquisition: Acquisition, wait: Option<u64>, at: i64, owner: i32, spins: Option<u64> },
     /// A critical section has ended, which began then, after so long; of one that began before what is analysed, that is not told.
     Held { acquisition: Acquisition, begin: i64, length: Option<u64> },
+    /// It has the lock, and no event says until when.
+    Unended { acquisition: Acquisition },
     /// What was begun has no end, or what was ended no begin.
     Incomplete,
 }
@@ -122,7 +135,7 @@ impl Thread {
             (Some(GivenBack::Inner(_)) | None, _) => {}
         }
         match *event {
-            LockEvent::Requested { lock, caller, kind, owner } => {
+            LockEvent::Requested { lock, caller, kind, owner, .. } => {
                 let request = self.request(lock, kind, caller, owner, at);
                 if self.request.replace(request).is_some() {
                     tell(Told::Incomplete);
@@ -131,16 +144,16 @@ impl Thread {
             }
             LockEvent::Spun { spins } => self.spins = Some(spins),
             LockEvent::CalledFrom { chain } => self.chain = Some(chain),
-            LockEvent::Acquired { lock, caller, kind } => {
+            LockEvent::Acquired { lock, caller, kind, waited } => {
                 let request = self.request.take().filter(|request| request.acquisition.lock == lock);
                 let acquisition = Acquisition { lock, kind, caller, chain: self.chain.take(), by };
                 let depth = self.depth();
                 tell(Told::Acquired {
                     acquisition,
-                    wait: request.map(|request| since(request.at, at)),
+                    wait: Wait::new(request.map(|request| since(request.at, at)), waited),
                     owner: request.map_or(0, |request| request.owner),
                     spins: self.spins.take(),
-                    depth,
+                    depth: Some(depth),
                 });
                 if kind.is_held() && self.held.len() < MOST {
                     self.held.push(Held { acquisition, at, before: false });
@@ -222,6 +235,8 @@ impl Thread {
             | LockEvent::CallChain { .. }
             | LockEvent::Image { .. }
             | LockEvent::Place { .. }
+            | LockEvent::Origin { .. }
+            | LockEvent::Parked
             | LockEvent::Shadowed { .. } => {}
         }
     }
@@ -259,6 +274,13 @@ impl Thread {
     pub(super) fn waits(&self) -> Option<Request> {
         let request = self.request?;
         Some(Request { acquisition: Acquisition { chain: self.chain, ..request.acquisition }, ..request })
+    }
+
+    /// How many requests and critical sections of it have no end yet.
+    pub(super) fn unfinished(&self) -> u64 {
+        let requests =
+            [self.request.is_some(), self.condition.is_some(), self.kernel.is_some(), self.futex.is_some()];
+        requests.into_iter().filter(|is_there| *is_there).count() as u64 + self.held.len() as u64
     }
 
     /// No event takes the last release back any more.
@@ -303,7 +325,35 @@ impl Thread {
                 tell(Told::Incomplete);
             }
         }
-        held.iter().for_each(|_| tell(Told::Incomplete));
+        held.iter().for_each(|held| tell(Told::Unended { acquisition: held.acquisition }));
+    }
+}
+
+impl Told {
+    /// What of it one event tells alone, not two that belong together.
+    pub(super) fn unpaired(self) -> Self {
+        match self {
+            Self::Acquired { acquisition, wait, spins, .. } => {
+                let wait = if wait == Wait::No { Wait::No } else { Wait::Unknown };
+                Self::Acquired { acquisition, wait, owner: 0, spins, depth: None }
+            }
+            Self::Refused { acquisition, at, spins, .. } => {
+                Self::Refused { acquisition, wait: None, at, owner: 0, spins }
+            }
+            Self::Held { acquisition, begin, .. } => Self::Held { acquisition, begin, length: None },
+            told @ (Self::Unended { .. } | Self::Incomplete) => told,
+        }
+    }
+}
+
+impl Wait {
+    /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own account.
+    pub(super) fn new(request: Option<u64>, waited: bool) -> Self {
+        match (request, waited) {
+            (Some(ns), _) => Self::For(ns),
+            (None, true) => Self::Unknown,
+            (None, false) => Self::No,
+        }
     }
 }
 
@@ -311,7 +361,8 @@ impl Request {
     /// It has what it wanted.
     fn served(self, at: i64, depth: usize) -> Told {
         let Self { acquisition, owner, at: begin } = self;
-        Told::Acquired { acquisition, wait: Some(since(begin, at)), owner, spins: None, depth }
+        let wait = Wait::For(since(begin, at));
+        Told::Acquired { acquisition, wait, owner, spins: None, depth: Some(depth) }
     }
 
     /// It does not want it any more.
@@ -326,7 +377,7 @@ fn ended(held: Held, at: i64) -> Told {
     Told::Held { acquisition: held.acquisition, begin: held.at, length }
 }
 
-fn since(begin: i64, end: i64) -> u64 {
+pub(super) fn since(begin: i64, end: i64) -> u64 {
     end.saturating_sub(begin).max(0).cast_unsigned()
 }
 
@@ -339,11 +390,11 @@ mod tests {
     const CONDITION: u64 = 0x30;
 
     fn acquired(lock: u64) -> LockEvent {
-        LockEvent::Acquired { lock, caller: 0x99, kind: Kind::Mutex }
+        LockEvent::Acquired { lock, caller: 0x99, kind: Kind::Mutex, waited: false }
     }
 
     fn requested(lock: u64, owner: i32) -> LockEvent {
-        LockEvent::Requested { lock, caller: 0x99, kind: Kind::Mutex, owner }
+        LockEvent::Requested { lock, caller: 0x99, kind: Kind::Mutex, owner, ends: true }
     }
 
     fn released(lock: u64) -> LockEvent {
@@ -356,6 +407,7 @@ mod tests {
         let mut tell = |told: Told| {
             all.push(match told {
                 Told::Acquired { acquisition, wait, owner, depth, .. } => {
+                    let depth = depth.unwrap();
                     format!("acquired {:#x} wait {wait:?} owner {owner} depth {depth}", acquisition.lock)
                 }
                 Told::Refused { acquisition, wait, .. } => {
@@ -364,7 +416,7 @@ mod tests {
                 Told::Held { acquisition, length, .. } => {
                     format!("held {:#x} for {}", acquisition.lock, length.unwrap())
                 }
-                Told::Incomplete => "incomplete".to_owned(),
+                Told::Incomplete | Told::Unended { .. } => "incomplete".to_owned(),
             });
         };
         let mut at = 0;
@@ -383,8 +435,8 @@ mod tests {
         assert_eq!(
             told(&events),
             [
-                "acquired 0x10 wait None owner 0 depth 0",
-                "acquired 0x20 wait Some(10) owner 7 depth 1",
+                "acquired 0x10 wait No owner 0 depth 0",
+                "acquired 0x20 wait For(10) owner 7 depth 1",
                 "held 0x10 for 30",
                 "held 0x20 for 20"
             ]
@@ -394,8 +446,8 @@ mod tests {
     #[test]
     fn a_recursive_lock_is_one_critical_section() {
         let events = [acquired(MUTEX), acquired(MUTEX), acquired(OTHER), released(MUTEX), released(MUTEX)];
-        let acquired = ["acquired 0x10 wait None owner 0 depth 0", "acquired 0x10 wait None owner 0 depth 1"];
-        let rest = ["acquired 0x20 wait None owner 0 depth 1", "held 0x10 for 40", "incomplete"];
+        let acquired = ["acquired 0x10 wait No owner 0 depth 0", "acquired 0x10 wait No owner 0 depth 1"];
+        let rest = ["acquired 0x20 wait No owner 0 depth 1", "held 0x10 for 40", "incomplete"];
         assert_eq!(told(&events), [&acquired[..], &rest].concat());
     }
 
@@ -409,15 +461,15 @@ mod tests {
             LockEvent::NotReleased { lock: OTHER },
             released(MUTEX),
         ];
-        assert_eq!(told(&events), ["acquired 0x10 wait None owner 0 depth 0", "held 0x10 for 50"]);
+        assert_eq!(told(&events), ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 50"]);
     }
 
     #[test]
     fn who_waits_for_a_condition_has_not_got_the_mutex() {
         let wait = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
         let woken = LockEvent::ConditionWoken { condition: CONDITION, lock: MUTEX };
-        let first = ["acquired 0x10 wait None owner 0 depth 0", "held 0x10 for 10"];
-        let then = ["acquired 0x30 wait Some(10) owner 0 depth 0", "held 0x10 for 10"];
+        let first = ["acquired 0x10 wait No owner 0 depth 0", "held 0x10 for 10"];
+        let then = ["acquired 0x30 wait For(10) owner 0 depth 0", "held 0x10 for 10"];
         assert_eq!(told(&[acquired(MUTEX), wait, woken, released(MUTEX)]), [&first[..], &then].concat());
         let cancelled = LockEvent::ConditionWait { condition: CONDITION, lock: MUTEX, caller: 1 };
         assert_eq!(
@@ -429,8 +481,17 @@ mod tests {
     #[test]
     fn what_is_cut_off_is_incomplete() {
         assert_eq!(told(&[released(MUTEX)]), ["incomplete"]);
-        assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait None owner 0 depth 0", "incomplete"]);
+        assert_eq!(told(&[acquired(MUTEX)]), ["acquired 0x10 wait No owner 0 depth 0", "incomplete"]);
         assert_eq!(told(&[requested(MUTEX, 0)]), ["refused 0x10 wait Some(10)", "incomplete"]);
+    }
+
+    #[test]
+    fn a_wait_whose_begin_is_not_recorded_has_no_length() {
+        let late = LockEvent::Acquired { lock: MUTEX, caller: 0x99, kind: Kind::Mutex, waited: true };
+        assert_eq!(
+            told(&[late, released(MUTEX)]),
+            ["acquired 0x10 wait Unknown owner 0 depth 0", "held 0x10 for 10"]
+        );
     }
 
     #[test]
@@ -438,7 +499,7 @@ mod tests {
         let (mut thread, mut waits) = (Thread::default(), Vec::new());
         let mut tell = |told: Told| match told {
             Told::Refused { wait, .. } => waits.push(("refused", wait)),
-            Told::Acquired { wait, .. } => waits.push(("acquired", wait)),
+            Told::Acquired { wait: Wait::No, .. } => waits.push(("acquired", None)),
             _ => {}
         };
         thread.event(&requested(MUTEX, 7), By::default(), 10, &mut tell);
@@ -456,11 +517,11 @@ mod tests {
         let (woken, changed, late) = (0, -11, -110);
         assert_eq!(
             told(&[wait(), end(woken), wait(), end(changed), wait(), end(late), end(1)]),
-            ["acquired 0x20 wait Some(10) owner 0 depth 0", "refused 0x20 wait Some(10)"]
+            ["acquired 0x20 wait For(10) owner 0 depth 0", "refused 0x20 wait Some(10)"]
         );
         assert_eq!(
             told(&[requested(MUTEX, 0), wait(), end(woken), acquired(MUTEX), released(MUTEX)]),
-            ["acquired 0x10 wait Some(30) owner 0 depth 0", "held 0x10 for 10"]
+            ["acquired 0x10 wait For(30) owner 0 depth 0", "held 0x10 for 10"]
         );
         assert_eq!(told(&[wait()]), ["refused 0x20 wait Some(10)", "incomplete"]);
     }
@@ -472,10 +533,10 @@ mod tests {
         let (woken, interrupted, late) = (0, -512, -110);
         let kernels = || LockEvent::KernelWait { lock: MUTEX, kind: Kind::KernelMutex };
         let has = || LockEvent::KernelHas { lock: MUTEX };
-        let kernel = "acquired 0x10 wait Some(10) owner 0 depth 0";
+        let kernel = "acquired 0x10 wait For(10) owner 0 depth 0";
         assert_eq!(
             told(&[wait(), end(interrupted), wait(), end(woken)]),
-            ["acquired 0x20 wait Some(30) owner 0 depth 0"],
+            ["acquired 0x20 wait For(30) owner 0 depth 0"],
             "begun again"
         );
         assert_eq!(
@@ -501,7 +562,7 @@ mod tests {
         let has = || LockEvent::KernelHas { lock: MUTEX };
         assert_eq!(
             told(&[wait(), wait(), has(), has()]),
-            ["acquired 0x10 wait Some(20) owner 0 depth 0", "incomplete"]
+            ["acquired 0x10 wait For(20) owner 0 depth 0", "incomplete"]
         );
     }
 }

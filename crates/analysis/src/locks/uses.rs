@@ -6,7 +6,8 @@ use tracewing_trace::super_trace::{Carried, Scope, Seen};
 
 use super::account::Party;
 use super::event::{Level, Reader};
-use super::thread::{Acquisition, By, Thread, Told};
+use super::thread::{Acquisition, By, Thread, Told, Wait};
+use super::tickets::{Ticketed, Tickets};
 use crate::run::Loss;
 
 /// What a thread or a user thread had to do with a lock, for a time.
@@ -14,7 +15,7 @@ use crate::run::Loss;
 pub struct LockUse {
     /// Its process, where an event tells.
     pub process: Option<i32>,
-    /// Who.
+    /// Who; of a user thread that is not known, the thread that made the request, or had it.
     pub party: Party,
     /// The lock's address.
     pub lock: u64,
@@ -33,6 +34,9 @@ pub struct LockUse {
 pub struct LockUses {
     reader: Reader,
     threads: HashMap<Party, (Option<i32>, Thread)>,
+    tickets: Tickets,
+    /// Whether events of programs are missing just now: two events of a thread need not belong together.
+    blind: bool,
 }
 
 impl LockUses {
@@ -40,14 +44,29 @@ impl LockUses {
     pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(LockUse)) {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return };
         let Some((level, event)) = self.reader.read(seen.event) else { return };
-        let process = seen.place.process;
-        let party = match (level, seen.place.thread) {
-            (Level::Task, Carried::Thread { id, .. }) => Party::Task(process, id),
-            _ => Party::Thread(tid),
+        let (process, time) = (seen.place.process, activity.time);
+        let task = match seen.place.thread {
+            Carried::Thread { id, .. } => id,
+            _ => 0,
         };
+        let party = match level {
+            Level::Task(Some(ticket)) => {
+                let by = By { process, tid, task, ..By::default() };
+                return self.tickets.event(ticket, &event, by, time, &mut |party, told| {
+                    tell_ticketed(party, &told, time, tell);
+                });
+            }
+            Level::Task(None) if task != 0 => Party::Task(process, task),
+            // Which wait and which release belong together is not known.
+            Level::Task(None) => return,
+            Level::Thread | Level::Kernel => Party::Thread(tid),
+        };
+        if self.blind {
+            return;
+        }
         let (known, thread) = self.threads.entry(party).or_default();
         *known = process.or(*known);
-        let (process, time) = (*known, activity.time);
+        let process = *known;
         thread.event(&event, By::default(), time, &mut |told| tell_of(&told, (process, party), time, tell));
     }
 
@@ -56,21 +75,47 @@ impl LockUses {
         if let Some((process, mut thread)) = self.threads.remove(&party) {
             thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
         }
+        self.tickets.ends(party, at);
     }
 
     /// Events are missing.
-    pub fn lost(&mut self, lost: &Loss, tell: &mut impl FnMut(LockUse)) {
+    pub fn lost(&mut self, lost: &Loss) {
         if lost.scope == Scope::User {
-            self.finish(lost.from, tell);
+            self.threads.clear();
+            self.tickets.doubt();
+            self.blind = true;
         }
     }
 
-    /// The recording ends, or nothing is known any more: what somebody waits for still he has waited for up to now.
+    /// No events of programs are missing any more.
+    pub fn loss_over(&mut self) {
+        self.tickets.doubt();
+        self.blind = false;
+    }
+
+    /// The recording ends: what a thread or user thread waits for still it has waited for up to now.
     pub fn finish(&mut self, at: i64, tell: &mut impl FnMut(LockUse)) {
         for (party, (process, mut thread)) in self.threads.drain() {
             thread.finish(at, &mut |told| tell_of(&told, (process, party), at, tell));
         }
+        self.tickets.finish(at, None, &mut |party, told| tell_ticketed(party, &told, at, tell));
     }
+}
+
+fn tell_ticketed(party: Party, told: &Ticketed, now: i64, tell: &mut impl FnMut(LockUse)) {
+    let Ticketed::Told(
+        told @ (Told::Acquired { acquisition, .. }
+        | Told::Refused { acquisition, .. }
+        | Told::Held { acquisition, .. }),
+    ) = told
+    else {
+        return;
+    };
+    let party = match party {
+        Party::Place(..) => Party::Thread(acquisition.by.tid),
+        known => known,
+    };
+    tell_of(told, (acquisition.by.process, party), now, tell);
 }
 
 fn tell_of(told: &Told, (process, party): (Option<i32>, Party), now: i64, tell: &mut impl FnMut(LockUse)) {
@@ -79,7 +124,7 @@ fn tell_of(told: &Told, (process, party): (Option<i32>, Party), now: i64, tell: 
         tell(LockUse { process, party, lock: of.lock, kind: of.kind.name(), is_held, begin, end });
     };
     match told {
-        Told::Acquired { acquisition, wait: Some(wait), .. } => {
+        Told::Acquired { acquisition, wait: Wait::For(wait), .. } => {
             tell(acquisition, false, now.saturating_sub_unsigned(*wait), *wait);
         }
         Told::Refused { acquisition, wait: Some(wait), at, .. } => {

@@ -79,7 +79,7 @@ fn grown(streams: impl Iterator<Item = [Vec<(String, u64)>; 2]>) -> Vec<(String,
         for (at, (name, value)) in last.into_iter().enumerate() {
             let grown = value.saturating_sub(before.get(at).map_or(0, |(_, before)| *before));
             match sums.iter_mut().find(|(known, _)| *known == name) {
-                Some((_, sum)) => *sum += grown,
+                Some((_, sum)) => *sum = sum.saturating_add(grown),
                 None => sums.push((name, grown)),
             }
         }

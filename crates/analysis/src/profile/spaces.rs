@@ -78,6 +78,9 @@ impl Spaces {
     /// A file's code is at a place from now on.
     pub(super) fn map(&mut self, process: i32, mapping: Mapping) {
         let Mapping { begin, end, offset, path, build_id } = mapping;
+        if begin >= end {
+            return; // no code at all
+        }
         let image = Image { path, build_id };
         let next = self.images.len() as u32;
         let number = *self.images.entry(image.clone()).or_insert_with(|| {
@@ -117,8 +120,11 @@ impl Spaces {
 
     /// The kernel has a function there.
     pub(super) fn kernel_function(&mut self, begin: u64, end: u64, name: String) {
-        let number = self.codes.kernel.len() as u32;
-        if self.kernel.insert(begin, (end, number)).is_none() {
+        let is_known = |(known_end, number): &(u64, u32)| {
+            *known_end == end && self.codes.kernel.get(*number as usize) == Some(&name)
+        };
+        if !self.kernel.get(&begin).is_some_and(is_known) {
+            self.kernel.insert(begin, (end, self.codes.kernel.len() as u32));
             self.codes.kernel.push(name);
         }
     }
@@ -178,6 +184,31 @@ mod tests {
         spaces.map(1, mapping(0x2000, 0x4000, 0, "b"));
         assert_eq!(at(&mut spaces, 1, 0x2001), Some(("b".to_owned(), 1)));
         assert_eq!(at(&mut spaces, 1, 0x1010), None, "what is mapped over a part is gone");
+    }
+
+    #[test]
+    fn a_mapping_that_ends_before_it_begins_is_none() {
+        let mut spaces = Spaces::default();
+        spaces.map(1, mapping(0x1000, 0x3000, 0, "a"));
+        spaces.map(1, mapping(0x2000, 0x1000, 0, "b"));
+        spaces.map(1, mapping(u64::MAX, 0, 0, "b"));
+        assert_eq!(at(&mut spaces, 1, 0x1800), Some(("a".to_owned(), 0x800)));
+    }
+
+    #[test]
+    fn a_function_of_the_kernel_that_is_told_again_keeps_its_name() {
+        let mut spaces = Spaces::default();
+        for (begin, name) in [(0x10, "f"), (0x10, "f"), (0x30, "g"), (0x10, "h")] {
+            spaces.kernel_function(begin, begin + 0x10, name.to_owned());
+        }
+        let name = |spaces: &mut Spaces, address| {
+            let number = spaces.of_kernel(address);
+            match spaces.codes.code(number) {
+                Code::Kernel { function: Some(function) } => spaces.codes.kernel[function as usize].clone(),
+                _ => String::new(),
+            }
+        };
+        assert_eq!([0x10, 0x30].map(|address| name(&mut spaces, address)), ["h", "g"]);
     }
 
     #[test]

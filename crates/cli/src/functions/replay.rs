@@ -7,6 +7,7 @@ use super::{NEEDED, Names};
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::output::shown;
+use crate::screen::{self, Form};
 use crate::table::period;
 use anyhow::Result;
 use std::collections::{HashMap, VecDeque};
@@ -22,7 +23,7 @@ const MOST: usize = 1 << 14;
 const FURTHEST: usize = 200;
 
 pub fn run(input: &Input, rows: Option<usize>) -> Result<ExitCode> {
-    let mut out = BufWriter::new(anstream::stdout().lock());
+    let mut out = BufWriter::new(screen::stdout(Form::Text));
     writeln!(out, "{:>10}  {:>8}  function", "duration", "thread")?;
     let mut replay = Replay {
         calls: Calls::default(),
@@ -103,6 +104,10 @@ impl<W: Write> Analysis for Replay<W> {
         if matches!(lost.scope, Scope::User) {
             self.calls.lost(lost.from);
         }
+    }
+
+    fn loss_over(&mut self, time: i64) {
+        self.calls.lost(time);
     }
 
     fn is_done(&self) -> bool {

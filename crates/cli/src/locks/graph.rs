@@ -7,9 +7,11 @@ use std::io::{Result as IoResult, Write};
 use tracewing_analysis::{Edge, Graph, Party};
 use tracewing_symbols::Symbols;
 
-/// A thread or a user thread, with its name if it has one.
+/// A thread or a user thread, with its name if it has one; of user threads that are not known, the place that made the request.
 pub fn party(party: Party, name: &str) -> String {
     let number = match party {
+        Party::Place(..) if name.is_empty() => return "unknown task".to_owned(),
+        Party::Place(..) => return name.to_owned(),
         Party::Thread(tid) => tid.to_string(),
         Party::Task(Some(process), task) => format!("task {process}/{task}"),
         Party::Task(None, task) => format!("task {task}"),

@@ -5,9 +5,11 @@ use crate::table::{Cell, Table, figure, text};
 use anyhow::{Context, Result, anyhow, ensure};
 use plotters::coord::Shift;
 use plotters::prelude::*;
+use std::io::Write;
 use std::ops::Range;
 use std::path::Path;
 use tracewing_analysis::{Bins, Histogram};
+use tracewing_files::OutputFile;
 
 /// Letters of a bar, at most.
 const WIDTH: u64 = 30;
@@ -69,7 +71,11 @@ pub fn draw(histogram: &Histogram, file: &Path) -> Result<()> {
     ensure!(histogram.depths().next().is_some(), "there is nothing to draw");
     let mut picture = String::new();
     draw_into(histogram, &mut picture).map_err(|error| anyhow!("the histogram cannot be drawn: {error}"))?;
-    std::fs::write(file, picture).with_context(|| format!("cannot write {}", file.display()))
+    let written = OutputFile::create(file).and_then(|mut out| {
+        out.write_all(picture.as_bytes())?;
+        out.finish()
+    });
+    written.with_context(|| format!("cannot write {}", file.display()))
 }
 
 type Failure = DrawingAreaErrorKind<<SVGBackend<'static> as DrawingBackend>::ErrorType>;

@@ -73,6 +73,11 @@ impl From<Option<i32>> for Cell {
 }
 
 impl Cell {
+    /// A number of events, if such were recorded: else it is not 0, but not known.
+    pub fn count_if(is_recorded: bool, count: u64) -> Self {
+        if is_recorded { Cell::Count(count) } else { Cell::None }
+    }
+
     /// As a table shows it.
     pub(super) fn shown(&self) -> Cow<'_, str> {
         match self {

@@ -93,6 +93,7 @@ pub fn paje(file: &Path) -> Shown {
                 shown.slice(container, &name.join(", "), nanoseconds(end) - nanoseconds(begin));
             }
             ["State", _, "CPU State", ..] | ["Container", ..] => {}
+            ["Event", _, "CPU Event", _, name, _] if name.ends_with("lost events") => shown.event(name),
             // A sample's fields are its chain.
             ["Event", _, kind, _, name, chain] if kind.ends_with(" Event") && !chain.starts_with('{') => {
                 assert!(chain.starts_with(name), "{line}");

@@ -39,6 +39,7 @@ pub fn record(folder: &Path, options: &[&str], command: &[&str]) -> Command {
     let mut record = tracewing(folder);
     record.args(["record", "--format", "json", "-o", "t"]).args(options).arg("--").args(command);
     record.stdout(Stdio::piped()).stderr(Stdio::piped());
+    tracewing_testing::with_default_signals(&mut record);
     record
 }
 
@@ -102,8 +103,10 @@ impl<'a> Event<'a> {
     fn parse(line: &'a str) -> Option<Self> {
         let (stamp, rest) = line.strip_prefix('[')?.split_once("] ")?;
         let (head, rest) = rest.split_once(": { cpu_id = ")?;
-        let (cpu, rest) = rest.split_once(" }, { tid = ")?;
-        let (tid, rest) = rest.split_once(" }, {")?;
+        let (cpu, rest) = rest.split_once(" }, { ")?;
+        let (context, rest) = rest.split_once(" }, {")?;
+        // Those of the kernel have flags in front.
+        let (_, tid) = context.rsplit_once("tid = ")?;
         Some(Self {
             stamp: stamp.parse().ok()?,
             name: head.rsplit(' ').next()?,

@@ -28,8 +28,12 @@ pub fn recorder(folder: &Path, options: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
     command.current_dir(folder).args(["record", "--no-kernel", "--format", "json", "-o", "t"]).args(options);
     command.arg("--").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0);
+    tracewing_testing::with_default_signals(&mut command);
     command
 }
+
+/// What forked children lose until they have buffers of their own, where they need some: they do not wait for them.
+pub const UNREADY: &str = "forked child without buffers yet";
 
 /// A recording that has ended.
 pub struct Recording {
@@ -75,6 +79,14 @@ impl Event {
 impl Recording {
     pub fn trace(&self) -> PathBuf {
         self.folder.path().join("t")
+    }
+
+    /// The events of a flight recorder's only snapshot.
+    pub fn snapshot(&self) -> Vec<Event> {
+        let snapshots: Vec<PathBuf> =
+            std::fs::read_dir(self.trace()).unwrap().map(|entry| entry.unwrap().path()).collect();
+        let [snapshot] = &snapshots[..] else { panic!("{snapshots:?}") };
+        list(snapshot)
     }
 
     pub fn lost(&self) -> u64 {
@@ -199,6 +211,21 @@ pub fn list(trace: &Path) -> Vec<Event> {
         }
     };
     output.stdout.lines().map(event).collect()
+}
+
+/// What a command prints of a trace: its output, and what it warns of.
+pub fn print(trace: &Path, arguments: &[&str]) -> (String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = command.arg(arguments[0]).arg(trace).args(&arguments[1..]).output().unwrap();
+    let [out, error] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+    assert!(output.status.success(), "{arguments:?}: {error}");
+    (out, error)
+}
+
+/// The table that a command prints as JSON.
+pub fn json(trace: &Path, arguments: &[&str]) -> Value {
+    let (text, _) = print(trace, &[arguments, &["--format", "json"]].concat());
+    serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
 /// Whether the kernel can be traced here; says so if not.

@@ -1,13 +1,16 @@
 //! The queue: order, bounds, and a disk that stalls, for which the stream's lock stands that is held while writing.
 
+use tracewing_files::Dir;
+
 use super::*;
+use crate::stream::TraceDir;
 
 const EVENTS: usize = 1 << 20;
 
 fn stream() -> (tempfile::TempDir, Arc<QueuedStream>) {
     let folder = tempfile::tempdir().unwrap();
-    std::fs::create_dir(folder.path().join("index")).unwrap();
-    let stream = Stream::create(folder.path(), "uid0_0", [1; 16], 0, 0).unwrap();
+    let trace = TraceDir::new(&Dir::create(folder.path()).unwrap().0).unwrap();
+    let stream = Stream::create(&trace, "uid0_0", [1; 16], 0, 0).unwrap();
     (folder, QueuedStream::new(stream))
 }
 

@@ -16,6 +16,8 @@ use crate::model::{
 
 /// Ids up to here are looked up in a table.
 const MOST_DENSE_IDS: u64 = 1 << 16;
+/// Entries of all those tables; data stream classes that come later have their ids looked up in maps.
+const MOST_ENTRIES: usize = 1 << 20;
 /// Bytes of names and ranges in all programs together, and again of all layouts. Many field classes may share a long one; each has
 /// a copy here.
 const MOST_BYTES: usize = 16 << 20;
@@ -26,6 +28,8 @@ pub struct Decoder {
     class: Arc<TraceClass>,
     pub(super) packet_header: Option<Program>,
     pub(crate) streams: Vec<Stream>,
+    /// Their indices by id.
+    pub(super) stream_ids: HashMap<u64, usize>,
     /// How many values the programs keep for lengths and tags.
     pub(crate) slots: usize,
     /// Whether packed fields of both byte orders might share a byte, which has to be looked at then.
@@ -130,6 +134,7 @@ impl Decoder {
             packed: [false; 2],
             ragged: [false; 2],
             budget: MOST_BYTES,
+            entries: MOST_ENTRIES,
         };
         compiler.scope(Scope::PacketHeader, class.packet_header.as_ref(), "the packet header")?;
         let tells = |program: &Program| program.has_role(Role::StreamId);
@@ -142,13 +147,17 @@ impl Decoder {
             compiler.at = class.data_stream_classes[1].place;
             return Err(compiler.error("several streams, but the packet header has no `stream_id`"));
         }
+        let clocks = class.clock_classes.iter().enumerate().map(|(index, clock)| (clock.id.as_str(), index));
+        // Of several with one id the first counts.
+        let clocks: HashMap<&str, usize> = clocks.rev().collect();
         let mut streams = Vec::with_capacity(class.data_stream_classes.len());
-        for (i, stream) in class.data_stream_classes.iter().enumerate() {
+        let mut stream_ids = HashMap::with_capacity(class.data_stream_classes.len());
+        for (index, stream) in class.data_stream_classes.iter().enumerate() {
             compiler.at = stream.place;
-            if class.data_stream_classes[..i].iter().any(|other| other.id == stream.id) {
+            if stream_ids.insert(stream.id, index).is_some() {
                 return Err(compiler.error(format!("two streams have the id {}", stream.id)));
             }
-            streams.push(compiler.stream(&class, stream)?);
+            streams.push(compiler.stream(&clocks, stream)?);
         }
         let slots = compiler.slots as usize;
         let mut packet_header = compiler.programs[Scope::PacketHeader as usize].take();
@@ -170,7 +179,7 @@ impl Decoder {
         }
         let uuid_at = uuid_at(&class);
         let default_id = (!compiler.named_options).then_some(0);
-        Ok(Arc::new(Decoder { class, packet_header, streams, slots, mixed, default_id, uuid_at }))
+        Ok(Arc::new(Decoder { class, packet_header, streams, stream_ids, slots, mixed, default_id, uuid_at }))
     }
 
     /// The trace class that was compiled.
@@ -201,10 +210,13 @@ pub(super) struct Compiler {
     pub(super) ragged: [bool; 2],
     /// How many more bytes names and ranges may take.
     budget: usize,
+    /// How many more entries the tables of ids may have.
+    entries: usize,
 }
 
 impl Compiler {
-    fn stream(&mut self, trace: &TraceClass, class: &DataStreamClass) -> Result<Stream, Error> {
+    /// `clocks` has the indices of clock classes by id.
+    fn stream(&mut self, clocks: &HashMap<&str, usize>, class: &DataStreamClass) -> Result<Stream, Error> {
         let id = class.id;
         self.at = class.place;
         self.has_clock = class.default_clock.is_some();
@@ -224,7 +236,9 @@ impl Compiler {
         let (mut dense_ids, mut sparse_ids) = (Vec::new(), HashMap::new());
         for (index, event) in class.event_record_classes.iter().enumerate() {
             events.push(self.event(event)?);
-            let taken = if event.id < MOST_DENSE_IDS {
+            let longer = event.id.saturating_add(1).saturating_sub(dense_ids.len() as u64) as usize;
+            let taken = if event.id < MOST_DENSE_IDS && longer <= self.entries {
+                self.entries -= longer;
                 let id = event.id as usize;
                 dense_ids.resize(dense_ids.len().max(id + 1), NONE);
                 std::mem::replace(&mut dense_ids[id], index as u32) != NONE
@@ -256,7 +270,7 @@ impl Compiler {
             events,
             dense_ids,
             sparse_ids,
-            clock: clock.and_then(|id| trace.clock_classes.iter().position(|clock| clock.id == *id)),
+            clock: clock.and_then(|id| clocks.get(id.as_str()).copied()),
             discarded_bits: bits(model::Role::DiscardedEventRecordCounterSnapshot),
             sequence_bits: bits(model::Role::PacketSequenceNumber),
         })

@@ -101,7 +101,8 @@ impl Form {
         let Kind::Structure { first, count, .. } = program.nodes.first()?.kind else { return None };
         let form =
             Form { tags: (0, u64::MAX), id: Load::NOTHING, stamp: Load::NOTHING, stamp_mask: 0, bits: 0 };
-        let mut draft = Draft { program, option, form, tags: Vec::new(), tag: None };
+        let align = program.nodes.first()?.align;
+        let mut draft = Draft { program, option, align, form, tags: Vec::new(), tag: None };
         for node in program.nodes.get(first as usize..(first + count) as usize)? {
             draft.node(node)?;
         }
@@ -124,6 +125,8 @@ struct Draft<'p> {
     program: &'p Program,
     /// Which of a variant's ranges is chosen.
     option: usize,
+    /// The header's alignment in bits.
+    align: u32,
     form: Form,
     /// The slots of numbers that may be tags, and where those are.
     tags: Vec<(u32, Load)>,
@@ -133,6 +136,8 @@ struct Draft<'p> {
 
 impl Draft<'_> {
     fn node(&mut self, node: &Node) -> Option<()> {
+        // An option may be aligned to more than the header: how far from its beginning that is then depends on where that is.
+        (node.align <= self.align).then_some(())?;
         self.form.bits = self.form.bits.checked_next_multiple_of(u64::from(node.align))?;
         match &node.kind {
             Kind::Integer(integer, class) if class.bit_order.is_none() => self.number(integer),

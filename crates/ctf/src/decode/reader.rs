@@ -336,7 +336,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.check_uuid(data, available, place)?;
         let classes = &self.decoder.trace_class().data_stream_classes;
         let stream = match self.marks.stream_id.or(self.decoder.default_id) {
-            Some(id) => classes.iter().position(|class| class.id == id),
+            Some(id) => self.decoder.stream_ids.get(&id).copied(),
             None => Some(0).filter(|_| classes.len() == 1),
         };
         let Some(stream) = stream else {

@@ -51,12 +51,23 @@ pub(super) fn find(
             let here = around.map(|depth| along(compiler, scope, &stack[depth..], path));
             let before = SCOPES.into_iter().rev().filter(|earlier| *earlier < scope);
             let before = before.map(|earlier| (earlier, descend(compiler, earlier, 0, path)));
-            here.map(|nodes| (scope, nodes))
-                .chain(before)
-                .find(|(_, nodes)| !nodes.is_empty())
-                .unwrap_or(none)
+            let mut found =
+                here.map(|nodes| (scope, nodes)).chain(before).filter(|(_, nodes)| !nodes.is_empty());
+            // What is no integer hides none further out: a typedef may be used where another field has its length's name.
+            let Some((first, nodes)) = found.next() else { return none };
+            if is_integer(compiler, first, &nodes) {
+                return (first, nodes);
+            }
+            found.find(|(scope, nodes)| is_integer(compiler, *scope, nodes)).unwrap_or((first, nodes))
         }
     }
+}
+
+fn is_integer(compiler: &Compiler, scope: Scope, nodes: &[usize]) -> bool {
+    let program = &compiler.programs[scope as usize];
+    let integer =
+        |node: &usize| program.as_ref().is_some_and(|program| program.nodes[*node].kind.integer().is_some());
+    nodes.iter().all(integer)
 }
 
 fn is_structure(frame: &Frame<'_>) -> bool {

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use super::field::Sized;
 use super::value::{Source, Value};
 use crate::Error;
-use crate::metadata::{self, Language};
+use crate::metadata::{self, Language, Text};
 use crate::model::{TraceClass, Version};
 
 /// What stands before each fragment (RFC 7464).
@@ -17,7 +17,7 @@ pub(crate) const RECORD_SEPARATOR: char = '\x1e';
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 2.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let (language, text) = metadata::text(metadata)?;
+    let Text { language, text, .. } = metadata::text(metadata)?;
     match language {
         Language::Json => parse_text(&text),
         Language::Tsdl => {

@@ -1,10 +1,12 @@
 //! Metadata streams of either version: what their bytes are, before anybody parses them.
 
 mod packets;
+mod warnings;
 
 use std::borrow::Cow;
 
-use crate::model::TraceClass;
+pub(crate) use self::warnings::Warnings;
+use crate::model::{ByteOrder, TraceClass};
 use crate::{Error, json, tsdl};
 
 /// Field classes inside one another; real ones stay below ten.
@@ -39,11 +41,32 @@ pub(crate) enum Language {
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text of neither version.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let (language, text) = text(metadata)?;
-    match language {
-        Language::Tsdl => tsdl::parse_text(&text),
-        Language::Json => json::parse_text(&text),
+    parse_with_warnings(metadata).map(|(class, _)| class)
+}
+
+/// As [`parse`], with a line for each thing in the metadata that is ignored, though it may mean something.
+///
+/// ```
+/// let metadata = b"/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; color = red; };";
+/// let (_, warnings) = tracewing_ctf::metadata::parse_with_warnings(metadata)?;
+/// assert_eq!(warnings, ["metadata, line 1, column 62: unknown attribute `color` of `trace`; it is ignored"]);
+/// # Ok::<(), tracewing_ctf::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// As [`parse`].
+pub fn parse_with_warnings(metadata: &[u8]) -> Result<(TraceClass, Vec<String>), Error> {
+    let text = text(metadata)?;
+    let mut warnings = Warnings::default();
+    if let Some(rest) = &text.rest {
+        warnings.add(rest.clone());
     }
+    let class = match text.language {
+        Language::Tsdl => tsdl::parse_text(&text, &mut warnings)?,
+        Language::Json => json::parse_text(&text.text)?,
+    };
+    Ok((class, warnings.lines()))
 }
 
 impl Error {
@@ -64,7 +87,7 @@ impl Error {
     #[must_use]
     pub fn in_metadata(self, metadata: &[u8]) -> Error {
         let Error::TraceClass { place, message, at } = &self else { return self };
-        let (Some(at), Ok((language, text))) = (at.offset(), text(metadata)) else { return self };
+        let (Some(at), Ok(Text { language, text, .. })) = (at.offset(), text(metadata)) else { return self };
         let fragment = match language {
             Language::Json => format!("fragment {}: ", json::fragment_at(&text, at)),
             Language::Tsdl => String::new(),
@@ -73,14 +96,25 @@ impl Error {
     }
 }
 
+/// A metadata stream's text, without packets.
+pub(crate) struct Text<'m> {
+    pub(crate) language: Language,
+    pub(crate) text: Cow<'m, str>,
+    /// The byte order of the packets, if the stream is cut into packets.
+    pub(crate) packets: Option<ByteOrder>,
+    /// What is to be said of the bytes after the last packet, if there are some.
+    rest: Option<Error>,
+}
+
 /// The metadata's language and text, without packets.
-pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
-    let (language, bytes) = match packets::contents(metadata) {
+pub(crate) fn text(metadata: &[u8]) -> Result<Text<'_>, Error> {
+    let (language, bytes, packets, rest) = match packets::contents(metadata) {
         Some(contents) => {
-            let packets::Contents { text, version } = contents?;
-            (if version == (2, 0) { Language::Json } else { Language::Tsdl }, Cow::Owned(text))
+            let packets::Contents { text, version, order, rest } = contents?;
+            let language = if version == (2, 0) { Language::Json } else { Language::Tsdl };
+            (language, Cow::Owned(text), Some(order), rest)
         }
-        None => (language(metadata)?, Cow::Borrowed(metadata)),
+        None => (language(metadata)?, Cow::Borrowed(metadata), None, None),
     };
     let text = match (language, bytes) {
         // Free text may be in any encoding; the language itself is ASCII.
@@ -94,7 +128,7 @@ pub(crate) fn text(metadata: &[u8]) -> Result<(Language, Cow<'_, str>), Error> {
             Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
         }
     };
-    Ok((language, text))
+    Ok(Text { language, text, packets, rest })
 }
 
 /// The language of plain text, by how it begins.
@@ -153,13 +187,13 @@ mod tests {
     #[test]
     fn plain_text_needs_its_signature() {
         for bytes in [&b"/* CTF 1.8 */"[..], b"/*CTF 1.8*/", b"/*  CTF1.8 */", b"/* CTF 1.8"] {
-            assert_eq!(text(bytes).unwrap().0, Language::Tsdl, "{bytes:?}");
+            assert_eq!(text(bytes).unwrap().language, Language::Tsdl, "{bytes:?}");
         }
-        assert_eq!(text(b"\x1e{}").unwrap().0, Language::Json);
+        assert_eq!(text(b"\x1e{}").unwrap().language, Language::Json);
         for bytes in
             [&b"/* CTF 1.80 */"[..], b"/* CTF 2.0 */", b" /* CTF 1.8 */", b"", b"/*", b"\0\0\0", b"{}"]
         {
-            assert!(text(bytes).unwrap_err().to_string().contains("neither CTF 1.8 nor"), "{bytes:?}");
+            assert!(text(bytes).err().unwrap().to_string().contains("neither CTF 1.8 nor"), "{bytes:?}");
         }
     }
 

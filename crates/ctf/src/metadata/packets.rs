@@ -4,6 +4,7 @@
 //! version 2.0 in their headers.
 
 use crate::Error;
+use crate::model::ByteOrder;
 
 /// First four bytes of each metadata packet.
 const MAGIC: u32 = 0x75D1_1D57;
@@ -16,26 +17,42 @@ pub(super) struct Contents {
     pub(super) text: Vec<u8>,
     /// The version in their headers, major and minor.
     pub(super) version: (u8, u8),
+    /// The byte order of their headers.
+    pub(super) order: ByteOrder,
+    /// What is to be said of the bytes after the last one, if there are some.
+    pub(super) rest: Option<Error>,
 }
 
 /// What the packets of a metadata stream hold; `None` if it is not cut into packets.
 pub(super) fn contents(bytes: &[u8]) -> Option<Result<Contents, Error>> {
     let magic = *bytes.first_chunk()?;
     match (u32::from_le_bytes(magic), u32::from_be_bytes(magic)) {
-        (MAGIC, _) => Some(unpack(bytes, u32::from_le_bytes)),
-        (_, MAGIC) => Some(unpack(bytes, u32::from_be_bytes)),
+        (MAGIC, _) => Some(unpack(bytes, ByteOrder::Little)),
+        (_, MAGIC) => Some(unpack(bytes, ByteOrder::Big)),
         _ => None,
     }
 }
 
-fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Contents, Error> {
+fn unpack(bytes: &[u8], order: ByteOrder) -> Result<Contents, Error> {
+    let number = match order {
+        ByteOrder::Little => u32::from_le_bytes,
+        ByteOrder::Big => u32::from_be_bytes,
+    };
     let mut text = Vec::with_capacity(bytes.len());
     let mut rest = bytes;
     let (mut uuid, mut first_version) = (None, None);
+    let mut ignored = None;
     while !rest.is_empty() {
         let offset = bytes.len() - rest.len();
         let bad =
             |at: usize, message: String| Err(Error::MetadataPacket { offset: (offset + at) as u64, message });
+        // What begins as a packet and is too short for its header is one that has been cut off.
+        let is_none = !rest.starts_with(&bytes[..4]);
+        if offset > 0 && is_none && (rest.len() < HEADER_SIZE || rest.iter().all(|byte| *byte == 0)) {
+            let message = format!("{} bytes after the last packet are ignored", rest.len());
+            ignored = Some(Error::MetadataPacket { offset: offset as u64, message });
+            break;
+        }
         if rest.len() < HEADER_SIZE {
             return bad(0, format!("{} bytes are left; a packet header has {HEADER_SIZE}", rest.len()));
         }
@@ -74,7 +91,7 @@ fn unpack(bytes: &[u8], number: fn([u8; 4]) -> u32) -> Result<Contents, Error> {
         text.extend_from_slice(&rest[HEADER_SIZE..content]);
         rest = &rest[packet.min(rest.len())..];
     }
-    Ok(Contents { text, version: first_version.unwrap_or((1, 8)) })
+    Ok(Contents { text, version: first_version.unwrap_or((1, 8)), order, rest: ignored })
 }
 
 #[cfg(test)]

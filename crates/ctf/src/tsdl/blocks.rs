@@ -42,11 +42,14 @@ impl Parser<'_> {
                         Some(order) => trace.byte_order = order,
                         None => return Err(parser.error(attribute.place, "expected `le`, `be` or `network`")),
                     },
-                    _ => {}
+                    name => parser.unknown_attribute("trace", name, attribute.start),
                 }
                 Ok(())
             }
-            Item::Scope(name, _) => Err(parser.error(place, format!("a trace has no `{name}`"))),
+            Item::Scope(name, class) => {
+                parser.unknown_attribute("trace", name, class.place);
+                Ok(())
+            }
         })?;
         if let (Some(major), Some(minor)) = (major, minor) {
             if (major, minor) != (1, 8) {
@@ -88,6 +91,7 @@ impl Parser<'_> {
         let place = self.at;
         let mut name = None;
         let mut clock = ClockClass::new("", 1_000_000_000);
+        let mut offset = None;
         self.block(|parser, item| {
             let Item::Attribute(attribute) = item else {
                 return Err(parser.error(place, "a clock has no field classes"));
@@ -102,43 +106,81 @@ impl Parser<'_> {
                 },
                 "precision" => clock.precision = Some(parser.unsigned(&attribute)?),
                 "offset_s" => clock.offset_seconds = parser.signed(&attribute)?,
-                "offset" => clock.offset_cycles = parser.unsigned(&attribute)?,
-                "absolute" if parser.boolean(&attribute)? => clock.origin = ClockOrigin::UnixEpoch,
-                _ => {}
+                "offset" => offset = Some((parser.offset(&attribute)?, attribute.place)),
+                "absolute" => {
+                    if parser.boolean(&attribute)? {
+                        clock.origin = ClockOrigin::UnixEpoch;
+                    }
+                }
+                name => parser.unknown_attribute("clock", name, attribute.start),
             }
             Ok(())
         })?;
+        if let Some((offset, place)) = offset {
+            self.set_offset(&mut clock, offset, place)?;
+        }
         clock.id = name.ok_or_else(|| self.error(place, "this clock has no `name`"))?;
         clock.name = Some(clock.id.clone());
         Ok(clock)
     }
 
+    /// A clock's offset in cycles, which may be negative.
+    fn offset(&self, attribute: &Attribute) -> Result<i128, Error> {
+        let range = i64::MIN.into()..=u64::MAX.into();
+        match attribute.value {
+            Value::Number(offset) if range.contains(&offset) => Ok(offset),
+            _ => Err(self.error(attribute.place, "`offset` is an integer of 64 bits")),
+        }
+    }
+
+    /// Sets a clock's offset in cycles; a negative one is that many cycles before a whole second.
+    fn set_offset(&self, clock: &mut ClockClass, offset: i128, place: usize) -> Result<(), Error> {
+        let frequency = i128::from(clock.frequency);
+        let (seconds, cycles) = match offset {
+            ..0 => (offset.div_euclid(frequency), offset.rem_euclid(frequency)),
+            _ => (0, offset),
+        };
+        // Both fit: seconds are at least those of 1 Hz, and cycles are fewer than the frequency or as given.
+        clock.offset_cycles = cycles as u64;
+        clock.offset_seconds = clock.offset_seconds.checked_add(seconds as i64).ok_or_else(|| {
+            self.error(place, "with `offset_s` this is before what 64 bits of seconds can say")
+        })?;
+        Ok(())
+    }
+
     pub(super) fn stream_block(&mut self) -> Result<(Option<u64>, DataStreamClass), Error> {
-        let place = self.at;
         let mut id = None;
         let mut class = DataStreamClass::default();
         self.block(|parser, item| match item {
             Item::Scope("packet.context", scope) => parser.set_scope(&mut class.packet_context, scope),
             Item::Scope("event.header", scope) => parser.set_scope(&mut class.event_header, scope),
             Item::Scope("event.context", scope) => parser.set_scope(&mut class.common_context, scope),
-            Item::Scope(name, _) => Err(parser.error(place, format!("a stream has no `{name}`"))),
+            Item::Scope(name, class) => {
+                parser.unknown_attribute("stream", name, class.place);
+                Ok(())
+            }
             Item::Attribute(attribute) if attribute.name == "id" => {
                 id = Some(parser.unsigned(&attribute)?);
                 Ok(())
             }
-            Item::Attribute(_) => Ok(()),
+            Item::Attribute(attribute) => {
+                parser.unknown_attribute("stream", &attribute.name, attribute.start);
+                Ok(())
+            }
         })?;
         Ok((id, class))
     }
 
     pub(super) fn event_block(&mut self) -> Result<(Option<u64>, Option<u64>, EventRecordClass), Error> {
-        let place = self.at;
         let (mut id, mut stream) = (None, None);
         let mut class = EventRecordClass::default();
         self.block(|parser, item| match item {
             Item::Scope("context", scope) => parser.set_scope(&mut class.specific_context, scope),
             Item::Scope("fields", scope) => parser.set_scope(&mut class.payload, scope),
-            Item::Scope(name, _) => Err(parser.error(place, format!("an event has no `{name}`"))),
+            Item::Scope(name, class) => {
+                parser.unknown_attribute("event", name, class.place);
+                Ok(())
+            }
             Item::Attribute(attribute) => {
                 match attribute.name.as_str() {
                     "name" => class.name = Some(parser.text_of(&attribute)?),
@@ -146,7 +188,7 @@ impl Parser<'_> {
                     "stream_id" => stream = Some(parser.unsigned(&attribute)?),
                     "loglevel" => class.log_level = Some(parser.signed(&attribute)?),
                     "model.emf.uri" => class.emf_uri = Some(parser.text_of(&attribute)?),
-                    _ => {}
+                    name => parser.unknown_attribute("event", name, attribute.start),
                 }
                 Ok(())
             }
@@ -171,14 +213,14 @@ impl Parser<'_> {
         self.scopes.open();
         let mut seen = HashSet::new();
         while !self.eat("}") {
-            let place = self.at;
+            let start = self.at;
             if self.starts_declaration() {
                 self.declaration()?;
                 continue;
             }
             let name = self.name_path("an attribute, a field class or `}`")?.join(".");
             if !may_repeat && seen.contains(&name) {
-                return Err(self.error(place, format!("`{name}` is given twice")));
+                return Err(self.error(start, format!("`{name}` is given twice")));
             }
             if self.eat(":=") {
                 let class = self.class_specifier()?;
@@ -186,7 +228,7 @@ impl Parser<'_> {
             } else if self.eat("=") {
                 let place = self.at;
                 let value = self.value()?;
-                on_item(self, Item::Attribute(Attribute { name: name.clone(), value, place }))?;
+                on_item(self, Item::Attribute(Attribute { name: name.clone(), start, value, place }))?;
             } else {
                 return Err(self.unexpected("`=` or `:=`"));
             }

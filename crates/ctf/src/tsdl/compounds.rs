@@ -1,5 +1,6 @@
 //! Parses structures and variants, and what is found by their names (specification 1.8.3, section 4.2).
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use super::lex::Token;
@@ -25,7 +26,8 @@ impl Parser<'_> {
             }
             return Ok(found);
         }
-        let (members, nodes, depth) = self.members(place, plain_name)?;
+        let (mut members, nodes, depth) = self.members(place)?;
+        self.take_underscores(&mut members);
         let min_align = self.least_alignment()?;
         let class = StructureClass { min_align, members, ..StructureClass::default() }.into();
         self.finish("struct", name, Sized { class, nodes, depth, place })
@@ -39,7 +41,7 @@ impl Parser<'_> {
         self.expect("(")?;
         let place = self.at;
         let value = self.value()?;
-        let align = self.alignment(&Attribute { name: "align".to_owned(), value, place })?;
+        let align = self.alignment(&Attribute { name: "align".to_owned(), start: place, value, place })?;
         self.expect(")")?;
         Ok(align)
     }
@@ -62,7 +64,7 @@ impl Parser<'_> {
             return Ok(found);
         }
         // An option is found by its label, underscore and all.
-        let (options, nodes, depth) = self.members(place, |name| name)?;
+        let (options, nodes, depth) = self.members(place)?;
         let options = options.into_iter().map(|Member { name, class, place, .. }| VariantOption {
             place,
             ..VariantOption::new(name, class)
@@ -104,12 +106,35 @@ impl Parser<'_> {
         Ok(class)
     }
 
-    /// Members between braces, and how many field classes they and their parent are, and how deep.
-    fn members(&mut self, place: usize, plain: fn(&str) -> &str) -> Result<(Vec<Member>, u64, u32), Error> {
+    /// Takes the protecting underscores off members' names, but where two would be the same then.
+    fn take_underscores(&mut self, members: &mut [Member]) {
+        let written: Vec<String> = members.iter().map(|member| member.name.clone()).collect();
+        let mut names: Vec<&str> = written.iter().map(|name| plain_name(name)).collect();
+        loop {
+            let mut seen = HashSet::new();
+            let twice: HashSet<&str> = names.iter().copied().filter(|name| !seen.insert(*name)).collect();
+            if twice.is_empty() {
+                break;
+            }
+            self.ambiguous.extend(twice.iter().map(|name| (*name).to_owned()));
+            // What is written differs, so each round leaves fewer that may be the same.
+            for (name, written) in names.iter_mut().zip(&written) {
+                if twice.contains(name) {
+                    *name = written;
+                }
+            }
+        }
+        for (member, name) in members.iter_mut().zip(names) {
+            name.clone_into(&mut member.name);
+        }
+    }
+
+    /// Members between braces, with the names as they are written, and how many field classes they and their parent are, and how deep.
+    fn members(&mut self, place: usize) -> Result<(Vec<Member>, u64, u32), Error> {
         self.scopes.open_within(DEEPEST).map_err(|message| self.error(place, message))?;
         self.expect("{")?;
         let mut members: Vec<Member> = Vec::new();
-        let mut names: std::collections::HashSet<String> = std::collections::HashSet::new();
+        let mut names: HashSet<String> = HashSet::new();
         let (mut nodes, mut depth) = (1_u64, 0);
         while !self.eat("}") {
             if matches!(self.peek_word(), Some("typedef" | "typealias")) {
@@ -117,8 +142,9 @@ impl Parser<'_> {
                 continue;
             }
             let may_stand_alone = matches!(self.peek_word(), Some("struct" | "variant" | "enum"));
+            let has_name = matches!(self.tokens.get(self.at + 1), Some((Token::Word(_), _)));
             let class = self.class_specifier()?;
-            if may_stand_alone && self.eat(";") {
+            if may_stand_alone && (self.eat(";") || (has_name && self.ends_declaration())) {
                 // A named structure, variant or enumeration without a member of it.
                 continue;
             }
@@ -130,7 +156,7 @@ impl Parser<'_> {
                 {
                     return Err(self.error(class.place, "this variant has no tag; expected `<TAG>`"));
                 }
-                let name = plain(&declarator.name).to_owned();
+                let name = declarator.name;
                 if !names.insert(name.clone()) {
                     return Err(self.error(declarator.place, format!("a second member called `{name}`")));
                 }

@@ -29,7 +29,7 @@ impl Parser<'_> {
             let place = self.at;
             let value = self.value()?;
             self.expect(";")?;
-            attributes.push(Attribute { name, value, place });
+            attributes.push(Attribute { name, start, value, place });
         }
         Ok(attributes)
     }
@@ -43,10 +43,11 @@ impl Parser<'_> {
             match attribute.name.as_str() {
                 "size" => match self.unsigned(&attribute)? {
                     bits @ 1..=64 => size = Some(bits as u32),
+                    0 => return Err(self.error(attribute.place, "an integer of 0 bits; it has at least 1")),
                     bits => {
-                        return Err(
-                            self.error(attribute.place, format!("{bits} bits; an integer has 1 to 64"))
-                        );
+                        let message =
+                            format!("an integer of {bits} bits; those of more than 64 are not read");
+                        return Err(self.error(attribute.place, message));
                     }
                 },
                 "align" => align = Some(self.alignment(&attribute)?),
@@ -68,7 +69,7 @@ impl Parser<'_> {
                         return Err(self.error(attribute.place, "expected `clock.NAME.value`"));
                     }
                 }
-                _ => {}
+                _ => self.unknown_attribute("integer", &attribute.name, attribute.start),
             }
         }
         class.size = size.ok_or_else(|| self.error(place, "this integer has no `size`"))?;
@@ -87,7 +88,7 @@ impl Parser<'_> {
                 "mant_dig" => mantissa = self.unsigned(&attribute)?,
                 "align" => class.align = self.alignment(&attribute)?,
                 "byte_order" => class.byte_order = self.byte_order(&attribute)?.unwrap_or(class.byte_order),
-                _ => {}
+                _ => self.unknown_attribute("floating_point", &attribute.name, attribute.start),
             }
         }
         class.size = match (exponent, mantissa) {
@@ -107,8 +108,9 @@ impl Parser<'_> {
         let mut encoding = Encoding::Utf8;
         if self.at_sign("{") {
             for attribute in self.attributes()? {
-                if attribute.name == "encoding" {
-                    encoding = self.encoding(&attribute)?;
+                match attribute.name.as_str() {
+                    "encoding" => encoding = self.encoding(&attribute)?,
+                    _ => self.unknown_attribute("string", &attribute.name, attribute.start),
                 }
             }
         }

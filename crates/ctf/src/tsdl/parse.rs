@@ -3,13 +3,13 @@
 //! What stands inside a block as field class is [`types`](super::types)' job. References between fields stay names here;
 //! the decoder resolves them.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use super::lex::{self, Token};
 use super::types::TypeScopes;
 use crate::Error;
 use crate::log_level;
-use crate::metadata::{self, Language};
+use crate::metadata::{self, Language, Text, Warnings};
 use crate::model::{ByteOrder, ClockOrigin, DataStreamClass, EnvValue, EventRecordClass, TraceClass};
 
 /// The trace class that a metadata stream describes; `metadata` is the whole stream, plain or in packets.
@@ -18,18 +18,22 @@ use crate::model::{ByteOrder, ClockOrigin, DataStreamClass, EnvValue, EventRecor
 ///
 /// [`Error::MetadataPacket`] for malformed packets, [`Error::Metadata`] for text that is not CTF 1.8.
 pub fn parse(metadata: &[u8]) -> Result<TraceClass, Error> {
-    let (language, text) = metadata::text(metadata)?;
-    match language {
-        Language::Tsdl => parse_text(&text),
-        Language::Json => Err(lex::error_at(&text, 0, "expected CTF 1.8 metadata, found CTF 2's")),
+    let text = metadata::text(metadata)?;
+    match text.language {
+        Language::Tsdl => parse_text(&text, &mut Warnings::default()),
+        Language::Json => Err(lex::error_at(&text.text, 0, "expected CTF 1.8 metadata, found CTF 2's")),
     }
 }
 
 /// As [`parse`], of the text without packets.
-pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
+pub(crate) fn parse_text(metadata: &Text<'_>, warnings: &mut Warnings) -> Result<TraceClass, Error> {
+    let text = &*metadata.text;
     let tokens = lex::tokens(text)?;
     let mut parser = Parser {
         text,
+        warnings,
+        ambiguous: HashSet::new(),
+        references: Vec::new(),
         tokens,
         at: 0,
         scopes: TypeScopes::default(),
@@ -39,6 +43,12 @@ pub(crate) fn parse_text(text: &str) -> Result<TraceClass, Error> {
         env: HashMap::new(),
     };
     parser.native = parser.find_native_byte_order();
+    if let (Some(packets), Some(native)) = (metadata.packets, parser.native)
+        && packets != native
+    {
+        let message = "the metadata's packets are not in the trace's `byte_order`";
+        return Err(lex::error_at(text, 0, message));
+    }
     parser.document()
 }
 
@@ -56,12 +66,18 @@ pub(super) struct Parser<'t> {
     pub(super) clock_uses: Vec<(String, usize)>,
     /// Places of the environment's entries by name.
     pub(super) env: HashMap<String, usize>,
+    pub(super) warnings: &'t mut Warnings,
+    /// Names that members of one structure would share without the underscores before them.
+    pub(super) ambiguous: HashSet<String>,
+    /// The names in lengths and tags, and the tokens where they are.
+    pub(super) references: Vec<(String, usize)>,
 }
 
 impl Parser<'_> {
     fn document(&mut self) -> Result<TraceClass, Error> {
         let mut trace = TraceClass::new();
         let mut has_trace = false;
+        let mut clocks = HashSet::new();
         let mut streams: Vec<(Option<u64>, DataStreamClass, usize)> = Vec::new();
         let mut events: Vec<(Option<u64>, Option<u64>, EventRecordClass, usize)> = Vec::new();
         while *self.peek() != Token::End {
@@ -76,7 +92,7 @@ impl Parser<'_> {
                 Some("env") if self.opens_block() => self.env_block(&mut trace)?,
                 Some("clock") if self.opens_block() => {
                     let clock = self.clock_block()?;
-                    if trace.clock_class(&clock.id).is_some() {
+                    if !clocks.insert(clock.id.clone()) {
                         return Err(self.error(place, format!("a second clock called `{}`", clock.id)));
                     }
                     trace.clock_classes.push(clock);
@@ -97,20 +113,26 @@ impl Parser<'_> {
         if !has_trace {
             return Err(self.error(self.at, "there is no `trace` block"));
         }
+        let mut places = HashMap::new();
         for (id, mut class, place) in streams {
             (class.id, class.place) = (id.unwrap_or(0), self.place(place));
-            if trace.data_stream_class(class.id).is_some() {
+            if places.insert(class.id, trace.data_stream_classes.len()).is_some() {
                 return Err(self.error(place, format!("a second stream with id {}", class.id)));
             }
             trace.data_stream_classes.push(class);
         }
         for (id, stream, class, place) in events {
-            self.attach(&mut trace, id, stream, class, place)?;
+            self.attach(&mut trace, &mut places, (id, stream), class, place)?;
         }
         for (clock, place) in &self.clock_uses {
-            if trace.clock_class(clock).is_none() {
+            if !clocks.contains(clock) {
                 return Err(self.error(*place, format!("there is no clock called `{clock}`")));
             }
+        }
+        if let Some((name, place)) = self.references.iter().find(|(name, _)| self.ambiguous.contains(name)) {
+            let message =
+                format!("`{name}` may be several fields, whose names differ by underscores before them only");
+            return Err(self.error(*place, message));
         }
         super::check::check(self.text, &trace)?;
         super::clocks::map_stamps(&mut trace);
@@ -124,12 +146,13 @@ impl Parser<'_> {
         Ok(trace)
     }
 
-    /// Puts an event record class into its data stream class; ids that are missing are those of the only one.
+    /// Puts an event record class into its data stream class, of which `places` has the place by id; ids that are missing are those of
+    /// the only one.
     fn attach(
         &self,
         trace: &mut TraceClass,
-        id: Option<u64>,
-        stream: Option<u64>,
+        places: &mut HashMap<u64, usize>,
+        (id, stream): (Option<u64>, Option<u64>),
         mut class: EventRecordClass,
         place: usize,
     ) -> Result<(), Error> {
@@ -137,6 +160,7 @@ impl Parser<'_> {
             (Some(stream), _) => stream,
             (None, []) => {
                 trace.data_stream_classes.push(DataStreamClass::new(0));
+                places.insert(0, 0);
                 0
             }
             (None, [only]) => only.id,
@@ -144,7 +168,8 @@ impl Parser<'_> {
                 return Err(self.error(place, "this event has no `stream_id`, and there are several streams"));
             }
         };
-        let Some(into) = trace.data_stream_classes.iter_mut().find(|class| class.id == stream) else {
+        let into = places.get(&stream).and_then(|place| trace.data_stream_classes.get_mut(*place));
+        let Some(into) = into else {
             return Err(self.error(place, format!("this event is in stream {stream}, which does not exist")));
         };
         if id.is_none() && !into.event_record_classes.is_empty() {

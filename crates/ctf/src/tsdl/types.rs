@@ -96,6 +96,9 @@ impl Parser<'_> {
             }
         } else if matches!(self.peek_word(), Some("struct" | "variant" | "enum")) {
             self.class_specifier()?;
+            if self.follows_body() && !self.at_sign(";") {
+                return Ok(());
+            }
         } else {
             return Err(self.error(
                 place,
@@ -106,6 +109,30 @@ impl Parser<'_> {
             ));
         }
         self.expect(";")
+    }
+
+    /// Whether the last token ends a body, perhaps with its `align(N)`: as for babeltrace2, another declaration may follow at once.
+    fn follows_body(&self) -> bool {
+        let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
+        matches!(last, Some((Token::Sign("}" | ")"), _)))
+    }
+
+    /// Whether a declaration among members ends here without a `;`: another one follows its body.
+    pub(super) fn ends_declaration(&self) -> bool {
+        let another = matches!(
+            self.peek_word(),
+            Some(
+                "struct"
+                    | "variant"
+                    | "enum"
+                    | "typedef"
+                    | "typealias"
+                    | "integer"
+                    | "floating_point"
+                    | "string"
+            )
+        );
+        self.follows_body() && (another || self.at_sign("}"))
     }
 
     pub(super) fn add_type(&mut self, name: String, class: Sized, place: usize) -> Result<(), Error> {
@@ -122,6 +149,23 @@ impl Parser<'_> {
 
     /// The right side of a `typealias`: words and stars.
     fn alias_name(&mut self) -> Result<String, Error> {
+        const NO_NAMES: [&str; 12] = [
+            "trace",
+            "env",
+            "clock",
+            "stream",
+            "event",
+            "callsite",
+            "integer",
+            "floating_point",
+            "string",
+            "typedef",
+            "typealias",
+            "align",
+        ];
+        if let Some(keyword) = self.peek_word().filter(|word| NO_NAMES.contains(word)) {
+            return Err(self.error(self.at, format!("`{keyword}` is a keyword; expected a name")));
+        }
         let mut name = self.word("the alias")?;
         loop {
             if let Some(word) = self.peek_word() {
@@ -253,15 +297,20 @@ impl Parser<'_> {
             (&["event", "context"], Scope::SpecificContext),
             (&["event", "fields"], Scope::Payload),
         ];
-        let place = self.place(self.at);
+        let start = self.at;
+        let place = self.place(start);
         let path = self.name_path("a field")?;
         let found = ORIGINS.iter().find(|(prefix, _)| {
             path.len() > prefix.len() && path.iter().zip(*prefix).all(|(part, word)| part == word)
         });
         let (origin, skip) =
             found.map_or((Origin::Search, 0), |(prefix, scope)| (Origin::Scope(*scope), prefix.len()));
-        let names = path.into_iter().skip(skip);
-        let path = names.map(|name| plain_name(&name).to_owned()).collect();
+        if let Some(keyword) = path[skip..].iter().find(|name| KEYWORDS.contains(&name.as_str())) {
+            return Err(self.error(start, format!("`{keyword}` is a keyword; expected a field's name")));
+        }
+        let names = path.iter().skip(skip).map(|name| plain_name(name).to_owned());
+        let path: Vec<String> = names.collect();
+        self.references.extend(path.iter().map(|name| (name.clone(), start)));
         Ok(FieldLocation { place, ..FieldLocation::new(origin, path) })
     }
 }

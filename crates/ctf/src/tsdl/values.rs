@@ -14,9 +14,10 @@ pub(super) enum Value {
     Number(i128),
 }
 
-/// An attribute of a block: the left side's names, the value, and the token where the value begins.
+/// An attribute of a block: the left side's names, the value, and the tokens where they begin.
 pub(super) struct Attribute {
     pub(super) name: String,
+    pub(super) start: usize,
     pub(super) value: Value,
     pub(super) place: usize,
 }
@@ -160,6 +161,16 @@ impl Parser<'_> {
     /// Where a token stands.
     pub(super) fn place(&self, token: usize) -> Place {
         self.tokens.get(token).map_or_else(Place::default, |(_, at)| Place::new(*at))
+    }
+
+    /// Warns of an attribute that no block of this kind has; it is ignored.
+    pub(super) fn unknown_attribute(&mut self, block: &str, name: &str, token: usize) {
+        if self.warnings.has_room() {
+            let message = format!("unknown attribute `{name}` of `{block}`; it is ignored");
+            self.warnings.add(self.error(token, message));
+        } else {
+            self.warnings.count();
+        }
     }
 
     /// An error at a token.

@@ -9,8 +9,8 @@ use tracewing_ctf::decode::{Compound, Decoder, Event, Step, StreamReader, Value,
 use tracewing_ctf::model::{DisplayBase, EnumerationClass, IntegerClass, Scope};
 use tracewing_ctf::{Error, tsdl};
 
-/// Asserts that every event of a trace is decoded as babeltrace2 does; skips if babeltrace2 is absent.
-pub fn same_as_babeltrace(trace: &Path) {
+/// Asserts that every event of a trace is decoded as babeltrace2 does; skips, and is false, if babeltrace2 is absent or cannot read it.
+pub fn same_as_babeltrace(trace: &Path) -> bool {
     let run = Command::new("babeltrace2")
         .arg(trace)
         .args(["-c", "sink.text.pretty"])
@@ -18,7 +18,7 @@ pub fn same_as_babeltrace(trace: &Path) {
         .output();
     let Ok(run) = run else {
         eprintln!("skipped: babeltrace2 is not installed");
-        return;
+        return false;
     };
     let (text, error) = print_trace(trace);
     assert!(
@@ -29,7 +29,7 @@ pub fn same_as_babeltrace(trace: &Path) {
     );
     if !run.status.success() {
         eprintln!("skipped: this babeltrace2 cannot read {}", trace.display());
-        return;
+        return false;
     }
     let expected = String::from_utf8_lossy(&run.stdout).into_owned();
     // Streams are merged by time there, and printed one after the other here.
@@ -40,6 +40,7 @@ pub fn same_as_babeltrace(trace: &Path) {
         assert_eq!(got, expected, "{}", trace.display());
     }
     assert_eq!(got.len(), expected.len(), "{}", trace.display());
+    true
 }
 
 /// The events of all streams of a trace up to the first error, a line each, and that error.

@@ -17,12 +17,14 @@ fn class(system: &str, name: &str, fields: &[(&str, usize, usize, u8)], print: &
     compile(3, system, &Format::parse(&text, 8).unwrap(), 8).unwrap()
 }
 
+/// What a record becomes, behind its flags.
 fn run(class: &Class, record: &[u8]) -> Option<Vec<u8>> {
     let mut out = b"before".to_vec();
     let done = class.program.run(record, &mut out);
     assert!(out.starts_with(b"before"));
     assert!(done || out == b"before");
-    done.then(|| out.split_off(6))
+    assert!(!done || out[6] == record[2], "flags");
+    done.then(|| out.split_off(7))
 }
 
 fn record(parts: &[&[u8]]) -> Vec<u8> {
@@ -51,7 +53,7 @@ fn a_switch_has_lttngs_names_and_priorities() {
         "\"\"",
     );
     // The task's number, its name and the previous task's number lie side by side.
-    assert_eq!(class.program.steps.len(), 3);
+    assert_eq!(class.program.steps.len(), 4);
     let comm = *b"worker\0\0\0\0\0\0\0\0\0\0";
     let parts: [&[u8]; 4] = [&comm, &5i32.to_ne_bytes(), &120i32.to_ne_bytes(), &2i64.to_ne_bytes()];
     let expected =

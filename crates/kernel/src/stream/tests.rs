@@ -7,6 +7,7 @@ use crate::page::PageLayout;
 use proptest::prelude::*;
 
 const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
+    \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
     \tfield:int common_pid;\toffset:4;\tsize:4;\tsigned:1;\n\n\tfield:u32 n;\toffset:8;\tsize:4;\tsigned:0;\n";
 
 fn layout() -> PageLayout {
@@ -79,9 +80,9 @@ impl Sink for Collect {
                 now += u64::from(u32_at(at + 2).wrapping_sub(now as u32));
                 at += 6;
             }
-            assert_eq!(u32_at(at), 42, "tid");
-            events.push((now, u32_at(at + 4)));
-            at += 8;
+            assert_eq!(u32_at(at + 1), 42, "tid");
+            events.push((now, u32_at(at + 5)));
+            at += 9;
         }
         self.packets.push(Decoded {
             begin: u64_at(32),

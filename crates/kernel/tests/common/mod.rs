@@ -8,7 +8,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use tracewing_ctf::model::ClockClass;
-use tracewing_kernel::{KernelClock, Options, Scope, privileges};
+use tracewing_files::Dir;
+use tracewing_kernel::{Error, KernelClock, KernelRecorder, Options, Scope, privileges};
 
 /// Whether the kernel can be traced here; says once per test why not.
 pub fn traceable() -> bool {
@@ -156,7 +157,8 @@ fn parse(line: &str) -> Option<Line> {
     let (stamp, rest) = line.strip_prefix('[')?.split_once("] ")?;
     let (head, rest) = rest.split_once(": { cpu_id = ")?;
     let name = head.rsplit(' ').next()?.to_owned();
-    let (cpu, rest) = rest.split_once(" }, { tid = ")?;
+    let (cpu, rest) = rest.split_once(" }, { flags = ")?;
+    let (_, rest) = rest.split_once(", tid = ")?;
     let (tid, rest) = rest.split_once(" }, { ")?;
     let mut fields = BTreeMap::new();
     let mut rest = rest.strip_suffix(" }").or_else(|| rest.strip_suffix('}'))?;
@@ -183,4 +185,13 @@ fn value_end(text: &str) -> usize {
         }
     }
     text.len()
+}
+
+/// Begins a recording into the folder `dir`, or where that is there, into `kernel` in it.
+pub fn start_in(dir: &Path, options: &Options) -> Result<KernelRecorder, Error> {
+    let (parent, name) = match dir.is_dir() {
+        true => (dir, "kernel"),
+        false => (dir.parent().unwrap(), dir.file_name().unwrap().to_str().unwrap()),
+    };
+    KernelRecorder::start(&Dir::parent(parent).unwrap(), name, options)
 }

@@ -202,6 +202,7 @@ impl Loaded {
 /// Whether one of the patterns is for the function with this symbol.
 fn is_chosen(symbol: &str, patterns: &[&str]) -> bool {
     let names = asked_for(symbol);
-    let matches = |pattern: &str, name: &str| tracewing_abi::glob::matches(pattern.bytes(), name.bytes());
+    let matches =
+        |pattern: &str, name: &str| tracewing_rules::pattern::matches(pattern.bytes(), name.bytes());
     patterns.iter().any(|pattern| names.iter().any(|name| matches(pattern, name)))
 }

@@ -439,10 +439,5 @@ int main(void)
         _exit(0);
     }
     wait(0);
-    if (!vfork()) {
-        at_end(&mutex);
-        _exit(0);
-    }
-    wait(0);
     at_end(&mutex);
 }

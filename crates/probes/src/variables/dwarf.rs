@@ -9,6 +9,7 @@ use std::rc::Rc;
 use gimli::{AttributeValue, DebugInfoOffset, DwAt, DwTag, EndianSlice, LittleEndian, Operation, UnitOffset};
 use object::read::ReadCache;
 use object::{Object, ObjectSection};
+use tracewing_symbols::Blocks;
 
 use crate::file::Elf;
 
@@ -50,7 +51,7 @@ fn shared(elf: &Elf<'_>) -> Option<gimli::DwarfSections<Cow<'static, [u8]>>> {
     let (name, _) = elf.gnu_debugaltlink().ok()??;
     let name = String::from_utf8_lossy(name).into_owned();
     let path = Path::new(SHARED_FOLDER).join(name.rsplit_once(".dwz/").map_or(&*name, |(_, rest)| rest));
-    let bytes = ReadCache::new(File::open(path).ok()?);
+    let bytes = ReadCache::new(Blocks::new(File::open(path).ok()?));
     let elf = Elf::parse(&bytes).ok()?;
     gimli::DwarfSections::load(|id| data(&elf, id).map(|bytes| Cow::Owned(bytes.into_owned()))).ok()
 }

@@ -66,6 +66,7 @@ impl Region {
             offset_seconds: 0.into(),
             offset_cycles: 0.into(),
             majors: u64::MAX.into(),
+            news: 0.into(),
         };
         // SAFETY: obligations 1 and 3: the first page is ours, aligned, and larger than the header.
         unsafe { base.cast::<RegionHeader>().write(header) };
@@ -134,6 +135,12 @@ impl Region {
     pub fn majors(&self) -> &AtomicU64 {
         // SAFETY: the header lies in the mapping's first page; the word is only ever accessed atomically.
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).majors }
+    }
+
+    /// Changes when there are classes without ids: the word that [`RegionHeader::news`] describes.
+    pub fn news(&self) -> &AtomicU64 {
+        // SAFETY: inside the mapping, by the caller of `create` or `attach`; an atomic may change at any time.
+        unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).news }
     }
 
     /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in Hz, and the

@@ -2,7 +2,7 @@
 //!
 //! `thread_local!` may allocate at a thread's first access when the code lies in a library loaded by `dlopen`, and that
 //! access may be in a signal handler. The block is therefore declared in assembly with the initial-exec model: a
-//! constant distance from the thread pointer. The loader finds room for a library's 192 bytes in the surplus that glibc
+//! constant distance from the thread pointer. The loader finds room for a library's 224 bytes in the surplus that glibc
 //! reserves for exactly this.
 //!
 //! The symbol is hidden and carries the crate's version, so that several copies and versions of this crate can live in
@@ -36,13 +36,13 @@ global_asm!(
     concat!(".globl ", thread_symbol!()),
     concat!(".hidden ", thread_symbol!()),
     concat!(".type ", thread_symbol!(), ", @object"),
-    concat!(".size ", thread_symbol!(), ", 192"),
+    concat!(".size ", thread_symbol!(), ", 224"),
     concat!(thread_symbol!(), ":"),
     ".rept 8",  // RECORDINGS
     ".quad -1", // Mark::NEVER
     ".quad 0",
     ".endr",
-    ".zero 64",
+    ".zero 96",
     ".popsection",
 );
 

@@ -120,7 +120,7 @@ fn what_is_too_large_is_lost_and_counted() {
     publisher.enter(1);
     let bytes = payload::<107>(1, 0);
     assert_eq!(publisher.emit(1, &[Segment::of(&bytes)]), Err(Loss::TooLarge));
-    assert_eq!(publisher.region.lost(cpu), [0, 1, 0, 0]);
+    assert_eq!(publisher.region.lost(cpu), [0, 1, 0, 0, 0, 0, 0]);
     publisher.emit(1, &[Segment::of(&payload::<106>(1, 1))]).unwrap();
 }
 
@@ -144,7 +144,7 @@ fn a_full_buffer_loses_the_new_event_until_the_reader_gives_back() {
     assert_eq!(collector.drain(false).len(), 6, "the other is not full before something opens the next");
     for round in 1..20 {
         let lost = until_full(&publisher);
-        assert_eq!(publisher.region.lost(cpu), [round + 1, 0, 0, 0]);
+        assert_eq!(publisher.region.lost(cpu), [round + 1, 0, 0, 0, 0, 0, 0]);
         assert_eq!(collector.drain(false).len(), 6);
         assert!(!collector.has(1, lost));
     }

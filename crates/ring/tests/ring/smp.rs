@@ -4,6 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
 
+use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, HEADER};
 use tracewing_abi::region::{Clock, Geometry, Loss, Protocol, SUB_BUFFER_HEADER};
 use tracewing_ring::lttng::{self, Smp};
 use tracewing_ring::{Region, Segment};
@@ -86,6 +87,36 @@ fn a_begin_far_away_takes_the_long_form_and_one_in_the_future_stands_still() {
     }
 }
 
+/// A thread that has reserved a sub-buffer's first event and does not run before it opens that: with what time the stamps count from is not
+/// known, all others take the long form. So bytes that are overwritten are no measure of how many events they were.
+#[test]
+fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
+    const SIZE: usize = 1024;
+    let geometry = Geometry::new(1, 4, SIZE).unwrap().overwriting();
+    let region = machine::region(geometry, Protocol::Smp, Clock::Monotonic);
+    let mut payload = [0; SMALLEST];
+    let mut counter = 0;
+    let mut emit = || {
+        let before = region.cpu(0).control().head.load(Relaxed);
+        fill(&mut payload, 1, counter);
+        counter += 1;
+        // SAFETY: a living segment; regions of tests stay mapped.
+        unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&payload)]) }.ok()?;
+        Some(region.cpu(0).control().head.load(Relaxed) - before)
+    };
+    emit();
+    let compact = (HEADER + CONTEXT + SMALLEST) as u64;
+    assert_eq!(emit(), Some(compact));
+    // As the reservation that begins the next sub-buffer leaves it.
+    let head = SIZE as u64 + SUB_BUFFER_HEADER as u64 + compact;
+    region.cpu(0).control().head.store(head, Relaxed);
+    let long = compact + (EXTENDED_HEADER - HEADER) as u64;
+    let in_it = (0..).take_while(|_| emit() == Some(long)).count() as u64;
+    let room = (SIZE - SUB_BUFFER_HEADER) as u64 - compact;
+    assert_eq!(in_it, room / long, "all of that sub-buffer");
+    assert!(in_it < room / compact, "what would follow from the bytes");
+}
+
 #[test]
 fn a_full_buffer_loses_and_goes_on() {
     let region = new_region(1, 2, 256, Clock::Monotonic);
@@ -103,7 +134,7 @@ fn a_full_buffer_loses_and_goes_on() {
     }
     collector.drain(true);
     assert_eq!(collector.read + lost, 2000);
-    assert_eq!(region.lost(0), [lost, 0, 0, 0]);
+    assert_eq!(region.lost(0), [lost, 0, 0, 0, 0, 0, 0]);
     // SAFETY: a living segment; regions of tests stay mapped.
     let large = unsafe { lttng::write::<Smp>(&region, 0, 1, 1, &[Segment::of(&[0; 107])]) };
     assert_eq!(large, Err(Loss::TooLarge));

@@ -136,7 +136,7 @@ fn too_large<A: Access>(ring: &Ring) {
     assert_eq!(reserve(most), Ok(most));
     assert_eq!(reserve(most + 1), Err(Loss::TooLarge));
     assert_eq!(reserve(usize::MAX), Err(Loss::TooLarge));
-    assert_eq!(ring.region.lost(0), [0, 2, 0, 0]);
+    assert_eq!(ring.region.lost(0), [0, 2, 0, 0, 0, 0, 0]);
 }
 
 #[test]

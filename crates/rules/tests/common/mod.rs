@@ -1,9 +1,9 @@
 //! Classes and events for the tests, as a program would send them.
 
 use tracewing_abi::atomic::AtomicU64;
-use tracewing_abi::filter::{Context, evaluate};
 use tracewing_abi::message::{ClassesWriter, decode_classes};
 use tracewing_abi::schema::{Class, ClassView, Field, Label, Level, Scalar, Shape};
+use tracewing_rules::filter::{Context, evaluate};
 
 /// A field without unit and labels.
 pub fn field(name: &str, shape: Shape, scalar: Scalar) -> Field<'_> {

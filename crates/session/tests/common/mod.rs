@@ -81,6 +81,11 @@ impl Drop for Finally<'_> {
     }
 }
 
+/// Where the recorder that listens at a path takes questions and changes.
+pub fn control_socket(path: &Path) -> PathBuf {
+    path.with_file_name(tracewing_abi::CONTROL_SOCKET)
+}
+
 pub struct Program(pub OwnedFd);
 
 impl Program {
@@ -147,5 +152,30 @@ pub fn class(name: &str) -> Class<'_> {
 }
 
 pub fn hello() -> Hello {
-    Hello { version: VERSION, pid: std::process::id(), can_publish: true, joining: Joining::Program, copy: 5 }
+    Hello {
+        version: VERSION,
+        pid: std::process::id(),
+        can_publish: true,
+        joining: Joining::Program,
+        copy: 5,
+        waits: [0, u64::MAX],
+    }
+}
+
+/// Runs something in a forked child.
+pub fn in_child(work: impl FnOnce() -> bool) -> impl FnOnce() {
+    // SAFETY: the child only uses memory of its own and system calls; the C library's allocator survives forks.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let ok = std::panic::catch_unwind(std::panic::AssertUnwindSafe(work)).unwrap_or(false);
+        // SAFETY: ends the child, without the test harness's exit handlers.
+        unsafe { libc::_exit(i32::from(!ok)) };
+    }
+    move || {
+        let mut status = 0;
+        // SAFETY: a pointer to a live number.
+        unsafe { libc::waitpid(pid, &mut status, 0) };
+        assert_eq!(status, 0, "the child has failed");
+    }
 }

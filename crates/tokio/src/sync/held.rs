@@ -1,41 +1,64 @@
 //! Guards: something that is held, and given back when it is dropped.
 
+use super::waited::Waited;
 use std::fmt;
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
-use tracewing::user_thread::{self, Kind};
+use tracewing::user_thread::Request;
 
-/// A guard of tokio's, whose begin and end are told.
+/// A guard of tokio's, whose begin and end are recorded.
 #[must_use = "what is held is given back when this is dropped"]
 pub struct Held<G> {
-    // Dropped first: who gets it next is told later.
-    told: Told,
+    // Dropped first: the next holder's acquisition comes after this release.
+    release: Holding,
     guard: G,
 }
 
-struct Told {
-    kind: Kind,
-    object: u64,
-}
+/// Records the release of what this request got.
+struct Holding(Request);
 
-impl Drop for Told {
+impl Drop for Holding {
     fn drop(&mut self) {
-        user_thread::released(self.kind, self.object);
+        self.0.released();
     }
 }
 
 impl<G> Held<G> {
-    pub(super) fn new(kind: Kind, object: u64, guard: G) -> Self {
-        user_thread::acquired(kind, object);
-        Self { told: Told { kind, object }, guard }
+    /// A guard that the request got.
+    pub(super) fn new(mut request: Request, guard: G) -> Self {
+        request.acquired();
+        Self { release: Holding(request), guard }
+    }
+
+    /// The guard that `lock` gives to the request.
+    pub(super) async fn wait(mut request: Request, lock: impl Future<Output = G>) -> Self {
+        let guard = Waited::new(&mut request, lock).await;
+        Self::new(request, guard)
+    }
+
+    /// The guard that `lock` gives to the request, if it gives one.
+    pub(super) async fn try_wait<E>(
+        mut request: Request,
+        lock: impl Future<Output = Result<G, E>>,
+    ) -> Result<Self, E> {
+        match Waited::new(&mut request, lock).await {
+            Ok(guard) => Ok(Self::new(request, guard)),
+            Err(error) => {
+                if request.has_waited() {
+                    request.given_up();
+                }
+                Err(error)
+            }
+        }
     }
 
     pub(super) fn guard(&self) -> &G {
         &self.guard
     }
 
-    /// tokio's guard, never to be told as released.
-    pub(super) fn into_untold(self) -> G {
-        std::mem::forget(self.told);
+    /// tokio's guard, whose release is not recorded.
+    pub(super) fn into_unrecorded(self) -> G {
+        std::mem::forget(self.release);
         self.guard
     }
 }

@@ -1,9 +1,10 @@
 //! Channels with several senders.
 
 use super::waited::{Waited, next_channel};
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use tokio::sync::mpsc::{self, Permit, UnboundedSender, error::SendError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// [`tokio::sync::mpsc::channel`], told.
 ///
@@ -32,16 +33,18 @@ impl<T> Sender<T> {
     ///
     /// # Errors
     /// Nobody receives any more.
-    pub async fn send(&self, value: T) -> Result<(), SendError<T>> {
-        Waited::new(Kind::Send, self.object, self.inner.send(value)).await
+    #[track_caller]
+    pub fn send(&self, value: T) -> impl Future<Output = Result<(), SendError<T>>> {
+        Waited::new(Request::new(Kind::Send, self.object), self.inner.send(value))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// Nobody receives any more.
-    pub async fn reserve(&self) -> Result<Permit<'_, T>, SendError<()>> {
-        Waited::new(Kind::Send, self.object, self.inner.reserve()).await
+    #[track_caller]
+    pub fn reserve(&self) -> impl Future<Output = Result<Permit<'_, T>, SendError<()>>> {
+        Waited::new(Request::new(Kind::Send, self.object), self.inner.reserve())
     }
 }
 
@@ -68,13 +71,15 @@ pub struct Receiver<T> {
 
 impl<T> Receiver<T> {
     /// As tokio's.
-    pub async fn recv(&mut self) -> Option<T> {
-        Waited::new(Kind::Receive, self.object, self.inner.recv()).await
+    #[track_caller]
+    pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv())
     }
 
     /// As tokio's.
-    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        Waited::new(Kind::Receive, self.object, self.inner.recv_many(buffer, limit)).await
+    #[track_caller]
+    pub fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> impl Future<Output = usize> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv_many(buffer, limit))
     }
 }
 
@@ -101,13 +106,15 @@ pub struct UnboundedReceiver<T> {
 
 impl<T> UnboundedReceiver<T> {
     /// As tokio's.
-    pub async fn recv(&mut self) -> Option<T> {
-        Waited::new(Kind::Receive, self.object, self.inner.recv()).await
+    #[track_caller]
+    pub fn recv(&mut self) -> impl Future<Output = Option<T>> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv())
     }
 
     /// As tokio's.
-    pub async fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> usize {
-        Waited::new(Kind::Receive, self.object, self.inner.recv_many(buffer, limit)).await
+    #[track_caller]
+    pub fn recv_many(&mut self, buffer: &mut Vec<T>, limit: usize) -> impl Future<Output = usize> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.recv_many(buffer, limit))
     }
 }
 

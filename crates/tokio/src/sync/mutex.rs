@@ -1,11 +1,12 @@
 //! The mutex.
 
 use super::held::Held;
-use super::waited::{Waited, address};
+use super::waited::address;
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tokio::sync::{self, TryLockError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// Holds a [`Mutex`].
 pub type MutexGuard<'a, T> = Held<sync::MutexGuard<'a, T>>;
@@ -35,8 +36,9 @@ impl<T> Mutex<T> {
 }
 
 impl<T: ?Sized> Mutex<T> {
-    fn held<G>(&self, guard: G) -> Held<G> {
-        Held::new(Kind::Mutex, address(self), guard)
+    #[track_caller]
+    fn request(&self) -> Request {
+        Request::new(Kind::Mutex, address(self))
     }
 
     fn owned(self: Arc<Self>) -> Arc<sync::Mutex<T>> {
@@ -45,39 +47,49 @@ impl<T: ?Sized> Mutex<T> {
     }
 
     /// As tokio's.
-    pub async fn lock(&self) -> MutexGuard<'_, T> {
-        self.held(Waited::new(Kind::Mutex, address(self), self.0.lock()).await)
+    #[track_caller]
+    pub fn lock(&self) -> impl Future<Output = MutexGuard<'_, T>> {
+        Held::wait(self.request(), self.0.lock())
     }
 
     /// As tokio's.
-    pub async fn lock_owned(self: Arc<Self>) -> OwnedMutexGuard<T> {
-        let object = address(&*self);
-        Held::new(Kind::Mutex, object, Waited::new(Kind::Mutex, object, self.owned().lock_owned()).await)
+    #[track_caller]
+    pub fn lock_owned(self: Arc<Self>) -> impl Future<Output = OwnedMutexGuard<T>> {
+        Held::wait(self.request(), self.owned().lock_owned())
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is locked.
+    #[track_caller]
     pub fn try_lock(&self) -> Result<MutexGuard<'_, T>, TryLockError> {
-        self.0.try_lock().map(|guard| self.held(guard))
+        let request = self.request();
+        self.0.try_lock().map(|guard| Held::new(request, guard))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is locked.
+    #[track_caller]
     pub fn try_lock_owned(self: Arc<Self>) -> Result<OwnedMutexGuard<T>, TryLockError> {
-        let object = address(&*self);
-        self.owned().try_lock_owned().map(|guard| Held::new(Kind::Mutex, object, guard))
+        let request = self.request();
+        self.owned().try_lock_owned().map(|guard| Held::new(request, guard))
     }
 
-    /// As tokio's; the wait is not told.
+    /// As tokio's.
     ///
     /// # Panics
     /// In a task.
+    #[track_caller]
     pub fn blocking_lock(&self) -> MutexGuard<'_, T> {
-        self.held(self.0.blocking_lock())
+        let mut request = self.request();
+        let guard = self.0.try_lock().unwrap_or_else(|_| {
+            request.wait();
+            self.0.blocking_lock()
+        });
+        Held::new(request, guard)
     }
 }
 

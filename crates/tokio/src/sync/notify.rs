@@ -4,7 +4,7 @@ use super::waited::{Waited, address};
 use std::ops::Deref;
 use std::pin::Pin;
 use tokio::sync::{self, futures::Notified};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// [`tokio::sync::Notify`], told.
 #[derive(Debug, Default)]
@@ -22,8 +22,9 @@ impl Notify {
     }
 
     /// As tokio's.
+    #[track_caller]
     pub fn notified(&self) -> Waited<Notified<'_>> {
-        Waited::new(Kind::Notified, address(self), self.0.notified())
+        Waited::new(Request::new(Kind::Notified, address(self)), self.0.notified())
     }
 }
 

@@ -6,12 +6,13 @@ use std::ops::{Deref, DerefMut};
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::sync::oneshot::{self, Sender, error::RecvError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
-/// [`tokio::sync::oneshot::channel`], told. Who sends never waits.
+/// [`tokio::sync::oneshot::channel`], recorded. A sender never waits. A wait is shown at the line of this call.
+#[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = oneshot::channel();
-    (sender, Receiver(Waited::new(Kind::Receive, next_channel(), receiver)))
+    (sender, Receiver(Waited::new(Request::new(Kind::Receive, next_channel()), receiver)))
 }
 
 /// The receiving half.

@@ -1,11 +1,12 @@
 //! The read-write lock.
 
 use super::held::Held;
-use super::waited::{Waited, address};
+use super::waited::address;
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 use tokio::sync::{self, TryLockError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// Holds a [`RwLock`] for reading.
 pub type RwLockReadGuard<'a, T> = Held<sync::RwLockReadGuard<'a, T>>;
@@ -39,49 +40,58 @@ impl<T> RwLock<T> {
 }
 
 impl<T: ?Sized> RwLock<T> {
+    #[track_caller]
+    fn request(&self, kind: Kind) -> Request {
+        Request::new(kind, address(self))
+    }
+
     fn owned(self: Arc<Self>) -> Arc<sync::RwLock<T>> {
         // SAFETY: the pointer comes from an `Arc`, and `Self` is laid out as its only field.
         unsafe { Arc::from_raw(Arc::into_raw(self) as *const sync::RwLock<T>) }
     }
 
     /// As tokio's.
-    pub async fn read(&self) -> RwLockReadGuard<'_, T> {
-        let guard = Waited::new(Kind::Read, address(self), self.0.read()).await;
-        Held::new(Kind::Read, address(self), guard)
+    #[track_caller]
+    pub fn read(&self) -> impl Future<Output = RwLockReadGuard<'_, T>> {
+        Held::wait(self.request(Kind::Read), self.0.read())
     }
 
     /// As tokio's.
-    pub async fn write(&self) -> RwLockWriteGuard<'_, T> {
-        let guard = Waited::new(Kind::Write, address(self), self.0.write()).await;
-        Held::new(Kind::Write, address(self), guard)
+    #[track_caller]
+    pub fn write(&self) -> impl Future<Output = RwLockWriteGuard<'_, T>> {
+        Held::wait(self.request(Kind::Write), self.0.write())
     }
 
     /// As tokio's.
-    pub async fn read_owned(self: Arc<Self>) -> OwnedRwLockReadGuard<T> {
-        let object = address(&*self);
-        Held::new(Kind::Read, object, Waited::new(Kind::Read, object, self.owned().read_owned()).await)
+    #[track_caller]
+    pub fn read_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockReadGuard<T>> {
+        Held::wait(self.request(Kind::Read), self.owned().read_owned())
     }
 
     /// As tokio's.
-    pub async fn write_owned(self: Arc<Self>) -> OwnedRwLockWriteGuard<T> {
-        let object = address(&*self);
-        Held::new(Kind::Write, object, Waited::new(Kind::Write, object, self.owned().write_owned()).await)
+    #[track_caller]
+    pub fn write_owned(self: Arc<Self>) -> impl Future<Output = OwnedRwLockWriteGuard<T>> {
+        Held::wait(self.request(Kind::Write), self.owned().write_owned())
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is locked for writing.
+    #[track_caller]
     pub fn try_read(&self) -> Result<RwLockReadGuard<'_, T>, TryLockError> {
-        self.0.try_read().map(|guard| Held::new(Kind::Read, address(self), guard))
+        let request = self.request(Kind::Read);
+        self.0.try_read().map(|guard| Held::new(request, guard))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is locked.
+    #[track_caller]
     pub fn try_write(&self) -> Result<RwLockWriteGuard<'_, T>, TryLockError> {
-        self.0.try_write().map(|guard| Held::new(Kind::Write, address(self), guard))
+        let request = self.request(Kind::Write);
+        self.0.try_write().map(|guard| Held::new(request, guard))
     }
 }
 

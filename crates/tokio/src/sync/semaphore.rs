@@ -1,11 +1,12 @@
 //! The semaphore.
 
 use super::held::Held;
-use super::waited::{Waited, address};
+use super::waited::address;
+use std::future::Future;
 use std::ops::Deref;
 use std::sync::Arc;
 use tokio::sync::{self, AcquireError, TryAcquireError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// Holds permits of a [`Semaphore`].
 pub type SemaphorePermit<'a> = Held<sync::SemaphorePermit<'a>>;
@@ -31,8 +32,9 @@ impl Semaphore {
         Self(sync::Semaphore::const_new(permits))
     }
 
-    fn held<G>(&self, permit: G) -> Held<G> {
-        Held::new(Kind::Semaphore, address(self), permit)
+    #[track_caller]
+    fn request(&self) -> Request {
+        Request::new(Kind::Semaphore, address(self))
     }
 
     fn owned(self: Arc<Self>) -> Arc<sync::Semaphore> {
@@ -44,55 +46,64 @@ impl Semaphore {
     ///
     /// # Errors
     /// It is closed.
-    pub async fn acquire(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
-        self.acquire_many(1).await
+    #[track_caller]
+    pub fn acquire(&self) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
+        self.acquire_many(1)
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is closed.
-    pub async fn acquire_many(&self, permits: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
-        let permit = Waited::new(Kind::Semaphore, address(self), self.0.acquire_many(permits)).await;
-        permit.map(|permit| self.held(permit))
+    #[track_caller]
+    pub fn acquire_many(
+        &self,
+        permits: u32,
+    ) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
+        Held::try_wait(self.request(), self.0.acquire_many(permits))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is closed.
-    pub async fn acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, AcquireError> {
-        self.acquire_many_owned(1).await
+    #[track_caller]
+    pub fn acquire_owned(
+        self: Arc<Self>,
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
+        self.acquire_many_owned(1)
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is closed.
-    pub async fn acquire_many_owned(
+    #[track_caller]
+    pub fn acquire_many_owned(
         self: Arc<Self>,
         permits: u32,
-    ) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let object = address(&*self);
-        let permit = Waited::new(Kind::Semaphore, object, self.owned().acquire_many_owned(permits)).await;
-        permit.map(|permit| Held::new(Kind::Semaphore, object, permit))
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
+        Held::try_wait(self.request(), self.owned().acquire_many_owned(permits))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is closed, or there is no permit.
+    #[track_caller]
     pub fn try_acquire(&self) -> Result<SemaphorePermit<'_>, TryAcquireError> {
-        self.0.try_acquire().map(|permit| self.held(permit))
+        let request = self.request();
+        self.0.try_acquire().map(|permit| Held::new(request, permit))
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// It is closed, or there is no permit.
+    #[track_caller]
     pub fn try_acquire_owned(self: Arc<Self>) -> Result<OwnedSemaphorePermit, TryAcquireError> {
-        let object = address(&*self);
-        self.owned().try_acquire_owned().map(|permit| Held::new(Kind::Semaphore, object, permit))
+        let request = self.request();
+        self.owned().try_acquire_owned().map(|permit| Held::new(request, permit))
     }
 }
 
@@ -105,9 +116,9 @@ impl Deref for Semaphore {
 }
 
 impl Held<sync::SemaphorePermit<'_>> {
-    /// As tokio's; not told as released.
+    /// As tokio's; no release is recorded.
     pub fn forget(self) {
-        self.into_untold().forget();
+        self.into_unrecorded().forget();
     }
 
     /// As tokio's.
@@ -117,9 +128,9 @@ impl Held<sync::SemaphorePermit<'_>> {
 }
 
 impl Held<sync::OwnedSemaphorePermit> {
-    /// As tokio's; not told as released.
+    /// As tokio's; no release is recorded.
     pub fn forget(self) {
-        self.into_untold().forget();
+        self.into_unrecorded().forget();
     }
 
     /// As tokio's.

@@ -1,27 +1,43 @@
-//! Waits: a future that tells when it cannot have at once what it wants.
+//! Waits: a future that records when it cannot have at once what it asks for.
 
 use pin_project_lite::pin_project;
+use std::borrow::BorrowMut;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::task::{Context, Poll};
-use tracewing::user_thread::{self, Kind};
+use tracewing::user_thread::{Kind, Request};
 
 pin_project! {
-    /// A future of tokio's that waits for something, told.
+    /// A future of tokio's that waits for something. It owns its request, or borrows that from the caller, who holds what it gets.
     #[must_use = "futures do nothing unless polled"]
-    pub struct Waited<F> {
+    pub struct Waited<F, R = Request>
+    where
+        R: BorrowMut<Request>,
+    {
         #[pin]
         future: F,
-        kind: Kind,
-        object: u64,
-        waits: bool,
+        request: R,
+        is_over: bool,
+    }
+
+    impl<F, R> PinnedDrop for Waited<F, R>
+    where
+        R: BorrowMut<Request>,
+    {
+        fn drop(this: Pin<&mut Self>) {
+            let this = this.project();
+            let request: &Request = (*this.request).borrow();
+            if request.has_waited() && !*this.is_over {
+                request.given_up();
+            }
+        }
     }
 }
 
-impl<F> Waited<F> {
-    pub(super) fn new(kind: Kind, object: u64, future: F) -> Self {
-        Self { future, kind, object, waits: false }
+impl<F, R: BorrowMut<Request>> Waited<F, R> {
+    pub(super) fn new(request: R, future: F) -> Self {
+        Self { future, request, is_over: false }
     }
 
     pub(super) fn future(self: Pin<&mut Self>) -> Pin<&mut F> {
@@ -37,25 +53,26 @@ impl<F> Waited<F> {
     }
 }
 
-impl<F: Future> Future for Waited<F> {
+impl<F: Future, R: BorrowMut<Request>> Future for Waited<F, R> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
         let this = self.project();
         let poll = this.future.poll(context);
-        if poll.is_pending() {
-            if !*this.waits {
-                *this.waits = true;
-                user_thread::wait(*this.kind, *this.object);
+        let request = this.request.borrow_mut();
+        if poll.is_ready() {
+            *this.is_over = true;
+            if request.has_waited() && !is_held(request.kind()) {
+                request.acquired();
             }
-        } else if *this.waits && !is_held(*this.kind) {
-            user_thread::acquired(*this.kind, *this.object);
+        } else if !request.has_waited() {
+            request.wait();
         }
         poll
     }
 }
 
-/// Whether it is held, once it was had: [`Held`](super::Held) tells that.
+/// Whether a guard holds it afterwards, which records the rest ([`Held`](super::Held)).
 fn is_held(kind: Kind) -> bool {
     matches!(kind, Kind::Mutex | Kind::Read | Kind::Write | Kind::Semaphore)
 }

@@ -1,9 +1,10 @@
 //! Channels that keep the last value.
 
 use super::waited::{Waited, next_channel};
+use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use tokio::sync::watch::{self, Ref, error::RecvError};
-use tracewing::user_thread::Kind;
+use tracewing::user_thread::{Kind, Request};
 
 /// [`tokio::sync::watch::channel`], told. Who sends never waits.
 pub fn channel<T>(first: T) -> (Sender<T>, Receiver<T>) {
@@ -51,16 +52,21 @@ impl<T> Receiver<T> {
     ///
     /// # Errors
     /// Nobody sends any more.
-    pub async fn changed(&mut self) -> Result<(), RecvError> {
-        Waited::new(Kind::Receive, self.object, self.inner.changed()).await
+    #[track_caller]
+    pub fn changed(&mut self) -> impl Future<Output = Result<(), RecvError>> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.changed())
     }
 
     /// As tokio's.
     ///
     /// # Errors
     /// Nobody sends any more.
-    pub async fn wait_for(&mut self, wanted: impl FnMut(&T) -> bool) -> Result<Ref<'_, T>, RecvError> {
-        Waited::new(Kind::Receive, self.object, self.inner.wait_for(wanted)).await
+    #[track_caller]
+    pub fn wait_for(
+        &mut self,
+        wanted: impl FnMut(&T) -> bool,
+    ) -> impl Future<Output = Result<Ref<'_, T>, RecvError>> {
+        Waited::new(Request::new(Kind::Receive, self.object), self.inner.wait_for(wanted))
     }
 }
 

@@ -5,6 +5,7 @@ use crate::Error;
 use crate::window::Window;
 use std::fs::{File, Metadata};
 use tracewing_ctf::decode::{Step, StreamReader};
+use tracewing_files::Tree;
 
 /// Bytes of a packet that are read at once. Packets of most tracers are smaller.
 pub(super) const PART: u64 = 4 << 20;
@@ -103,7 +104,7 @@ impl PacketFile {
     pub(super) fn size(&mut self) -> Result<u64, Error> {
         let path = &self.path;
         if self.handle.is_none() {
-            self.handle = Some(File::open(path).map_err(Error::io(path))?);
+            self.handle = Some(Tree::open_file(&self.root, path).map_err(Error::io(path))?);
         }
         let handle = self.handle.as_ref().map(File::metadata).transpose().map_err(Error::io(path))?;
         Ok(handle.map_or(0, |meta| meta.len()).min(self.limit))

@@ -30,7 +30,7 @@ fn stream(folder: &Path) -> (Arc<Decoder>, PacketFile, Vec<u8>, Events) {
     }
     let path = folder.join("stream");
     std::fs::write(&path, &bytes).unwrap();
-    (decoder.clone(), PacketFile::new(path, decoder), bytes, events)
+    (decoder.clone(), PacketFile::new(path, folder.into(), decoder), bytes, events)
 }
 
 /// What `file` gives from the packet at hand on.

@@ -2,7 +2,7 @@
 
 /// The name of a system call, of another cause of waiting, or of an interrupt, as a small number:
 /// [`Adapter::name`](super::Adapter::name) tells it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Name(pub u32);
 
 /// One event of the super-trace: the merged kernel and user events, each with the processor and the lightweight
@@ -17,8 +17,24 @@ pub struct Activity<'a> {
     pub tid: Option<i32>,
     /// Its process, where the event itself says.
     pub process: Option<i32>,
+    /// Whose work the CPU was at, where the event itself says.
+    pub context: Context,
     /// What happened.
     pub kind: Kind<'a>,
+}
+
+/// Whose work a CPU was at when the kernel recorded an event: of those events of which it matters.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Context {
+    /// The event does not say.
+    #[default]
+    Unknown,
+    /// Its thread's.
+    Thread,
+    /// A softirq's; what it is called where no event says which.
+    Softirq(Name),
+    /// An interrupt's, likewise; also one that has interrupted a softirq.
+    Interrupt(Name),
 }
 
 /// What happened. Names are the kernel's `comm`, at most 15 bytes, or a program's own: any bytes.
@@ -189,8 +205,12 @@ pub enum UserThreadKind<'a> {
     Origin {
         /// It.
         origin: u64,
-        /// What its user threads are called.
+        /// What its user threads are called; empty where they have no name but their place.
         name: &'a [u8],
+        /// The file of the source in which they are created.
+        file: &'a [u8],
+        /// The line.
+        line: u64,
     },
     /// It is called otherwise from now on.
     Rename {
@@ -223,7 +243,7 @@ pub enum UserThreadKind<'a> {
         /// What kind of thing: the label of `kind`.
         kind: Name,
     },
-    /// It has got that.
+    /// It has got that, or has given it up.
     Acquired,
     /// The LWP is a worker that runs no user thread: it introduces itself, parks or goes on.
     Worker,

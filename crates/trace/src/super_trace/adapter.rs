@@ -1,6 +1,6 @@
 //! Makes [`Activity`] from events, by the names that LTTng and tracewing share, `user_thread:*` and `lock:*`.
 
-use super::activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
+use super::activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 use crate::merge::EventRef;
 use crate::open::{Stream, Trace};
 use crate::part::{has_some_interrupts, has_some_switches, has_some_system_calls};
@@ -24,6 +24,7 @@ pub struct Adapter {
     classes: Vec<Vec<Option<Class>>>,
     names: Vec<String>,
     numbers: HashMap<String, Name>,
+    general: General,
     /// By trace: the first threads of processes that have introduced themselves since their last exec.
     introduced: HashSet<(usize, i32)>,
 }
@@ -36,6 +37,8 @@ struct Class {
     tid: Option<Member>,
     /// Its process, with which LTTng's events can be recorded: `vpid` or `pid`.
     process: Option<Member>,
+    /// What ftrace says of the CPU, where that matters ([`tells_context`]): `flags` in our traces.
+    flags: Option<Member>,
     /// Its fields, in the order in which [`fields`] lists them.
     fields: Vec<Member>,
 }
@@ -97,6 +100,31 @@ enum Meaning {
     Kernel,
 }
 
+/// What softirqs and interrupts are called of which no event says which they are.
+#[derive(Debug, Default)]
+struct General {
+    softirq: Name,
+    interrupt: Name,
+}
+
+impl General {
+    /// What ftrace's flags say (`enum trace_flag_type` of `include/linux/trace_events.h`).
+    fn context(&self, flags: i64) -> Context {
+        const HARD_OR_NMI: i64 = 0x08 | 0x40;
+        const SOFTIRQ: i64 = 0x10;
+        match flags {
+            _ if flags & HARD_OR_NMI != 0 => Context::Interrupt(self.interrupt),
+            _ if flags & SOFTIRQ != 0 => Context::Softirq(self.softirq),
+            _ => Context::Thread,
+        }
+    }
+}
+
+/// Whether it matters of an event whose work the CPU was at: an interrupt does such a thing as well as a thread.
+fn tells_context(meaning: Meaning) -> bool {
+    matches!(meaning, Meaning::Waking | Meaning::Wakeup | Meaning::Raise)
+}
+
 /// The fields that an event of this meaning must have.
 fn fields(meaning: Meaning) -> &'static [&'static str] {
     match meaning {
@@ -137,11 +165,14 @@ impl Adapter {
         }
         let class = self.classes[stream][index].as_ref()?;
         let fields = Fields { event, record, members: &class.fields };
-        let id = |member: &Option<Member>| i32::try_from(fields.integer_of(member.as_ref()?)?).ok();
+        let id = |member: &Option<Member>| number_of_thread(fields.integer_of(member.as_ref()?)?);
         // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
         let (tid, process) = (id(&class.tid), id(&class.process).filter(|&process| process > 0));
         let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
-        let head = Activity { time, cpu, tid, process, kind: Kind::Aside };
+        let mut head = Activity { time, cpu, tid, process, context: Context::Unknown, kind: Kind::Aside };
+        if let Some(flags) = class.flags.as_ref().and_then(|flags| fields.integer_of(flags)) {
+            head.context = self.general.context(flags);
+        }
         let kind = match class.meaning {
             Meaning::Wait => {
                 let label = label(&event.decoded(), class.fields.first()?.handle);
@@ -230,6 +261,10 @@ impl Adapter {
         let member = |scope, name: &str| event.trace().decoder().member(place?, index, scope, name);
         let context = |name| member(model::Scope::CommonContext, name);
         let name = decoded.class().name.as_deref().unwrap_or_default();
+        let is_ours = is_kernel(event.trace()) && text_of(event.trace(), "tracer_name") == Some("tracewing");
+        if is_ours {
+            self.general = General { softirq: self.number("softirq"), interrupt: self.number("interrupt") };
+        }
         let (mut meaning, plain) = match domain(event.trace()) {
             Some(KERNEL) => (self.kernel_meaning(name), Meaning::Kernel),
             Some(PROFILE) => (profile_meaning(name, event.trace()), Meaning::Aside),
@@ -244,15 +279,20 @@ impl Adapter {
         if meaning == Meaning::Dump {
             fields.extend(member(model::Scope::Payload, "type"));
         }
+        if meaning == Meaning::Origin {
+            let place = ["file", "line"].map(|name| member(model::Scope::Payload, name));
+            fields.extend(place.iter().flatten().filter(|_| place.iter().all(Option::is_some)).copied());
+        }
         // An interrupt is one, also where nobody tells its name.
         if fields.len() < wanted.len() && !matches!(meaning, Meaning::InterruptEntry(..)) {
             meaning = plain;
         }
         let tid = context("tid").or_else(|| context("vtid"));
+        let flags = context("flags").filter(|_| tells_context(meaning) && is_ours);
         let process = context("pid").or_else(|| context("vpid"));
         let member = |handle| Member::new(handle, event.trace().decoder());
-        let (tid, process) = (tid.map(member), process.map(member));
-        let class = Class { meaning, tid, process, fields: fields.into_iter().map(member).collect() };
+        let (tid, process, flags) = (tid.map(member), process.map(member), flags.map(member));
+        let class = Class { meaning, tid, process, flags, fields: fields.into_iter().map(member).collect() };
         if self.classes.len() <= stream {
             self.classes.resize_with(stream + 1, Vec::new);
         }
@@ -305,7 +345,7 @@ impl Adapter {
             "user_thread:wake" => Meaning::Wake,
             "user_thread:exit" => Meaning::UserExit,
             "user_thread:wait" => Meaning::Wait,
-            "user_thread:acquired" => Meaning::Acquired,
+            "user_thread:acquired" | "user_thread:given_up" => Meaning::Acquired,
             "user_thread:worker" | "user_thread:park" | "user_thread:unpark" => Meaning::Worker,
             "lock:requested" => Meaning::LockWait(None),
             "lock:condition_wait" => Meaning::LockWait(Some(self.number("condition"))),
@@ -375,6 +415,14 @@ pub(crate) fn is_system_wide(trace: &Trace) -> bool {
 /// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have everybody's.
 pub(crate) fn is_of_some(trace: &Trace) -> bool {
     is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
+}
+
+/// The process whose tree a trace has the kernel's events of, if it says so.
+pub(crate) fn root_process(trace: &Trace) -> Option<i32> {
+    match trace.class().env("root_process")? {
+        EnvValue::Integer(process) => i32::try_from(*process).ok().filter(|_| is_of_some(trace)),
+        EnvValue::String(_) => None,
+    }
 }
 
 /// A switch of threads.
@@ -494,9 +542,10 @@ impl<'e> Fields<'_, 'e> {
         self.integer_of(self.members.get(place)?)
     }
 
+    /// The number of a thread or of a process.
     #[inline]
     fn tid(&self, place: usize) -> Option<i32> {
-        self.integer(place)?.try_into().ok()
+        number_of_thread(self.integer(place)?)
     }
 
     /// The number of a user thread, or of an origin: all 64 bits.
@@ -529,8 +578,8 @@ impl<'e> Fields<'_, 'e> {
 /// returned: what is copied right after it was written, in pieces of another size, waits for that.
 #[inline(always)]
 fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Option<Activity<'e>> {
-    let Activity { time, cpu, tid, process, .. } = head;
-    let is = |kind| Some(Activity { time, cpu, tid, process, kind });
+    let Activity { time, cpu, tid, process, context, .. } = head;
+    let is = |kind| Some(Activity { time, cpu, tid, process, context, kind });
     match meaning {
         Meaning::Switch => is(Kind::Switch {
             prev: of.tid(0)?,
@@ -569,9 +618,12 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         Meaning::Create => {
             is(Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, origin: of.thread(1)? }))
         }
-        Meaning::Origin => {
-            is(Kind::UserThread(UserThreadKind::Origin { origin: of.thread(0)?, name: of.text(1)? }))
-        }
+        Meaning::Origin => is(Kind::UserThread(UserThreadKind::Origin {
+            origin: of.thread(0)?,
+            name: of.text(1)?,
+            file: of.text(2).unwrap_or_default(),
+            line: of.thread(3).unwrap_or_default(),
+        })),
         Meaning::Rename => {
             is(Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? }))
         }
@@ -601,6 +653,12 @@ fn number(value: Value<'_>) -> Option<i64> {
         Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
         _ => None,
     }
+}
+
+/// The kernel gives no number below 0.
+#[inline]
+fn number_of_thread(number: i64) -> Option<i32> {
+    i32::try_from(number).ok().filter(|number| *number >= 0)
 }
 
 /// An enumeration's label; empty where it has none.

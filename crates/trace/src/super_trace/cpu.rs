@@ -8,6 +8,8 @@ use super::fold::{Fold, Waker};
 pub(super) struct Cpu {
     /// Who runs there, 0 for its idle thread; `None` if unknown.
     pub current: Option<i32>,
+    /// The thread that the last switch was away from, until another one is seen.
+    leaving: Option<i32>,
     /// Interrupts within each other; at most one of each kind.
     interrupts: Vec<(Interrupt, Name)>,
     /// Softirqs that have not run yet, and the thread that asked first for each, if it was one.
@@ -25,14 +27,30 @@ impl Cpu {
     /// A CPU that is watched since `begin`, and of which nothing is known.
     pub fn since(begin: i64) -> Self {
         let (interrupts, raised) = (Vec::new(), Vec::new());
-        Self { current: None, interrupts, raised, softirq: None, since: begin, idled: 0, leaves_idle: false }
+        Self {
+            current: None,
+            leaving: None,
+            interrupts,
+            raised,
+            softirq: None,
+            since: begin,
+            idled: 0,
+            leaves_idle: false,
+        }
     }
 
     /// A thread is seen to run on it; gives the one that was thought to.
     pub fn runs(&mut self, tid: i32, now: i64) -> Option<i32> {
         // Whoever is seen first has had it since it is watched: a switch would have told otherwise.
         self.since = self.since.min(now);
+        self.leaving = None;
         self.current.replace(tid)
+    }
+
+    /// Whether `tid` is the thread that the last switch was away from. The kernel records a switch shortly before it makes it: what it
+    /// records between (a lock that it waits for) has the old thread's number, and is no sign that this one runs.
+    pub fn is_left_by(&self, tid: i32) -> bool {
+        self.leaving == Some(tid) && !(self.current == Some(0) && self.hides_idle())
     }
 
     /// It goes from `prev` to `next`.
@@ -41,7 +59,7 @@ impl Cpu {
         self.idled += u64::from(next == 0);
         self.leaves_idle |= prev == 0;
         self.is_threads(now);
-        self.current = Some(next);
+        (self.current, self.leaving) = (Some(next), Some(prev).filter(|prev| *prev != next));
     }
 
     /// Tells what it did up to now if it has no thread.
@@ -67,6 +85,11 @@ impl Cpu {
     pub fn softirq(&self) -> Option<Name> {
         let softirq = self.interrupts.iter().find(|(kind, _)| *kind == Interrupt::Softirq);
         softirq.map(|(_, name)| *name)
+    }
+
+    /// The innermost interrupt that has it and is no softirq.
+    pub fn hard_interrupt(&self) -> Option<Name> {
+        self.interrupts.last().filter(|(kind, _)| *kind != Interrupt::Softirq).map(|(_, name)| *name)
     }
 
     /// The innermost interrupt that has it.

@@ -41,6 +41,9 @@ pub(super) enum Carries {
     Unknown,
     None,
     Thread(Key),
+    /// None any more: another LWP runs this one since, and the switch away from it is still to come. Tokio's hooks tell so: a
+    /// worker calls them when another one may have the task already.
+    Late(Key),
 }
 
 /// Which program a process executes.

@@ -9,6 +9,7 @@
 //! | `cpu`, `lwp`, `user_thread`, `programs` | its parts |
 //! | `numbers`, `map`, `comm` | values by small numbers, and by any; names of one size |
 //! | `fold` | what analyses are told |
+//! | `unseen` | what was overwritten before streams begin |
 //! | `place` | where an event belongs |
 //! | `seen` | events with their places, one after the other |
 //! | `column` | what conditions can ask of a place |
@@ -33,9 +34,10 @@ mod print;
 mod programs;
 mod seen;
 mod state;
+mod unseen;
 mod user_thread;
 
-pub use activity::{Activity, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
+pub use activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
 pub use adapter::Adapter;
 pub use column::{Column, TimeCondition, Timed};
 pub use comm::Comm;
@@ -44,6 +46,7 @@ pub use lwp::{Lwp, Program};
 pub use place::{Carried, Place};
 pub use seen::{Follower, Seen};
 pub use state::SuperTrace;
+pub use unseen::{AllUnseen, Unseen};
 pub use user_thread::UserThread;
 
 pub(crate) use adapter::{SWITCH, USER_SWITCH, forget_scope, is_kernel, is_of_interrupt, is_of_system_call};

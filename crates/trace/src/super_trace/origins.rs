@@ -1,4 +1,5 @@
-//! What user threads are called by their origins: of the last ones that were told, so that programs which make up a name for each do
+//! What user threads are called by their origins, which is the place of their creation (`serve.rs:253`) where they have no name, as
+//! tasks that only hooks of their runtime know. Of the last ones that were told, so that programs which make up a name for each do
 //! not take more and more memory.
 
 use super::map::Map;
@@ -17,11 +18,17 @@ pub(super) struct Origins {
 }
 
 impl Origins {
-    pub fn learn(&mut self, origin: u64, name: &[u8]) {
+    pub fn learn(&mut self, origin: u64, name: &[u8], (file, line): (&[u8], u64)) {
         if self.new.len() == KNOWN {
             self.old = std::mem::take(&mut self.new);
         }
-        self.new.entry(origin).or_insert_with(|| name.into());
+        self.new.entry(origin).or_insert_with(|| match (name, file) {
+            (b"", [_, ..]) => {
+                let file = file.rsplit(|byte| *byte == b'/').next().unwrap_or(file);
+                [file, format!(":{line}").as_bytes()].concat().into()
+            }
+            _ => name.into(),
+        });
     }
 
     pub fn get(&self, origin: u64) -> Option<&[u8]> {
@@ -34,9 +41,22 @@ mod tests {
     use super::*;
 
     #[test]
+    fn one_without_a_name_is_called_by_its_place() {
+        let mut origins = Origins::default();
+        let place: (&[u8], u64) = (b"src/net/serve.rs", 253);
+        origins.learn(1, b"", place);
+        origins.learn(2, b"reader", place);
+        origins.learn(3, b"", (b"", 0));
+        assert_eq!(
+            [1, 2, 3].map(|origin| origins.get(origin).unwrap()),
+            [b"serve.rs:253", &b"reader"[..], b""]
+        );
+    }
+
+    #[test]
     fn the_last_ones_are_known() {
         let mut origins = Origins::default();
-        (0..200_000).for_each(|origin: u64| origins.learn(origin, &origin.to_le_bytes()));
+        (0..200_000).for_each(|origin: u64| origins.learn(origin, &origin.to_le_bytes(), (b"", 0)));
         assert!(origins.new.len() + origins.old.len() <= 2 * KNOWN);
         assert!(
             (200_000 - KNOWN as u64..200_000)

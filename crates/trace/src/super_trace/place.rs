@@ -65,7 +65,7 @@ impl SuperTrace {
     pub fn carried(&self, lwp: &Lwp) -> Option<&UserThread> {
         match lwp.carries {
             Carries::Thread(key) => self.programs.get(key),
-            Carries::Unknown | Carries::None => None,
+            Carries::Unknown | Carries::None | Carries::Late(_) => None,
         }
     }
 
@@ -110,7 +110,7 @@ impl SuperTrace {
     fn carried_by(&self, carries: Carries) -> (Carried<'_>, Option<usize>) {
         match carries {
             Carries::Unknown => (Carried::Unknown, None),
-            Carries::None => (Carried::None, None),
+            Carries::None | Carries::Late(_) => (Carried::None, None),
             Carries::Thread(key) => {
                 let known = self.programs.get(key);
                 let name = known.map_or("", |thread| &thread.name);
@@ -160,7 +160,10 @@ impl SuperTrace {
         let process = match event.kind {
             Kind::Introduction { process, .. } => Some(process),
             Kind::Program { .. } => event.tid,
-            _ => event.process.or_else(|| self.process_of(tid?)),
+            _ => event
+                .process
+                .or_else(|| self.process_of(tid?))
+                .or_else(|| self.root.filter(|root| Some(*root) == tid)),
         };
         let carries = match (event.kind, tid) {
             _ if interrupted => Carries::None,

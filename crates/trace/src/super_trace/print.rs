@@ -25,6 +25,7 @@ use crate::listing::Format;
 use crate::merge::EventRef;
 use crate::number;
 use crate::open::Recording;
+use crate::quote::shown;
 use crate::stamp::StampPrinter;
 use crate::style::{ClockStyle, Style};
 use crate::{json, text_value};
@@ -118,9 +119,8 @@ impl SuperPrinter {
                 number::unsigned(out, id);
                 if !name.is_empty() {
                     // A program may give it any name.
-                    let shown = name.chars().flat_map(escaped).collect::<String>();
                     out.push(b'(');
-                    out.extend_from_slice(shown.as_bytes());
+                    out.extend_from_slice(shown(name).as_bytes());
                     out.push(b')');
                 }
             }
@@ -130,7 +130,7 @@ impl SuperPrinter {
         right(out, class.id.try_into().ok(), 7);
         out.extend_from_slice(b"  ");
         let start = out.len();
-        out.extend_from_slice(class.name.as_deref().unwrap_or("?").as_bytes());
+        out.extend_from_slice(shown(class.name.as_deref().unwrap_or("?")).as_bytes());
         fill(out, start, 32);
         let mut printer = text_value::ValuePrinter::new(out, &mut self.frames, self.names, &[]);
         event.decoded().visit(Scope::Payload, &mut printer);
@@ -221,12 +221,6 @@ fn running<'s>(seen: &Seen<'s>) -> (Option<&'static str>, Option<&'s str>) {
         _ => None,
     };
     (mode_word(seen.place.mode), call)
-}
-
-/// A character as a terminal may have it.
-fn escaped(c: char) -> impl Iterator<Item = char> {
-    let escape = c.is_control();
-    c.escape_default().filter(move |_| escape).chain(std::iter::once(c).filter(move |_| !escape))
 }
 
 fn json_params(out: &mut Vec<u8>, started: &mut Vec<bool>, event: &EventRef<'_>) {

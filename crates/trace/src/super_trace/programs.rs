@@ -71,8 +71,8 @@ impl Programs {
         fold: &mut impl Fold,
     ) {
         let now = times.0;
-        if let UserThreadKind::Origin { origin, name } = kind {
-            return self.origins.learn(origin, name);
+        if let UserThreadKind::Origin { origin, name, file, line } = kind {
+            return self.origins.learn(origin, name, (file, line));
         }
         let Some(lwp) = lwps.get_mut(tid) else { return };
         let owner = owner(lwp);
@@ -166,7 +166,7 @@ impl Programs {
     pub fn waker(&self, lwp: &Lwp, cpu: Option<u32>) -> Waker {
         let thread = match lwp.carries {
             Carries::Thread(key) => self.get(key),
-            Carries::None | Carries::Unknown => None,
+            Carries::None | Carries::Unknown | Carries::Late(_) => None,
         };
         Waker {
             cpu,
@@ -286,6 +286,12 @@ impl Programs {
         let key = Key { owner: owner(lwp), id: prev };
         let unseen = self.unseen;
         lwp.tell(now, fold);
+        if lwp.carries == Carries::Late(key) {
+            // Taken over, and told, before; it may even have ended.
+            fold.ran(lwp, None);
+            lwp.carries = Carries::None;
+            return;
+        }
         if lwp.carries == Carries::Thread(key)
             && let Some(thread) = self.get_mut(key)
         {
@@ -326,8 +332,11 @@ impl Programs {
     ) {
         let is_part = !self.chosen.is_empty();
         let mut thread = self.known(key, begin);
-        if let State::Running { .. } = thread.state {
-            self.leaves_others(key, now, lwps, fold);
+        if let State::Running { tid: other } = thread.state {
+            match other == tid || is_part || self.unseen {
+                true => self.leaves_others(key, now, lwps, fold),
+                false => self.is_taken_over(key, other, now, lwps, fold),
+            }
             thread = self.known(key, begin);
         }
         let Some(lwp) = lwps.get_mut(tid) else { return };
@@ -357,6 +366,18 @@ impl Programs {
         }
     }
 
+    /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so yet.
+    fn is_taken_over(&mut self, key: Key, tid: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
+        let Some(lwp) = lwps.get_mut(tid) else { return };
+        lwp.tell(now, fold);
+        if let Some(thread) = self.get_mut(key) {
+            fold.ran(lwp, Some(thread));
+            fold.user_thread_stops(thread, lwp, SwitchCause::Blocked, now);
+            thread.stops(SwitchCause::Blocked, now, fold);
+        }
+        lwp.carries = Carries::Late(key);
+    }
+
     /// A user thread is seen elsewhere than on the LWP that was thought to run it.
     fn leaves_others(&mut self, key: Key, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         if let Some(State::Running { tid }) = self.get(key).map(|thread| thread.state)
@@ -379,7 +400,7 @@ impl Programs {
     fn ran(&self, lwp: &Lwp, fold: &mut impl Fold) {
         match lwp.carries {
             Carries::Thread(key) => fold.ran(lwp, self.get(key)),
-            Carries::None | Carries::Unknown => fold.ran(lwp, None),
+            Carries::None | Carries::Unknown | Carries::Late(_) => fold.ran(lwp, None),
         }
     }
 

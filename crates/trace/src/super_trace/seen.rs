@@ -3,11 +3,13 @@
 use super::activity::{Activity, Kind, UserThreadKind};
 use super::adapter::{
     Adapter, has_interrupts, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
+    root_process,
 };
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
 use super::state::SuperTrace;
+use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
 use crate::merge::{EventRef, Lost};
 use crate::open::{Recording, Stream, Trace};
@@ -85,6 +87,7 @@ pub struct Follower {
     system_wide: bool,
     /// Whether it is of some threads, and says so.
     of_some: bool,
+    unseen: AllUnseen,
 }
 
 impl Follower {
@@ -93,6 +96,7 @@ impl Follower {
         let mut follower = Self {
             system_wide: recording.traces().iter().any(is_system_wide),
             of_some: recording.traces().iter().any(is_of_some),
+            unseen: AllUnseen::of(recording),
             ..Self::default()
         };
         if !recording.traces().iter().any(has_switches) {
@@ -117,6 +121,9 @@ impl Follower {
         }
         if recording.is_part_of_cpus() {
             follower.state.is_of_cpus();
+        }
+        if let Some(root) = recording.traces().iter().find_map(root_process) {
+            follower.state.is_of_tree(root);
         }
         follower.state.is_of_user_threads(recording.part_tasks());
         if let Some(lwps) = recording.part_tids() {
@@ -143,6 +150,9 @@ impl Follower {
     /// Moves on by an event, and tells `fold` what has come to an end.
     #[inline]
     pub fn event(&mut self, activity: &Activity<'_>, fold: &mut impl Fold) {
+        while let Some(unseen) = self.unseen.by(activity.time) {
+            self.state.lost(unseen.scope, unseen.from, unseen.to, fold);
+        }
         self.state.event(activity, fold);
     }
 

@@ -4,7 +4,7 @@
 //! unknown time of those concerned, and the rest stays. Memory grows with the LWPs and user threads that live, and
 //! the CPUs.
 
-use super::activity::{Activity, Kind, Scope};
+use super::activity::{Activity, Context, Kind, Scope};
 use super::comm;
 use super::cpu::Cpu;
 use super::fold::{Fold, Interrupts, Mode, Waker};
@@ -49,6 +49,8 @@ pub struct SuperTrace {
     of_cpus: bool,
     /// It is a part of a recording, with what belongs to these LWPs.
     of_lwps: Option<Lwps>,
+    /// The process whose tree it is of, if it says so, as long as its first thread has not been met.
+    pub(super) root: Option<i32>,
     /// Whether events tell of each begin and end of a system call.
     tells_modes: bool,
     /// Of whom events tell each begin and end of an interrupt.
@@ -81,6 +83,7 @@ impl SuperTrace {
             part_begin: i64::MIN,
             of_cpus: false,
             of_lwps: None,
+            root: None,
             tells_modes: true,
             interrupts: Interrupts::OfAll,
             follows: false,
@@ -100,6 +103,11 @@ impl SuperTrace {
     /// Not all kinds of interrupts are recorded: whether who runs is interrupted nobody knows.
     pub fn lacks_interrupts(&mut self) {
         self.interrupts = Interrupts::Untold;
+    }
+
+    /// Whether it is not known of LWPs whether they are in their program or in a system call.
+    pub fn is_modeless(&self) -> bool {
+        !self.tells_modes
     }
 
     /// Interrupts are recorded while those run whom the recording follows ([`Lwp::followed`]), and no others.
@@ -132,6 +140,11 @@ impl SuperTrace {
     /// The recording is a part with what belongs to these LWPs: what others do is not known.
     pub(crate) fn is_of_lwps(&mut self, lwps: Lwps) {
         self.of_lwps = Some(lwps);
+    }
+
+    /// The recording is of the tree of this process.
+    pub(crate) fn is_of_tree(&mut self, root: i32) {
+        self.root = Some(root);
     }
 
     /// What user threads of an origin are called, if that was told.
@@ -194,6 +207,7 @@ impl SuperTrace {
                 // Of another CPU, perhaps, of whose switches nothing is known: it is there for the name.
                 Kind::Exec { file } if self.of_cpus => self.executes(tid, program_name(file), now, fold),
                 Kind::NewTask { .. } | Kind::Fork { .. } if self.of_cpus => {}
+                Kind::Kernel if self.cpus.get(cpu).is_some_and(|cpu| cpu.is_left_by(tid)) => {}
                 _ => self.seen(tid, cpu, now, &event.kind, fold),
             }
             self.belongs(tid, event.process, now, fold);
@@ -596,10 +610,18 @@ impl SuperTrace {
     /// Who does what an event of the kernel tells; `by_thread` if no interrupt does such a thing.
     fn waker(&self, event: &Activity<'_>, by_thread: bool) -> Waker {
         let cpu = event.cpu.and_then(|cpu| self.cpus.get(cpu));
-        if let Some((cpu, interrupt)) = cpu.and_then(|cpu| Some((cpu, cpu.interrupt()?))) {
-            let raiser = cpu.raiser(interrupt).unwrap_or_else(|| Waker::unknown(event.cpu));
+        let interrupt = match event.context {
+            Context::Unknown => cpu.and_then(Cpu::interrupt),
+            Context::Thread => None,
+            Context::Softirq(general) => Some(cpu.and_then(Cpu::softirq).unwrap_or(general)),
+            Context::Interrupt(general) => Some(cpu.and_then(Cpu::hard_interrupt).unwrap_or(general)),
+        };
+        if let Some(interrupt) = interrupt {
+            let raiser = cpu.and_then(|cpu| cpu.raiser(interrupt));
+            let raiser = raiser.unwrap_or_else(|| Waker::unknown(event.cpu));
             return Waker { interrupt: Some(interrupt), ..raiser };
         }
+        let by_thread = by_thread || event.context == Context::Thread;
         let tid = event.tid.or_else(|| cpu?.current);
         match tid.and_then(|tid| self.lwps.get(tid)) {
             Some(lwp) if by_thread || self.is_not_interrupted(lwp) => self.programs.waker(lwp, event.cpu),
@@ -679,6 +701,7 @@ impl SuperTrace {
     /// A thread that was created now, so that no earlier dump can mean it.
     fn created(&mut self, tid: i32, now: i64) -> &mut Lwp {
         self.dumped.remove(&tid);
+        self.root.take_if(|root| *root == tid);
         self.headless.remove(&tid);
         let place = match self.lwps.place(tid) {
             Some(place) => place,
@@ -693,6 +716,10 @@ impl SuperTrace {
         let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
         (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.tells_modes);
         (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
+        if let Some(root) = self.root.take_if(|root| *root == lwp.tid) {
+            lwp.records();
+            lwp.process = Some(root);
+        }
         self.serials += 1;
         self.lwps.add(lwp.tid, lwp)
     }

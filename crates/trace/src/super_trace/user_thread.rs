@@ -121,9 +121,12 @@ impl UserThread {
 
     /// An LWP begins to run it. It does not run elsewhere.
     pub(super) fn begins(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
-        if let State::Blocked { .. } = self.state {
-            // Nobody woke it: an event is missing.
-            self.doubt(now, fold);
+        if let State::Blocked { on } = self.state {
+            // Its wake is not recorded, so how long it was blocked is not known. But where no wake of it ever is, as of tasks that only
+            // tokio's hooks know, its own word counts: it waited until now for what it has told.
+            if on.is_none() || self.wakeups > 0 {
+                self.doubt(now, fold);
+            }
         }
         if self.state != State::Nested {
             self.polls += 1;

@@ -2,31 +2,39 @@
 //!
 //! [`Slot::joined`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment lies that the fast half
 //! of the event path reads. A forked child inherits all of that and the classes' ids, and finds
-//! the page wiped: its first event comes to [`process_key`], which attaches it again, to the same region if that is shared,
-//! else to one that the recorder gives it. There every thread, and every signal handler, that finds the process without
-//! buffers asks for some; the first answer counts, so that nobody waits for another and nobody's event is lost.
+//! the page wiped. Where the region is shared, its first event comes to [`process_key`], which attaches it again. Else the child has
+//! not got the region: it takes over the one that its parent had for it ([`take_over`], `spare`), or counts its losses
+//! ([`Joined::children`]) until the agent's thread has got one for it.
 //!
 //! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half they are
 //! counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier` restarts. So a region is
 //! unmapped when the recording is over. The fast half of `Smp` is not counted: there zeroes take the region's place, and two
 //! pages stay.
 
+use core::ffi::c_int;
 use core::ops::Deref;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicBool, AtomicIsize, AtomicPtr, AtomicU64, Ordering::*};
 use core::time::Duration;
 
+use tracewing_abi::children::{self, Children};
 use tracewing_abi::region::{CONTROL, PAGE, Protocol};
 use tracewing_ring::thread::RECORDINGS;
 use tracewing_ring::{Attachment, Region};
 
-use super::{fork, join, system};
+use super::system::Fd;
+use super::{fork, identity, spare, system};
 
-/// A region that this process has mapped.
+/// The region that a process writes to. A forked child that has not got it finds nothing at its place: whoever looks at it looks for a
+/// key first ([`Joined::has_region`]).
 pub(super) struct Joined {
     pub(super) region: Region,
-    /// A forked child may write to it, too.
+    /// A forked child writes to it, too.
     inherited: bool,
+    /// Where a child counts that has none.
+    children: Option<&'static Children>,
+    /// What the recorder calls it, where the process has taken it over from its parent; else 0.
+    number: u64,
     path: Path,
     own: &'static Own,
 }
@@ -62,6 +70,9 @@ struct Own {
     /// Key of the process where the protocol is `Smp`, whose events never take the fast half of `Publish`.
     smp_key: AtomicU64,
 }
+
+/// Of a region that this process does not write to any more.
+static NO_KEYS: Own = Own { attachment: Attachment::new(), smp_key: AtomicU64::new(0) };
 
 static DETACHED: Attachment = Attachment::new();
 /// Distance of a thread's `struct rseq` from its thread pointer, once the process is attached with `Publish`.
@@ -110,9 +121,10 @@ impl Slot {
     }
 }
 
-/// Bytes of a region that are mapped in advance, where all processes of a user share it, and where it is this one's own.
-const POPULATED_SHARED: usize = 64 << 20;
-const POPULATED_OWN: usize = 8 << 20;
+/// Bytes of a region that are mapped in advance: what the first events of a program take, and all of those of a short one.
+/// Where the recorder has given it more memory already, that, up to a bound.
+const POPULATED: usize = 256 << 10;
+const MOST_POPULATED: usize = 16 << 20;
 
 /// Time for a thread in the fast half of `Smp` to finish its event: some nanoseconds, unless it is interrupted.
 const GRACE: Duration = Duration::from_millis(20);
@@ -175,15 +187,10 @@ pub(crate) fn can_publish() -> bool {
     tracewing_ring::thread::rseq_of_libc().is_some()
 }
 
-/// Makes `region` the one that this process writes to for a recording, in place of `before`; `None` if that is not the one
+/// Makes a region the one that this process writes to for a recording, in place of `before`; `None` if that is not the one
 /// any more.
-fn begin(
-    slot: usize,
-    region: Region,
-    inherited: bool,
-    path: Path,
-    before: *mut Joined,
-) -> Option<NonNull<Joined>> {
+fn begin(slot: usize, buffers: &Buffers, path: Path, before: *mut Joined) -> Option<NonNull<Joined>> {
+    let Buffers { region, inherited, children, .. } = *buffers;
     if region.protocol() == Protocol::Publish {
         let offset = tracewing_ring::thread::rseq_of_libc()?;
         RSEQ_OFFSET.store(offset, Relaxed); // read only under a key, which is stored (release) later
@@ -192,7 +199,7 @@ fn begin(
     let page: *mut Joined = place.as_ptr().cast();
     let (slot, attachment) = (&SLOTS[slot], &ATTACHMENTS[slot]);
     let begun = own(slot).is_some_and(|own| {
-        let joined = Joined { region, inherited, path, own };
+        let joined = Joined { region, inherited, children, number: 0, path, own };
         new_key(&joined);
         // SAFETY: fresh memory, a page and thus large enough and aligned.
         unsafe { page.write(joined) };
@@ -230,7 +237,7 @@ fn spare(slot: &Slot, own: &'static Own) {
 }
 
 /// Attaches this process to the region and gives its key. Several threads may do so at once.
-fn new_key(joined: &Joined) -> u64 {
+pub(super) fn new_key(joined: &Joined) -> u64 {
     let key = tracewing_ring::thread::unique_key();
     match joined.region.protocol() {
         Protocol::Publish => joined.own.attachment.attach(&joined.region, key),
@@ -249,6 +256,33 @@ impl Joined {
         self.path
     }
 
+    /// Whether a forked child goes on using the region.
+    pub(super) fn is_inherited(&self) -> bool {
+        self.inherited
+    }
+
+    /// Whether this process has the region, and not its parent alone.
+    pub(super) fn has_region(&self) -> bool {
+        self.inherited || self.key() != 0
+    }
+
+    /// What the recorder calls the region, if the process has taken it over from its parent.
+    pub(super) fn number(&self) -> Option<u64> {
+        (self.number != 0).then_some(self.number)
+    }
+
+    /// Where a child counts that does not have the region; `None` where nobody is to know, or the recording is over.
+    pub(super) fn children(&self) -> Option<&'static Children> {
+        self.children.filter(|children| children.is_open())
+    }
+
+    fn key(&self) -> u64 {
+        match self.region.protocol() {
+            Protocol::Publish => self.own.attachment.key(),
+            Protocol::Smp | Protocol::Local => self.own.smp_key.load(Relaxed), // only compared; says nothing about other memory
+        }
+    }
+
     /// What the fast half reads while this is the region in use.
     pub(super) fn attachment(&self) -> &'static Attachment {
         &self.own.attachment
@@ -256,24 +290,13 @@ impl Joined {
 }
 
 /// The key under which this very process is attached. A forked child that is not yet becomes so here, unless it
-/// needs a region of its own and may not ask for one. `None` where there is no key; the caller looks whether there is another
-/// region now.
-pub(super) fn process_key(visit: &Visit, may_ask: bool) -> Option<u64> {
-    let key = match visit.region.protocol() {
-        Protocol::Publish => visit.own.attachment.key(),
-        Protocol::Smp | Protocol::Local => visit.own.smp_key.load(Relaxed), // only compared; says nothing about other memory
-    };
+/// needs a region of its own. `None` where there is no key; the caller looks whether there is another region now.
+pub(super) fn process_key(visit: &Visit) -> Option<u64> {
+    let key = visit.key();
     if key != 0 {
         return Some(key);
     }
-    if visit.inherited {
-        return Some(new_key(visit));
-    }
-    if may_ask {
-        join::rejoin(visit);
-        end(visit); // if there is still no other
-    }
-    None
+    visit.inherited.then(|| new_key(visit))
 }
 
 /// The recording is over, or this process has no part in it: nothing is written any more. Which classes are wanted is the
@@ -296,6 +319,7 @@ pub(super) fn stop(visit: &Visit) {
 /// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process writes to the
 /// region any more (`Smp`: but for one that had passed all checks); no class may be wanted in the slot.
 pub(crate) fn leave(slot: usize) {
+    spare::forget(slot);
     // None: a forked child that has got no buffers of its own, and never gets any.
     let Some(visit) = joined(slot) else { return Slot::give_back(slot) };
     end(&visit);
@@ -327,69 +351,169 @@ pub(crate) fn leave(slot: usize) {
         // is in the slow half, and none finds its way to the region again.
         unsafe {
             system::unmap(base, size);
+            if let Some(children) = joined.children {
+                system::unmap(NonNull::from(children).cast(), children::SIZE);
+            }
             system::unmap(NonNull::from(joined).cast(), size_of::<Joined>());
         }
     } else {
         // SAFETY: a thread may be between its look and its last access, stopped for as long as nobody can wait: it finds
         // zeroes, and writes where nobody reads. What it may still read or detach is not used again.
-        unsafe { system::map_zeroes_over(base, size) };
+        unsafe {
+            system::map_zeroes_over(base, size);
+            if let Some(children) = joined.children {
+                system::map_zeroes_over(NonNull::from(children).cast(), children::SIZE);
+            }
+        }
     }
     Slot::give_back(slot);
 }
 
+/// A region, mapped, that nobody writes to yet. Unmapped where that stays so.
+pub(super) struct Buffers {
+    region: Region,
+    inherited: bool,
+    children: Option<&'static Children>,
+    /// Bytes that the recorder has taken for it.
+    allocated: usize,
+    is_used: bool,
+}
+
+impl Buffers {
+    /// Maps the region in `file`. Where children do not inherit it, there may be a file in which they count their losses.
+    pub(super) fn map(file: &Fd, children: Option<&Fd>, size: usize, inherited: bool) -> Option<Self> {
+        Self::map_raw(file.raw(), children.map(Fd::raw), size, inherited)
+    }
+
+    fn map_raw(file: c_int, children: Option<c_int>, size: usize, inherited: bool) -> Option<Self> {
+        let base = system::map_shared(file, size)?;
+        let is_kept = inherited || system::keep_from_children(base, size);
+        // SAFETY: mapped just now with this size, from a memfd that its maker has sealed against truncation.
+        let region = unsafe { Region::attach(base, size) }.ok().filter(|_| is_kept);
+        let Some(region) = region else {
+            // SAFETY: nobody was told of it.
+            unsafe { system::unmap(base, size) };
+            return None;
+        };
+        let page = children.and_then(|file| system::map_shared(file, children::SIZE));
+        // SAFETY: a page of atomics, for which any bytes are valid; unmapped when nobody uses it.
+        let children = page.map(|page| unsafe { page.cast::<Children>().as_ref() });
+        Some(Self { region, inherited, children, allocated: system::allocated(file), is_used: false })
+    }
+
+    /// The region.
+    pub(super) fn region(&self) -> &Region {
+        &self.region
+    }
+
+    /// What a child of this process will find that takes the region over, by the number that the recorder has given it.
+    pub(super) fn for_child(mut self, number: u64, path: Path) -> Option<NonNull<Joined>> {
+        let page: NonNull<Joined> = system::map_private(size_of::<Joined>())?.cast();
+        let Self { region, inherited, children, .. } = self;
+        // SAFETY: fresh memory, a page and thus large enough and aligned.
+        unsafe { page.write(Joined { region, inherited, children, number, path, own: &NO_KEYS }) };
+        self.is_used = true;
+        Some(page)
+    }
+}
+
+impl Drop for Buffers {
+    fn drop(&mut self) {
+        if !self.is_used {
+            // SAFETY: nobody was told of them.
+            unsafe { unmap_buffers(&self.region, self.children) };
+        }
+    }
+}
+
+/// # Safety
+/// Nobody uses them.
+unsafe fn unmap_buffers(region: &Region, children: Option<&'static Children>) {
+    // SAFETY: the caller's.
+    unsafe {
+        system::unmap(region.base(), region.geometry().size());
+        if let Some(children) = children {
+            system::unmap(NonNull::from(children).cast(), children::SIZE);
+        }
+    }
+}
+
+/// Unmaps what [`Buffers::for_child`] has made.
+///
+/// # Safety
+/// Nobody uses it any more.
+pub(super) unsafe fn unmap(joined: NonNull<Joined>) {
+    // SAFETY: the caller's; a whole value.
+    unsafe {
+        unmap_buffers(&joined.as_ref().region, joined.as_ref().children);
+        system::unmap(joined.cast(), size_of::<Joined>());
+    }
+}
+
+/// In a forked child, whose only thread this is: takes over the region that its parent had for it, in place of the parent's, of which the
+/// child has nothing. Without any, the child has none.
+pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<NonNull<Joined>> {
+    let old = NonNull::new(SLOTS[slot].joined.load(Relaxed))?;
+    // SAFETY: never freed while it is in the slot, and no other thread is there; its parts are copied.
+    let Joined { region, inherited, children, path, own, .. } = unsafe { old.read() };
+    if inherited {
+        return None;
+    }
+    // A signal handler may have forked between a look for the key and one at the region.
+    system::map_zeroes_into(region.base(), region.geometry().size());
+    let new = new?;
+    // SAFETY: this process's own copy of what `Buffers::for_child` has made; nobody else uses it yet.
+    let joined = unsafe { &mut *new.as_ptr() };
+    system::keep_from_children(joined.region.base(), joined.region.geometry().size());
+    (joined.path, joined.own) = (path, own);
+    if let Some(children) = children {
+        // SAFETY: this process's mapping, of which only the parent's `Joined` knows; who counts there counts nothing any more.
+        unsafe { system::map_zeroes_over(NonNull::from(children).cast(), children::SIZE) };
+    }
+    // SAFETY: as above. What was interrupted by the fork finds that it has not got its region.
+    unsafe { (*old.as_ptr()).own = &NO_KEYS };
+    new_key(joined);
+    SLOTS[slot].joined.store(new.as_ptr(), Release); // with `joined`
+    Some(new)
+}
+
 /// Takes part in a recording with these buffers, and gives the slot's number. `None` where the process takes part in as
 /// many recordings as it can, or the system refuses.
-pub(super) fn take_part(
-    file: libc::c_int,
-    size: usize,
-    inherited: bool,
-    path: Path,
-) -> Option<(usize, NonNull<Joined>)> {
+pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<Joined>)> {
     fork::notice();
     // Without it a region with protocol `Publish` cannot be left again.
     system::membarrier(libc::MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED_RSEQ);
-    if !visits::prepare() {
+    if !visits::prepare() || !identity::prepare() {
         return None;
     }
     let slot = Slot::take()?;
-    let joined = attach_file(slot, file, size, inherited, path, None);
+    let joined = attach_buffers(slot, buffers, path, None);
     if joined.is_none() {
         Slot::give_back(slot);
     }
     Some((slot, joined?))
 }
 
-/// Maps the region in `file` and makes it the one that this process writes to for a recording, in place of the one that is
-/// visited.
-pub(super) fn attach_file(
+/// Makes these buffers those that this process writes to for a recording, in place of the one that is visited.
+pub(super) fn attach_buffers(
     slot: usize,
-    file: libc::c_int,
-    size: usize,
-    inherited: bool,
+    mut buffers: Buffers,
     path: Path,
     before: Option<&Visit>,
 ) -> Option<NonNull<Joined>> {
-    let base = system::map_shared(file, size)?;
     let before = before.map_or(core::ptr::null_mut(), |visit| (&raw const *visit.joined).cast_mut());
-    // SAFETY: mapped just now with this size, from a memfd that its maker has sealed against truncation.
-    let region = unsafe { Region::attach(base, size) };
-    let attached = region.ok().and_then(|region| {
-        populate(&region, if inherited { POPULATED_SHARED } else { POPULATED_OWN });
-        begin(slot, region, inherited, path, before)
-    });
-    if attached.is_none() {
-        // SAFETY: `begin` has told nobody.
-        unsafe { system::unmap(base, size) };
-    }
+    populate(&buffers.region, buffers.allocated.clamp(POPULATED, MOST_POPULATED));
+    let attached = begin(slot, &buffers, path, before);
+    buffers.is_used = attached.is_some();
     attached
 }
 
-/// Maps the pages of a region before the first event comes to them: a page fault costs as much as 50 events. Where the whole
-/// region exceeds `most` bytes, the first part of each CPU's.
-fn populate(region: &Region, most: usize) {
+/// Maps the first pages of each CPU's part of a region before the first event comes to them: a page fault costs as much as 50
+/// events. All of them would take a short program longer to start than to run.
+fn populate(region: &Region, bytes: usize) {
     let geometry = region.geometry();
     let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
-    let each = used.min(most / geometry.cpus()) & !(PAGE - 1);
+    let each = used.min(bytes / geometry.cpus()) & !(PAGE - 1);
     for cpu in 0..geometry.cpus() {
         // A page that cannot be had now is mapped, or not, when it is touched.
         system::populate(region.base(), geometry.control_offset(cpu), each);
@@ -409,13 +533,14 @@ impl Joined {
 #[cfg(feature = "session")]
 pub(crate) fn attach(region: &Region, file: libc::c_int) -> Option<usize> {
     let inherited = region.protocol() == Protocol::Publish;
-    take_part(file, region.geometry().size(), inherited, Path::NONE).map(|(slot, _)| slot)
+    let buffers = Buffers::map_raw(file, None, region.geometry().size(), inherited)?;
+    take_part(buffers, Path::NONE).map(|(slot, _)| slot)
 }
 
 /// Says which major classes a session of the program's own wants.
 #[cfg(feature = "session")]
 pub(crate) fn set_majors(slot: usize, mask: u64) {
-    if let Some(joined) = joined(slot) {
+    if let Some(joined) = joined(slot).filter(|joined| joined.has_region()) {
         joined.region.majors().store(mask, Relaxed); // a wish, which orders nothing
     }
 }

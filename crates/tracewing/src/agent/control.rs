@@ -18,7 +18,8 @@ use tracewing_ring::thread::RECORDINGS;
 use tracewing_trigger::{Guard, Kind, Lock, Object, Record, objects, on_load, pin, switch};
 
 use super::filters::Filters;
-use super::{system, watch};
+use super::made::Seen;
+use super::{first, made, reach, system, watch};
 use crate::class::EventClass;
 
 /// A [`Grant`] of its own.
@@ -47,7 +48,12 @@ pub(crate) struct Answer {
     pub(crate) connection: Option<system::Fd>,
     /// Dropped then, too: what a session decides later is put into force later.
     pub(crate) turn: Option<Guard<'static>>,
+    /// Set instead of all that where the recorder was not in time: gives its answer, however long that takes.
+    pub(crate) rest: Option<Box<dyn FnOnce() -> Answer + Send>>,
 }
+
+/// What is left to do of a conversation when the caller does not wait any longer: for another thread.
+pub(crate) type Rest = Box<dyn FnOnce() + Send>;
 
 impl From<Vec<Granted>> for Answer {
     fn from(grants: Vec<Granted>) -> Self {
@@ -62,6 +68,8 @@ pub(crate) struct Changed {
     pub(crate) failed: usize,
     /// Why not.
     pub(crate) why: Option<String>,
+    /// Whether a class is off now whose first events were taken.
+    pub(crate) is_off: bool,
 }
 
 struct Known {
@@ -83,8 +91,8 @@ pub(super) struct Control {
     objects: HashSet<usize>,
     classes: Vec<Known>,
     indices: HashMap<usize, usize>,
-    /// Classes that were made at run time, by their encoded descriptions.
-    made: HashMap<Box<[u8]>, &'static EventClass>,
+    /// Which of the classes that are made at run time have got here.
+    seen: Seen,
     members: [Option<Member>; RECORDINGS],
     filters: Filters,
 }
@@ -105,6 +113,14 @@ fn lock() -> Hold {
     CONTROL.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// Runs `body` while no thread forks by the C library.
+pub(super) fn with_lock<R>(body: impl FnOnce() -> R) -> R {
+    system::without_signals(|| {
+        let _lock = lock();
+        body()
+    })
+}
+
 /// The lock.
 pub(super) type Hold = MutexGuard<'static, Option<Control>>;
 
@@ -114,7 +130,7 @@ pub(super) fn hold() -> Hold {
 }
 
 /// Makes the process a member of the recording in a slot: tells it all classes.
-pub(crate) fn join(slot: usize, registrar: Registrar) -> Changed {
+pub(crate) fn join(slot: usize, registrar: Registrar) -> (Changed, Option<Rest>) {
     on_load(|_: &Object| tell_all());
     locked(|control| {
         control.members[slot] = Some(Member { registrar, told: 0, ids: HashMap::new() });
@@ -122,10 +138,14 @@ pub(crate) fn join(slot: usize, registrar: Registrar) -> Changed {
     watch::set_member(slot, true);
     find_classes();
     let telling = TELLING.lock();
-    let changed = tell(slot);
+    let mut told = tell(slot);
+    // Classes that were made before the recording was known to take first events. A late answer is followed by this, too.
+    if told.1.is_none() {
+        told.1 = tell(slot).1;
+    }
     drop(telling);
     watch::tell();
-    changed
+    told
 }
 
 /// The recording in a slot wants nothing any more, and is not told of anything.
@@ -135,6 +155,13 @@ pub(crate) fn forget(slot: usize) {
             let ids: Vec<u16> = member.ids.keys().copied().collect();
             let off = ids.into_iter().map(|id| Granted { id, on: false, filter: Vec::new() });
             control.apply(slot, &member.ids, off);
+            control.find_made();
+            for class in
+                control.classes.iter().map(|known| known.class).filter(|class| class.is_pending(slot))
+            {
+                class.set_wanted(slot, None);
+                class.decided(slot);
+            }
         }
     });
     watch::set_member(slot, false);
@@ -153,22 +180,33 @@ pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Chan
     changed
 }
 
-/// The class that was made at run time for this encoded description, made now if there is none; it has no site.
-pub(crate) fn add(key: &[u8], make: impl FnOnce() -> &'static EventClass) -> &'static EventClass {
-    let _telling = TELLING.lock();
-    let (class, is_new) = locked(|control| match control.made.get(key) {
-        Some(class) => (*class, false),
-        None => {
-            let class = make();
-            control.made.insert(key.into(), class);
-            control.index(class);
-            (class, true)
+/// Puts a class in order that was made while a recording began or ended: the one that was to be told of it, or not.
+#[cold]
+pub(super) fn settle_made(class: &'static EventClass) {
+    locked(|control| {
+        control.find_made();
+        let index = control.index(class);
+        let taken = first::taken();
+        for (slot, member) in control.members.iter().enumerate() {
+            let is_told = member.as_ref().is_some_and(|member| member.told > index);
+            if taken & 1 << slot == 0 && class.is_pending(slot) {
+                class.set_wanted(slot, None);
+                class.decided(slot);
+            } else if taken & 1 << slot != 0 && !is_told {
+                class.set_pending(slot);
+            }
         }
     });
-    if is_new {
-        tell_all_news();
+}
+
+/// Tells all recordings what they do not know yet, and who waits for changes where first events turn out to be disabled.
+pub(crate) fn tell_news() {
+    let telling = TELLING.lock();
+    let is_off = tell_all_news();
+    drop(telling);
+    if is_off {
+        watch::tell();
     }
-    class
 }
 
 /// For tests: all classes that a recording would be told of.
@@ -200,32 +238,65 @@ pub(crate) fn granted(slot: usize) -> Vec<(u16, &'static EventClass)> {
 
 /// Tells all recordings what they do not know yet.
 fn tell_all() {
-    let has_members = locked(|control| control.members.iter().any(Option::is_some));
-    if has_members {
+    // On the program's own thread, which may be filtered. Events of classes that no recording knows are not recorded.
+    let has_members = || locked(|control| control.members.iter().any(Option::is_some));
+    if !reach::is_alone() && has_members() {
         find_classes();
         let _telling = TELLING.lock();
         tell_all_news();
     }
 }
 
-fn tell_all_news() {
-    (0..RECORDINGS).for_each(|slot| drop(tell(slot)));
+/// Says whether a class is off now whose first events were taken.
+fn tell_all_news() -> bool {
+    let told = (0..RECORDINGS).map(|slot| {
+        let (changed, rest) = tell(slot);
+        rest.into_iter().for_each(reach::go_on);
+        changed.is_off
+    });
+    told.fold(false, |is_off, changed| is_off | changed)
 }
 
 /// Tells the recording in a slot what it does not know yet. The caller holds [`TELLING`]; the lock is free while it answers.
-fn tell(slot: usize) -> Changed {
+fn tell(slot: usize) -> (Changed, Option<Rest>) {
     let Some((first, classes, registrar)) = locked(|control| control.news(slot)) else {
-        return Changed::default();
+        return (Changed::default(), None);
     };
-    let Answer { grants, connection, turn } = registrar(&classes);
+    let mut answer = registrar(&classes);
+    if let Some(rest) = answer.rest.take() {
+        let settle = move || {
+            drop(settle(slot, (first, &classes), &registrar, rest()));
+            tell_news();
+            watch::tell();
+        };
+        return (Changed::default(), Some(Box::new(settle)));
+    }
+    (settle(slot, (first, &classes), &registrar, answer), None)
+}
+
+/// Puts an answer to classes, with the index of the first of them, into force.
+fn settle(
+    slot: usize,
+    (first, classes): (usize, &[&'static EventClass]),
+    registrar: &Registrar,
+    answer: Answer,
+) -> Changed {
+    let Answer { grants, connection, turn, .. } = answer;
     let changed = locked(|control| {
         // Another recording may have the slot by now, to which these ids mean nothing.
-        let is_same = |member: &mut Member| Arc::ptr_eq(&member.registrar, &registrar);
+        let is_same = |member: &mut Member| Arc::ptr_eq(&member.registrar, registrar);
         let Some(mut member) = control.members[slot].take_if(is_same) else { return Changed::default() };
         for (index, grant) in (first..).zip(&grants).filter(|(_, grant)| grant.id != 0) {
             member.ids.entry(grant.id).or_default().push(index);
         }
-        let changed = control.apply(slot, &member.ids, grants.into_iter());
+        let granted: Vec<bool> = grants.iter().map(|grant| grant.id != 0).collect();
+        let mut changed = control.apply(slot, &member.ids, grants.into_iter());
+        for (class, is_granted) in classes.iter().zip(granted) {
+            if !is_granted {
+                class.set_wanted(slot, None);
+            }
+            changed.is_off |= class.decided(slot) && !class.is_on();
+        }
         control.members[slot] = Some(member);
         changed
     });
@@ -252,6 +323,7 @@ fn find_classes() {
     locked(|control| {
         control.objects.extend(kept);
         control.index(crate::agent::thread_class());
+        control.index(first::class());
         records.into_iter().for_each(|record| control.add_site(record));
     });
 }
@@ -266,7 +338,7 @@ impl Control {
             objects: HashSet::new(),
             classes: Vec::new(),
             indices: HashMap::new(),
-            made: HashMap::new(),
+            seen: Seen::NONE,
             members: [const { None }; RECORDINGS],
             filters: Filters::new(),
         }
@@ -292,7 +364,15 @@ impl Control {
         }
     }
 
+    /// Takes over what was made at run time since the last time.
+    fn find_made(&mut self) {
+        for class in made::since(&mut self.seen) {
+            self.index(class);
+        }
+    }
+
     fn news(&mut self, slot: usize) -> Option<(usize, Vec<&'static EventClass>, Registrar)> {
+        self.find_made();
         let member = self.members[slot].as_mut()?;
         let first = core::mem::replace(&mut member.told, self.classes.len());
         let news: Vec<_> = self.classes[first..].iter().map(|known| known.class).collect();

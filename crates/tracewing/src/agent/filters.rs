@@ -9,10 +9,10 @@ use core::ptr::NonNull;
 use core::slice;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*};
 
-use tracewing_abi::filter::{self, MAX_FILTER, Surroundings};
 use tracewing_ring::{Segment, thread};
+use tracewing_rules::filter::{self, MAX_FILTER, Surroundings};
 
-use super::{ATTACHMENTS, system};
+use super::{ATTACHMENTS, identity, system};
 use crate::class::EventClass;
 
 /// Words of a place: how many words the filter has, and the filter.
@@ -48,8 +48,7 @@ pub(crate) unsafe fn accepts(class: &'static EventClass, slot: usize, segments: 
     filter::evaluate(&words[..length.min(words.len())], bytes, &Here { slot })
 }
 
-/// Where an event is emitted. Filters that ask for the process, or for a thread that has written no event into the recording
-/// yet, cost a system call.
+/// Where an event is emitted. An id that is not known is 0: the event itself is then lost, and counted.
 #[derive(Clone)]
 struct Here {
     slot: usize,
@@ -64,11 +63,11 @@ impl Surroundings for Here {
             let entry = &mark.entries[self.slot];
             (entry.key.load(Relaxed) == key).then(|| entry.tid.load(Relaxed))
         });
-        known.unwrap_or_else(system::thread_id) as u32
+        known.or_else(|| Some(identity::of_caller()?.tid)).unwrap_or(0) as u32
     }
 
     fn pid(&self) -> u32 {
-        system::process_id() as u32
+        identity::of_caller().map_or(0, |caller| caller.pid) as u32
     }
 
     fn cpu(&self) -> u32 {

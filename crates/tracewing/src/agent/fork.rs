@@ -1,7 +1,7 @@
-//! What a fork needs: the agent's lock in order, and in the child an agent of its own.
+//! What a fork needs: the agent's lock in order, and in the child buffers and an agent of its own.
 //!
-//! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls: such a child
-//! writes events as its parent did, but cannot be told of changes.
+//! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls: such a child has no
+//! buffers, unless it shares its parent's, and cannot be told of changes.
 //!
 //! Under ThreadSanitizer a child of a program with threads is ended when it starts one: there the child gets no agent.
 
@@ -10,7 +10,7 @@ use core::mem::MaybeUninit;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Once;
 
-use super::{control, reach, watch};
+use super::{control, identity, reach, spare, system, watch};
 
 /// What the forking thread holds until the fork is over.
 struct Held {
@@ -51,6 +51,7 @@ unsafe extern "C" fn prepare() {
     let lock = control::hold();
     // SAFETY: this thread has the lock.
     unsafe { *HELD.0.get() = Some(Held { lock, signals }) };
+    system::keeping_errno(spare::offer);
 }
 
 fn release() {
@@ -63,10 +64,13 @@ fn release() {
 }
 
 unsafe extern "C" fn in_parent() {
+    system::keeping_errno(spare::give_away);
     release();
 }
 
 unsafe extern "C" fn in_child() {
+    identity::forked();
+    spare::take_over();
     release();
     watch::describe_again();
     crate::span::forget_block();

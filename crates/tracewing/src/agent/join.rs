@@ -1,32 +1,42 @@
 //! Joining recordings: at the program's start, when the environment says where recorders listen; and in a forked
 //! child that needs buffers of its own.
 //!
-//! The handshake is `tracewing_abi::message`'s. A recorder that does not answer within [`PATIENCE`] is as good as none:
-//! the program then runs unrecorded. Nothing is ever printed.
+//! The handshake is `tracewing_abi::message`'s. Before `main` a program waits for all recorders together no longer than
+//! [`Wait`] says; what is not done by then, a thread goes on with, and reports to the recorder since when nothing is known of
+//! the program. A recorder that was late once is not waited for again, here or in programs that this one executes. Nothing is
+//! ever printed.
 
+use std::ffi::CStr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
-use tracewing_abi::SOCKET_VARIABLE;
+use tracewing_abi::message::ask::Describe;
 use tracewing_abi::message::grant::{Done, decode_change, decode_grants};
+use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_abi::message::snapshot::{Asker, Question, Taken};
 use tracewing_abi::message::{Answer, ClassesWriter, Hello, Joining, MAX_MESSAGE};
 use tracewing_abi::region::VERSION;
+use tracewing_abi::{
+    CONTROL_SOCKET, FILTERS_VARIABLE, LATE, LATE_VARIABLE, LEFT_OUT, SOCKET_VARIABLE, WAIT_VARIABLE,
+};
 use tracewing_ring::thread::RECORDINGS;
 
-use super::attach::{self, Path, Visit, attach_file, can_publish, joined};
-use super::control::{self, Granted};
+use super::attach::{self, Buffers, Path, Visit, attach_buffers, can_publish, joined};
+use super::control::{self, Granted, Rest};
 use super::reach::{self, Connection};
-use super::smp;
-use super::system::{self, Fd};
+use super::system::{self, Failure, Fd, Until};
 use super::table::ClassTable;
+use super::{filtered, fork, smp, spare};
 use crate::SnapshotError;
 use crate::class::EventClass;
 
-/// Seconds that each step of the handshake may take: as long as a recorder may wait for a busy disk, since what it promises
-/// is in its files first.
-const PATIENCE: i64 = 10;
-/// Seconds that a snapshot may take.
-const SNAPSHOT_PATIENCE: i64 = 30;
+/// How long programs wait where the environment does not say.
+const WAIT: Duration = Duration::from_millis(100);
+/// How long threads may take to start that go on with what was late.
+const SETTLE: Duration = Duration::from_millis(100);
+/// How long a snapshot may take.
+const SNAPSHOT_PATIENCE: Duration = Duration::from_secs(30);
 
 /// Runs when the program starts, or the library is loaded.
 #[used]
@@ -35,141 +45,414 @@ static AT_START: extern "C" fn() = at_start;
 
 extern "C" fn at_start() {
     system::keeping_errno(|| {
-        if let Some(paths) = socket_paths() {
-            let paths = paths.split(|byte| *byte == b':').filter(|path| !path.is_empty()).take(RECORDINGS);
-            reach::begin(paths.filter_map(join).collect());
+        let Some(paths) = variable(SOCKET_VARIABLE).filter(|_| !has_raised_rights()) else { return };
+        if is_filtered() {
+            mark_environment(LEFT_OUT);
+            return;
+        }
+        let wait = Wait::begin();
+        let paths = paths.to_bytes().split(|byte| *byte == b':').filter(|path| !path.is_empty());
+        let candidates = paths.take(RECORDINGS).filter_map(Candidate::new);
+        let (mut connections, mut late) = (Vec::new(), Vec::new());
+        for candidate in candidates {
+            match candidate.join(wait.until()) {
+                Progress::Joined(connection) => connections.push(connection),
+                Progress::Late(candidate) => late.push(candidate),
+                Progress::Gone => {}
+            }
+        }
+        connections.into_iter().for_each(reach::begin);
+        if !late.is_empty() {
+            if !mark_environment(LATE) {
+                // SAFETY: two strings, before `main`.
+                unsafe { libc::setenv(c"TRACEWING_LATE".as_ptr(), c"1".as_ptr(), 1) };
+            }
+            fork::notice();
+            late.into_iter().for_each(reach::join_later);
+            filtered::settle(SETTLE);
         }
     });
 }
 
-/// The paths in the environment, separated by colons. None in a program that runs with raised privileges: it must not be told where to connect
-/// by who started it.
-fn socket_paths() -> Option<Vec<u8>> {
-    let mut name = [0u8; SOCKET_VARIABLE.len() + 1];
-    name[..SOCKET_VARIABLE.len()].copy_from_slice(SOCKET_VARIABLE.as_bytes());
-    // SAFETY: a number; 0 where the kernel does not say.
-    if unsafe { libc::getauxval(libc::AT_SECURE) } != 0 {
-        return None;
-    }
-    // SAFETY: a NUL-terminated name. The environment is not changed while a program or library starts.
-    let value = unsafe { libc::getenv(name.as_ptr().cast()) };
-    if value.is_null() {
-        return None;
-    }
-    // SAFETY: a NUL-terminated string that stays while nobody changes the environment; copied at once.
-    let path = unsafe { std::ffi::CStr::from_ptr(value) }.to_bytes();
-    (!path.is_empty()).then(|| path.to_vec())
+/// How long a program waits for recorders.
+#[derive(Clone, Copy)]
+pub(super) struct Wait {
+    end: Option<Instant>,
 }
 
-/// Joins the recorder that listens at a path.
-pub(super) fn join(path: &[u8]) -> Option<Connection> {
-    let path = Path::new(path)?;
-    let (socket, file, size, shared) = say_hello(&path, Joining::Program)?;
-    let (slot, joined) = attach::take_part(file.raw(), size, shared, path)?;
+impl Wait {
+    /// From now on.
+    pub(super) fn begin() -> Self {
+        let wait = variable(WAIT_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok());
+        let wait = wait.map_or(WAIT, Duration::from_millis);
+        let was_late = variable(LATE_VARIABLE).is_some_and(|text| text.to_bytes() == [LATE]);
+        let now = Instant::now();
+        Self { end: if was_late { Some(now) } else { now.checked_add(wait) } }
+    }
+
+    fn until(self) -> Until {
+        self.end
+    }
+}
+
+/// A variable of the environment, which is not changed while a program or library starts.
+fn variable(name: &str) -> Option<&'static CStr> {
+    let mut terminated = [0u8; 32];
+    terminated.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
+    // SAFETY: a NUL-terminated name.
+    let value = unsafe { libc::getenv(terminated.as_ptr().cast()) };
+    // SAFETY: null, or a NUL-terminated string that stays while nobody changes the environment.
+    (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
+}
+
+/// Says in the environment why the process does not take part in recordings, or not yet: for programs that this one executes, and for
+/// recorders. In place, where both find it. `false` where there is no room for it.
+fn mark_environment(mark: u8) -> bool {
+    let Some(text) = variable(LATE_VARIABLE).filter(|text| text.count_bytes() == 1) else { return false };
+    // SAFETY: a character in the process's own environment, before `main`.
+    unsafe { text.as_ptr().cast_mut().write(mark as _) };
+    true
+}
+
+/// Whether the program runs with raised privileges: it must not be told where to connect by who started it.
+fn has_raised_rights() -> bool {
+    // SAFETY: a number; 0 where the kernel does not say.
+    unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
+}
+
+/// Whether a filter for system calls watches the program that does not watch its recorder, too.
+fn is_filtered() -> bool {
+    let mut status = [0; 4096];
+    let Some(len) = system::read_file(c"/proc/self/status", &mut status) else { return false };
+    let number = |name: &[u8]| {
+        let line = status[..len].split(|byte| *byte == b'\n').find_map(|line| line.strip_prefix(name))?;
+        core::str::from_utf8(line).ok()?.trim().parse::<u32>().ok()
+    };
+    let of_recorder =
+        variable(FILTERS_VARIABLE).and_then(|text| text.to_str().ok()?.parse().ok()).unwrap_or(0);
+    match number(b"Seccomp:") {
+        None | Some(0) => false,
+        Some(_) => number(b"Seccomp_filters:").is_none_or(|filters| filters > of_recorder),
+    }
+}
+
+/// A recorder that the process does not take part in yet.
+pub(super) struct Candidate {
+    path: Path,
+    /// When the program began to ask, unless it was asked to join: then nothing is missed before that.
+    since: Option<u64>,
+    stage: Stage,
+}
+
+enum Stage {
+    /// It has not been reached.
+    Unreached,
+    /// It has been greeted.
+    Greeted(Fd),
+    /// It is telling what becomes of the classes.
+    Describing { slot: usize, first: Arc<Mutex<Option<Talk>>>, rest: Rest },
+}
+
+/// How far a candidate has come.
+pub(super) enum Progress {
+    Joined(Connection),
+    /// Not in time.
+    Late(Candidate),
+    /// It is no recorder of this process, or the process is recorded without a connection.
+    Gone,
+}
+
+impl Candidate {
+    pub(super) fn new(path: &[u8]) -> Option<Self> {
+        Some(Self { path: Path::new(path)?, since: Some(system::time_of_day()), stage: Stage::Unreached })
+    }
+
+    /// A recorder that wants the process in a recording that has begun while it runs.
+    pub(super) fn invited(path: Path) -> Self {
+        Self { path, since: None, stage: Stage::Unreached }
+    }
+
+    /// Where it listens.
+    pub(super) fn path(&self) -> Path {
+        self.path
+    }
+
+    /// Goes on with joining it.
+    pub(super) fn join(mut self, until: Until) -> Progress {
+        loop {
+            let next = match self.stage {
+                Stage::Unreached => self.greet(until).map(Stage::Greeted),
+                Stage::Greeted(socket) => match welcomed(&socket, until) {
+                    Ok(given) => match begin(self.path, socket, given, until) {
+                        Some((slot, first, None)) => return finish(slot, &first),
+                        Some((slot, first, Some(rest))) => {
+                            self.stage = Stage::Describing { slot, first, rest };
+                            return Progress::Late(self);
+                        }
+                        None => return Progress::Gone,
+                    },
+                    Err(Failure::Late) => {
+                        self.stage = Stage::Greeted(socket);
+                        return Progress::Late(self);
+                    }
+                    Err(failure) => Err(failure),
+                },
+                Stage::Describing { slot, first, rest } => {
+                    rest();
+                    return finish(slot, &first);
+                }
+            };
+            match next {
+                Ok(stage) => self.stage = stage,
+                Err(Failure::Late) => {
+                    self.stage = Stage::Unreached;
+                    return Progress::Late(self);
+                }
+                Err(Failure::Gone) => return Progress::Gone,
+            }
+        }
+    }
+
+    fn greet(&self, until: Until) -> Result<Fd, Failure> {
+        let left = until.map_or(Duration::ZERO, |until| until.saturating_duration_since(Instant::now()));
+        let stops = system::time_of_day().saturating_add(left.as_nanos() as u64);
+        let waits = self.since.map_or([0, u64::MAX], |since| [since, stops]);
+        greet(&self.path, Joining::Program, waits, until)
+    }
+
+    /// Goes on for as long as it takes, and reports what was missed. The connection, if there is one.
+    pub(super) fn join_at_last(self) -> Option<Connection> {
+        let from = self.since;
+        let Progress::Joined(connection) = self.join(None) else { return None };
+        from.into_iter().for_each(|from| connection.report(Late { from, to: system::time_of_day() }));
+        Some(connection)
+    }
+}
+
+/// Takes part in a recording with these buffers, and describes the classes to it.
+#[expect(clippy::type_complexity, reason = "slot, conversation, and what is left of it")]
+fn begin(
+    path: Path,
+    socket: Fd,
+    Given { buffers, spare, number }: Given,
+    until: Until,
+) -> Option<(usize, Arc<Mutex<Option<Talk>>>, Option<Rest>)> {
+    let (slot, joined) = attach::take_part(buffers, path)?;
+    spare.into_iter().for_each(|buffers| spare::keep(slot, buffers, number));
     // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was offered.
     unsafe { smp::offer(slot, joined) };
-    let first = Arc::new(Mutex::new(Some(socket)));
-    let socket = first.clone();
+    let first = Arc::new(Mutex::new(Some(Talk::new(socket))));
+    let (place, begins) = (first.clone(), Mutex::new(Some(until)));
+    let was_late = AtomicBool::new(false);
     let tell = move |classes: &[&'static EventClass]| {
         // Out of its place for this one use: a child that is forked meanwhile finds the lock free, and another thread that
         // has classes to tell makes a connection of its own.
-        let taken = socket.lock().unwrap_or_else(PoisonError::into_inner).take();
-        match taken {
-            Some(first) => match describe(&first, classes) {
-                Some(grants) => {
-                    *socket.lock().unwrap_or_else(PoisonError::into_inner) = Some(first);
-                    grants.into()
-                }
-                // The recorder takes the hang-up for what it is.
-                None => control::Answer::default(),
-            },
-            None => tell_later(&path, classes).unwrap_or_default(),
-        }
+        let begins = begins.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let until = begins.unwrap_or_else(|| match was_late.load(Relaxed) {
+            true => Some(Instant::now()),
+            false => Wait::begin().until(),
+        });
+        let talk = place.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let telling =
+            Telling { path, first: talk.is_some().then(|| place.clone()), talk, classes: classes.to_vec() };
+        let answer = telling.go_on(until);
+        was_late.fetch_or(answer.rest.is_some(), Relaxed);
+        answer
     };
-    control::join(slot, Arc::new(tell));
-    let table = attach::joined(slot).and_then(|joined| ClassTable::new(slot, &joined.region.recording()));
-    let socket = first.lock().unwrap_or_else(PoisonError::into_inner).take();
-    Connection::new(slot, socket, table)
+    let (_, rest) = control::join(slot, Arc::new(tell));
+    Some((slot, first, rest))
 }
 
-/// Describes classes, and gives what the recorder grants.
-fn describe(socket: &Fd, classes: &[&'static EventClass]) -> Option<Vec<Granted>> {
-    let mut buffer = vec![0; MAX_MESSAGE];
-    let mut grants: Vec<Granted> = Vec::new();
-    while grants.len() < classes.len() {
-        let rest = &classes[grants.len()..];
-        let mut message = ClassesWriter::new(&mut buffer).ok()?;
+/// The recorder has said what becomes of the classes.
+fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
+    let table = joined(slot).and_then(|joined| ClassTable::new(slot, &joined.region.recording()));
+    let talk = first.lock().unwrap_or_else(PoisonError::into_inner).take();
+    Connection::new(slot, talk.map(|talk| talk.socket), table).map_or(Progress::Gone, Progress::Joined)
+}
+
+/// Classes that a recorder is being told of.
+struct Telling {
+    path: Path,
+    /// Where the conversation goes when it is done, if it is the process's first with the recorder.
+    first: Option<Arc<Mutex<Option<Talk>>>>,
+    talk: Option<Talk>,
+    classes: Vec<&'static EventClass>,
+}
+
+impl Telling {
+    fn go_on(mut self, until: Until) -> control::Answer {
+        match self.describe(until) {
+            Ok(grants) => {
+                let talk = self.talk.take();
+                match self.first {
+                    Some(first) => {
+                        *first.lock().unwrap_or_else(PoisonError::into_inner) = talk;
+                        grants.into()
+                    }
+                    None => control::Answer {
+                        grants,
+                        connection: talk.map(|talk| talk.socket),
+                        ..Default::default()
+                    },
+                }
+            }
+            Err(Failure::Late) => {
+                let rest = Box::new(move || self.go_on(None));
+                control::Answer { rest: Some(rest), ..Default::default() }
+            }
+            // The recorder takes the hang-up for what it is.
+            Err(Failure::Gone) => control::Answer::default(),
+        }
+    }
+
+    fn describe(&mut self, until: Until) -> Result<Vec<Granted>, Failure> {
+        let talk = match &mut self.talk {
+            Some(talk) => talk,
+            None => {
+                let socket = greet(&self.path, Joining::More, [0; 2], until)?;
+                self.talk.insert(Talk { is_known: false, ..Talk::new(socket) })
+            }
+        };
+        talk.describe(&self.classes, until)
+    }
+}
+
+/// A conversation about classes, which can stop at any point.
+struct Talk {
+    socket: Fd,
+    /// Whether the greeting was answered.
+    is_known: bool,
+    /// How many classes were described.
+    asked: usize,
+    grants: Vec<Granted>,
+}
+
+impl Talk {
+    fn new(socket: Fd) -> Self {
+        Self { socket, is_known: true, asked: 0, grants: Vec::new() }
+    }
+
+    /// Describes classes, and gives what the recorder grants. The next call is about other classes, unless this one was late.
+    fn describe(&mut self, classes: &[&'static EventClass], until: Until) -> Result<Vec<Granted>, Failure> {
+        if !self.is_known {
+            known(&self.socket, until)?;
+            self.is_known = true;
+        }
+        let mut buffer = vec![0; MAX_MESSAGE];
+        while self.grants.len() < classes.len() {
+            if self.asked == self.grants.len() {
+                self.ask(&classes[self.asked..], &mut buffer, until)?;
+            }
+            while self.grants.len() < self.asked {
+                self.listen(&mut buffer, until)?;
+            }
+        }
+        self.asked = 0;
+        Ok(core::mem::take(&mut self.grants))
+    }
+
+    /// Describes as many classes as fit into a message.
+    fn ask(&mut self, rest: &[&'static EventClass], buffer: &mut [u8], until: Until) -> Result<(), Failure> {
+        let mut message = ClassesWriter::new(buffer).map_err(|_| Failure::Gone)?;
         let fitting = rest.iter().take_while(|class| message.push(class.description()).is_ok()).count();
         if fitting == 0 {
             // One class that is larger than a message: it stays off.
-            grants.push(Granted { id: 0, on: false, filter: Vec::new() });
-            continue;
+            self.grants.push(Granted { id: 0, on: false, filter: Vec::new() });
+            self.asked += 1;
+            return Ok(());
         }
-        system::send(socket, message.finish())?;
-        let all = grants.len() + fitting;
-        while grants.len() < all {
-            let (answer, _) = system::receive(socket, &mut buffer)?;
-            if reach::invited(answer) {
-                continue;
-            }
-            if let Ok((number, changes)) = decode_change(answer) {
-                // The rules have changed meanwhile. None of these classes is on yet.
-                for change in changes {
-                    let change = Granted::from(change.ok()?);
-                    grants
-                        .iter_mut()
-                        .filter(|grant| grant.id == change.id)
-                        .for_each(|grant| *grant = change.clone());
-                }
-                let mut done = [0; Done::LARGEST];
-                system::send(socket, Done { number, failed: 0, why: "" }.encode(&mut done).ok()?)?;
-                continue;
-            }
-            let before = grants.len();
-            for grant in decode_grants(answer).ok()? {
-                grants.push(grant.ok()?.into());
-            }
-            if grants.len() == before {
-                return None;
-            }
-        }
+        system::send(&self.socket, message.finish(), until)?;
+        self.asked += fitting;
+        Ok(())
     }
-    Some(grants)
+
+    /// Takes one message.
+    fn listen(&mut self, buffer: &mut [u8], until: Until) -> Result<(), Failure> {
+        let answer = receive(&self.socket, buffer, until)?;
+        if reach::invited(answer) || Describe::decode(answer).is_some() {
+            return Ok(());
+        }
+        if let Ok((number, changes)) = decode_change(answer) {
+            // The rules have changed meanwhile. None of these classes is on yet.
+            for change in changes {
+                let change = Granted::from(change.map_err(|_| Failure::Gone)?);
+                let same = self.grants.iter_mut().filter(|grant| grant.id == change.id);
+                same.for_each(|grant| *grant = change.clone());
+            }
+            let mut done = [0; Done::LARGEST];
+            let done = Done { number, failed: 0, why: "" }.encode(&mut done).map_err(|_| Failure::Gone)?;
+            return system::send(&self.socket, done, None);
+        }
+        let before = self.grants.len();
+        for grant in decode_grants(answer).map_err(|_| Failure::Gone)? {
+            self.grants.push(grant.map_err(|_| Failure::Gone)?.into());
+        }
+        if self.grants.len() == before { Err(Failure::Gone) } else { Ok(()) }
+    }
 }
 
-/// Describes classes that came later, over a connection of their own.
-fn tell_later(path: &Path, classes: &[&'static EventClass]) -> Option<control::Answer> {
-    let socket = system::connect(path.bytes(), PATIENCE)?;
-    let grants = is_known(&socket, Joining::More).then(|| describe(&socket, classes))??;
-    Some(control::Answer { grants, connection: Some(socket), turn: None })
-}
-
-/// In a forked child: a connection to the recorder of its parent.
+/// In a forked child, on the agent's thread: a connection to the recorder of its parent, and buffers where it needs its own.
 pub(super) fn share(slot: usize) -> Option<Connection> {
-    let path = joined(slot)?.path();
-    let socket = system::connect(path.bytes(), PATIENCE)?;
-    is_known(&socket, Joining::Sharer).then(|| Connection::new(slot, Some(socket), None))?
-}
-
-fn is_known(socket: &Fd, joining: Joining) -> bool {
-    let mut buffer = [0; Answer::SIZE];
-    let answer = system::send(socket, &hello(joining).encode())
-        .and_then(|()| system::receive(socket, &mut buffer))
-        .and_then(|(answer, _)| Answer::decode(answer).ok());
-    answer == Some(Answer::Known)
-}
-
-/// In a forked child: gets buffers for this process, in place of its parent's, from the parent's recorder.
-///
-/// Callable from a signal handler.
-pub(super) fn rejoin(parents: &Visit) {
-    if let Some((_, file, size, shared)) = say_hello(&parents.path(), Joining::Child)
-        && let Some(joined) =
-            attach_file(parents.slot(), file.raw(), size, shared, parents.path(), Some(parents))
-    {
-        // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when the caller's visit is over.
-        unsafe { smp::offer(parents.slot(), joined) };
+    let parents = joined(slot)?;
+    if !parents.has_region() {
+        return rejoin(&parents);
     }
+    let (joining, number) = match parents.number() {
+        Some(number) => (Joining::Heir, number),
+        None => (Joining::Sharer, 0),
+    };
+    let path = parents.path();
+    drop(parents);
+    let socket = greet(&path, joining, [number, 0], None).ok()?;
+    known(&socket, None).ok()?;
+    Connection::new(slot, Some(socket), None)
+}
+
+/// A recorder's answer to who has its buffers already.
+fn known(socket: &Fd, until: Until) -> Result<(), Failure> {
+    let mut buffer = [0; Answer::SIZE];
+    let (answer, _) = system::receive(socket, &mut buffer, until)?;
+    if Answer::decode(answer) == Ok(Answer::Known) { Ok(()) } else { Err(Failure::Gone) }
+}
+
+/// In a forked child: whether a recorder is to give it buffers of its own.
+pub(super) fn needs_buffers(slot: usize) -> bool {
+    joined(slot).is_some_and(|parents| !parents.has_region() && !parents.path().bytes().is_empty())
+}
+
+/// In a forked child: whether its parent needs buffers for the next one.
+pub(super) fn forks(slot: usize) -> bool {
+    joined(slot).is_some_and(|joined| !joined.is_inherited() && !joined.path().bytes().is_empty())
+}
+
+/// Gets buffers for the children that the process forks next.
+pub(super) fn prepare_for_children(slot: usize) {
+    while spare::is_wanted(slot) {
+        let Some(path) = joined(slot).filter(|joined| joined.has_region()).map(|joined| joined.path()) else {
+            return;
+        };
+        let given = greet(&path, Joining::Parent, [0; 2], None).and_then(|socket| welcomed(&socket, None));
+        let Ok(Given { buffers, number, .. }) = given else { return };
+        spare::keep(slot, buffers, number);
+    }
+}
+
+/// In a forked child, on the agent's thread: gets buffers for this process, in place of its parent's, from the parent's recorder.
+/// Without any, the child is recorded no longer.
+fn rejoin(parents: &Visit) -> Option<Connection> {
+    let slot = parents.slot();
+    let joined = greet(&parents.path(), Joining::Child, [0; 2], None).ok().and_then(|socket| {
+        let given = welcomed(&socket, None).ok()?;
+        let joined = attach_buffers(slot, given.buffers, parents.path(), Some(parents))?;
+        Some((socket, joined))
+    });
+    let Some((socket, joined)) = joined else {
+        attach::end(parents);
+        return None;
+    };
+    // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when this visit is over.
+    unsafe { smp::offer(slot, joined) };
+    Connection::new(slot, Some(socket), None)
 }
 
 /// The recorders of the process, by their sockets.
@@ -183,23 +466,67 @@ pub(crate) fn ask_for_snapshot<'a>(
     asker: Asker,
     buffer: &'a mut [u8],
 ) -> Result<Taken<'a>, SnapshotError> {
-    let socket = system::connect(recorder.bytes(), SNAPSHOT_PATIENCE).ok_or(SnapshotError::NotRecorded)?;
-    let sent = system::send(&socket, &Question::Snapshot(asker).encode());
-    let answer = sent.and_then(|()| system::receive(&socket, buffer)).ok_or(SnapshotError::NoAnswer)?;
-    Taken::decode(answer.0).map_err(|_| SnapshotError::NoAnswer)
+    let until = Instant::now().checked_add(SNAPSHOT_PATIENCE);
+    let path = control_socket(recorder).ok_or(SnapshotError::NotReached)?;
+    let socket = system::connect(path.bytes(), until).map_err(|_| SnapshotError::NotReached)?;
+    let sent = system::send(&socket, &Question::Snapshot(asker).encode(), until);
+    let answer = sent.and_then(|()| system::receive(&socket, buffer, until));
+    Taken::decode(answer.map_err(|_| SnapshotError::NoAnswer)?.0).map_err(|_| SnapshotError::NoAnswer)
 }
 
-fn hello(joining: Joining) -> Hello {
+/// Where the recorder that listens at a path takes questions: in the same folder.
+fn control_socket(recorder: &Path) -> Option<Path> {
+    let folder = recorder.bytes().iter().rposition(|byte| *byte == b'/')? + 1;
+    Path::new(&[&recorder.bytes()[..folder], CONTROL_SOCKET.as_bytes()].concat())
+}
+
+/// Connects to a recorder and says hello.
+fn greet(path: &Path, joining: Joining, waits: [u64; 2], until: Until) -> Result<Fd, Failure> {
     let copy = (&raw const AT_START).addr() as u64;
-    Hello { version: VERSION, pid: system::process_id() as u32, can_publish: can_publish(), joining, copy }
+    let pid = system::process_id() as u32;
+    let hello = Hello { version: VERSION, pid, can_publish: can_publish(), joining, copy, waits };
+    let socket = system::connect(path.bytes(), until)?;
+    system::send(&socket, &hello.encode(), until)?;
+    Ok(socket)
 }
 
-/// The first half of the handshake: connection, buffers, their size, and whether others write to them, too.
-fn say_hello(path: &Path, joining: Joining) -> Option<(Fd, Fd, usize, bool)> {
-    let socket = system::connect(path.bytes(), PATIENCE)?;
-    system::send(&socket, &hello(joining).encode())?;
+/// Receives a message. On a thread of the agent's, that ends here if the recorder has found that the process is filtered.
+fn receive<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
+    let (message, _) = system::receive(socket, buffer, until)?;
+    heed(message, until);
+    Ok(message)
+}
+
+fn heed(message: &[u8], until: Until) {
+    if until.is_none() && Farewell::decode(message) == Some(Farewell::Alone) {
+        reach::leave_alone();
+    }
+}
+
+/// What a recorder gives to who needs buffers, mapped.
+struct Given {
+    buffers: Buffers,
+    /// Those for the next child.
+    spare: Option<Buffers>,
+    /// Number of what is for the next child.
+    number: u64,
+}
+
+/// A recorder's answer to who needs buffers.
+fn welcomed(socket: &Fd, until: Until) -> Result<Given, Failure> {
+    // A child that is forked meanwhile is to have neither descriptors nor mappings of them.
     let mut buffer = [0; Answer::SIZE];
-    let (answer, file) = system::receive(&socket, &mut buffer)?;
-    let Ok(Answer::Welcome { size, shared }) = Answer::decode(answer) else { return None };
-    Some((socket, file?, usize::try_from(size).ok()?, shared))
+    heed(system::look(socket, &mut buffer, until)?, until);
+    control::with_lock(|| {
+        // It is there; a thread that waited could end here, with the lock.
+        let (answer, [file, children, spare, spares_children]) =
+            system::receive(socket, &mut buffer, Some(Instant::now()))?;
+        let Ok(Answer::Welcome { size, shared, spare: number }) = Answer::decode(answer) else {
+            return Err(Failure::Gone);
+        };
+        let size = usize::try_from(size).map_err(|_| Failure::Gone)?;
+        let buffers = file.and_then(|file| Buffers::map(&file, children.as_ref(), size, shared));
+        let spare = spare.and_then(|spare| Buffers::map(&spare, spares_children.as_ref(), size, false));
+        Ok(Given { buffers: buffers.ok_or(Failure::Gone)?, spare, number })
+    })
 }

@@ -1,21 +1,29 @@
-//! The agent's thread, by which recorders reach the process: it sleeps in `poll` until one of them says what it wants of
+//! The agent's threads, by which recorders reach the process: each sleeps in `read` until its recorder says what it wants of
 //! the classes from now on, or ends.
 //!
-//! There is one in each copy of the crate that takes part in a recorder's recording; none in a program that only records
-//! itself. It blocks all signals, and its descriptors have high numbers, out of the program's way. A program may close
-//! them all the same: then it cannot be reached any more, and is recorded as it was.
+//! There is one for each recorder in each copy of the crate that takes part in its recording; none in a program that only records
+//! itself. They block all signals, and their descriptors have high numbers, out of the program's way. A program may close them
+//! all the same: then it cannot be reached any more, and is recorded as it was.
+//!
+//! A filter for system calls that the program has put on all its threads may end it for what this thread does. Before it acts
+//! the recorder has looked for filters; where there are any, it says so ([`Farewell::Alone`]), or just ends. Then this thread
+//! ends, too, with no other system calls than `read`, in which it gets to know, and `exit`.
 
-use core::sync::atomic::{AtomicI32, AtomicU64, Ordering::*};
+use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::Mutex;
+use std::time::{Duration, Instant};
 
 use tracewing_abi::message::MAX_MESSAGE;
+use tracewing_abi::message::ask::{Describe, Prepare, Taken};
 use tracewing_abi::message::grant::{Done, decode_change};
 use tracewing_abi::message::join::Join;
+use tracewing_abi::message::late::{Farewell, Late};
 use tracewing_ring::thread::RECORDINGS;
 
 use super::attach::{self, Path};
-use super::control::{self, Granted};
-use super::join;
+use super::control::{self, Granted, Rest};
+use super::filtered;
+use super::join::{self, Candidate};
 use super::system::{self, Fd, Identity};
 use super::table::ClassTable;
 
@@ -54,6 +62,24 @@ impl Open {
 
     fn forget(&self) {
         self.descriptor.store(0, Relaxed);
+    }
+
+    /// Has whoever sleeps on it look.
+    fn wake(&self) {
+        let descriptor = self.descriptor.load(Acquire) - 1; // with `set`
+        let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };
+        if system::identity(descriptor) == Some(identity) {
+            system::hang_up(descriptor);
+        }
+    }
+
+    /// Tells the recorder of a process that its child has taken over buffers, in the child.
+    fn tell_taken(&self) {
+        let descriptor = self.descriptor.load(Acquire) - 1; // with `set`
+        let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };
+        if system::identity(descriptor) == Some(identity) {
+            system::send_at_once(descriptor, &Taken.encode());
+        }
     }
 
     fn is_some(&self) -> bool {
@@ -96,10 +122,40 @@ impl Connection {
         self.table.into_iter().for_each(ClassTable::keep);
     }
 
+    /// Reports what the recorder has missed.
+    pub(super) fn report(&self, late: Late) {
+        let _ = system::send(&self.socket, &late.encode(), None);
+    }
+
     /// Takes one message. `false` when the recorder has gone, or does not make sense.
     fn read(&self, buffer: &mut [u8]) -> bool {
-        let Some((message, _)) = system::receive(&self.socket, buffer) else { return false };
+        let len = system::read(&self.socket, buffer);
+        let message = &buffer[..len];
+        // With `end`.
+        if IS_ALONE.load(SeqCst) {
+            return false;
+        }
+        match Farewell::decode(message) {
+            Some(Farewell::Alone) => {
+                IS_ALONE.store(true, Relaxed); // says nothing about other memory
+                stand_back(self.slot);
+            }
+            Some(Farewell::Over) => {
+                IS_OVER[self.slot].store(true, Relaxed); // this thread's
+                return true;
+            }
+            None if message.is_empty() => return false,
+            None => {}
+        }
         if invited(message) {
+            return true;
+        }
+        if Describe::decode(message).is_some() {
+            control::tell_news();
+            return true;
+        }
+        if Prepare::decode(message).is_some() {
+            join::prepare_for_children(self.slot);
             return true;
         }
         let Ok((number, grants)) = decode_change(message) else { return false };
@@ -110,7 +166,7 @@ impl Connection {
         let failed = u32::try_from(changed.failed).unwrap_or(u32::MAX);
         let done = Done { number, failed, why: changed.why.as_deref().unwrap_or_default() };
         let mut answer = [0; Done::LARGEST];
-        done.encode(&mut answer).ok().and_then(|answer| system::send(&self.socket, answer)).is_some()
+        done.encode(&mut answer).ok().is_some_and(|answer| system::send(&self.socket, answer, None).is_ok())
     }
 }
 
@@ -127,50 +183,162 @@ pub(super) fn invited(message: &[u8]) -> bool {
     true
 }
 
-/// Follows the invitations that have come.
-fn follow() -> impl Iterator<Item = Connection> {
+/// Follows the invitations that have come, each on a thread of its own: the recorder may keep it waiting.
+fn follow() {
     let paths = INVITATIONS.try_lock().map(|mut paths| core::mem::take(&mut *paths)).unwrap_or_default();
     let is_new = |path: &Path| !join::recorders().any(|known| known.bytes() == path.bytes());
-    paths.into_iter().filter(is_new).filter_map(|path| join::join(path.bytes()))
+    paths.into_iter().filter(is_new).map(Candidate::invited).for_each(join_later);
 }
 
-/// Starts the thread. Without one the process is recorded all the same.
-pub(super) fn begin(connections: Vec<Connection>) {
-    if connections.is_empty() {
-        return;
-    }
-    start(move || serve(connections));
-}
+/// Whether the process is to be left alone.
+static IS_ALONE: AtomicBool = AtomicBool::new(false);
+/// Recordings whose recorder has said that they are over.
+static IS_OVER: [AtomicBool; RECORDINGS] = [const { AtomicBool::new(false) }; RECORDINGS];
+/// Threads of this kind.
+static THREADS: AtomicU32 = AtomicU32::new(0);
+/// The thread that was started last, once it is about to sleep; 0 before that.
+static ASLEEP: AtomicI32 = AtomicI32::new(0);
+/// Recorders that have not answered yet.
+static PENDING: Mutex<Vec<Path>> = Mutex::new(Vec::new());
 
-/// In a forked child: connects to its parent's recorders, from a thread of its own.
-pub(super) fn begin_in_child() {
-    let slots: Vec<usize> = (0..RECORDINGS).filter(|slot| OPEN[*slot].is_some()).collect();
-    if slots.is_empty() {
-        return;
-    }
-    slots.iter().for_each(|slot| OPEN[*slot].close());
-    start(move || serve(slots.into_iter().filter_map(join::share).collect()));
-}
+/// How long a thread may take until it sleeps.
+const START: Duration = Duration::from_millis(100);
 
-fn start(body: impl FnOnce() + Send + 'static) {
-    system::spawn(c"tracewing", STACK, Box::new(body));
-}
-
-fn serve(mut connections: Vec<Connection>) {
-    let mut buffer = vec![0; MAX_MESSAGE];
-    while !connections.is_empty() {
-        connections.extend(follow());
-        let ready = system::wait_readable(connections.iter().map(|connection| &connection.socket));
-        let Some(at) = ready else { continue };
-        if !connections[at].is_itself() {
-            connections.remove(at).let_go();
-        } else if !connections[at].read(&mut buffer) {
-            let connection = connections.remove(at);
-            OPEN[connection.slot].forget();
-            if !over(connection.slot) {
-                connection.table.into_iter().for_each(ClassTable::keep);
-            }
+/// Starts a thread for a connection, and waits until it sleeps: it makes no system call then that a filter could mind which the
+/// program installs. Without one the process is recorded all the same.
+pub(super) fn begin(connection: Connection) {
+    if start(move || serve(connection)) {
+        let begin = Instant::now();
+        // Acquire, with `serve`.
+        while !system::is_asleep(ASLEEP.load(Acquire)) && begin.elapsed() < START {
+            std::thread::yield_now();
         }
+    }
+}
+
+/// Has a thread of its own go on with joining a recorder that was not in time.
+pub(super) fn join_later(candidate: Candidate) {
+    let path = candidate.path();
+    if let Ok(mut pending) = PENDING.try_lock() {
+        pending.push(path);
+    }
+    start(move || {
+        let connection = candidate.join_at_last();
+        if let Ok(mut pending) = PENDING.try_lock() {
+            pending.retain(|other| other.bytes() != path.bytes());
+        }
+        connection.into_iter().for_each(serve);
+    });
+}
+
+/// Has a thread of its own finish a conversation.
+pub(super) fn go_on(rest: Rest) {
+    start(rest);
+}
+
+/// In a forked child: connects to its parent's recorders, from threads of its own.
+pub(super) fn begin_in_child() {
+    THREADS.store(0, Relaxed); // the parent's
+    filtered::forked();
+    if is_alone() {
+        return;
+    }
+    let asks = |slot: &usize| join::needs_buffers(*slot) || OPEN[*slot].is_some();
+    let slots: Vec<usize> = (0..RECORDINGS).filter(asks).collect();
+    slots.iter().filter(|slot| join::forks(**slot)).for_each(|slot| OPEN[*slot].tell_taken());
+    slots.iter().for_each(|slot| OPEN[*slot].close());
+    slots.into_iter().for_each(|slot| {
+        start(move || join::share(slot).into_iter().for_each(serve));
+    });
+    // Not waited for: the parent's thread may have had it.
+    let pending = PENDING.try_lock().map(|mut pending| core::mem::take(&mut *pending)).unwrap_or_default();
+    pending.iter().filter_map(|path| Candidate::new(path.bytes())).for_each(join_later);
+}
+
+/// Has the threads end, for ever, and waits until they have, if they can: they do nothing from now on.
+pub(crate) fn end() {
+    IS_ALONE.store(true, SeqCst); // with `serve`
+    let is_there = || THREADS.load(Acquire) != 0; // with `stand_back`
+    for _ in 0..LOOKS {
+        if !is_there() {
+            return;
+        }
+        OPEN.iter().for_each(Open::wake);
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Looks for threads that are to end, and the time between them.
+const LOOKS: u32 = 100;
+const LOOK: Duration = Duration::from_millis(1);
+
+fn start(body: impl FnOnce() + Send + 'static) -> bool {
+    THREADS.fetch_add(1, Relaxed);
+    ASLEEP.store(0, Relaxed);
+    filtered::begin_acting();
+    let body = move || {
+        body();
+        THREADS.fetch_sub(1, Release); // with `end`
+        filtered::end_acting();
+    };
+    let is_started = system::spawn(c"tracewing", STACK, Box::new(body));
+    if !is_started {
+        THREADS.fetch_sub(1, Relaxed);
+        filtered::end_acting();
+    }
+    is_started
+}
+
+/// Ends this thread without anything that a filter could mind.
+fn stand_back(slot: usize) -> ! {
+    OPEN[slot].forget();
+    filtered::end_acting();
+    end_thread()
+}
+
+/// The same because the recorder has found a filter.
+pub(super) fn leave_alone() -> ! {
+    IS_ALONE.store(true, Relaxed); // says nothing about other memory
+    filtered::end_acting();
+    end_thread()
+}
+
+/// The same for a thread that does not act.
+pub(super) fn end_thread() -> ! {
+    THREADS.fetch_sub(1, Release); // with `end`
+    system::end_thread()
+}
+
+/// Whether the agent is to make no system calls: the recorder, or the program, says that a filter may mind.
+pub(super) fn is_alone() -> bool {
+    IS_ALONE.load(Relaxed) || filtered::is_noticed()
+}
+
+fn serve(connection: Connection) {
+    let slot = connection.slot;
+    let mut buffer = vec![0; MAX_MESSAGE];
+    loop {
+        follow();
+        if !connection.is_itself() {
+            return connection.let_go();
+        }
+        ASLEEP.store(system::thread_id(), Release); // with `begin`
+        let goes_on = connection.read(&mut buffer);
+        // With `end`.
+        if IS_ALONE.load(SeqCst) {
+            stand_back(slot);
+        }
+        if goes_on {
+            continue;
+        }
+        if !IS_OVER[slot].swap(false, Relaxed) {
+            stand_back(slot);
+        }
+        OPEN[slot].forget();
+        if !over(slot) {
+            connection.table.into_iter().for_each(ClassTable::keep);
+        }
+        return;
     }
 }
 

@@ -2,16 +2,20 @@
 //! recorder's region. Everything else goes to the slow half.
 
 use core::ptr::NonNull;
-use core::sync::atomic::Ordering::*;
+use core::sync::atomic::{AtomicBool, Ordering::*, compiler_fence};
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER};
 use tracewing_abi::region::Protocol;
 use tracewing_ring::lttng::{Look, Smp};
-use tracewing_ring::{Region, Segment, thread};
+use tracewing_ring::thread::{self, Mark, RECORDINGS};
+use tracewing_ring::{Region, Segment};
 
 use super::attach::{Joined, Slot};
 use super::system;
 use crate::class::EventClass;
+
+/// Whether some thread may not read the clock, which this half does before it knows the thread.
+static IS_CLOSED: AtomicBool = AtomicBool::new(false);
 
 /// Takes a region over for the fast half.
 ///
@@ -20,8 +24,25 @@ use crate::class::EventClass;
 pub(super) unsafe fn offer(slot: usize, joined: NonNull<Joined>) {
     // SAFETY: the caller's.
     if unsafe { joined.as_ref() }.region.protocol() == Protocol::Smp {
-        Slot::smp(slot).store(joined.as_ptr(), Release); // with `write`
+        Slot::smp(slot).store(joined.as_ptr(), SeqCst); // with `write`, and with `silence`
+        // With `silence`.
+        if IS_CLOSED.load(SeqCst) {
+            Slot::smp(slot).store(core::ptr::null_mut(), Relaxed);
+        }
     }
+}
+
+/// The calling thread writes no events from now on, and does not read the clock.
+pub(super) fn silence() {
+    thread::with(|mark| {
+        mark.silent.store(1, Relaxed);
+        compiler_fence(Release); // a signal handler in between enters no key anew
+        mark.entries.iter().for_each(|entry| entry.key.store(Mark::NEVER, Relaxed));
+    });
+    // With `offer`: one of the two sees what the other has stored.
+    IS_CLOSED.store(true, SeqCst);
+    let close = |slot| Slot::smp(slot).store(core::ptr::null_mut(), SeqCst); // with `offer`
+    (0..RECORDINGS).for_each(close);
 }
 
 /// Writes the event `id`, or counts it lost; `false` where that is for the slow half to do, to which the stack that this
@@ -39,11 +60,12 @@ pub(crate) unsafe fn write<const ORDERED: bool>(
     let joined = Slot::smp(slot).load(Acquire); // with `offer`
     // SAFETY: null, or what `offer` was given, which stays mapped.
     let Some(joined) = (unsafe { joined.as_ref() }) else { return false };
+    // A forked child finds no key, and has no region. The processor looks at the clock all the same before it knows.
+    let Some(key) = joined.smp_key() else { return false };
     // The look comes first, for all else is done in its shadow.
     let cpu = system::current_cpu().min(joined.region.geometry().cpus() - 1);
     let look = Look::<Smp>::new(&joined.region, cpu, ORDERED);
-    // A forked child finds no key. A thread that has not entered under this one, or that shares its block, is not known.
-    let Some(key) = joined.smp_key() else { return false };
+    // A thread that has not entered under this key, or that shares its block, is not known.
     let known = thread::with(|mark| {
         let entry = &mark.entries[slot];
         let is_known = entry.key.load(Relaxed) == key && mark.shared.load(Relaxed) == 0;

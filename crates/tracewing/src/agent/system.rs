@@ -3,6 +3,11 @@
 use core::ffi::CStr;
 use core::mem::{MaybeUninit, size_of};
 use core::ptr::NonNull;
+use std::time::{Duration, Instant};
+
+use tracewing_abi::message::Answer;
+
+use super::filtered;
 
 /// A descriptor that is closed at the end.
 pub(crate) struct Fd(libc::c_int);
@@ -51,12 +56,34 @@ pub(super) fn process_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_getpid) as i32 }
 }
 
-/// The calling thread's name, as `ps -L` shows it: at most 15 bytes and a NUL.
-pub(super) fn thread_name() -> [u8; 16] {
+/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; none where the system does not tell.
+pub(super) fn first_thread_name() -> [u8; 16] {
     let mut name = [0u8; 16];
-    // SAFETY: PR_GET_NAME writes at most 16 bytes.
-    unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+    if let Some(len) = read_file(c"/proc/self/comm", &mut name) {
+        name[len.saturating_sub(1)..].fill(0); // the newline
+    }
     name
+}
+
+/// Reads the first bytes of a file.
+pub(super) fn read_file(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
+    // SAFETY: a NUL-terminated path and a number.
+    let file = Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) })?;
+    // SAFETY: the buffer is writable.
+    let len = unsafe { libc::read(file.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(len).ok().filter(|len| *len > 0)
+}
+
+/// Names a thread of this process; an error's number, or 0.
+pub(super) fn name_thread(tid: i32, name: &CStr) -> libc::c_int {
+    let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/comm")).unwrap_or_default();
+    // SAFETY: a NUL-terminated path and a number.
+    let Some(file) = Fd::new(unsafe { libc::open(path.as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC) }) else {
+        return errno();
+    };
+    // SAFETY: a string of that size.
+    let written = unsafe { libc::write(file.0, name.as_ptr().cast(), name.count_bytes()) };
+    if written < 0 { errno() } else { 0 }
 }
 
 /// The CPU that the thread runs on, or did a moment ago.
@@ -95,6 +122,15 @@ pub(super) fn map_shared(file: libc::c_int, size: usize) -> Option<NonNull<u8>> 
     if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
+/// Bytes of memory, or of the disk, that a file takes.
+pub(super) fn allocated(file: libc::c_int) -> usize {
+    const BLOCK: usize = 512; // stat(2), whatever the file system's blocks are
+    let mut data = MaybeUninit::<libc::stat>::zeroed();
+    // SAFETY: `data` has room for a stat, and all-zero is one.
+    let data = unsafe { (libc::fstat(file, data.as_mut_ptr()) == 0).then(|| data.assume_init()) };
+    data.map_or(0, |data| usize::try_from(data.st_blocks).unwrap_or(0).saturating_mul(BLOCK))
+}
+
 /// Has the kernel map pages of a mapping (madvise(2), `MADV_POPULATE_WRITE`, Linux 5.14), as far as it can.
 pub(super) fn populate(base: NonNull<u8>, offset: usize, len: usize) {
     let start = (base.addr().get() + offset).next_multiple_of(4096);
@@ -104,7 +140,33 @@ pub(super) fn populate(base: NonNull<u8>, offset: usize, len: usize) {
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_POPULATE_WRITE) };
 }
 
-/// Zeroes in a shared mapping of their own, which has a name in `/proc/PID/maps`.
+/// Keeps a shared mapping from children that are forked from now on: they find nothing at its place. `false` where it cannot be.
+pub(super) fn keep_from_children(base: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: changes nothing in this process.
+    unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DONTFORK) == 0 }
+}
+
+/// Takes that back.
+pub(super) fn leave_to_children(base: NonNull<u8>, size: usize) -> bool {
+    // SAFETY: changes nothing in this process.
+    unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DOFORK) == 0 }
+}
+
+/// Puts private zeroes where nothing is mapped; `false` where something is, or the kernel (before Linux 4.17) does not look.
+pub(super) fn map_zeroes_into(base: NonNull<u8>, size: usize) -> bool {
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
+    // SAFETY: replaces nothing.
+    let found = unsafe { libc::mmap(base.as_ptr().cast(), size, access, flags, -1, 0) };
+    if found == libc::MAP_FAILED || found == base.as_ptr().cast() {
+        return found != libc::MAP_FAILED;
+    }
+    // SAFETY: the mapping just made, of which nobody knows.
+    unsafe { libc::munmap(found, size) };
+    false
+}
+
+/// Zeroes in a mapping of their own, which has a name in `/proc/PID/maps`. What a forked child writes there, this process does not see.
 pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u8>> {
     let length = libc::off_t::try_from(size).ok()?;
     let create = |flags: libc::c_uint| {
@@ -117,7 +179,10 @@ pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u
     if unsafe { libc::ftruncate(file.raw(), length) } != 0 {
         return None;
     }
-    map_shared(file.raw(), size)
+    let access = libc::PROT_READ | libc::PROT_WRITE;
+    // SAFETY: a new mapping where the kernel likes.
+    let base = unsafe { libc::mmap(core::ptr::null_mut(), size, access, libc::MAP_PRIVATE, file.raw(), 0) };
+    if base == libc::MAP_FAILED { None } else { NonNull::new(base.cast()) }
 }
 
 /// Puts private zeroes in place of what is mapped at `base`.
@@ -147,37 +212,90 @@ pub(super) fn membarrier(command: libc::c_int) -> bool {
     unsafe { libc::syscall(libc::SYS_membarrier, command, 0, 0) == 0 }
 }
 
-/// Connects to the Unix socket at `path`, for packets, with a bound on how long a send or receive may take.
-pub(super) fn connect(path: &[u8], seconds: i64) -> Option<Fd> {
+/// Until when a recorder is waited for; `None`: for as long as it takes.
+pub(super) type Until = Option<Instant>;
+
+/// Why a recorder has not done what it was asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Not in time. What was begun can be gone on with.
+    Late,
+    /// Nor will it.
+    Gone,
+}
+
+/// Connects to the Unix socket at `path`, for packets. Where its backlog is full, that takes time.
+pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     // SAFETY: all-zero is a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     if path.len() >= address.sun_path.len() {
-        return None;
+        return Err(Failure::Gone);
     }
     for (to, from) in address.sun_path.iter_mut().zip(path) {
         *to = *from as libc::c_char;
     }
     // SAFETY: three integers.
     let socket =
-        Fd::new(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) })?;
-    let limit = libc::timeval { tv_sec: seconds, tv_usec: 0 };
-    for option in [libc::SO_RCVTIMEO, libc::SO_SNDTIMEO] {
+        Fd::new(unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_SEQPACKET | libc::SOCK_CLOEXEC, 0) })
+            .ok_or(Failure::Gone)?;
+    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
+    // SAFETY: `address` is a sockaddr_un of that size.
+    let connect = || unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize };
+    waiting(&socket, libc::SO_SNDTIMEO, until, connect)?;
+    Ok(socket)
+}
+
+/// Repeats a call on a socket that signals interrupt, as long as may be waited; once in any case.
+fn waiting(
+    socket: &Fd,
+    option: libc::c_int,
+    until: Until,
+    mut call: impl FnMut() -> isize,
+) -> Result<usize, Failure> {
+    const SHORTEST: Duration = Duration::from_micros(1); // 0 would be for ever
+    loop {
+        let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+        let limit = left.map_or(Duration::ZERO, |left| left.max(SHORTEST));
+        let limit = libc::timeval {
+            tv_sec: limit.as_secs() as libc::time_t,
+            tv_usec: libc::suseconds_t::from(limit.subsec_micros()),
+        };
         let size = size_of::<libc::timeval>() as libc::socklen_t;
         // SAFETY: `limit` is a timeval, as the options want.
         unsafe { libc::setsockopt(socket.0, libc::SOL_SOCKET, option, (&raw const limit).cast(), size) };
+        // Without a limit it is a thread of the agent's that waits.
+        let called = if until.is_none() { filtered::quietly(&mut call) } else { call() };
+        if let Ok(result) = usize::try_from(called) {
+            return Ok(result);
+        }
+        match errno() {
+            libc::EINTR | libc::EAGAIN if left.is_none_or(|left| !left.is_zero()) => {}
+            libc::EINTR | libc::EAGAIN => return Err(Failure::Late),
+            _ => return Err(Failure::Gone),
+        }
     }
-    let size = size_of::<libc::sockaddr_un>() as libc::socklen_t;
-    // SAFETY: `address` is a sockaddr_un of that size.
-    let connected =
-        uninterrupted(|| unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize });
-    (connected == 0).then_some(socket)
 }
 
 /// Closes a descriptor by its number.
 pub(super) fn close(descriptor: libc::c_int) {
     // SAFETY: a number; the caller knows that it is its own.
     unsafe { libc::close(descriptor) };
+}
+
+/// Ends a socket's conversation for both sides; the descriptor stays.
+pub(super) fn hang_up(socket: libc::c_int) {
+    // SAFETY: numbers; the caller knows that it is its own.
+    unsafe { libc::shutdown(socket, libc::SHUT_RDWR) };
+}
+
+/// Whether a thread of this process sleeps, by its id; not, where there is none.
+pub(super) fn is_asleep(tid: i32) -> bool {
+    let mut stat = [0; 64];
+    let path = std::ffi::CString::new(format!("/proc/self/task/{tid}/stat")).unwrap_or_default();
+    let len = if tid == 0 { None } else { read_file(&path, &mut stat) };
+    // Its name, in parentheses, comes before its state.
+    len.is_some_and(|len| stat[..len].windows(3).any(|part| part == b") S"))
 }
 
 /// The same socket by a high number, where programs do not look for theirs.
@@ -212,58 +330,66 @@ pub(super) fn identity(descriptor: libc::c_int) -> Option<Identity> {
     Some(Identity { device: data.st_dev, inode: data.st_ino })
 }
 
-/// Waits until one of the sockets, of at most as many as there can be recordings, can be read or is no socket any more;
-/// gives its index. `None` when that could not be said: look again.
-pub(super) fn wait_readable<'a>(sockets: impl Iterator<Item = &'a Fd>) -> Option<usize> {
-    const MOST: usize = tracewing_ring::thread::RECORDINGS;
-    let mut files = [libc::pollfd { fd: -1, events: libc::POLLIN, revents: 0 }; MOST];
-    let count = files.iter_mut().zip(sockets).map(|(file, socket)| file.fd = socket.0).count();
-    let files = &mut files[..count];
-    // SAFETY: an array of that many.
-    let ready = unsafe { libc::poll(files.as_mut_ptr(), count as libc::nfds_t, -1) };
-    if ready > 0 {
-        return files.iter().position(|file| file.revents != 0);
-    }
-    if errno() == libc::EINTR {
-        return None;
-    }
-    // The program's limit on open files is below their number, or a filter for system calls refuses: look now and then.
-    std::thread::sleep(std::time::Duration::from_millis(50));
-    files.iter().position(|file| {
-        // SAFETY: no room is needed to look whether there is anything.
-        let peeked =
-            unsafe { libc::recv(file.fd, core::ptr::null_mut(), 0, libc::MSG_PEEK | libc::MSG_DONTWAIT) };
-        peeked >= 0 || !matches!(errno(), libc::EAGAIN | libc::EINTR)
-    })
-}
-
-/// Repeats a system call that signals interrupt, but not for ever.
-fn uninterrupted(mut call: impl FnMut() -> isize) -> isize {
-    const ATTEMPTS: u32 = 1000;
-    let mut result = -1;
-    for _ in 0..ATTEMPTS {
-        result = call();
-        if result >= 0 || errno() != libc::EINTR {
-            break;
-        }
-    }
-    result
-}
-
 /// Sends one packet.
-pub(super) fn send(socket: &Fd, message: &[u8]) -> Option<()> {
+pub(super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Failure> {
     let (start, len) = (message.as_ptr().cast(), message.len());
     // SAFETY: the slice is readable.
-    let sent = uninterrupted(|| unsafe { libc::send(socket.0, start, len, libc::MSG_NOSIGNAL) });
-    (sent == len as isize).then_some(())
+    let send = || unsafe { libc::send(socket.0, start, len, libc::MSG_NOSIGNAL) };
+    let sent = waiting(socket, libc::SO_SNDTIMEO, until, send)?;
+    if sent == len { Ok(()) } else { Err(Failure::Gone) }
 }
 
-/// Room for one descriptor in a packet's control data, aligned as that wants.
+/// Receives one packet without a descriptor, as long as that takes: by `read`, which every filter for system calls allows. 0 bytes where
+/// the recorder has hung up. On a thread of the agent's.
+pub(super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
+    // SAFETY: the buffer is writable.
+    let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
+    usize::try_from(filtered::in_read(read)).unwrap_or(0)
+}
+
+/// Ends the calling thread, and nothing else: no destructor, no memory given back, no other system call.
+pub(super) fn end_thread() -> ! {
+    loop {
+        // SAFETY: ends the thread, whose stack stays mapped.
+        unsafe { libc::syscall(libc::SYS_exit, 0) };
+    }
+}
+
+/// The time of day, in nanoseconds since 1970.
+pub(super) fn time_of_day() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
+    u64::try_from(since.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// Room for descriptors in a packet's control data, aligned as that wants.
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Receives one packet, with the descriptor that came along, if one did.
-pub(super) fn receive<'a>(socket: &Fd, buffer: &'a mut [u8]) -> Option<(&'a [u8], Option<Fd>)> {
+/// Waits until there is a packet, and gives it, without taking it or what comes along. Nothing where the other side has hung up.
+pub(super) fn look<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
+    let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
+    // SAFETY: the buffer is writable.
+    let look = || unsafe { libc::recv(socket.0, start, len, libc::MSG_PEEK) };
+    let len = waiting(socket, libc::SO_RCVTIMEO, until, look)?;
+    Ok(&buffer[..len])
+}
+
+/// Sends a packet on a socket that has this number, at once or not at all.
+pub(super) fn send_at_once(socket: libc::c_int, message: &[u8]) {
+    let flags = libc::MSG_NOSIGNAL | libc::MSG_DONTWAIT;
+    // SAFETY: the slice is readable.
+    unsafe { libc::send(socket, message.as_ptr().cast(), message.len(), flags) };
+}
+
+/// The descriptors that came along with a packet.
+pub(super) type Files = [Option<Fd>; Answer::FILES];
+
+/// Receives one packet, with the descriptors that came along.
+pub(super) fn receive<'a>(
+    socket: &Fd,
+    buffer: &'a mut [u8],
+    until: Until,
+) -> Result<(&'a [u8], Files), Failure> {
     let mut control = Control([0; 64]);
     let mut part = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     // SAFETY: all-zero is a valid msghdr.
@@ -274,28 +400,38 @@ pub(super) fn receive<'a>(socket: &Fd, buffer: &'a mut [u8]) -> Option<(&'a [u8]
     // The field's type is the C library's own.
     header.msg_controllen = control.0.len() as _;
     // SAFETY: the header describes buffers of ours.
-    let len = uninterrupted(|| unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) });
-    let file = received_descriptor(&header);
-    let len = usize::try_from(len).ok().filter(|len| *len > 0)?;
-    if header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
-        return None;
+    let receive = || unsafe { libc::recvmsg(socket.0, &raw mut header, libc::MSG_CMSG_CLOEXEC) };
+    let len = waiting(socket, libc::SO_RCVTIMEO, until, receive)?;
+    let files = received_descriptors(&header);
+    if len == 0 || header.msg_flags & (libc::MSG_TRUNC | libc::MSG_CTRUNC) != 0 {
+        return Err(Failure::Gone);
     }
-    Some((&buffer[..len], file))
+    Ok((&buffer[..len], files))
 }
 
-fn received_descriptor(header: &libc::msghdr) -> Option<Fd> {
+fn received_descriptors(header: &libc::msghdr) -> Files {
+    let none = [const { None }; Answer::FILES];
     // SAFETY: the kernel has filled the control data in; the macros give null or a whole cmsghdr inside it.
-    let first = unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }?;
+    let Some(first) = (unsafe { libc::CMSG_FIRSTHDR(header).as_ref() }) else { return none };
     // SAFETY: CMSG_LEN only computes.
-    let one = unsafe { libc::CMSG_LEN(size_of::<libc::c_int>() as u32) } as usize;
-    if first.cmsg_level != libc::SOL_SOCKET
-        || first.cmsg_type != libc::SCM_RIGHTS
-        || (first.cmsg_len as usize) < one
-    {
-        return None;
+    let empty = unsafe { libc::CMSG_LEN(0) } as usize;
+    if first.cmsg_level != libc::SOL_SOCKET || first.cmsg_type != libc::SCM_RIGHTS {
+        return none;
     }
-    // SAFETY: the message holds at least one descriptor, by its length.
-    Fd::new(unsafe { libc::CMSG_DATA(first).cast::<libc::c_int>().read_unaligned() })
+    let len: usize = first.cmsg_len as _; // the field's type is the C library's own
+    let count = len.saturating_sub(empty) / size_of::<libc::c_int>();
+    // SAFETY: as above.
+    let data = unsafe { libc::CMSG_DATA(first) }.cast::<libc::c_int>();
+    // All that have come are taken over, and closed where they are too many.
+    let mut files = none;
+    for at in 0..count {
+        // SAFETY: the message holds so many descriptors, by its length.
+        let file = Fd::new(unsafe { data.add(at).read_unaligned() });
+        if let Some(place) = files.get_mut(at) {
+            *place = file;
+        }
+    }
+    files
 }
 
 /// Blocks all signals of the calling thread while `body` runs.
@@ -321,6 +457,7 @@ pub(super) fn spawn(name: &'static CStr, stack: usize, body: Box<dyn FnOnce() + 
         let Start(name, body) = *unsafe { Box::from_raw(start.cast::<Start>()) };
         // SAFETY: a string, for the calling thread.
         unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
+        super::identity::verify();
         // What a panic has to say has been said; the program goes on without the thread.
         let _ = std::panic::catch_unwind(std::panic::AssertUnwindSafe(body));
         core::ptr::null_mut()
@@ -354,6 +491,13 @@ fn errno() -> libc::c_int {
 mod tests {
     use super::*;
     use std::sync::mpsc::channel;
+
+    fn thread_name() -> [u8; 16] {
+        let mut name = [0u8; 16];
+        // SAFETY: PR_GET_NAME writes at most 16 bytes.
+        unsafe { libc::prctl(libc::PR_GET_NAME, name.as_mut_ptr()) };
+        name
+    }
 
     #[test]
     fn a_thread_has_its_name_and_no_signals() {

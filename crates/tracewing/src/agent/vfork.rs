@@ -1,6 +1,7 @@
 //! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here, in front
-//! of the C library's. All they add is a mark in the thread's block, which sends such a child's events (and, while it
-//! runs, the parent's) to `unprotected`.
+//! of the C library's. All they add is a mark in the thread's block, by which such a child's events (and, while it
+//! runs, the parent's) are counted lost: the block's id and its `struct rseq` are the parent's, and to get others takes system
+//! calls, for which a filter may end the child.
 //!
 //! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still link; a library
 //! that is pre-loaded exports them itself ([`dynamic::children`](crate::dynamic)). A child

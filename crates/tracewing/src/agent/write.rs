@@ -14,10 +14,9 @@ use tracewing_ring::publish::{Destination, Opened, Outcome};
 use tracewing_ring::{Segment, Want, publish, thread};
 
 use super::attach::{Joined, RSEQ_OFFSET, Visit, joined, process_key, stop};
+use super::identity::Identity;
 use super::smp::is_wanted;
-use super::system;
-#[cfg(target_arch = "x86_64")]
-use super::unprotected;
+use super::{identity, names, system};
 use crate::Event;
 use crate::class::EventClass;
 use crate::payload::Sink;
@@ -26,7 +25,7 @@ use crate::payload::Sink;
 /// this one has migrated, or that the process was attached anew.
 const ATTEMPTS: u32 = 32;
 
-/// A thread's first event: which process the thread belongs to, and its name.
+/// A thread's first event: which process the thread belongs to, and its name as far as that is known without a system call.
 #[derive(crate::Event)]
 #[event(crate = crate, provider = "tracewing", level = "info", print = "thread {name} of process {pid}")]
 struct Thread<'a> {
@@ -41,80 +40,94 @@ pub(crate) fn thread_class() -> &'static EventClass {
 }
 
 /// Whether there is anything left to do.
-pub(super) enum Step {
+enum Step {
+    /// It is written.
+    Written,
+    /// It is lost and counted, or not wanted.
     Done,
     Again,
 }
 
-/// Writes the event with this id and payload, or counts it lost.
+/// Writes the event with this id and payload, or counts it lost. Says whether it is written.
 ///
 /// # Safety
 /// Every segment is readable.
 #[cold]
 #[inline(never)]
-pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
+pub(crate) unsafe fn write(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) -> bool {
     // SAFETY: the caller's.
-    system::keeping_errno(|| unsafe { attempt_all(class, slot, id, segments) });
+    system::keeping_errno(|| unsafe { attempt_all(class, slot, id, segments) })
 }
 
-unsafe fn attempt_all(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) {
+unsafe fn attempt_all(class: &'static EventClass, slot: usize, id: u16, segments: &[Segment]) -> bool {
     for _ in 0..ATTEMPTS {
-        let Some(joined) = joined(slot) else { return };
+        let Some(joined) = joined(slot) else { return false };
+        if !joined.has_region() {
+            if !joined.is_current() {
+                continue; // another region now, or none
+            }
+            lose_in_child(&joined, class.want(slot).get().filter(|(now, _)| *now == id));
+            return false;
+        }
         if joined.region.is_closed() {
-            return stop(&joined);
+            if !joined.is_current() {
+                continue;
+            }
+            stop(&joined);
+            return false;
         }
         // Before the thread is announced, which it is with its first event that is wanted.
         if !is_wanted(class, slot, id, &joined.region) {
-            return;
+            return false;
         }
         let size = Segment::total(segments).saturating_add(EXTENDED_HEADER + CONTEXT);
         if size > joined.region.geometry().largest_event() {
-            return count_loss(&joined, Loss::TooLarge);
+            count_loss(&joined, Loss::TooLarge);
+            return false;
         }
         // SAFETY: the caller's.
-        if let Step::Done = unsafe { attempt(&joined, class.want(slot), id, segments) } {
-            return;
+        match unsafe { attempt(&joined, class.want(slot), id, segments) } {
+            Step::Written => return true,
+            Step::Done => return false,
+            Step::Again => {}
         }
     }
     if let Some(joined) = joined(slot) {
         count_loss(&joined, Loss::Interrupted);
     }
+    false
 }
 
+/// # Safety
+/// Every segment is readable.
 unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) -> Step {
-    let shared = thread::with(|mark| mark.shared.load(Relaxed) != 0);
-    // A child on its parent's memory has a process id of its own, with which it cannot ask for its parent.
-    let Some(key) = process_key(joined, !shared) else {
+    if let Some(loss) = of_thread() {
+        count_loss(joined, loss);
+        return Step::Done;
+    }
+    let Some(key) = process_key(joined) else {
         if !joined.is_current() {
             return Step::Again; // another region now, or none
         }
-        count_loss(joined, Loss::Unprotected);
+        // In a child that a signal handler has forked, or the recording has ended.
+        lose_in_child(joined, want.get());
+        return Step::Done;
+    };
+    let Some(tid) = enter(joined, want, key) else {
+        count_loss(joined, Loss::Unknown);
         return Step::Done;
     };
     match joined.region.protocol() {
-        #[cfg(target_arch = "x86_64")]
-        Protocol::Publish if shared => {
-            let tid = announce_shared(joined, want, key);
-            // SAFETY: the caller's.
-            unsafe { unprotected::write(joined, key, tid, want, id, segments) };
-            Step::Done
-        }
         Protocol::Publish => {
-            let to = Destination {
-                attachment: joined.attachment(),
-                key,
-                rseq_offset: RSEQ_OFFSET.load(Relaxed),
-                tid: enter(joined, want, key),
-            };
+            let rseq_offset = RSEQ_OFFSET.load(Relaxed);
+            let to = Destination { attachment: joined.attachment(), key, rseq_offset, tid };
             // SAFETY: the segments by the caller. The visit keeps the region mapped; the thread is registered
             // by the C library, and its block is not shared.
             unsafe { publish_once(joined, to, want, id, segments) }
         }
         Protocol::Smp => {
-            let tid = if shared { announce_shared(joined, want, key) } else { enter(joined, want, key) };
             // SAFETY: the segments by the caller.
-            unsafe { smp_once(joined, tid, id, segments) };
-            Step::Done
+            if unsafe { smp_once(joined, tid, id, segments) } { Step::Written } else { Step::Done }
         }
         // No recorder gives such a region to threads, which migrate.
         Protocol::Local => {
@@ -124,27 +137,30 @@ unsafe fn attempt(joined: &Visit, want: &Want, id: u16, segments: &[Segment]) ->
     }
 }
 
+/// Why the calling thread writes no events, if it does not.
+fn of_thread() -> Option<Loss> {
+    thread::with(|mark| match (mark.silent.load(Relaxed), mark.shared.load(Relaxed)) {
+        (0, 0) => None,
+        (0, _) => Some(Loss::Unprotected),
+        _ => Some(Loss::Silent),
+    })
+}
+
 /// Protocol `Smp`. By itself, since it takes kilobytes of stack where nothing is optimised, and handlers of signals may have few.
 ///
 /// # Safety
 /// Every segment is readable.
 #[inline(never)]
-unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) {
+unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) -> bool {
     // SAFETY: the segments by the caller; the visit keeps the region mapped. A loss is counted there.
-    let _ = unsafe { Look::<Smp>::new(&joined.region, cpu_of(joined), true).write(tid, id, segments) };
+    unsafe { Look::<Smp>::new(&joined.region, cpu_of(joined), true).write(tid, id, segments) }.is_ok()
 }
 
 /// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence anyway.
 ///
 /// # Safety
 /// As for [`publish::gather`] and [`publish::open`].
-pub(super) unsafe fn publish_once(
-    joined: &Joined,
-    to: Destination,
-    want: &Want,
-    id: u16,
-    segments: &[Segment],
-) -> Step {
+unsafe fn publish_once(joined: &Joined, to: Destination, want: &Want, id: u16, segments: &[Segment]) -> Step {
     // SAFETY: the caller's.
     let mut outcome = unsafe { publish::gather::<true>(to, want, id, segments, false) };
     if outcome == Outcome::Extend {
@@ -152,7 +168,8 @@ pub(super) unsafe fn publish_once(
         outcome = unsafe { publish::gather::<true>(to, want, id, segments, true) };
     }
     match outcome {
-        Outcome::Written | Outcome::Unwanted => Step::Done,
+        Outcome::Written => Step::Written,
+        Outcome::Unwanted => Step::Done,
         Outcome::Detached | Outcome::Extend => Step::Again,
         // SAFETY: the caller's.
         Outcome::Full { cpu, head } => match unsafe { publish::open(to, &joined.region, cpu, head) } {
@@ -170,21 +187,22 @@ pub(super) unsafe fn publish_once(
     }
 }
 
-/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its id.
-fn enter(joined: &Visit, want: &Want, key: u64) -> i32 {
+/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its id, `None` where
+/// that is not known.
+fn enter(joined: &Visit, want: &Want, key: u64) -> Option<i32> {
     thread::with(|mark| {
         let entry = &mark.entries[joined.slot()];
         if entry.key.load(Relaxed) == key {
-            return entry.tid.load(Relaxed);
+            return Some(entry.tid.load(Relaxed));
         }
-        let tid = system::thread_id();
-        entry.tid.store(tid, Relaxed);
+        let identity = identity::of_caller()?;
+        entry.tid.store(identity.tid, Relaxed);
         compiler_fence(Release); // a signal handler that finds the key finds the id
         entry.key.store(key, Relaxed);
         if entry.announced.swap(short(key), Relaxed) != short(key) {
-            announce(joined, want);
+            announce(joined, want, identity);
         }
-        tid
+        Some(identity.tid)
     })
 }
 
@@ -193,28 +211,14 @@ fn short(key: u64) -> i32 {
     (key >> 1) as i32
 }
 
-/// Announces a task that uses another thread's block, or whose block is used, and gives its id.
-fn announce_shared(joined: &Visit, want: &Want, key: u64) -> i32 {
-    let tid = system::thread_id();
-    let is_new = |mark: &thread::Mark| {
-        let entry = &mark.entries[joined.slot()];
-        let is_owner = entry.tid.load(Relaxed) == tid && entry.announced.load(Relaxed) == short(key);
-        !is_owner && mark.announced_shared.swap(tid, Relaxed) != tid
-    };
-    if thread::with(is_new) {
-        announce(joined, want);
-    }
-    tid
-}
-
 /// Writes the event [`Thread`] into one recording, as of the major class of the event that is at hand, so that it is there
 /// whenever that is.
-fn announce(joined: &Visit, want: &Want) {
+fn announce(joined: &Visit, want: &Want, identity: Identity) {
     let (Some((id, _)), Some((_, major))) = (Thread::class().want(joined.slot()).get(), want.get()) else {
         return;
     };
-    let name = system::thread_name();
-    let thread = Thread { pid: system::process_id(), name: up_to_nul(&name) };
+    let name = names::of_caller();
+    let thread = Thread { pid: identity.pid, name: up_to_nul(&name) };
     thread.send(Announce { joined, want: &Want::of(id, major), id });
 }
 
@@ -244,16 +248,32 @@ impl Sink for Announce<'_> {
     unsafe fn gather<const ORDERED: bool>(self, segments: &[Segment]) {
         for _ in 0..ATTEMPTS {
             // SAFETY: the caller's.
-            if let Step::Done = unsafe { attempt(self.joined, self.want, self.id, segments) } {
-                return;
+            match unsafe { attempt(self.joined, self.want, self.id, segments) } {
+                Step::Written | Step::Done => return,
+                Step::Again => {}
             }
         }
         count_loss(self.joined, Loss::Interrupted);
     }
 }
 
+/// Counts an event lost in a child that has not got its parent's region, and asks for its own meanwhile, or never gets one: an event of
+/// a class that is wanted by this word, or of one that has none yet. In a session of the parent's own the child has no part.
+#[cold]
+pub(super) fn lose_in_child(joined: &Joined, want: Option<(u16, u8)>) {
+    let Some((children, (_, major))) = joined.children().zip(want) else { return };
+    // A wish, which orders nothing.
+    if children.majors.load(Relaxed) >> major & 1 != 0 {
+        children.count(of_thread().unwrap_or(Loss::Unready));
+    }
+}
+
 /// Counts an event lost on the CPU that the thread runs on.
 pub(super) fn count_loss(joined: &Joined, loss: Loss) {
+    if !joined.has_region() {
+        joined.children().into_iter().for_each(|children| children.count(loss));
+        return;
+    }
     joined.region.cpu(cpu_of(joined)).count_loss(loss);
 }
 

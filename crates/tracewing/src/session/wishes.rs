@@ -2,8 +2,10 @@
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use tracewing_abi::first;
 use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_consumer::classes::Classes;
+use tracewing_consumer::firsts::{Bound, Firsts, Found};
 use tracewing_rules::{Decision, Process, Rule, Rules, TooManyRules};
 use tracewing_trigger::{Guard, Lock};
 
@@ -23,6 +25,7 @@ pub(super) struct Wishes {
     /// A forked child finds its parent's copy, perhaps in the middle of a change, and leaves it alone.
     pid: u32,
     name: String,
+    firsts: Arc<Firsts>,
 }
 
 pub(super) struct State {
@@ -35,11 +38,11 @@ pub(super) struct State {
 }
 
 impl Wishes {
-    pub(super) fn new(classes: Classes, rules: Rules) -> Arc<Self> {
+    pub(super) fn new(classes: Classes, rules: Rules, firsts: Arc<Firsts>) -> Arc<Self> {
         let program = std::env::current_exe().ok().and_then(|path| Some(path.file_name()?.to_owned()));
         let name = program.unwrap_or_default().to_string_lossy().into_owned();
         let state = Mutex::new(State { classes, rules, notes: Vec::new(), error: None });
-        Arc::new(Self { state, pid: std::process::id(), name })
+        Arc::new(Self { state, pid: std::process::id(), name, firsts })
     }
 
     pub(super) fn state(&self) -> MutexGuard<'_, State> {
@@ -61,9 +64,24 @@ impl Wishes {
     fn register(&self, classes: &[&'static EventClass]) -> Vec<Granted> {
         let descriptions: Vec<Vec<u8>> = classes.iter().map(|class| encode(class)).collect();
         let mut state = self.state();
-        let registered = state.classes.describe(descriptions.iter().map(Vec::as_slice));
+        let registered = state.classes.describe(descriptions.iter().map(Vec::as_slice), |_| true);
         state.notes.extend(registered.refused);
         self.decide(&mut state, registered.ids)
+    }
+
+    /// Takes classes that were found in the buffers, and that the agent has not described: they are of a forked child. Says
+    /// whether something is known now that was not.
+    pub(super) fn find(&self, found: Found) -> bool {
+        let mut state = self.state();
+        for (key, description) in &found.descriptions {
+            let registered = state.classes.describe([&**description], |_| true);
+            state.notes.extend(registered.refused);
+            if registered.ids == [0] {
+                self.firsts.bind(*key, Bound::Unknown);
+            }
+            self.decide(&mut state, registered.ids);
+        }
+        found.is_waited_for()
     }
 
     /// Adds a rule, and gives what the session wants from now on.
@@ -79,7 +97,14 @@ impl Wishes {
         let process = Process { pid: self.pid, name: &self.name };
         let mut grants = Vec::new();
         for id in ids {
-            let decision = state.classes.class(id).map(|class| state.rules.decide(&class, &process));
+            let class = state.classes.class(id);
+            // Of first events the trace has none.
+            if class.as_ref().is_some_and(|class| class.name == first::NAME) {
+                self.firsts.begin(id);
+                grants.push(Granted { id, on: true, filter: Vec::new() });
+                continue;
+            }
+            let decision = class.map(|class| state.rules.decide(&class, &process));
             let filter = match decision {
                 Some(Ok(Decision::On { filter })) => Some(filter.map(Vec::from).unwrap_or_default()),
                 Some(Err(error)) => {
@@ -88,9 +113,15 @@ impl Wishes {
                 }
                 Some(Ok(Decision::Off)) | None => None,
             };
+            if let Some(key) = state.classes.key(id) {
+                let bound = filter.as_ref().map_or(Bound::Off, |filter| Bound::on(id, filter));
+                self.firsts.bind(key, bound);
+            }
             grants.push(Granted { id, on: filter.is_some(), filter: filter.unwrap_or_default() });
         }
-        let wanted = grants.iter().filter(|grant| grant.on).map(|grant| grant.id);
+        let is_first = |id| state.classes.class(id).is_some_and(|class| class.name == first::NAME);
+        let wanted: Vec<u16> =
+            grants.iter().filter(|grant| grant.on && !is_first(grant.id)).map(|grant| grant.id).collect();
         if let Err(error) = state.classes.want(wanted) {
             state.error.get_or_insert(error);
             grants.iter_mut().for_each(|grant| grant.on = false);

@@ -89,7 +89,8 @@ pub(super) struct Create {
     pub origin: u64,
 }
 
-/// What user threads have in common that are created at one place. Told again in each sub-buffer where one is created.
+/// What user threads have in common that are created at one place; or, without name and runtime, the place of a request. Repeated in
+/// each sub-buffer that has events of this origin.
 #[derive(Event)]
 #[event(crate = crate, provider = "user_thread")]
 pub(super) struct Origin<'a> {
@@ -134,31 +135,53 @@ pub(super) struct Exit {
     pub outcome: Outcome,
 }
 
-/// The current user thread begins to wait.
+/// A request cannot have its object at once, and waits. The events of one request have the same ticket, whichever threads and user
+/// threads emit them.
 #[derive(Event)]
 #[event(crate = crate, provider = "user_thread")]
 pub(super) struct Wait {
     pub kind: Kind,
     #[event(hex)]
     pub object: u64,
+    /// Unique in the process; 0 where the request began before it was recorded.
+    pub ticket: u64,
+    /// Where it was made: file and line of this [`Origin`].
+    #[event(hex)]
+    pub origin: u64,
 }
 
-/// The current user thread has got it.
+/// A request has got its object.
 #[derive(Event)]
 #[event(crate = crate, provider = "user_thread", ordered)]
 pub(super) struct Acquired {
     pub kind: Kind,
     #[event(hex)]
     pub object: u64,
+    pub ticket: u64,
+    #[event(hex)]
+    pub origin: u64,
+    /// Whether it had to wait.
+    pub waited: bool,
 }
 
-/// It was given back.
+/// A request waits no longer, and did not get its object: its future was dropped, or the object is closed.
+#[derive(Event)]
+#[event(crate = crate, provider = "user_thread")]
+pub(super) struct GivenUp {
+    pub kind: Kind,
+    #[event(hex)]
+    pub object: u64,
+    pub ticket: u64,
+}
+
+/// What a request got is given back.
 #[derive(Event)]
 #[event(crate = crate, provider = "user_thread")]
 pub(super) struct Released {
     pub kind: Kind,
     #[event(hex)]
     pub object: u64,
+    pub ticket: u64,
 }
 
 /// The thread of the kernel is a worker of this runtime.

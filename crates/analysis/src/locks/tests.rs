@@ -1,0 +1,57 @@
+//! What becomes of acquisitions that several things at one address have.
+
+use super::*;
+
+/// tokio's mutex begins with a lock of threads, whose futex lies at the same address.
+#[test]
+fn a_futex_that_is_part_of_a_lock_is_no_wait_for_it() {
+    const LOCK: u64 = 0x1000;
+    let by = By { process: Some(1), tid: 2, ..By::default() };
+    let of = |kind| Acquisition { lock: LOCK, kind, caller: 0, chain: None, by };
+    let acquired = |kind, ns| Told::Acquired {
+        acquisition: of(kind),
+        wait: Wait::For(ns),
+        owner: 0,
+        spins: None,
+        depth: None,
+    };
+    let mut totals = Locks::new(Group::Lock, Bins::default()).totals;
+    totals.begun = true;
+    let places = Places::default();
+    totals.add(Party::Thread(2), &acquired(Kind::Mutex, 100), false, &places);
+    totals.add(Party::Thread(3), &acquired(Kind::Futex, 7), false, &places);
+    let account = |subject| &totals.accounts[&(Some(1), subject, 0)];
+    let (lock, futex) = (account(Subject::Lock(LOCK)), account(Subject::Futex(LOCK)));
+    assert_eq!((lock.acquired, lock.waits.total_ns), (1, 100));
+    assert_eq!((futex.acquired, futex.waits.total_ns), (1, 7));
+    assert!(futex.owners.is_empty(), "the mutex' owner is not the futex'");
+}
+
+/// Two readers of one place hold a lock at the same time, for which a writer waits: that is one wait.
+#[test]
+fn who_holds_a_lock_together_is_blamed_once() {
+    const WRITER: Party = Party::Place(Some(1), 20);
+    let by = |tid| By { process: Some(1), tid, ..By::default() };
+    let took = |kind, caller, waited| LockEvent::Acquired { lock: 1, caller, kind, waited };
+    let (reads, gives) = (took(Kind::Read, 10, false), LockEvent::Released { lock: 1 });
+    let asks = LockEvent::Requested { lock: 1, caller: 20, kind: Kind::Write, owner: 0, ends: true };
+    let mut told = Vec::new();
+    let mut tickets = Tickets::default();
+    let events = [
+        (1, &reads, 100),
+        (2, &reads, 200),
+        (3, &asks, 300),
+        (2, &gives, 1000),
+        (1, &gives, 1500),
+        (3, &took(Kind::Write, 20, true), 1500),
+    ];
+    for (ticket, event, at) in events {
+        let mut tell = |party, what| told.push((party, what));
+        tickets.event(ticket, event, by(ticket as i32), at, &mut tell);
+    }
+    let blamed = told.iter().filter_map(|(party, what)| match what {
+        Ticketed::Blocked { owner, ns, .. } if *party == WRITER => Some((*owner, *ns)),
+        _ => None,
+    });
+    assert_eq!(blamed.collect::<Vec<_>>(), [(Party::Place(Some(1), 10), 1200)]);
+}

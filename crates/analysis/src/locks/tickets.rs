@@ -1,0 +1,291 @@
+//! Requests of user threads, paired by their tickets, whichever threads and user threads emit their events.
+//!
+//! Of the holder of a lock it is also known whether its task was suspended meanwhile, held the lock across an `.await`: it gives it
+//! back on another thread, or the thread that took it ran something else before: it parked, or another request began or ended to wait
+//! there, or a switch says so. Where neither is so, it is not claimed.
+
+use std::collections::HashMap;
+
+use super::account::Party;
+use super::event::LockEvent;
+use super::thread::{Acquisition, By, Told, Wait, since};
+
+/// By its process and the ticket.
+type Key = (Option<i32>, u64);
+
+/// All requests that wait or hold something.
+#[derive(Debug, Default)]
+pub(super) struct Tickets {
+    requests: HashMap<Key, Request>,
+    /// By process and address: who waits for a lock, and who holds it.
+    locks: HashMap<(Option<i32>, u64), Lock>,
+    /// How many locks a user thread holds.
+    depths: HashMap<Party, usize>,
+    /// When a thread last ran another task than before, as far as events say.
+    suspended: HashMap<i32, i64>,
+}
+
+#[derive(Debug, Default)]
+struct Lock {
+    waiting: Vec<Key>,
+    holding: Vec<Key>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Request {
+    acquisition: Acquisition,
+    party: Party,
+    since: i64,
+    /// Whether it has the lock; else it waits for it.
+    holds: bool,
+    /// While it holds: since when its party has held the lock without a break, and since when requests of its place have. Readers hold
+    /// it together; what waits for them waits once.
+    kept: [i64; 2],
+    /// When its user thread ended: it waits no longer.
+    ended: Option<i64>,
+    /// Whether it may have been given up without an event that says so.
+    may_have_ended: bool,
+    /// Whether it began before what is analysed.
+    before: bool,
+    /// Whether what ended it may have been lost.
+    doubtful: bool,
+}
+
+/// What is told of requests, and by whom they were made.
+#[derive(Debug)]
+pub(super) enum Ticketed {
+    Told(Told),
+    /// `owner` had the lock for so long of the request's wait, or has it still, when the recording ends.
+    Blocked {
+        acquisition: Acquisition,
+        owner: Party,
+        ns: u64,
+        lasts: bool,
+    },
+    /// A lock was held across an `.await` while others waited for it.
+    AcrossAwait {
+        acquisition: Acquisition,
+        length: u64,
+        waiters: usize,
+        waited: u64,
+    },
+}
+
+impl Tickets {
+    /// The thread runs another task from now on.
+    pub(super) fn suspends(&mut self, tid: i32, at: i64) {
+        self.suspended.insert(tid, at);
+    }
+
+    /// A user thread has ended.
+    pub(super) fn ends(&mut self, party: Party, at: i64) {
+        let its = self.requests.values_mut().filter(|request| request.party == party);
+        its.for_each(|request| request.ended = Some(at));
+        self.depths.remove(&party);
+    }
+
+    /// Takes an event of the request with this ticket.
+    pub(super) fn event(
+        &mut self,
+        ticket: u64,
+        event: &LockEvent,
+        by: By,
+        at: i64,
+        tell: &mut impl FnMut(Party, Ticketed),
+    ) {
+        let key = (by.process, ticket);
+        let party = |caller| match by.task {
+            0 => Party::Place(by.process, caller),
+            task => Party::Task(by.process, task),
+        };
+        let new = |lock, kind, caller| Request {
+            acquisition: Acquisition { lock, kind, caller, chain: None, by },
+            party: party(caller),
+            since: at,
+            holds: false,
+            kept: [at; 2],
+            ended: None,
+            may_have_ended: false,
+            before: false,
+            doubtful: false,
+        };
+        match *event {
+            LockEvent::Requested { lock, caller, kind, ends, .. } => {
+                self.suspends(by.tid, at);
+                let request = Request { may_have_ended: !ends, ..new(lock, kind, caller) };
+                self.requests.insert(key, request);
+                self.lock(by.process, lock).waiting.push(key);
+            }
+            LockEvent::Acquired { lock, caller, kind, waited } => {
+                let request = new(lock, kind, caller);
+                let waits = self.takes_back(key).map(|waiting| since(waiting.since, at));
+                if waited {
+                    self.suspends(by.tid, at);
+                }
+                let depth = (by.task != 0).then(|| self.depths.get(&request.party).copied().unwrap_or(0));
+                let acquisition = request.acquisition;
+                let wait = Wait::new(waits, waited);
+                let told = Told::Acquired { acquisition, wait, owner: 0, spins: None, depth };
+                tell(request.party, Ticketed::Told(told));
+                if kind.is_held() {
+                    self.requests.insert(key, Request { holds: true, ..request });
+                    self.lock(by.process, lock).holding.push(key);
+                    *self.depths.entry(request.party).or_default() += 1;
+                }
+            }
+            LockEvent::Refused { .. } => {
+                let Some(request) = self.takes_back(key) else {
+                    return tell(party(0), Ticketed::Told(Told::Incomplete));
+                };
+                self.blames(&request, at, tell);
+                tell(request.party, Ticketed::Told(request.refused(at)));
+            }
+            LockEvent::Released { .. } => {
+                // Of one that waits, the acquisition was lost.
+                let Some(request) = self.takes_back(key).filter(|request| request.holds) else {
+                    return tell(party(0), Ticketed::Told(Told::Incomplete));
+                };
+                self.releases(&request, by.tid, at, tell);
+            }
+            _ => {}
+        }
+    }
+
+    /// What is analysed begins now.
+    pub(super) fn begin(&mut self, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+        let Self { requests, locks, .. } = self;
+        for (key, request) in requests {
+            request.before = true;
+            let lock = locks.get(&(key.0, request.acquisition.lock));
+            if lock.is_some_and(|lock| lock.waiting.contains(key)) {
+                request.since = at;
+                tell(request.party, Ticketed::Told(Told::Incomplete));
+            }
+        }
+    }
+
+    /// Events were missing up to now: of what was begun, the end may be among them.
+    pub(super) fn doubt(&mut self) {
+        self.requests.values_mut().for_each(|request| request.doubtful = true);
+    }
+
+    /// Nothing more is known of any request, or of those of a process.
+    pub(super) fn finish(&mut self, at: i64, of: Option<i32>, tell: &mut impl FnMut(Party, Ticketed)) {
+        let locks: Vec<_> = self.locks.extract_if(|(process, _), _| of.is_none() || of == *process).collect();
+        for (_, Lock { waiting, holding }) in locks {
+            let owners: Vec<Request> = holding.iter().filter_map(|key| self.requests.remove(key)).collect();
+            for request in waiting.iter().filter_map(|key| self.requests.remove(key)) {
+                tell(request.party, Ticketed::Told(Told::Incomplete));
+                if request.doubtful || (request.may_have_ended && request.ended.is_none()) {
+                    continue;
+                }
+                let until = request.until(at);
+                for (owner, kept) in parties(owners.iter()) {
+                    let (acquisition, ns) = (request.acquisition, since(request.since.max(kept), until));
+                    tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: true });
+                }
+                tell(request.party, Ticketed::Told(request.refused(until)));
+            }
+            for owner in owners {
+                tell(owner.party, Ticketed::Told(Told::Unended { acquisition: owner.acquisition }));
+            }
+        }
+        if of.is_none() {
+            *self = Self::default();
+        }
+    }
+
+    fn lock(&mut self, process: Option<i32>, lock: u64) -> &mut Lock {
+        self.locks.entry((process, lock)).or_default()
+    }
+
+    /// The request no longer waits, or holds, what it did.
+    fn takes_back(&mut self, key: Key) -> Option<Request> {
+        let request = self.requests.remove(&key)?;
+        let place = (key.0, request.acquisition.lock);
+        if let Some(lock) = self.locks.get_mut(&place) {
+            lock.waiting.retain(|other| *other != key);
+            lock.holding.retain(|other| *other != key);
+            if lock.waiting.is_empty() && lock.holding.is_empty() {
+                self.locks.remove(&place);
+            }
+        }
+        Some(request)
+    }
+
+    /// The request gives up: those that hold the lock now kept it from it.
+    fn blames(&self, request: &Request, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+        let acquisition = request.acquisition;
+        let Some(lock) = self.locks.get(&(acquisition.by.process, acquisition.lock)) else { return };
+        for (owner, kept) in parties(lock.holding.iter().filter_map(|key| self.requests.get(key))) {
+            let ns = since(request.since.max(kept), at);
+            tell(request.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
+        }
+    }
+
+    /// The request gives its lock back, on this thread.
+    fn releases(&mut self, held: &Request, tid: i32, at: i64, tell: &mut impl FnMut(Party, Ticketed)) {
+        if let Some(depth) = self.depths.get_mut(&held.party) {
+            *depth -= 1;
+            if *depth == 0 {
+                self.depths.remove(&held.party);
+            }
+        }
+        let acquisition = held.acquisition;
+        let length = (!held.before).then(|| since(held.since, at));
+        tell(held.party, Ticketed::Told(Told::Held { acquisition, begin: held.since, length }));
+        let lock = self.locks.get(&(acquisition.by.process, acquisition.lock));
+        let waiting = lock.map_or(&[][..], |lock| &lock.waiting);
+        // Where another request of its party, or of its place, still holds the lock, that one is blamed for both, in the end.
+        let mut goes_on = [false; 2];
+        for key in lock.map_or(&[][..], |lock| &lock.holding) {
+            let Some(other) = self.requests.get_mut(key).filter(|other| !other.doubtful) else { continue };
+            let is_same = [other.party == held.party, other.acquisition.caller == acquisition.caller];
+            for at in (0..2).filter(|at| is_same[*at]) {
+                other.kept[at] = other.kept[at].min(held.kept[at]);
+                goes_on[at] = true;
+            }
+        }
+        let waiting =
+            waiting.iter().filter_map(|key| self.requests.get(key)).filter(|waiter| !waiter.doubtful);
+        let (mut waited, mut waiters) = (0, 0);
+        for waiter in waiting {
+            waiters += 1;
+            let waits = |kept: i64| since(waiter.since.max(kept), waiter.until(at));
+            if !goes_on[1] {
+                waited = u64::saturating_add(waited, waits(held.kept[1]));
+            }
+            if !goes_on[0] {
+                let (acquisition, owner, ns) = (waiter.acquisition, held.party, waits(held.kept[0]));
+                tell(waiter.party, Ticketed::Blocked { acquisition, owner, ns, lasts: false });
+            }
+        }
+        let was_suspended = self.suspended.get(&acquisition.by.tid).is_some_and(|last| *last > held.since);
+        if let Some(length) = length
+            && (was_suspended || tid != acquisition.by.tid)
+        {
+            tell(held.party, Ticketed::AcrossAwait { acquisition, length, waiters, waited });
+        }
+    }
+}
+
+/// Who holds a lock, and since when without a break.
+fn parties<'a>(holding: impl Iterator<Item = &'a Request>) -> Vec<(Party, i64)> {
+    let holding = holding.filter(|request| !request.doubtful);
+    let mut parties: Vec<(Party, i64)> = holding.map(|request| (request.party, request.kept[0])).collect();
+    parties.sort_unstable();
+    parties.dedup_by_key(|(party, _)| *party);
+    parties
+}
+
+impl Request {
+    /// The last time at which it can have waited, up to `at`.
+    fn until(&self, at: i64) -> i64 {
+        self.ended.map_or(at, |ended| ended.min(at))
+    }
+
+    fn refused(&self, at: i64) -> Told {
+        let wait = Some(since(self.since, at));
+        Told::Refused { acquisition: self.acquisition, wait, at, owner: 0, spins: None }
+    }
+}

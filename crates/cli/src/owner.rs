@@ -1,0 +1,44 @@
+//! `--user`: whose running recordings a command is about.
+
+use anyhow::{Context, Result, bail};
+use rustix::process::getuid;
+use tracewing_session::running::Recordings;
+
+/// The running recordings of this user, or of the one that is named.
+pub fn recordings(user: Option<&str>) -> Result<Recordings> {
+    let Some(user) = user else { return Ok(Recordings::find()) };
+    let uid = match user.parse() {
+        Ok(uid) => uid,
+        Err(_) => {
+            let users = std::fs::read_to_string("/etc/passwd").context("cannot read /etc/passwd")?;
+            uid_of(&users, user)
+                .with_context(|| format!("no user {user:?} in /etc/passwd; give the user's number"))?
+        }
+    };
+    let own = getuid();
+    if !own.is_root() && own.as_raw() != uid {
+        bail!("only root may ask recordings of other users");
+    }
+    Ok(Recordings::of(uid))
+}
+
+fn uid_of(users: &str, name: &str) -> Option<u32> {
+    let fields = |line: &str| line.split(':').map(str::to_owned).collect::<Vec<_>>();
+    let mut lines = users.lines().map(fields);
+    lines.find(|fields| fields.first().is_some_and(|first| first == name))?.get(2)?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn users_are_found_by_name() {
+        let users = "root:x:0:0:root:/root:/bin/bash\nwww-data:x:33:33::/var/www:/bin/false\nbroken\n";
+        assert_eq!(uid_of(users, "www-data"), Some(33));
+        assert_eq!(
+            ["root", "www", "broken", "x"].map(|name| uid_of(users, name)),
+            [Some(0), None, None, None]
+        );
+    }
+}

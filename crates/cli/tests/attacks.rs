@@ -1,0 +1,362 @@
+//! Recorders that other users forge, for root's commands to believe, and processes that are not of one user.
+
+use std::fs;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::net::{
+    AddressFamily, RecvFlags, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept, bind, connect,
+    listen, recv, send, socket_with,
+};
+use tracewing_abi::message::snapshot::{LARGEST_ANSWER, Question, Status, Taken};
+use tracewing_abi::message::{Answer, Hello, Joining};
+use tracewing_abi::region::VERSION;
+
+/// A user that no account belongs to.
+const STRANGER: u32 = 54321;
+
+fn is_root() -> bool {
+    let is_root = rustix::process::getuid().is_root();
+    if !is_root {
+        eprintln!("skipped: only root can become another user");
+    }
+    is_root
+}
+
+/// Has this thread become another user.
+fn become_stranger() {
+    // SAFETY: the system calls themselves change only this thread.
+    unsafe {
+        assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresgid, STRANGER, STRANGER, STRANGER), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER), 0);
+    }
+}
+
+fn tracewing(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing")).args(arguments).output().unwrap()
+}
+
+fn socket() -> OwnedFd {
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None).unwrap()
+}
+
+/// A folder as a recorder's, with sockets of the names that recorders have had; it goes with the test.
+struct Forged {
+    folder: PathBuf,
+    sockets: Vec<OwnedFd>,
+}
+
+impl Forged {
+    fn new(name: &str, backlog: i32) -> Self {
+        let folder = PathBuf::from(format!("/tmp/tracewing-{name}{}", std::process::id()));
+        fs::create_dir(&folder).unwrap();
+        fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).unwrap();
+        let sockets = ["socket", "control"].map(|name| {
+            let socket = socket();
+            bind(&socket, &SocketAddrUnix::new(folder.join(name)).unwrap()).unwrap();
+            listen(&socket, backlog).unwrap();
+            socket
+        });
+        Self { folder, sockets: sockets.into() }
+    }
+}
+
+impl Drop for Forged {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+/// Answers every question, as the recorder of process `claimed`, until it is over.
+fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &AtomicBool) {
+    for socket in &forged.sockets {
+        rustix::io::ioctl_fionbio(socket, true).unwrap();
+    }
+    while !is_over.load(Relaxed) {
+        for connection in forged.sockets.iter().filter_map(|socket| accept(socket).ok()) {
+            asked.fetch_add(1, Relaxed);
+            let (mut message, mut answer) = ([0; 100], vec![0; LARGEST_ANSWER]);
+            let (len, _) = recv(&connection, &mut message, RecvFlags::empty()).unwrap();
+            let len = match Question::decode(&message[..len]) {
+                Ok(Question::Snapshot(_)) => Taken::Folder("/forged").encode(&mut answer),
+                _ => Status {
+                    pid: claimed,
+                    command_pid: 1,
+                    is_flight_recorder: true,
+                    command: "forged-server",
+                    output: "/forged",
+                }
+                .encode(&mut answer),
+            };
+            let _ = send(&connection, &answer[..len.unwrap()], SendFlags::NOSIGNAL);
+        }
+        thread::sleep(Duration::from_millis(1));
+    }
+}
+
+/// Runs commands of root while another user forges a recorder. Gives what they gave, and how often the forger was asked.
+fn beside_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) -> (T, usize) {
+    let (asked, is_ready, is_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            become_stranger();
+            let forged = Forged::new(name, 16);
+            is_ready.store(true, Release); // with the wait below
+            forge(&forged, claimed, &asked, &is_over);
+        });
+        while !is_ready.load(Acquire) {
+            thread::yield_now();
+        }
+        let result = commands();
+        is_over.store(true, Relaxed);
+        (result, asked.load(Relaxed))
+    })
+}
+
+#[test]
+fn roots_commands_do_not_ask_recorders_of_other_users() {
+    if !is_root() {
+        return;
+    }
+    let (outputs, asked) = beside_a_forger("a", std::process::id(), || {
+        [
+            tracewing(&["snapshot", "forged-server"]),
+            tracewing(&["pause", "forged-server"]),
+            tracewing(&["rules", "forged-server"]),
+        ]
+    });
+    for output in outputs {
+        assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    }
+    assert_eq!(asked, 0);
+}
+
+#[test]
+fn a_recorder_is_the_process_that_it_says_it_is() {
+    if !is_root() {
+        return;
+    }
+    let uid = STRANGER.to_string();
+    let snapshot = || tracewing(&["snapshot", "forged-server", "--user", &uid]);
+    let (output, _) = beside_a_forger("b", 1, snapshot);
+    assert!(!output.status.success() && output.stdout.is_empty(), "{output:?}");
+    // Who is asked for is asked, and may answer what it likes of itself.
+    let (output, asked) = beside_a_forger("c", std::process::id(), snapshot);
+    assert_eq!(String::from_utf8(output.stdout).unwrap(), "/forged\n");
+    assert!(asked >= 2);
+}
+
+#[test]
+fn only_root_may_name_a_user() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut command = as_stranger(&program(folder.path()));
+    let output = command.args(["snapshot", "--user", "0"]).output().unwrap();
+    let text = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && text.contains("only root"), "{text}");
+}
+
+#[test]
+fn a_recorder_that_does_not_answer_is_not_waited_for() {
+    if !is_root() {
+        return;
+    }
+    let (hold, ready) = (AtomicBool::new(true), AtomicBool::new(false));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            become_stranger();
+            let (silent, full) = (Forged::new("d", 16), Forged::new("e", 0));
+            // One connection waits to be accepted, and there is no room for another.
+            let waiting: Vec<OwnedFd> = (0..2).map(|_| socket()).collect();
+            for socket in &waiting {
+                rustix::io::ioctl_fionbio(socket, true).unwrap();
+                let _ = connect(socket, &SocketAddrUnix::new(full.folder.join("control")).unwrap());
+            }
+            ready.store(true, Release); // with the wait below
+            while hold.load(Relaxed) {
+                thread::sleep(Duration::from_millis(5));
+            }
+            drop((silent, full));
+        });
+        while !ready.load(Acquire) {
+            thread::yield_now();
+        }
+        let begin = Instant::now();
+        let output = tracewing(&["snapshot", "--user", &STRANGER.to_string()]);
+        let took = begin.elapsed();
+        hold.store(false, Relaxed);
+        let text = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && text.contains("do not answer"), "{text}");
+        assert!(took < Duration::from_secs(20), "{took:?}");
+    });
+}
+
+/// A copy of the program where other users can execute it.
+fn program(folder: &Path) -> PathBuf {
+    fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
+    let copy = folder.join("tracewing");
+    // By another process: a child that another test forks meanwhile would keep the file open for writing.
+    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tracewing")).arg(&copy).status().unwrap();
+    assert!(copied.success());
+    copy
+}
+
+fn as_stranger(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.uid(STRANGER).gid(STRANGER).env_remove("XDG_RUNTIME_DIR").current_dir("/tmp");
+    command
+}
+
+/// Says hello to a recorder from a process with these real, effective and saved users: whether it is welcome.
+fn is_welcome(path: &Path, users: [u32; 3]) -> bool {
+    let address = SocketAddrUnix::new(path).unwrap();
+    let hello = Hello {
+        version: VERSION,
+        pid: 1,
+        can_publish: true,
+        joining: Joining::Program,
+        copy: 1,
+        waits: [0, u64::MAX],
+    };
+    let hello = hello.encode();
+    // SAFETY: the child makes system calls only, on what was made before the fork, and ends.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            let [real, effective, saved] = users;
+            let mut answer = [0; Answer::SIZE];
+            let is_welcome = libc::syscall(libc::SYS_setresuid, real, effective, saved) == 0
+                && socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)
+                    .and_then(|socket| {
+                        connect(&socket, &address)?;
+                        send(&socket, &hello, SendFlags::NOSIGNAL)?;
+                        recv(&socket, &mut answer, RecvFlags::empty())
+                    })
+                    .is_ok_and(|_| matches!(Answer::decode(&answer), Ok(Answer::Welcome { .. })));
+            libc::_exit(is_welcome.into());
+        }
+        let mut status = 0;
+        assert_eq!(libc::waitpid(child, &raw mut status, 0), child);
+        libc::WEXITSTATUS(status) == 1
+    }
+}
+
+/// Records as this command does until `work` is done with the path of its socket.
+fn while_recording<T>(recorder: &mut Command, folder: &Path, work: impl FnOnce(&Path) -> T) -> T {
+    let (told, done) = (folder.join("told"), folder.join("done"));
+    let script = format!(
+        "printf %s \"$TRACEWING_SOCKET\" > {0}.new; mv {0}.new {0}; until test -e {1}; do sleep 0.01; done",
+        told.display(),
+        done.display()
+    );
+    recorder
+        .args(["record", "--no-kernel", "-o"])
+        .arg(folder.join("trace"))
+        .args(["--", "sh", "-c", &script]);
+    let mut recorder = recorder.stderr(Stdio::null()).spawn().unwrap();
+    let begin = Instant::now();
+    while !told.exists() {
+        assert!(begin.elapsed() < Duration::from_secs(30), "the recorder did not start");
+        thread::sleep(Duration::from_millis(5));
+    }
+    let worked = work(Path::new(&fs::read_to_string(&told).unwrap()));
+    fs::write(&done, "").unwrap();
+    assert!(recorder.wait().unwrap().success());
+    worked
+}
+
+#[test]
+fn a_users_recorder_takes_only_processes_that_are_wholly_that_users() {
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let program = program(folder.path());
+    let (welcome, folder_mode) = while_recording(&mut as_stranger(&program), folder.path(), |path| {
+        let mode = fs::metadata(path.parent().unwrap()).unwrap().permissions().mode() & 0o777;
+        let users = [[STRANGER; 3], [STRANGER, STRANGER, 0], [0, STRANGER, STRANGER], [0; 3]];
+        (users.map(|users| is_welcome(path, users)), mode)
+    });
+    assert_eq!(welcome, [true, false, false, false]);
+    assert_eq!(folder_mode, 0o700);
+}
+
+/// A process of another user that joins as often as it can, and keeps what it gets until it is killed.
+fn hoard(path: &Path, is_done: &OwnedFd) -> i32 {
+    let address = SocketAddrUnix::new(path).unwrap();
+    let hello = Hello {
+        version: VERSION,
+        pid: 1,
+        can_publish: true,
+        joining: Joining::Program,
+        copy: 0,
+        waits: [0, u64::MAX],
+    };
+    let hellos: Vec<_> = (0..100).map(|copy| Hello { copy, ..hello }.encode()).collect();
+    // SAFETY: as in `is_welcome`; what the child has opened is closed when it is killed.
+    unsafe {
+        let child = libc::fork();
+        if child == 0 {
+            libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER);
+            for hello in &hellos {
+                let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+                let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None);
+                let Ok(socket) = socket else { break };
+                if connect(&socket, &address).is_ok() {
+                    let _ = send(&socket, hello, SendFlags::NOSIGNAL);
+                }
+                std::mem::forget(socket);
+                libc::usleep(1000);
+            }
+            let _ = rustix::io::write(is_done, b"x");
+            loop {
+                libc::pause();
+            }
+        }
+        child
+    }
+}
+
+#[test]
+fn another_user_does_not_use_up_the_recorders_descriptors() {
+    const LIMIT: libc::rlimit = libc::rlimit { rlim_cur: 256, rlim_max: 256 };
+    const PROCESSES: usize = 20;
+    if !is_root() {
+        return;
+    }
+    let folder = tempfile::tempdir_in("/tmp").unwrap();
+    let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    // SAFETY: one system call, of which the child is told nothing.
+    unsafe {
+        recorder.pre_exec(|| match libc::setrlimit(libc::RLIMIT_NOFILE, &LIMIT) {
+            0 => Ok(()),
+            _ => Err(std::io::Error::last_os_error()),
+        });
+    }
+    let welcome = while_recording(&mut recorder, folder.path(), |path| {
+        let (are_done, is_done) = rustix::pipe::pipe().unwrap();
+        let children: Vec<i32> = (0..PROCESSES).map(|_| hoard(path, &is_done)).collect();
+        let mut done = 0;
+        while done < PROCESSES {
+            done += rustix::io::read(&are_done, &mut [0; PROCESSES]).unwrap();
+        }
+        let welcome = [(); 5].map(|()| is_welcome(path, [0; 3]));
+        for child in children {
+            // SAFETY: a child of this process, which is not waited for elsewhere.
+            unsafe {
+                assert!(libc::kill(child, libc::SIGKILL) == 0 && libc::waitpid(child, &mut 0, 0) == child)
+            };
+        }
+        welcome
+    });
+    assert_eq!(welcome, [true; 5]);
+}

@@ -1,0 +1,417 @@
+//! What each command reports of a C program (`crates/capi/tests/programs/clerks.c`), against the program's own log: locks, latencies,
+//! spans, user threads, functions, system calls, sleep. Each number lies between what the program measured inside and outside.
+
+mod recorded;
+
+use recorded::{build, json, traceable};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+
+/// What the log says of the operations on one object, in ns.
+#[derive(Debug, Default, Clone)]
+struct Sums {
+    count: u64,
+    least: u64,
+    most: u64,
+}
+
+impl Sums {
+    fn has(&self, recorded: u64) -> bool {
+        (self.least..=self.most).contains(&recorded)
+    }
+
+    /// Where events and stamps are not beside each other, or clocks differ.
+    fn is_near(&self, recorded: u64) -> bool {
+        let slack = self.most / 4 + 2_000_000;
+        (self.least.saturating_sub(slack)..=self.most + slack).contains(&recorded)
+    }
+}
+
+/// Lines of the log: operation, object, stamps before and after the begin, before and after the end.
+struct Log(Vec<(String, u64, [u64; 4])>);
+
+impl Log {
+    fn read(file: &Path) -> Self {
+        let line = |line: &str| {
+            let mut words = line.split(' ');
+            let operation = words.next().unwrap().to_owned();
+            let mut numbers = words.map(|word| word.parse().unwrap());
+            let of = numbers.next().unwrap();
+            (operation, of, std::array::from_fn(|_| numbers.next().unwrap()))
+        };
+        let mut lines: Vec<_> = fs::read_to_string(file).unwrap().lines().map(line).collect();
+        // A lock is not had before the thread that had it before gives it back.
+        lines.sort_by_key(|(_, _, stamps): &(_, _, [u64; 4])| stamps[1]);
+        let mut gives = 0;
+        for (_, _, stamps) in lines.iter_mut().filter(|(operation, ..)| operation == "hold") {
+            stamps[0] = stamps[0].max(gives);
+            gives = stamps[2];
+        }
+        Log(lines)
+    }
+
+    /// Operations of a kind, by their objects.
+    fn of(&self, operation: &str) -> BTreeMap<u64, Sums> {
+        let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
+        for (_, of, stamps) in self.0.iter().filter(|(is, ..)| is == operation) {
+            let sum = sums.entry(*of).or_default();
+            sum.count += 1;
+            sum.least += stamps[2] - stamps[1];
+            sum.most += stamps[3] - stamps[0];
+        }
+        assert!(!sums.is_empty(), "{operation}");
+        sums
+    }
+
+    /// The only one of a kind.
+    fn only(&self, operation: &str) -> (u64, Sums) {
+        let of = self.of(operation);
+        assert_eq!(of.len(), 1, "{operation}");
+        of.into_iter().next().unwrap()
+    }
+}
+
+/// A recording of the program, and its log.
+struct Run {
+    folder: tempfile::TempDir,
+    log: Log,
+}
+
+/// The program, linked as a user's is, with the static library; `None` where there is no compiler.
+fn program(folder: &Path) -> Option<PathBuf> {
+    build(&["-p", "tracewing-preload"]);
+    let library = build(&["-p", "tracewing-capi"]).join("libtracewing_capi.a");
+    let capi = Path::new(env!("CARGO_MANIFEST_DIR")).join("../capi");
+    let program = folder.join("clerks");
+    let mut gcc = Command::new("gcc");
+    gcc.args([
+        "-O1",
+        "-pthread",
+        "-finstrument-functions",
+        "-Wl,--strip-debug",
+        "-Wall",
+        "-Wextra",
+        "-Werror",
+        "-I",
+    ])
+    .arg(capi.join("include"));
+    gcc.arg(capi.join("tests/programs/clerks.c")).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
+    let Ok(output) = gcc.output() else {
+        eprintln!("skipped: there is no gcc");
+        return None;
+    };
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(program)
+}
+
+fn record(options: &[&str]) -> Option<Run> {
+    let folder = tempfile::tempdir().unwrap();
+    let (program, log) = (program(folder.path())?, folder.path().join("log"));
+    let mut record = Command::new(TRACEWING);
+    record
+        .args(["record", "--clock", "mono", "--locks", "--functions=look_up", "-o"])
+        .arg(folder.path().join("t"));
+    let output = record.args(options).arg("--").arg(program).arg(&log).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Some(Run { log: Log::read(&log), folder })
+}
+
+impl Run {
+    fn trace(&self) -> PathBuf {
+        self.folder.path().join("t")
+    }
+}
+
+fn number(row: &Value, field: &str) -> u64 {
+    row[field].as_u64().unwrap_or_else(|| panic!("{field} of {row}"))
+}
+
+fn rows(trace: &Path, arguments: &[&str]) -> Vec<Value> {
+    let mut table = json(trace, arguments);
+    match table[arguments[0]].take() {
+        Value::Array(rows) => rows,
+        other => panic!("{arguments:?}: {other}"),
+    }
+}
+
+fn locks_are_the_programs(trace: &Path, log: &Log) {
+    let ((address, wait), (_, hold)) = (log.only("wait"), log.only("hold"));
+    let locks = rows(trace, &["locks"]);
+    let row = locks.iter().find(|row| row["lock"] == format!("{address:#x}")).unwrap();
+    assert_eq!(["acquired", "refused", "held"].map(|field| number(row, field)), [wait.count, 0, hold.count]);
+    assert!(hold.has(number(row, "hold_ns")), "{row}: {hold:?}");
+    let waited = number(row, "wait_ns");
+    assert!(waited <= wait.most && Sums { least: wait.most, ..wait }.is_near(waited), "{row}: {wait:?}");
+    // All locks together, by the threads that took them.
+    let by_thread = rows(trace, &["locks", "--by", "thread"]);
+    assert_eq!(by_thread.iter().map(|row| row["held"].as_u64().unwrap_or(0)).sum::<u64>(), hold.count);
+}
+
+/// How long each lasted, by what the program calls it.
+fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, BTreeMap<u64, u64>) {
+    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--by", by, "-n", "1000"]);
+    let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
+    let worst = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "ns"))).collect();
+    (table, worst)
+}
+
+/// Each request that is in the trace takes as long as the program says.
+fn each_latency_is_the_programs(trace: &Path, log: &Log) -> Value {
+    let (table, periods) = periods(trace, "clerks:request", "clerks:response", "id");
+    let requests = log.of("request");
+    for (id, ns) in &periods {
+        assert!(requests[id].has(*ns), "request {id}: {ns} ns, {:?}", requests[id]);
+    }
+    table
+}
+
+fn latencies_are_the_programs(trace: &Path, log: &Log) {
+    let table = each_latency_is_the_programs(trace, log);
+    let counts = ["count", "unmatched_begins", "unmatched_ends"].map(|field| number(&table, field));
+    assert_eq!(counts, [log.of("request").len() as u64, 0, 0], "{table}");
+    let (table, _) = periods(trace, "clerks:sale_begin", "clerks:sale_end", "span");
+    let sales = log.of("sale");
+    let longest = Sums {
+        count: 1,
+        least: sales.values().map(|sale| sale.least).max().unwrap(),
+        most: sales.values().map(|sale| sale.most).max().unwrap(),
+    };
+    assert_eq!(number(&table, "count"), sales.len() as u64, "{table}");
+    assert!(longest.has(number(&table, "max_ns")), "{table}: {longest:?}");
+}
+
+fn functions_are_the_programs(trace: &Path, log: &Log) {
+    let (_, calls) = log.only("look_up");
+    let functions = rows(trace, &["functions"]);
+    let row = functions.iter().find(|row| row["function"] == "look_up").unwrap();
+    assert_eq!(number(row, "calls"), calls.count, "{row}");
+    assert!(calls.has(number(row, "total_ns")), "{row}: {calls:?}");
+}
+
+fn tasks_are_the_programs(trace: &Path, log: &Log) {
+    let tasks = rows(trace, &["tasks", "-n", "1000"]);
+    let polls = log.of("poll");
+    assert_eq!(tasks.len(), polls.len());
+    for row in &tasks {
+        let poll = &polls[&number(row, "task")];
+        assert_eq!(number(row, "polls"), poll.count, "{row}");
+        assert!(poll.has(number(row, "busy_ns")), "{row}: {poll:?}");
+    }
+}
+
+/// The path to the end of a user thread begins with its first poll and has no gaps.
+fn critical_paths_are_as_long_as_the_programs(trace: &Path, log: &Log) {
+    for task in log.of("poll").keys().take(5) {
+        let of = log.0.iter().filter(|(operation, of, _)| operation == "poll" && of == task);
+        let [first, last] = of.map(|(.., stamps)| *stamps).collect::<Vec<_>>()[..] else {
+            panic!("two polls")
+        };
+        let path = json(trace, &["critical-path", "--task", &task.to_string()]);
+        let (from, to) = (number(&path, "from_ns"), number(&path, "to_ns"));
+        // It begins when it is made, which is some instructions before.
+        let length = Sums { count: 1, least: last[2] - first[1], most: last[3] - first[0] };
+        assert!(length.least <= to - from && length.is_near(to - from), "{task}: {from} to {to}, {length:?}");
+        let steps = path["steps"].as_array().unwrap();
+        assert_eq!(steps.iter().map(|step| number(step, "ns")).sum::<u64>(), to - from, "{task}");
+        let gaps = steps.windows(2).filter(|pair| pair[0]["to_ns"] != pair[1]["from_ns"]).count();
+        assert_eq!(gaps, 0, "{task}: {path}");
+        let own =
+            steps.iter().filter(|step| step["task"] == *task).map(|step| number(step, "ns")).sum::<u64>();
+        let polls = &log.of("poll")[task];
+        assert!(own <= polls.most, "{task}: {own} ns of its own, {polls:?}");
+    }
+}
+
+/// What is on no CPU is not recorded without the kernel.
+fn nothing_is_known_of_cpus(trace: &Path, log: &Log) {
+    let threads = rows(trace, &["threads"]);
+    for tid in log.of("thread").keys() {
+        let row =
+            threads.iter().find(|row| row["tid"] == *tid).unwrap_or_else(|| panic!("{tid} in {threads:?}"));
+        for column in ["running_ns", "waiting_ns", "blocked_ns"] {
+            assert_eq!(row[column].as_u64().unwrap_or(0), 0, "{column} of {row}");
+        }
+        assert!(row["system_calls"].is_null(), "{row}");
+    }
+}
+
+fn threads_are_the_programs(trace: &Path, log: &Log) {
+    let threads = rows(trace, &["threads"]);
+    let [cpu, sleep, life] = ["cpu", "sleep", "thread"].map(|operation| log.of(operation));
+    for (tid, computed) in &cpu {
+        let row = threads.iter().find(|row| row["tid"] == *tid).unwrap();
+        assert!(computed.is_near(number(row, "running_ns")), "{row}: {computed:?}");
+        let on = |what: &str| {
+            let all = row["blocked_on"].as_array().unwrap();
+            all.iter().find(|on| on["on"] == what).map_or(0, |on| number(on, "ns"))
+        };
+        // The rest of a sleep is a wait for a CPU.
+        let slept = on("clock_nanosleep");
+        assert!(slept <= sleep[tid].most && sleep[tid].is_near(slept), "{row}: {:?}", sleep[tid]);
+        let whole = ["running_ns", "waiting_ns", "blocked_ns", "unknown_ns"].map(|field| number(row, field));
+        let whole = whole.iter().sum::<u64>() + row["interrupted_ns"].as_u64().unwrap_or(0);
+        assert!(whole >= life[tid].least, "{row}: {:?}", life[tid]);
+    }
+}
+
+/// How often the program slept, and how long; the latter only if all system calls were recorded, since else the program may have been
+/// in another one.
+fn system_calls_are_the_programs(trace: &Path, log: &Log, has_all: bool) {
+    let table = json(trace, &["breakdown"]);
+    let mut rows = table["rows"].as_array().unwrap().iter();
+    let row = rows.find(|row| row["row"] == "clock_nanosleep" && row["name"] == "clerks").unwrap();
+    let sleep = log.of("sleep");
+    let slept = sleep.values().fold(Sums::default(), |all, one| Sums {
+        count: all.count + one.count,
+        least: all.least + one.least,
+        most: all.most + one.most,
+    });
+    assert_eq!(number(row, "calls"), slept.count, "{row}");
+    if !has_all {
+        for column in ["own_ns", "blocked_ns", "ready_ns", "ipc_ns"] {
+            assert!(row[column].is_null(), "{column}: {row}");
+        }
+        return;
+    }
+    let times = ["own_ns", "blocked_ns", "ready_ns", "ipc_ns"].map(|field| number(row, field));
+    assert!(number(row, "blocked_ns") <= slept.most, "{row}: {slept:?}");
+    assert!(slept.is_near(times.iter().sum()), "{row}: {slept:?}");
+}
+
+fn all_of_programs_is_as_logged(trace: &Path, log: &Log) {
+    locks_are_the_programs(trace, log);
+    latencies_are_the_programs(trace, log);
+    functions_are_the_programs(trace, log);
+    tasks_are_the_programs(trace, log);
+    critical_paths_are_as_long_as_the_programs(trace, log);
+}
+
+#[test]
+fn without_the_kernel() {
+    for buffers in ["user", "process"] {
+        let Some(run) = record(&["--no-kernel", "--buffers", buffers]) else { return };
+        all_of_programs_is_as_logged(&run.trace(), &run.log);
+        nothing_is_known_of_cpus(&run.trace(), &run.log);
+    }
+}
+
+#[test]
+fn with_the_kernel() {
+    let Some(run) = traceable().then(|| record(&["--sub-buffers", "32"])).flatten() else { return };
+    all_of_programs_is_as_logged(&run.trace(), &run.log);
+    threads_are_the_programs(&run.trace(), &run.log);
+    system_calls_are_the_programs(&run.trace(), &run.log, true);
+}
+
+#[test]
+fn without_tasks() {
+    let Some(run) = record(&["--no-kernel", "--exclude", "user_thread:*"]) else { return };
+    locks_are_the_programs(&run.trace(), &run.log);
+    latencies_are_the_programs(&run.trace(), &run.log);
+    functions_are_the_programs(&run.trace(), &run.log);
+    assert!(rows(&run.trace(), &["tasks"]).is_empty());
+}
+
+#[test]
+fn with_few_events() {
+    let Some(run) = record(&["--no-kernel", "-e", "clerks:re*"]) else { return };
+    let table = each_latency_is_the_programs(&run.trace(), &run.log);
+    assert_eq!(number(&table, "count"), run.log.of("request").len() as u64);
+    // Asked for by options of their own.
+    locks_are_the_programs(&run.trace(), &run.log);
+    functions_are_the_programs(&run.trace(), &run.log);
+    assert!(rows(&run.trace(), &["tasks"]).is_empty());
+    if traceable() {
+        // The kernel's sleeps and switches alone.
+        let run = record(&["-e", "clerks:re*", "-k", "sched_*", "-k", "*clock_nanosleep"]).unwrap();
+        each_latency_is_the_programs(&run.trace(), &run.log);
+        threads_are_the_programs(&run.trace(), &run.log);
+        system_calls_are_the_programs(&run.trace(), &run.log, false);
+    }
+}
+
+/// What is there is the program's, and nothing is more than it.
+fn nothing_is_made_up(trace: &Path, log: &Log) {
+    let table = each_latency_is_the_programs(trace, log);
+    assert!(number(&table, "count") <= log.of("request").len() as u64);
+    let ((address, wait), (_, hold)) = (log.only("wait"), log.only("hold"));
+    let at_most = |row: &Value, column: &str, most: u64| {
+        assert!(row[column].as_u64().unwrap_or(0) <= most, "{column}: {row}, {most}");
+    };
+    for row in rows(trace, &["locks"]).iter().filter(|row| row["lock"] == format!("{address:#x}")) {
+        at_most(row, "acquired", wait.count);
+        at_most(row, "wait_ns", wait.most);
+        at_most(row, "held", hold.count);
+        at_most(row, "hold_ns", hold.most);
+    }
+    let (_, calls) = log.only("look_up");
+    for row in rows(trace, &["functions"]).iter().filter(|row| row["function"] == "look_up") {
+        at_most(row, "calls", calls.count);
+        at_most(row, "total_ns", calls.most);
+    }
+    let polls = log.of("poll");
+    for row in rows(trace, &["tasks", "-n", "1000"]) {
+        let poll = &polls[&number(&row, "task")];
+        at_most(&row, "polls", poll.count);
+        at_most(&row, "busy_ns", poll.most);
+    }
+}
+
+const SMALL: [&str; 4] = ["--sub-buffers", "2", "--sub-buffer-size", "4K"];
+
+#[test]
+fn with_losses() {
+    let Some(run) = record(&[&["--no-kernel"], &SMALL[..]].concat()) else { return };
+    nothing_is_made_up(&run.trace(), &run.log);
+    let run = record(&[&["--no-kernel", "--on-full", "overwrite"], &SMALL[..]].concat()).unwrap();
+    nothing_is_made_up(&run.trace(), &run.log);
+}
+
+#[test]
+fn in_a_flight_recorder() {
+    let options = ["--no-kernel", "--flight-recorder", "--snapshot-on", "exit"];
+    let Some(run) = record(&options) else { return };
+    all_of_programs_is_as_logged(&run.trace().join("snapshot-1"), &run.log);
+    // The newest events only.
+    let run = record(&[&options[..], &SMALL].concat()).unwrap();
+    nothing_is_made_up(&run.trace().join("snapshot-1"), &run.log);
+    let output = Command::new(TRACEWING).arg("locks").arg(run.trace().join("snapshot-1")).output().unwrap();
+    let warning = String::from_utf8_lossy(&output.stderr);
+    assert!(warning.contains("buffers begin at different times"), "{warning}");
+}
+
+#[test]
+fn in_extracts() {
+    let Some(run) = record(if traceable() { &[] } else { &["--no-kernel"] }) else { return };
+    for (number, part) in [
+        &["--from", "+20ms"][..],
+        &["--to", "+30ms"],
+        &["--from", "+10ms", "--to", "+40ms"],
+        &["--cpu", "0"],
+        &["--user"],
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let extract = run.folder.path().join(format!("extract-{number}"));
+        let mut command = Command::new(TRACEWING);
+        let output =
+            command.arg("extract").arg(run.trace()).args(part).arg("-o").arg(&extract).output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        nothing_is_made_up(&extract, &run.log);
+        if part[0] == "--cpu" {
+            for row in rows(&extract, &["locks"]).iter().chain(&rows(&run.trace(), &["locks", "--cpu", "0"]))
+            {
+                assert!(row["wait_ns"].is_null() && row["hold_ns"].is_null(), "{row}");
+            }
+        }
+        if part == ["--user"] {
+            all_of_programs_is_as_logged(&extract, &run.log);
+        }
+    }
+}

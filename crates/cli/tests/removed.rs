@@ -1,0 +1,103 @@
+//! Every kind of the kernel's events is taken away from a recording, one at a time: what analyses then print is what they print of the
+//! whole, or unknown, or listed here with its reason. Needs root.
+
+use serde_json::Value;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+
+const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
+
+/// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what `breakdown` says.
+const REMOVED: [(&str, &[&str], &[&str], &str); 11] = [
+    (
+        "sched_switch",
+        &["switches", "preemptions", "migrations"],
+        &["own_ns", "ipc_ns", "ipc_waits", "blocked_ns", "ready_ns"],
+        "",
+    ),
+    ("sched_waking", &["wakeups"], &["woke", "ipc_ns", "ipc_waits"], "not all wake-ups"),
+    ("sched_wakeup", &["wakeups"], &["woke", "ipc_ns", "ipc_waits"], "not all wake-ups"),
+    ("sched_wakeup_new", &["wakeups"], &["woke", "ipc_ns", "ipc_waits"], ""),
+    ("syscall_entry_read", &["system_calls", "user_ns", "system_ns"], &["calls"], "not all system calls"),
+    ("syscall_entry_*", &["system_calls", "user_ns", "system_ns"], &[], "not all system calls"),
+    ("x86_exceptions_page_fault_user", &["page_faults"], &["faults"], "not all page faults"),
+    ("x86_exceptions_page_fault_kernel", &["page_faults"], &["faults"], "not all page faults"),
+    ("irq_softirq_entry", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
+    ("x86_irq_vectors_local_timer_entry", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
+    ("x86_irq_vectors_local_timer_exit", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
+];
+
+/// Counts in the columns of `threads`: each is that of the whole recording, or unknown. Times are not compared: without interrupts, theirs
+/// is in that of whom they interrupted, and without `sched_waking` a thread is ready from `sched_wakeup` on, some microseconds later.
+const COUNTS: [&str; 6] = ["switches", "preemptions", "migrations", "wakeups", "system_calls", "page_faults"];
+
+fn said(command: &[&str], of: &Path) -> (Value, String) {
+    let output = Command::new(TRACEWING).args(command).args(["--format", "json"]).arg(of).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    (serde_json::from_slice(&output.stdout).unwrap(), String::from_utf8_lossy(&output.stderr).into_owned())
+}
+
+#[test]
+fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: recording kernel events needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let whole = folder.path().join("whole");
+    let script =
+        "i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; sleep 0.01; cat /proc/self/maps | wc -l; true";
+    let recorded = Command::new(TRACEWING)
+        .args(["record", "-o"])
+        .arg(&whole)
+        .args(["--", "sh", "-c", script])
+        .output()
+        .unwrap();
+    if !whole.join("kernel").exists() {
+        let why = String::from_utf8_lossy(&recorded.stderr);
+        return eprintln!("skipped: no kernel events were recorded: {why}");
+    }
+    let (all, _) = said(&["threads"], &whole);
+    let classes = std::fs::read_to_string(whole.join("kernel/metadata")).unwrap();
+    let mut tried = BTreeSet::new();
+    for (name, of_threads, of_breakdown, says) in REMOVED {
+        if !classes.contains(&format!("\"{}", name.trim_end_matches('*'))) {
+            eprintln!("skipped: this kernel has no {name}");
+            continue;
+        }
+        tried.insert(name);
+        let part = folder.path().join("part");
+        let extracted = Command::new(TRACEWING)
+            .args(["extract", "--exclude", name])
+            .args([&whole, &part])
+            .output()
+            .unwrap();
+        assert!(extracted.status.success(), "{extracted:?}");
+        let (some, _) = said(&["threads"], &part);
+        for thread in some["threads"].as_array().unwrap() {
+            for column in of_threads {
+                assert!(thread[column].is_null(), "{name}: {column} of {thread}");
+            }
+            let same = all["threads"].as_array().unwrap().iter().find(|other| other["tid"] == thread["tid"]);
+            for column in COUNTS {
+                let is_same = same.is_some_and(|same| same[column] == thread[column]);
+                assert!(is_same || thread[column].is_null(), "{name}: {column} of {thread}, and of {same:?}");
+            }
+        }
+        let (some, why) = said(&["breakdown"], &part);
+        // What others did for a process, and what all CPUs did, is told by the events that are left.
+        let is_of_it =
+            |row: &&Value| ["inside", "threads"].contains(&row["part"].as_str().unwrap_or_default());
+        for row in some["rows"].as_array().unwrap().iter().filter(is_of_it) {
+            if row["part"] == "threads" && !of_breakdown.contains(&"own_ns") {
+                continue;
+            }
+            for column in of_breakdown {
+                assert!(row[column].is_null(), "{name}: {column} of {row}");
+            }
+        }
+        assert!(why.contains(says), "{name}: {why}");
+        std::fs::remove_dir_all(&part).unwrap();
+    }
+    assert!(tried.contains("sched_switch"), "{tried:?}");
+}

@@ -1,0 +1,147 @@
+//! Every kind of a program's events is taken away from a recording of a tokio server, one at a time, and so are wakes and ends of
+//! interrupts: each number that an analysis prints then is that of the whole recording, or unknown, or what is left of the events
+//! is listed here with its reason.
+
+mod recorded;
+mod server_log;
+
+use recorded::traceable;
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// A table: the command, the member of its document, and what names a row.
+type Table = (&'static [&'static str], &'static str, &'static [&'static str]);
+
+const TABLES: [Table; 7] = [
+    (&["threads"], "threads", &["tid"]),
+    (&["threads", "--by", "task"], "user_threads", &["process", "task"]),
+    (&["sched", "latency"], "threads", &["tid"]),
+    (&["tasks", "-n", "1000"], "tasks", &["task"]),
+    (&["locks"], "locks", &["lock", "kind"]),
+    (&["functions"], "functions", &["function"]),
+    (&["breakdown"], "rows", &["process", "part", "row"]),
+];
+
+/// A table's rows, by their names.
+fn rows(trace: &Path, table: Table) -> BTreeMap<String, Value> {
+    let (command, member, keys) = table;
+    let mut run = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = run.args(command).arg(trace).args(["--format", "json"]).output().unwrap();
+    assert!(output.status.success(), "{command:?}: {output:?}");
+    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let Value::Array(rows) = document[member].take() else { panic!("{command:?}: {document}") };
+    let named = |row: Value| (keys.iter().map(|key| row[key].to_string() + " ").collect(), row);
+    rows.into_iter().map(named).collect()
+}
+
+/// What is taken away, and columns that then have less than the whole, or only some of it: the rest is in `unknown_ns`, or was never
+/// told apart.
+const REMOVED: [(&str, &[&str]); 22] = [
+    // Who has a lock is then known by the place that asked for it, which may be that of several tasks.
+    ("user_thread:switch", &["owner_wait_ns"]),
+    ("user_thread:create", &[]),
+    // Delays are of first polls, as the table says.
+    (
+        "user_thread:wake",
+        &[
+            "blocked_ns",
+            "waiting_ns",
+            "idle_ns",
+            "scheduled_ns",
+            "delays",
+            "mean_delay_ns",
+            "max_delay_ns",
+            "max_delay_end",
+        ],
+    ),
+    ("user_thread:exit", &[]),
+    ("user_thread:name", &[]),
+    ("user_thread:origin", &[]),
+    ("user_thread:wait", &[]),
+    ("user_thread:acquired", &[]),
+    ("user_thread:released", &[]),
+    (
+        "user_thread:given_up",
+        &["wait_min_ns", "refused", "waited", "wait_ns", "wait_avg_ns", "wait_max_ns", "owner_wait_ns"],
+    ),
+    ("user_thread:worker", &[]),
+    ("user_thread:park", &[]),
+    ("user_thread:unpark", &[]),
+    ("lock:acquired", &[]),
+    ("lock:released", &[]),
+    ("function:entry:*", &[]),
+    ("function:exit:*", &[]),
+    ("server:request", &[]),
+    // What the LWPs were blocked for is unknown, or ends some microseconds later.
+    // So is how often another one interrupted who waited.
+    ("sched_waking", &["blocked_ns", "waiting_ns", "calls"]),
+    ("sched_wak*", &["blocked_ns", "waiting_ns", "calls"]),
+    // Without interrupts, theirs is in the time of what they interrupted.
+    ("irq_softirq_exit", &["user_ns", "system_ns", "own_ns"]),
+    ("sched_switch", &["blocked_ns", "waiting_ns"]),
+];
+
+/// Counts of events, of which some are gone, and what is not known.
+const ALWAYS: [&str; 4] = ["events", "user_events", "unknown_ns", "unseen_ns"];
+
+#[test]
+fn numbers_are_those_of_the_whole_or_unknown() {
+    if !traceable() {
+        return;
+    }
+    let run = server_log::record(&server_log::server("server"), "spawned", &["--sub-buffers", "32"]);
+    let whole: Vec<_> = TABLES.iter().map(|table| rows(&run.trace(), *table)).collect();
+    let mut wrong = Vec::new();
+    for (name, less) in REMOVED {
+        let part = run.folder.path().join("part");
+        let mut extract = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output =
+            extract.args(["extract", "--exclude", name]).arg(run.trace()).arg(&part).output().unwrap();
+        if !output.status.success() {
+            eprintln!("skipped: {name}: {}", String::from_utf8_lossy(&output.stderr));
+            continue;
+        }
+        for (table, whole) in TABLES.iter().zip(&whole) {
+            // `removed.rs` has the others.
+            if name == "sched_switch" && table.0 == ["breakdown"] {
+                continue;
+            }
+            for (key, row) in rows(&part, *table) {
+                let Some(all) = whole.get(&key) else { continue };
+                for (column, value) in row.as_object().unwrap() {
+                    let (is, was) = (value.as_f64(), all[column].as_f64());
+                    let is_less = less.contains(&column.as_str());
+                    let is_well = is.is_none() || is == was || is_less || ALWAYS.contains(&column.as_str());
+                    if !is_well {
+                        wrong.push(format!(
+                            "without {name}, {:?}: {column} is {value} of {}, {key}",
+                            table.0, all[column]
+                        ));
+                    }
+                }
+            }
+        }
+        std::fs::remove_dir_all(&part).unwrap();
+    }
+    wrong.sort();
+    wrong.dedup();
+    assert!(wrong.is_empty(), "{} of them: {:#?}", wrong.len(), &wrong[..wrong.len().min(40)]);
+}
+
+/// A condition on the CPU leaves out what begins or ends on another one, as `--cpu` does.
+#[test]
+fn conditions_on_the_cpu_are_filters_of_it() {
+    let run = server_log::record(&server_log::server("server"), "plain", &["--no-kernel"]);
+    for filter in [["--cpu", "0-1023"], ["--where", "$cpu < 1024"], ["--where", "$cpu_id < 1024 && $tid > 0"]]
+    {
+        let rows = run.json(&[&["locks"], &filter[..]].concat());
+        let rows = rows["locks"].as_array().unwrap();
+        assert!(!rows.is_empty(), "{filter:?}");
+        assert!(
+            rows.iter().all(|row| row["wait_ns"].is_null() && row["hold_ns"].is_null()),
+            "{filter:?}: {rows:?}"
+        );
+    }
+}

@@ -1,0 +1,267 @@
+//! Servers that keep their own book (`crates/tokio/examples`), recorded, and comparisons of what commands report with it.
+
+#![allow(dead_code, reason = "each test file uses its part")]
+
+use super::recorded::{build, json, print};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use tracewing_testing::Workspace;
+
+/// What one operation of a lock was, in ns of the monotonic clock.
+#[derive(Debug, Default, Clone)]
+pub struct Sums {
+    pub acquired: u64,
+    pub waited: u64,
+    pub given_up: u64,
+    /// By the stamps around calls: waits are no longer than this, holds no shorter.
+    pub wait_ns: u64,
+    pub hold_ns: u64,
+    pub longest_hold_ns: u64,
+}
+
+/// The server's log: lines of an operation and its numbers.
+pub struct Log(Vec<(String, Vec<u64>)>);
+
+impl Log {
+    pub fn read(file: &Path) -> Self {
+        let line = |line: &str| {
+            let mut words = line.split(' ');
+            let operation = words.next().unwrap().to_owned();
+            (operation, words.map(|word| word.parse().unwrap()).collect())
+        };
+        Log(fs::read_to_string(file).unwrap().lines().map(line).collect())
+    }
+
+    pub fn of(&self, operation: &str) -> impl Iterator<Item = &[u64]> {
+        let operation = operation.to_owned();
+        self.0.iter().filter(move |(of, _)| *of == operation).map(|(_, numbers)| &numbers[..])
+    }
+
+    /// Operations by what `key` makes of a lock's address and the line of the call.
+    pub fn locks(&self, key: impl Fn(u64, u64) -> u64) -> BTreeMap<u64, Sums> {
+        let mut sums: BTreeMap<u64, Sums> = BTreeMap::new();
+        for line in self.of("lock") {
+            let &[address, line, waited, asked, got, gives, _] = line else { panic!("{line:?}") };
+            let sum = sums.entry(key(address, line)).or_default();
+            sum.acquired += 1;
+            sum.waited += waited;
+            sum.wait_ns += waited * (got - asked);
+            sum.hold_ns += gives - got;
+            sum.longest_hold_ns = sum.longest_hold_ns.max(gives - got);
+        }
+        for line in self.of("gave_up") {
+            let &[address, line, waited, asked, ended] = line else { panic!("{line:?}") };
+            let sum = sums.entry(key(address, line)).or_default();
+            sum.given_up += waited;
+            sum.waited += waited;
+            sum.wait_ns += waited * (ended - asked);
+        }
+        sums
+    }
+}
+
+/// A recording of the server, and its log.
+pub struct Run {
+    pub folder: tempfile::TempDir,
+    pub log: Log,
+}
+
+/// A server of `crates/tokio/examples`.
+pub fn server(name: &str) -> PathBuf {
+    build(&["-p", "tracewing-tokio", "--example", name]).join("examples").join(name)
+}
+
+/// The servers, their sources, and what they need beside what all do.
+const SERVERS: [(&str, &str, &str); 2] = [
+    ("server", include_str!("../../../tokio/examples/server.rs"), ""),
+    (
+        "axum_server",
+        include_str!("../../../tokio/examples/axum_server.rs"),
+        "axum = { version = \"0.8\", default-features = false, features = [\"http1\", \"tokio\"] }\n\
+         tracing = { version = \"0.1\", default-features = false, features = [\"attributes\", \"std\"] }\n\
+         tracing-subscriber = { version = \"0.3\", default-features = false, features = [\"registry\", \"std\"] }\n",
+    ),
+];
+
+/// The same server, built with `tokio_unstable`.
+pub fn hooked(name: &str) -> PathBuf {
+    let workspace = Workspace::new(env!("CARGO_TARGET_TMPDIR"), "hooked", &SERVERS.map(|(name, ..)| name));
+    let crates = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let [library, tokio, tracing] = ["tracewing", "tokio", "tracing"].map(|package| crates.join(package));
+    for (name, source, more) in SERVERS {
+        let dependencies = format!(
+            "rustix = {{ version = \"1\", features = [\"thread\", \"time\"] }}\n\
+             tokio = {{ version = \"1\", features = [\"net\", \"rt-multi-thread\", \"sync\", \"time\"] }}\n\
+             tracewing = {{ path = {library:?} }}\n\
+             tracewing-tokio = {{ path = {tokio:?} }}\n\
+             tracewing-tracing = {{ path = {tracing:?} }}\n\
+             {more}"
+        );
+        workspace.package(name, &format!("[[bin]]\nname = {name:?}"), source, &dependencies);
+        workspace.module(name, "desk/mod.rs", include_str!("../../../tokio/examples/desk/mod.rs"));
+    }
+    let mut build = workspace.cargo("build");
+    let output = build.args(["-p", name]).env("RUSTFLAGS", "--cfg tokio_unstable").output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    workspace.target().join("debug").join(name)
+}
+
+/// Records a server.
+pub fn record(server: &Path, how: &str, options: &[&str]) -> Run {
+    let folder = tempfile::tempdir().unwrap();
+    let log = folder.path().join("log");
+    let mut record = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    record.args(["record", "--clock", "mono", "-o"]).arg(folder.path().join("t")).args(options);
+    let output = record.arg("--").arg(server).arg(&log).arg(how).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    Run { log: Log::read(&log), folder }
+}
+
+impl Run {
+    pub fn trace(&self) -> PathBuf {
+        self.folder.path().join("t")
+    }
+
+    /// What a command prints: its output, and what it warns of.
+    pub fn text(&self, arguments: &[&str]) -> (String, String) {
+        print(&self.trace(), arguments)
+    }
+
+    pub fn json(&self, arguments: &[&str]) -> Value {
+        json(&self.trace(), arguments)
+    }
+}
+
+pub fn number(row: &Value, field: &str) -> u64 {
+    row[field].as_u64().unwrap_or_else(|| panic!("{field} of {row}"))
+}
+
+/// Rows of `locks`, by the locks' addresses.
+pub fn locks(table: &Value) -> BTreeMap<u64, &Value> {
+    let rows = table["locks"].as_array().unwrap().iter().filter(|row| row["kind"] != "futex");
+    let address = |row: &Value| {
+        u64::from_str_radix(row["lock"].as_str().unwrap().trim_start_matches("0x"), 16).unwrap()
+    };
+    rows.map(|row| (address(row), row)).collect()
+}
+
+/// Where a thread loses the CPU between a stamp of the program's and the event beside it, a time differs by that.
+pub fn is_near(recorded: u64, logged: u64) -> bool {
+    recorded.abs_diff(logged) <= logged / 4 + 2_000_000
+}
+
+/// A row of `locks` against what the program says of the same operations.
+pub fn compare(row: &Value, logged: &Sums) {
+    let counts = ["acquired", "waited", "refused"].map(|field| number(row, field));
+    assert_eq!(counts, [logged.acquired, logged.waited, logged.given_up], "{row} {logged:?}");
+    let wait = number(row, "wait_ns");
+    assert!(wait <= logged.wait_ns && is_near(wait, logged.wait_ns), "{row} {logged:?}");
+    // Each wait is blamed on those that had the lock meanwhile, once.
+    assert!(row["owner_wait_ns"].as_u64().unwrap_or(0) <= wait, "{row}");
+    let (held, hold) = (number(row, "held"), number(row, "hold_ns"));
+    assert_eq!(held, logged.acquired, "{row} {logged:?}");
+    assert!(hold >= logged.hold_ns && is_near(hold, logged.hold_ns), "{row} {logged:?}");
+}
+
+pub fn compare_locks(run: &Run) {
+    compare_locks_of(&run.trace(), run);
+}
+
+pub fn compare_locks_of(trace: &Path, run: &Run) {
+    let table = json(trace, &["locks"]);
+    let rows = locks(&table);
+    let logged = run.log.locks(|address, _| address);
+    assert_eq!(logged.len(), 2);
+    for (address, logged) in &logged {
+        compare(rows[address], logged);
+    }
+    assert_eq!(table["incomplete"], 0, "{table}");
+}
+
+/// Each way to record the server that leaves nothing of its locks out.
+pub const WAYS: [&[&str]; 4] = [
+    &["--no-kernel", "--sub-buffers", "64"],
+    &["--no-kernel", "--exclude", "user_thread:switch", "--exclude", "user_thread:create"],
+    &[
+        "--no-kernel",
+        "-e",
+        "user_thread:wait",
+        "-e",
+        "user_thread:acquired",
+        "-e",
+        "user_thread:given_up",
+        "-e",
+        "user_thread:released",
+    ],
+    &["--no-kernel", "--buffers", "process"],
+];
+
+pub const SMALL: [&str; 4] = ["--sub-buffers", "2", "--sub-buffer-size", "4K"];
+
+/// Where events are missing, nothing is more than it was.
+pub fn compare_what_is_left(trace: &Path, run: &Run) {
+    let table = json(trace, &["locks"]);
+    let rows = locks(&table);
+    for (address, logged) in run.log.locks(|address, _| address) {
+        let Some(row) = rows.get(&address) else { continue };
+        let at_most = |column: &str, most: u64| {
+            assert!(row[column].as_u64().unwrap_or(0) <= most, "{column}: {row} {logged:?}");
+        };
+        at_most("acquired", logged.acquired);
+        at_most("wait_ns", logged.wait_ns);
+        at_most("hold_ns", logged.hold_ns + logged.hold_ns / 4 + 2_000_000);
+    }
+}
+
+/// Gives the periods.
+pub fn compare_latency(trace: &Path, run: &Run) -> Vec<Value> {
+    let pairs = ["--begin", "server:request", "--end", "server:response", "--by", "id", "-n", "1000"];
+    let mut table = json(trace, &[&["latency"], &pairs[..]].concat());
+    let lengths: BTreeMap<u64, u64> =
+        run.log.of("request").map(|line| (line[0], line[2] - line[1])).collect();
+    assert_eq!(number(&table, "count"), lengths.len() as u64, "{table}");
+    assert_eq!(number(&table, "unmatched_begins") + number(&table, "unmatched_ends"), 0, "{table}");
+    let Value::Array(periods) = table["worst"].take() else { panic!("{table}") };
+    assert_eq!(periods.len(), lengths.len());
+    for period in &periods {
+        let id = period["key"][0][1].as_str().unwrap().parse().unwrap();
+        assert!(is_near(number(period, "ns"), lengths[&id]), "{period}: {} ns", lengths[&id]);
+    }
+    periods
+}
+
+/// The lock of threads, and the function that computes while it is held.
+pub fn compare_cache_and_search(trace: &Path, run: &Run) {
+    let uses: Vec<&[u64]> = run.log.of("cache").collect();
+    let count = uses.len() as u64;
+    let sum = |of: fn(&[u64]) -> u64| uses.iter().map(|line| of(line)).sum::<u64>();
+    let table = json(trace, &["locks"]);
+    let row = locks(&table)[&uses[0][0]];
+    assert_eq!(["acquired", "refused", "held"].map(|field| number(row, field)), [count, 0, count], "{row}");
+    let hold = sum(|line| line[5] - line[4])..=sum(|line| line[6] - line[3]);
+    assert!(hold.contains(&number(row, "hold_ns")), "{row}: {hold:?}");
+    assert!(number(row, "wait_ns") <= sum(|line| line[4] - line[3]), "{row}");
+    let table = json(trace, &["functions"]);
+    let mut rows = table["functions"].as_array().unwrap().iter();
+    let is_search = |row: &&Value| row["function"].as_str().is_some_and(|name| name.ends_with("::search"));
+    let row = rows.find(is_search).unwrap_or_else(|| panic!("{table}"));
+    assert_eq!(number(row, "calls"), count, "{row}");
+    let total = count * SEARCH_NS..=sum(|line| line[5] - line[4]);
+    assert!(total.contains(&number(row, "total_ns")), "{row}: {total:?}");
+}
+
+/// What a search computes at least.
+const SEARCH_NS: u64 = 100_000;
+
+/// A thread's or task's path from `begin` to `end` has no gaps; gives its length.
+pub fn path_without_gaps(trace: &Path, arguments: &[&str]) -> u64 {
+    let path = json(trace, &[&["critical-path"], arguments].concat());
+    let length = number(&path, "to_ns") - number(&path, "from_ns");
+    let steps = path["steps"].as_array().unwrap();
+    assert_eq!(steps.iter().map(|step| number(step, "ns")).sum::<u64>(), length, "{arguments:?}: {path}");
+    assert!(steps.windows(2).all(|pair| pair[0]["to_ns"] == pair[1]["from_ns"]), "{arguments:?}: {path}");
+    length
+}

@@ -1,0 +1,194 @@
+//! Names of threads that have given themselves none as far as their process knows: it announces them by the program's name. What the
+//! kernel calls them is read where their announcement is found, as long as they live.
+//!
+//! The first thread keeps the name that was announced: by the time it is read, the process may have executed another program. So does what
+//! cannot be read, or is more than [`MOST`]. What a process says is its own word, also here: it can have a thread of any process
+//! looked at, whose name every user can read.
+
+use std::fs;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use rustix::time::{ClockId, clock_gettime};
+use tracewing_abi::event::{CONTEXT, extend_stamp};
+
+use crate::clock::TraceClock;
+use crate::firsts::Walk;
+
+/// The class of announcements: `i32` process id and the name, with a zero at its end.
+pub const CLASS: &str = "tracewing:thread";
+
+/// Threads that are looked at in a second.
+const MOST: u32 = 1000;
+/// The kernel's unit for when threads have begun, and one more for rounding.
+const TICK: f64 = 0.01;
+
+/// Looks for names.
+#[derive(Debug)]
+pub struct Names {
+    /// The id of [`CLASS`]; 0 while no program may write any.
+    id: AtomicU16,
+    clock: TraceClock,
+    /// How many were looked at in the second that began then.
+    looked: Mutex<(u32, Instant)>,
+}
+
+/// An announcement.
+struct Thread<'a> {
+    tid: i32,
+    pid: i32,
+    name: &'a [u8],
+    stamp: u64,
+}
+
+impl Names {
+    /// In a recording with this clock.
+    pub fn new(clock: TraceClock) -> Self {
+        Self { id: AtomicU16::new(0), clock, looked: Mutex::new((0, Instant::now())) }
+    }
+
+    /// Programs may announce threads from now on, in the class with this id.
+    pub fn begin(&self, id: u16) {
+        self.id.store(id, Relaxed); // only compared with ids in packets, which programs write after the grant
+    }
+
+    /// Whether an event with this id is an announcement.
+    pub(crate) fn is_one(&self, id: u16) -> bool {
+        id == self.id.load(Relaxed) && id != 0
+    }
+
+    /// Puts names into the announcements of a packet, of which no event is older than `begin`. `events` are whole ones.
+    pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: u64) {
+        let mut renamed = Vec::new();
+        let (mut copied, mut last) = (0, begin);
+        for event in (Walk { bytes: events, at: 0 }) {
+            last = event.stamp(events).unwrap_or_else(|low| extend_stamp(last, low));
+            if !self.is_one(event.id) {
+                continue;
+            }
+            let (start, end) = (event.at + event.header + CONTEXT, event.at + event.length);
+            let Some((pid, name)) = events[start..end].split_first_chunk() else { continue };
+            let name = name.split(|byte| *byte == 0).next().unwrap_or_default();
+            let (pid, tid) = (i32::from_le_bytes(*pid), event.tid(events) as i32);
+            let Some(name) = self.name(&Thread { tid, pid, name, stamp: last }) else { continue };
+            let head = renamed.len() + event.at - copied;
+            renamed.extend_from_slice(&events[copied..start + 4]);
+            renamed.extend_from_slice(&name);
+            renamed.push(0);
+            let length = (renamed.len() - head) as u16; // 16 bytes more than it was, at most
+            renamed[head + 6..head + 8].copy_from_slice(&length.to_le_bytes());
+            copied = end;
+        }
+        if copied > 0 {
+            renamed.extend_from_slice(&events[copied..]);
+            *events = renamed;
+        }
+    }
+
+    /// What the kernel calls a thread, if it lives, and is called otherwise than it says because it has only the program's name.
+    fn name(&self, thread: &Thread<'_>) -> Option<Vec<u8>> {
+        let Thread { tid, pid, .. } = *thread;
+        if tid == pid || !self.may_look() || read(&format!("/proc/{pid}/comm"))? != thread.name {
+            return None;
+        }
+        let task = format!("/proc/{pid}/task/{tid}");
+        let name = read(&format!("{task}/comm"))?;
+        // Looked at last: what was read is of this thread, or of one before it with the same id.
+        let began = began(&fs::read_to_string(format!("{task}/stat")).ok()?)?;
+        let is_it = began <= self.time(thread.stamp) + 2.0 * TICK;
+        (is_it && name != thread.name && !name.is_empty() && str::from_utf8(&name).is_ok()).then_some(name)
+    }
+
+    fn may_look(&self) -> bool {
+        let now = Instant::now();
+        let mut looked = self.looked.lock().unwrap_or_else(PoisonError::into_inner);
+        if now.duration_since(looked.1) >= Duration::from_secs(1) {
+            *looked = (0, now);
+        }
+        looked.0 += 1;
+        looked.0 <= MOST
+    }
+
+    /// Seconds since the machine has booted.
+    fn time(&self, stamp: u64) -> f64 {
+        let now = clock_gettime(ClockId::Boottime);
+        let ago = self.clock.now().saturating_sub(stamp) as f64 / self.clock.frequency() as f64;
+        now.tv_sec as f64 + now.tv_nsec as f64 / 1e9 - ago
+    }
+}
+
+/// A name as the kernel shows it, without the end of its line.
+fn read(path: &str) -> Option<Vec<u8>> {
+    let mut name = fs::read(path).ok()?;
+    name.pop_if(|byte| *byte == b'\n');
+    Some(name)
+}
+
+/// When the thread with this `stat` has begun, in seconds since the machine has booted.
+fn began(stat: &str) -> Option<f64> {
+    let (_, rest) = stat.rsplit_once(") ")?;
+    let ticks: u64 = rest.split(' ').nth(22 - 3)?.parse().ok()?;
+    Some(ticks as f64 * TICK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::ClockChoice;
+    use std::process::id;
+    use std::sync::mpsc::channel;
+    use tracewing_abi::event::{HEADER, header_word};
+
+    const CLASS: u16 = 3;
+
+    fn event(id: u16, stamp: u64, tid: i32, payload: &[u8]) -> Vec<u8> {
+        let length = (HEADER + CONTEXT + payload.len()) as u16;
+        [&header_word(stamp, id, length).to_le_bytes()[..], &tid.to_le_bytes(), payload].concat()
+    }
+
+    fn announced(stamp: u64, tid: i32, name: &[u8]) -> Vec<u8> {
+        event(CLASS, stamp, tid, &[&(id() as i32).to_le_bytes(), name, &[0]].concat())
+    }
+
+    #[test]
+    fn names_are_read_of_living_threads_of_that_time() {
+        let clock = TraceClock::new(ClockChoice::Auto).unwrap();
+        let names = Names::new(clock);
+        names.begin(CLASS);
+        let program = read(&format!("/proc/{}/comm", id())).unwrap();
+        let (send, receive) = channel();
+        let (end, wait) = channel::<()>();
+        let before = clock.now().saturating_sub(clock.frequency());
+        let body = move || {
+            // SAFETY: takes nothing and cannot fail.
+            send.send(unsafe { libc::syscall(libc::SYS_gettid) } as i32).unwrap();
+            let _ = wait.recv();
+        };
+        let thread = std::thread::Builder::new().name("a name".to_owned()).spawn(body).unwrap();
+        let tid = receive.recv().unwrap();
+        let now = clock.now();
+        let replaced = |events: &[Vec<u8>]| {
+            let mut events = events.concat();
+            names.replace(&mut events, now);
+            events
+        };
+        let around = [event(4, now, tid, b"before"), event(5, now, tid, b"after")];
+        let [one, other] = around.clone();
+        let expected = [one.clone(), announced(now, tid, b"a name"), other.clone()].concat();
+        assert_eq!(replaced(&[one, announced(now, tid, &program), other]), expected);
+        for kept in [
+            announced(now, tid, b"its own"),
+            announced(now, id() as i32, &program),
+            announced(now, i32::MAX, &program),
+            event(CLASS, now, tid, b"??"),
+        ] {
+            assert_eq!(replaced(std::slice::from_ref(&kept)), kept);
+        }
+        let mut old = announced(before, tid, &program);
+        names.replace(&mut old, before);
+        assert_eq!(old, announced(before, tid, &program), "another thread had the id then");
+        drop(end);
+        thread.join().unwrap();
+    }
+}

@@ -1,0 +1,78 @@
+//! Streams of a trace, each used by one region after another: there are as many files as regions at one time, and not as
+//! regions altogether.
+//!
+//! Packets of a stream follow each other in time. So a region takes up a stream only where that ends before the region's first
+//! packet begins; of several the one that ends last.
+
+use std::collections::HashMap;
+
+/// The streams that no region uses at the moment, by label and CPU.
+pub(crate) struct Streams<S> {
+    of: HashMap<(String, usize), Slot<S>>,
+}
+
+struct Slot<S> {
+    /// Names given.
+    made: usize,
+    idle: Vec<S>,
+}
+
+impl<S> Streams<S> {
+    pub(crate) fn new() -> Self {
+        Self { of: HashMap::new() }
+    }
+
+    fn slot(&mut self, label: &str, cpu: usize) -> &mut Slot<S> {
+        self.of.entry((label.to_owned(), cpu)).or_insert_with(|| Slot { made: 0, idle: Vec::new() })
+    }
+
+    /// One that ends (`end`) at `begin` or before.
+    pub(crate) fn take(&mut self, label: &str, cpu: usize, begin: u64, end: impl Fn(&S) -> u64) -> Option<S> {
+        let idle = &mut self.slot(label, cpu).idle;
+        let ends = idle.iter().map(end).enumerate().filter(|(_, end)| *end <= begin);
+        let (last, _) = ends.max_by_key(|(_, end)| *end)?;
+        Some(idle.swap_remove(last))
+    }
+
+    /// The file name of a new one: `LABEL_CPU`, then `LABEL-2_CPU`, and so on.
+    pub(crate) fn name(&mut self, label: &str, cpu: usize) -> String {
+        let slot = self.slot(label, cpu);
+        slot.made += 1;
+        match slot.made {
+            1 => format!("{label}_{cpu}"),
+            number => format!("{label}-{number}_{cpu}"),
+        }
+    }
+
+    /// Those that no region uses.
+    pub(crate) fn idle(&self) -> impl Iterator<Item = &S> {
+        self.of.values().flat_map(|slot| &slot.idle)
+    }
+
+    /// No region uses it any more.
+    pub(crate) fn give_back(&mut self, label: &str, cpu: usize, stream: S) {
+        self.slot(label, cpu).idle.push(stream);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stream_is_taken_up_where_time_goes_on() {
+        let mut streams = Streams::new();
+        let end = |end: &u64| *end;
+        assert_eq!(streams.name("uid0", 1), "uid0_1");
+        assert_eq!(streams.name("uid0", 1), "uid0-2_1");
+        assert_eq!(streams.name("uid0", 0), "uid0_0");
+        [10, 30, 20].into_iter().for_each(|stream| streams.give_back("uid0", 1, stream));
+        assert_eq!(streams.take("uid0", 1, 9, end), None);
+        assert_eq!(streams.take("uid0", 0, 99, end), None);
+        assert_eq!(streams.take("uid1", 1, 99, end), None);
+        assert_eq!(streams.take("uid0", 1, 29, end), Some(20));
+        assert_eq!(streams.take("uid0", 1, 29, end), Some(10));
+        assert_eq!(streams.take("uid0", 1, 30, end), Some(30));
+        assert_eq!(streams.take("uid0", 1, 30, end), None);
+    }
+}

@@ -1,0 +1,202 @@
+//! CTF 1.8 metadata that says more than is known, or says it as other readers take it: read, with a warning where something is ignored.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+use tracewing_ctf::decode::{Decoder, Step, StreamReader, Value};
+use tracewing_ctf::model::{FieldClass, Scope, TraceClass};
+use tracewing_ctf::{Error, metadata, tsdl};
+
+const TRACE: &str = "/* CTF 1.8 */ trace { major = 1; minor = 8; byte_order = le; };\n";
+
+fn parse(text: &str) -> Result<TraceClass, Error> {
+    metadata::parse(format!("{TRACE}{text}").as_bytes())
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    metadata::parse_with_warnings(format!("{TRACE}{text}").as_bytes()).unwrap().1
+}
+
+#[test]
+fn unknown_attributes_are_named() {
+    let text = "typealias integer { size = 8; aa = bb; } := byte;
+clock { name = c; color = red; };
+stream { weight = 1; more := struct { byte x; }; };
+event { fields := struct { byte a; string { kind = x; } s; floating_point { exp_dig = 8; mant_dig = 24; x = 1; } f; };
+    tail := struct { byte x; }; mood.now = 3; };";
+    let expected = [
+        "line 2, column 31: unknown attribute `aa` of `integer`",
+        "line 3, column 19: unknown attribute `color` of `clock`",
+        "line 4, column 10: unknown attribute `weight` of `stream`",
+        "line 4, column 30: unknown attribute `more` of `stream`",
+        "line 5, column 45: unknown attribute `kind` of `string`",
+        "line 5, column 105: unknown attribute `x` of `floating_point`",
+        "line 6, column 13: unknown attribute `tail` of `event`",
+        "line 6, column 33: unknown attribute `mood.now` of `event`",
+    ];
+    assert_eq!(warnings(text), expected.map(|line| format!("metadata, {line}; it is ignored")));
+    assert!(parse(text).is_ok());
+    let many: String = (0..100).map(|number| format!(" a{number} = 1;")).collect();
+    let lines = warnings(&format!("stream {{{many} }};"));
+    assert_eq!((lines.len(), lines[20].as_str()), (21, "metadata: 80 more warnings"));
+    assert_eq!(warnings("env { anything = 1; };"), [""; 0]);
+}
+
+/// What LTTng wrote has nothing that is unknown.
+#[test]
+fn bytes_after_the_last_metadata_packet_are_ignored() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/data/lttng-ust-kinds");
+    let whole = std::fs::read(format!("{folder}/metadata")).unwrap();
+    let (class, warnings) = metadata::parse_with_warnings(&whole).unwrap();
+    assert_eq!(warnings, [""; 0]);
+    for rest in [vec![7; 1], vec![7; 36], vec![0; 4096]] {
+        let (again, warnings) = metadata::parse_with_warnings(&[&whole[..], &rest].concat()).unwrap();
+        let warning =
+            format!("metadata, byte {}: {} bytes after the last packet are ignored", whole.len(), rest.len());
+        assert_eq!((again == class, warnings), (true, vec![warning]));
+    }
+    // This may be a packet that has been damaged.
+    let error = metadata::parse(&[&whole[..], &[7; 64]].concat()).unwrap_err().to_string();
+    assert!(error.contains("magic 0x07070707"), "{error}");
+}
+
+#[test]
+fn metadata_packets_are_in_the_byte_order_of_the_trace() {
+    for (order, fits) in [("le", true), ("be", false)] {
+        let text = format!("/* CTF 1.8 */ trace {{ major = 1; minor = 8; byte_order = {order}; }};");
+        let size = (37 + text.len() as u32) * 8;
+        let mut packet = 0x75D1_1D57_u32.to_le_bytes().to_vec();
+        packet.extend([0; 20]);
+        packet.extend([size.to_le_bytes(), size.to_le_bytes()].concat());
+        packet.extend([0, 0, 0, 1, 8]);
+        packet.extend(text.as_bytes());
+        let error = metadata::parse(&packet).err().map(|error| error.to_string());
+        let message = "the metadata's packets are not in the trace's `byte_order`";
+        assert_eq!(error.is_some_and(|error| error.contains(message)), !fits);
+    }
+}
+
+#[test]
+fn a_clock_may_begin_before_its_origin() {
+    let clock = |text: &str| {
+        parse(&format!("clock {{ name = c; {text} }};")).map(|class| class.clock_classes[0].clone())
+    };
+    let offsets = |text| clock(text).map(|clock| (clock.offset_seconds, clock.offset_cycles));
+    assert_eq!(offsets("offset = -1000;"), Ok((-1, 999_999_000)));
+    assert_eq!(offsets("offset = -2000; freq = 1000;"), Ok((-2, 0)));
+    assert_eq!(offsets("offset_s = 10; offset = -1; freq = 1000;"), Ok((9, 999)));
+    assert_eq!(offsets("offset = -9223372036854775808; freq = 1;"), Ok((i64::MIN, 0)));
+    assert_eq!(offsets("offset = 18446744073709551615;"), Ok((0, u64::MAX)));
+    assert_eq!(clock("offset_s = -1; offset = -1000;").unwrap().nanoseconds(2_000), Some(-999_999_000));
+    let error = offsets("offset_s = -9223372036854775808; offset = -1;").unwrap_err().to_string();
+    assert!(error.contains("64 bits of seconds"), "{error}");
+    assert!(offsets("offset = -9223372036854775809;").is_err());
+}
+
+#[test]
+fn a_declaration_may_follow_a_body_at_once() {
+    let class = parse(
+        "typealias integer { size = 8; } := byte;
+         struct one { byte a; } struct two { struct one b; } align(16)
+         enum three : byte { X } variant four { byte c; }
+         event { fields := struct {
+             struct five { byte d; } struct six { byte e; }
+             struct five f; struct six g; struct two h; enum three i; variant four <i> j; }; };",
+    );
+    // `variant four` has no option for the tag's value, which only packets would show.
+    let class = class.unwrap();
+    let payload = class.data_stream_classes[0].event_record_classes[0].payload.as_ref().unwrap();
+    let names: Vec<_> = payload.members.iter().map(|member| member.name.as_str()).collect();
+    assert_eq!(names, ["f", "g", "h", "i", "j"]);
+    let error = parse("event { fields := struct { struct { string a; } }; };").unwrap_err().to_string();
+    assert!(error.contains("expected a name, found `}`"), "{error}");
+}
+
+#[test]
+fn members_that_differ_by_underscores_only_keep_them() {
+    let names = |members: &str| {
+        let class = parse(&format!("event {{ fields := struct {{ {members} }}; }};")).unwrap();
+        let printed = tsdl::print(&class);
+        assert_eq!(tsdl::parse(printed.as_bytes()).expect(&printed), class);
+        let payload = class.data_stream_classes[0].event_record_classes[0].payload.clone().unwrap();
+        payload.members.into_iter().map(|member| member.name).collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(names("string field; string _field; string __field; string _x;"), "field _field __field x");
+    assert_eq!(names("string _field; string field;"), "_field field");
+    assert_eq!(names("string _seq; string __seq;"), "seq _seq");
+    // What would be one of several fields is not guessed.
+    let error = parse(
+        "event { fields := struct { integer { size = 8; } n; integer { size = 8; } _n; string s[n]; }; };",
+    );
+    let error = error.unwrap_err().to_string();
+    assert!(error.contains("`n` may be several fields"), "{error}");
+}
+
+#[test]
+fn a_typedefs_length_is_an_integer_further_out() {
+    let class = parse(
+        "typealias integer { size = 8; } := byte;
+         event { fields := struct {
+             byte len;
+             typedef struct { byte a[len]; } list;
+             struct { string len; list x; } field; }; };",
+    )
+    .unwrap();
+    let decoder = Decoder::new(Arc::new(class)).unwrap();
+    let mut reader = StreamReader::new(decoder.clone(), [2, b'h', 0, 7, 8]);
+    let path = ["field", "x", "a"].map(tracewing_ctf::decode::PathStep::Name);
+    let path = [path.as_slice(), &[tracewing_ctf::decode::PathStep::Index(1)]].concat();
+    let second = decoder.path(0, 0, Scope::Payload, &path).unwrap();
+    assert_eq!((reader.advance(), reader.advance()), (Ok(Step::Packet), Ok(Step::Event)));
+    assert!(matches!(reader.event().at(&second), Some(Value::Unsigned(8, _))));
+    assert_eq!((reader.advance(), reader.advance()), (Ok(Step::PacketEnd), Ok(Step::End)));
+    // One that is nowhere an integer is named as it was.
+    let text = "event { fields := struct { string len; string a[len]; }; };";
+    let error = Decoder::new(Arc::new(parse(text).unwrap())).unwrap_err().to_string();
+    assert!(error.contains("its length `len` is no integer"), "{error}");
+}
+
+#[test]
+fn keywords_name_no_fields_and_no_blocks() {
+    for text in [
+        "typedef string A[typedef];",
+        "struct s { string a; variant <variant> { string b; } v; };",
+        "typealias string := trace;",
+        "typealias string := event;",
+    ] {
+        let error = parse(text).unwrap_err().to_string();
+        assert!(error.contains("is a keyword"), "{text}: {error}");
+    }
+    let text = "typealias integer { size = 8; } := unsigned int; event { fields := struct { unsigned int _event; string s[_event]; }; };";
+    let class = parse(text).unwrap();
+    let payload = class.data_stream_classes[0].event_record_classes[0].payload.clone().unwrap();
+    assert!(matches!(&payload.members[1].class, FieldClass::DynamicArray(_)));
+}
+
+/// The least time of three to parse and compile a trace class with so many data stream classes, each with a clock and an event.
+fn time(streams: u64) -> Duration {
+    let mut text = TRACE.to_owned() + "typealias integer { size = 8; } := byte;\n";
+    for id in 0..streams {
+        text += &format!("clock {{ name = c{id}; }};\n");
+        text += &format!(
+            "stream {{ id = {id}; event.header := struct {{ integer {{ size = 8; map = clock.c{id}.value; }} t; byte id; }}; }};\n"
+        );
+        text += &format!("event {{ stream_id = {id}; id = 65535; fields := struct {{ byte a; }}; }};\n");
+    }
+    let text = text.replace(
+        "byte_order = le;",
+        "byte_order = le; packet.header := struct { integer { size = 32; } stream_id; };",
+    );
+    let once = || {
+        let begin = Instant::now();
+        Decoder::new(Arc::new(metadata::parse(text.as_bytes()).unwrap())).unwrap();
+        begin.elapsed()
+    };
+    (0..3).map(|_| once()).min().unwrap_or_default()
+}
+
+/// Eight times as many take eight times as long, and not 64 times.
+#[test]
+fn many_data_stream_classes_take_linear_time() {
+    let (few, many) = (time(1_000), time(8_000));
+    assert!(many < few * 24, "{few:?} for 1,000, {many:?} for 8,000");
+}

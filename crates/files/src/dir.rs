@@ -1,0 +1,273 @@
+//! A folder for output, opened once: everything below it is named relative to its descriptor.
+
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use rustix::fs::{
+    AtFlags, FallocateFlags, FileType, FlockOperation, Mode, OFlags, RawMode, RenameFlags, fallocate, flock,
+    fstat, openat, renameat, renameat_with, statat, unlinkat,
+};
+use rustix::io::Errno;
+
+use crate::Refused;
+
+/// Permissions of files, before the umask.
+const FILE: Mode = Mode::from_raw_mode(0o640);
+/// Folders within folders that are removed or summed up; what this process makes has three levels.
+const DEEPEST: usize = 16;
+
+/// A folder for output. Clones are the same folder.
+#[derive(Debug, Clone)]
+pub struct Dir(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    /// As the user gave it, for messages.
+    path: PathBuf,
+    /// Where it was when it was opened, to notice that it was moved.
+    place: PathBuf,
+    file: OwnedFd,
+    entries: Mutex<Entries>,
+}
+
+/// What this process has made in a folder.
+#[derive(Debug, Default)]
+pub(crate) struct Entries {
+    pub(crate) files: BTreeMap<OsString, Inode>,
+    pub(crate) folders: BTreeMap<OsString, Dir>,
+    /// The last file that was looked at.
+    pub(crate) looked: OsString,
+}
+
+/// What a name stood for: device and inode.
+pub(crate) type Inode = (u64, u64);
+
+impl AsFd for Dir {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.file.as_fd()
+    }
+}
+
+impl Dir {
+    pub(crate) fn new(path: &Path, file: OwnedFd) -> Self {
+        let place = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        Self(Arc::new(Inner { path: path.to_owned(), place, file, entries: Mutex::default() }))
+    }
+
+    /// Its path as it was given, for messages.
+    pub fn path(&self) -> &Path {
+        &self.0.path
+    }
+
+    pub(crate) fn place(&self) -> &Path {
+        &self.0.place
+    }
+
+    pub(crate) fn made(&self) -> MutexGuard<'_, Entries> {
+        self.0.entries.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn keep_folder(&self, name: &str, folder: &Dir) {
+        self.made().folders.insert(name.into(), folder.clone());
+    }
+
+    /// A folder that was made in this one with [`Dir::make`].
+    pub fn made_folder(&self, name: &str) -> Option<Dir> {
+        self.made().folders.get(OsStr::new(name)).cloned()
+    }
+
+    /// A new file, open for reading and writing.
+    ///
+    /// # Errors
+    /// Something of that name is there, or it cannot be made.
+    pub fn create_file(&self, name: impl AsRef<OsStr>) -> io::Result<File> {
+        let name = name.as_ref();
+        let flags = OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(self, name, flags, FILE)?;
+        let data = fstat(&file)?;
+        self.made().files.insert(name.to_owned(), (data.st_dev, data.st_ino));
+        Ok(file.into())
+    }
+
+    /// Gives a file this content: written beside it and renamed, so that readers find the old or the new content.
+    ///
+    /// # Errors
+    /// It cannot be written; the old one is still there then.
+    pub fn replace(&self, name: &str, content: &[u8]) -> io::Result<()> {
+        let beside = format!(".{name}.new");
+        // Only this user can have left it there.
+        self.remove(&beside)?;
+        let written = self.create_file(&beside).and_then(|mut file| file.write_all(content));
+        // Held over the change of the name: `check` looks for the file by one of the two.
+        let mut made = self.made();
+        let renamed = written.and_then(|()| Ok(renameat(self, &beside, self, name)?));
+        match made.files.remove(OsStr::new(&beside)) {
+            Some(inode) if renamed.is_ok() => drop(made.files.insert(name.into(), inode)),
+            _ => {
+                let _ = unlinkat(self, &beside, AtFlags::empty());
+            }
+        }
+        renamed
+    }
+
+    /// Removes a file, if it is there.
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    pub fn remove(&self, name: &str) -> io::Result<()> {
+        self.made().files.remove(OsStr::new(name));
+        match unlinkat(self, name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Removes a folder in this one, if it is there, and all that is in it. Links are removed, not followed.
+    ///
+    /// # Errors
+    /// Something cannot be removed.
+    pub fn remove_all(&self, name: &str) -> io::Result<()> {
+        self.made().folders.remove(OsStr::new(name));
+        remove_below(self.as_fd(), OsStr::new(name), DEEPEST)
+    }
+
+    /// Gives a file or folder in this folder another name, where nothing may be but an empty folder.
+    ///
+    /// # Errors
+    /// Something is there, or it cannot be renamed.
+    pub fn rename(&self, from: &str, to: &OsStr) -> io::Result<()> {
+        self.free(to)?;
+        let mut made = self.made(); // as in `replace`
+        match renameat_with(self, from, self, to, RenameFlags::NOREPLACE) {
+            // Not every file system can refuse to replace.
+            Err(Errno::INVAL | Errno::NOSYS) => renameat(self, from, self, to)?,
+            result => result?,
+        }
+        // It is complete, and the user's to move or remove.
+        made.folders.remove(OsStr::new(from));
+        made.files.remove(OsStr::new(from));
+        Ok(())
+    }
+
+    /// Whether a folder of this name could be put here: nothing of that name is there, or an empty folder.
+    ///
+    /// # Errors
+    /// Something is there ([`Refused::NotEmpty`]), or it cannot be known.
+    pub fn check_free(&self, name: &OsStr) -> io::Result<()> {
+        let folder = match open_below(self.as_fd(), name) {
+            Ok(folder) => folder,
+            Err(Errno::NOENT) => return Ok(()),
+            Err(error) => return Err(error.into()),
+        };
+        if names(folder.as_fd())?.is_empty() { Ok(()) } else { Err(Refused::NotEmpty.into()) }
+    }
+
+    /// Removes an empty folder that is in the way.
+    fn free(&self, name: &OsStr) -> io::Result<()> {
+        match unlinkat(self, name, AtFlags::REMOVEDIR) {
+            Ok(()) | Err(Errno::NOENT) => Ok(()),
+            Err(Errno::NOTEMPTY | Errno::EXIST) => Err(Refused::NotEmpty.into()),
+            Err(Errno::NOTDIR) => Err(io::ErrorKind::AlreadyExists.into()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether there is something of this name, whatever it is.
+    pub fn has(&self, name: impl AsRef<OsStr>) -> bool {
+        statat(self, name.as_ref(), AtFlags::SYMLINK_NOFOLLOW).is_ok()
+    }
+
+    /// The names in it.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn entries(&self) -> io::Result<Vec<OsString>> {
+        Ok(names(self.as_fd())?)
+    }
+
+    /// The regular files in it with their sizes, the least recently written first.
+    pub fn files_by_age(&self) -> Vec<(String, u64)> {
+        let about = |name: OsString| {
+            let data = statat(self, &name, AtFlags::SYMLINK_NOFOLLOW).ok()?;
+            let is_file = FileType::from_raw_mode(data.st_mode as RawMode).is_file();
+            let size = u64::try_from(data.st_size).ok().filter(|_| is_file)?;
+            Some(((data.st_mtime, data.st_mtime_nsec), name.into_string().ok()?, size))
+        };
+        let mut files: Vec<_> = self.entries().into_iter().flatten().filter_map(about).collect();
+        files.sort();
+        files.into_iter().map(|(_, name, size)| (name, size)).collect()
+    }
+
+    /// A new file without a name that takes `size` bytes of the disk, where its file system can do that.
+    pub fn reserve(&self, size: u64) -> Option<File> {
+        let flags = OFlags::TMPFILE | OFlags::WRONLY | OFlags::CLOEXEC;
+        let file = openat(self, ".", flags, Mode::RUSR | Mode::WUSR).ok()?;
+        fallocate(&file, FallocateFlags::empty(), 0, size).ok()?;
+        Some(file.into())
+    }
+
+    /// Locks the folder as long as a clone of it lives, so that readers can tell a recorder that works from one that was killed.
+    /// Not every file system has locks: there a killed recorder is not noticed.
+    pub fn lock(&self) {
+        let _ = flock(self, FlockOperation::NonBlockingLockExclusive);
+    }
+
+    /// Bytes of all files in it and in the folders below it.
+    pub fn size(&self) -> u64 {
+        size_below(self.as_fd(), DEEPEST)
+    }
+}
+
+/// Opens a folder in a folder, to look through it.
+fn open_below(parent: BorrowedFd<'_>, name: &OsStr) -> Result<OwnedFd, Errno> {
+    let flags = OFlags::RDONLY | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+    openat(parent, name, flags, Mode::empty())
+}
+
+fn names(folder: BorrowedFd<'_>) -> Result<Vec<OsString>, Errno> {
+    let mut names = Vec::new();
+    for entry in rustix::fs::Dir::read_from(folder)? {
+        let entry = entry?;
+        let name = OsStr::from_bytes(entry.file_name().to_bytes());
+        if name != "." && name != ".." {
+            names.push(name.to_owned());
+        }
+    }
+    Ok(names)
+}
+
+fn remove_below(parent: BorrowedFd<'_>, name: &OsStr, depth: usize) -> io::Result<()> {
+    let folder = match open_below(parent, name) {
+        Ok(folder) => folder,
+        Err(Errno::NOENT) => return Ok(()),
+        Err(error) => return Err(error.into()),
+    };
+    for name in names(folder.as_fd())? {
+        match unlinkat(&folder, &name, AtFlags::empty()) {
+            Ok(()) | Err(Errno::NOENT) => {}
+            Err(Errno::ISDIR | Errno::PERM) if depth > 0 => remove_below(folder.as_fd(), &name, depth - 1)?,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(unlinkat(parent, name, AtFlags::REMOVEDIR)?)
+}
+
+fn size_below(folder: BorrowedFd<'_>, depth: usize) -> u64 {
+    let size = |name: OsString| {
+        let Ok(data) = statat(folder, &name, AtFlags::SYMLINK_NOFOLLOW) else { return 0 };
+        match FileType::from_raw_mode(data.st_mode as RawMode) {
+            FileType::Directory if depth > 0 => {
+                open_below(folder, &name).map_or(0, |below| size_below(below.as_fd(), depth - 1))
+            }
+            FileType::RegularFile => data.st_size.try_into().unwrap_or(0),
+            _ => 0,
+        }
+    };
+    names(folder).into_iter().flatten().map(size).sum()
+}

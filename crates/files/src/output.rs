@@ -1,0 +1,120 @@
+//! One file as output: a new one, in place of a regular file of this user, or a pipe or device.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::BorrowedFd;
+use std::path::Path;
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, RawMode, fstat, openat, renameat, statat};
+use rustix::io::Errno;
+use rustix::process::geteuid;
+
+use crate::{Dir, Refused};
+
+/// A file that is being written. Regular ones get their name with [`OutputFile::finish`]; dropped before, nothing is left
+/// behind and a file that was there is as it was.
+#[derive(Debug)]
+pub struct OutputFile {
+    file: File,
+    /// The folder, the name until it is complete, and the name it is to have.
+    place: Option<(Dir, String, String)>,
+}
+
+impl OutputFile {
+    /// Output to `path`: a new file, one in place of a regular file that this user owns, or what is written to a pipe or device
+    /// there. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` are this process's descriptors.
+    ///
+    /// # Errors
+    /// It cannot be made, or is [`Refused`]: a symbolic link, a file or pipe of another user, a folder.
+    pub fn create(path: &Path) -> io::Result<Self> {
+        if let Some(number) = descriptor(path) {
+            // SAFETY: only borrowed for the call, in which the kernel refuses a number that is not open.
+            let file = unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?;
+            return Ok(Self { file: file.into(), place: None });
+        }
+        let name = path.file_name().ok_or(Refused::NotAFile)?;
+        let folder = Dir::parent(path.parent().unwrap_or(Path::new("")))?;
+        match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(found) => match FileType::from_raw_mode(found.st_mode as RawMode) {
+                FileType::RegularFile if found.st_uid == geteuid().as_raw() => Self::beside(folder, name),
+                FileType::Fifo if found.st_uid == geteuid().as_raw() => Self::open(&folder, name),
+                FileType::CharacterDevice => Self::open(&folder, name),
+                FileType::RegularFile | FileType::Fifo => Err(Refused::Foreign(found.st_uid).into()),
+                FileType::Symlink => Err(Refused::Link.into()),
+                _ => Err(Refused::NotAFile.into()),
+            },
+            Err(Errno::NOENT) => Self::beside(folder, name),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// A regular file: a new one beside, renamed when it is complete. Other names of the file that was there keep its content.
+    fn beside(folder: Dir, name: &OsStr) -> io::Result<Self> {
+        let name = name.to_str().ok_or(Refused::NotAFile)?.to_owned();
+        let mut taken = io::ErrorKind::AlreadyExists.into();
+        for number in 0..100 {
+            let beside = format!(".{name}.{}.{number}", std::process::id());
+            match folder.create_file(&beside) {
+                Ok(file) => return Ok(Self { file, place: Some((folder, beside, name)) }),
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => taken = error,
+                Err(error) => return Err(error),
+            }
+        }
+        Err(taken)
+    }
+
+    /// A pipe or device. What has become a regular file meanwhile is left alone.
+    fn open(folder: &Dir, name: &OsStr) -> io::Result<Self> {
+        let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
+        let file = openat(folder, name, flags, Mode::empty())?;
+        match FileType::from_raw_mode(fstat(&file)?.st_mode as RawMode) {
+            FileType::Fifo | FileType::CharacterDevice => Ok(Self { file: file.into(), place: None }),
+            _ => Err(Refused::NotAFile.into()),
+        }
+    }
+
+    /// Completes the file.
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    pub fn finish(mut self) -> io::Result<()> {
+        self.file.flush()?;
+        if let Some((folder, beside, name)) = &self.place {
+            renameat(folder, beside, folder, name)?;
+            self.place = None;
+        }
+        Ok(())
+    }
+}
+
+impl Write for OutputFile {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.file.write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.file.flush()
+    }
+}
+
+impl Drop for OutputFile {
+    fn drop(&mut self) {
+        if let Some((folder, beside, _)) = &self.place {
+            let _ = folder.remove(beside);
+        }
+    }
+}
+
+/// The descriptor that a path names by its number.
+fn descriptor(path: &Path) -> Option<i32> {
+    let path = path.to_str()?;
+    match path {
+        "/dev/stdout" => Some(1),
+        "/dev/stderr" => Some(2),
+        _ => {
+            let number = path.strip_prefix("/dev/fd/").or_else(|| path.strip_prefix("/proc/self/fd/"))?;
+            number.parse().ok().filter(|number| *number >= 0)
+        }
+    }
+}

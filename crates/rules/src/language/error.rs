@@ -1,0 +1,67 @@
+//! Why a predicate holds for no event of a class.
+
+use super::predicate::Variable;
+
+/// Why the events of a class cannot be chosen by a predicate. Those events are left out.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("event {class:?}: {problem}")]
+pub struct CompileError {
+    /// The class's name.
+    pub class: String,
+    /// What is in the way.
+    pub problem: Problem,
+}
+
+/// What is in the way of a predicate.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Problem {
+    /// No field, or context, of this name.
+    #[error("it has no `{0}`{list}", list = listed(.1))]
+    Missing(Variable, Vec<String>),
+    /// A comparison of values that have nothing in common.
+    #[error("`{0}` is {1} and cannot be compared with {2}")]
+    Mismatch(String, &'static str, &'static str),
+    /// An operand that needs a relation, or has a wrong one.
+    #[error("`{0}` is {1}: {2}")]
+    Misused(String, &'static str, &'static str),
+    /// An array or slice without index.
+    #[error("`{0}` has several values: ask for one of them, as in `{0}[0]`, or for `len({0})`")]
+    Several(Variable),
+    /// A structure, or a variant of several.
+    #[error("`{0}` is made of parts: ask for one of them{list}", list = listed(.1))]
+    Parts(Variable, Vec<String>),
+    /// An index for a single value.
+    #[error("`{0}`: the field has a single value")]
+    Single(Variable),
+    /// An index behind the end of an array.
+    #[error("`{0}`: the array has {1} values")]
+    Behind(Variable, u64),
+    /// The length of what has none.
+    #[error("`{0}`: the field has no length")]
+    NoLength(Variable),
+    /// An enumeration without the label.
+    #[error("`{0}` has no label {1:?}{list}", list = listed(.2))]
+    NoLabel(Variable, String, Vec<String>),
+    /// The filter has more than [`MAX_FILTER`](crate::filter::MAX_FILTER) bytes.
+    #[error("the condition is too large: more than {} bytes when compiled", crate::filter::MAX_FILTER)]
+    TooLarge,
+    /// More positions are needed than a filter has registers for.
+    #[error("the condition asks for too many fields behind texts, slices and optional fields")]
+    TooManyPositions,
+}
+
+impl Problem {
+    /// Whether the class merely lacks what is compared, so that the comparison is unknown.
+    pub(crate) fn is_absence(&self) -> bool {
+        matches!(self, Self::Missing(..) | Self::Behind(..))
+    }
+}
+
+fn listed(names: &[String]) -> String {
+    const MOST: usize = 12;
+    if names.is_empty() {
+        return String::new();
+    }
+    let more = if names.len() > MOST { ", …" } else { "" };
+    format!(" (it has {}{more})", names[..names.len().min(MOST)].join(", "))
+}

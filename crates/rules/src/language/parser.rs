@@ -1,0 +1,270 @@
+//! From a predicate's words to its tree. Recursion is as deep as parentheses and `!` are nested, which is bounded.
+
+use super::glob::Glob;
+use super::integer::Integer;
+use super::lexer::{Lexer, Token};
+use super::predicate::{Fault, Leaf, Literal, Node, Operand, Scope, Variable};
+use super::relation::Orders;
+
+/// Deepest nesting of parentheses and `!`.
+const DEEPEST: u32 = 64;
+
+const RELATIONS: [(&str, Orders); 6] = [
+    ("==", Orders::EQUAL),
+    ("!=", Orders::NOT_EQUAL),
+    ("<", Orders::LESS),
+    ("<=", Orders::AT_MOST),
+    (">", Orders::GREATER),
+    (">=", Orders::AT_LEAST),
+];
+
+pub(crate) fn parse(text: &str) -> Result<Node, Fault> {
+    let mut lexer = Lexer::new(text);
+    let (token, at) = lexer.next()?;
+    let mut parser = Parser { lexer, token, at, depth: 0 };
+    let root = parser.predicate()?;
+    match parser.token {
+        Token::End => Ok(root),
+        Token::Sign(")") => Err(parser.fault("this `)` closes nothing")),
+        Token::Name(ref word) if word == "and" => Err(parser.fault("write `&&` for \"and\"")),
+        Token::Name(ref word) if word == "or" => Err(parser.fault("write `||` for \"or\"")),
+        _ => Err(parser.fault("expected `&&`, `||` or the end")),
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    /// The word that comes next, and where it begins.
+    token: Token,
+    at: usize,
+    depth: u32,
+}
+
+impl Parser<'_> {
+    fn fault(&self, what: &str) -> Fault {
+        Fault::new(self.at, what)
+    }
+
+    fn advance(&mut self) -> Result<Token, Fault> {
+        let (token, at) = self.lexer.next()?;
+        self.at = at;
+        Ok(std::mem::replace(&mut self.token, token))
+    }
+
+    fn take(&mut self, sign: &str) -> Result<bool, Fault> {
+        let found = matches!(self.token, Token::Sign(next) if next == sign);
+        if found {
+            self.advance()?;
+        }
+        Ok(found)
+    }
+
+    fn expect(&mut self, sign: &str, what: &str) -> Result<(), Fault> {
+        if self.take(sign)? { Ok(()) } else { Err(self.fault(what)) }
+    }
+
+    fn deeper<T>(&mut self, inner: impl FnOnce(&mut Self) -> Result<T, Fault>) -> Result<T, Fault> {
+        self.depth += 1;
+        if self.depth > DEEPEST {
+            return Err(self.fault("nested too deeply"));
+        }
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn predicate(&mut self) -> Result<Node, Fault> {
+        let mut parts = vec![self.all()?];
+        while self.take("||")? {
+            parts.push(self.all()?);
+        }
+        Ok(only(parts, Node::Any))
+    }
+
+    fn all(&mut self) -> Result<Node, Fault> {
+        let mut parts = vec![self.unit()?];
+        while self.take("&&")? {
+            parts.push(self.unit()?);
+        }
+        Ok(only(parts, Node::All))
+    }
+
+    fn unit(&mut self) -> Result<Node, Fault> {
+        if matches!(self.token, Token::Sign("!")) {
+            return self.negation();
+        }
+        let start = self.at;
+        let left = self.term()?;
+        let Token::Sign(sign) = self.token else { return Ok(left) };
+        let pattern = matches!(sign, "=~" | "!~");
+        let orders = RELATIONS.into_iter().find(|(relation, _)| *relation == sign).map(|(_, orders)| orders);
+        if !pattern && orders.is_none() {
+            return Ok(left);
+        }
+        let left = operand(left, start)?;
+        self.advance()?;
+        let node = match orders {
+            Some(orders) => {
+                let start = self.at;
+                let right = self.term()?;
+                Node::Compare(left, orders, operand(right, start)?)
+            }
+            None => {
+                let Token::Text(text) = &self.token else {
+                    return Err(self.fault("expected a pattern in quotes, as in \"shop-*\""));
+                };
+                let pattern = Glob::new(text.as_str());
+                self.advance()?;
+                Node::Match { operand: left, pattern, negated: sign == "!~" }
+            }
+        };
+        if self.at_relation() {
+            return Err(self.fault("relations do not chain: write `a < b && b < c`"));
+        }
+        Ok(node)
+    }
+
+    fn negation(&mut self) -> Result<Node, Fault> {
+        self.advance()?;
+        let inner =
+            if matches!(self.token, Token::Sign("!")) { self.deeper(Self::negation)? } else { self.term()? };
+        if self.at_relation() {
+            return Err(self.fault("write `!(a == b)` to negate a relation"));
+        }
+        Ok(Node::Not(Box::new(inner)))
+    }
+
+    fn at_relation(&self) -> bool {
+        let Token::Sign(sign) = self.token else { return false };
+        matches!(sign, "=~" | "!~") || RELATIONS.iter().any(|(relation, _)| *relation == sign)
+    }
+
+    /// What is in parentheses, or an operand alone; with `&` behind it.
+    fn term(&mut self) -> Result<Node, Fault> {
+        let start = self.at;
+        let node = if self.take("(")? {
+            let inner = self.deeper(Self::predicate)?;
+            self.expect(")", "expected `)`")?;
+            inner
+        } else {
+            Node::True(Operand { value: self.leaf()?, mask: None })
+        };
+        let sign = self.at;
+        if !self.take("&")? {
+            return Ok(node);
+        }
+        let operand = operand(node, start)?;
+        if operand.mask.is_some() || !matches!(operand.value, Leaf::Variable(_)) {
+            return Err(Fault::new(sign, "`&` takes bits of a field, as in `(flags & 6) == 2`"));
+        }
+        let Token::Integer(mask) = self.token else {
+            return Err(self.fault("expected the bits as an integer, as in `flags & 0x10`"));
+        };
+        if mask < Integer::from(0_u8) {
+            return Err(self.fault("the bits are a number that is not negative"));
+        }
+        self.advance()?;
+        Ok(Node::True(Operand { mask: Some(mask), ..operand }))
+    }
+
+    fn leaf(&mut self) -> Result<Leaf, Fault> {
+        let fault = match &self.token {
+            Token::Sign("$") => {
+                self.advance()?;
+                return Ok(Leaf::Variable(self.variable(Scope::Context)?));
+            }
+            Token::Name(_) => return self.named(),
+            Token::Integer(_) | Token::Real(_) | Token::Text(_) => {
+                return Ok(Leaf::Literal(match self.advance()? {
+                    Token::Integer(number) => Literal::Integer(number),
+                    Token::Real(number) => Literal::Real(number),
+                    Token::Text(text) => Literal::Text(text),
+                    Token::Name(_) | Token::Sign(_) | Token::End => return Err(self.fault(EXPECTED)),
+                }));
+            }
+            Token::Sign(_) | Token::End => self.fault(EXPECTED),
+        };
+        Err(fault)
+    }
+
+    /// What begins with a name.
+    fn named(&mut self) -> Result<Leaf, Fault> {
+        let Token::Name(name) = &self.token else { return Err(self.fault(EXPECTED)) };
+        match name.as_str() {
+            "true" | "false" => {
+                let value = Integer::from(name == "true");
+                self.advance()?;
+                Ok(Leaf::Literal(Literal::Integer(value)))
+            }
+            // A field can have the name `len`, too.
+            "len" if self.lexer.is_followed_by('(') => {
+                self.advance()?;
+                self.expect("(", EXPECTED)?;
+                let scope = if self.take("$")? { Scope::Context } else { Scope::Field };
+                let variable = self.variable(scope)?;
+                if variable.index.is_some() {
+                    return Err(self.fault("an element has no length"));
+                }
+                self.expect(")", "expected `)`")?;
+                Ok(Leaf::Variable(Variable { length: true, ..variable }))
+            }
+            _ => Ok(Leaf::Variable(self.variable(Scope::Field)?)),
+        }
+    }
+
+    fn variable(&mut self, scope: Scope) -> Result<Variable, Fault> {
+        let mut name = self.name()?;
+        let mut index: Option<u32> = None;
+        loop {
+            if matches!(self.token, Token::Sign("." | "["))
+                && let Some(inner) = index.take()
+            {
+                name += &format!("[{inner}]");
+            }
+            if self.take(".")? {
+                name.push('.');
+                name += &self.name()?;
+                continue;
+            }
+            if !self.take("[")? {
+                return Ok(Variable { scope, name, index, length: false });
+            }
+            let Token::Integer(number) = self.token else {
+                return Err(self.fault("expected the element's number, from 0 on"));
+            };
+            let number = (!number.is_negative()).then(|| u32::try_from(number.bits()).ok()).flatten();
+            index = Some(number.ok_or_else(|| self.fault("no field has so many elements"))?);
+            self.advance()?;
+            self.expect("]", "expected `]`")?;
+        }
+    }
+
+    fn name(&mut self) -> Result<String, Fault> {
+        let fault = self.fault("expected a name");
+        match self.advance()? {
+            Token::Name(name) => Ok(name),
+            _ => Err(fault),
+        }
+    }
+}
+
+const EXPECTED: &str = "expected a field or a value";
+
+/// The side of a relation that begins at `start`.
+fn operand(node: Node, start: usize) -> Result<Operand, Fault> {
+    match node {
+        Node::True(operand) => Ok(operand),
+        _ => Err(Fault::new(start, "only a field or a value can be compared")),
+    }
+}
+
+fn only(mut parts: Vec<Node>, several: fn(Vec<Node>) -> Node) -> Node {
+    match parts.pop() {
+        Some(part) if parts.is_empty() => part,
+        Some(part) => {
+            parts.push(part);
+            several(parts)
+        }
+        None => several(parts),
+    }
+}

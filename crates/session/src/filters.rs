@@ -1,0 +1,106 @@
+//! Filters for system calls (seccomp): which programs have some that the recorder has not. Their threads write events as others
+//! do, without system calls; but what the agent's thread would do for the recorder may be what the filter ends the program for.
+
+use std::fs;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use crate::client::Client;
+use crate::recorder::Recorder;
+
+/// Time between two looks; longer where looking takes more than a hundredth of it.
+const INTERVAL: Duration = Duration::from_millis(250);
+
+/// When to look again at programs that have joined.
+pub(crate) struct Filters {
+    due: Instant,
+}
+
+impl Filters {
+    pub(crate) fn new() -> Self {
+        Self { due: Instant::now() }
+    }
+}
+
+/// How many filters this process has.
+pub(crate) fn own() -> u32 {
+    fs::read_to_string("/proc/self/status").map_or(0, |status| filters(&status))
+}
+
+/// What the agent calls its threads.
+const AGENT: &str = "tracewing";
+
+/// Whether what this recorder has a process do is watched by more filters than this process has. Filters are of threads: those of the
+/// agent's count, which do it, or where there are none, those of all threads.
+pub(crate) fn is_filtered(pid: i32) -> bool {
+    let own = own();
+    let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
+    let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
+    let read = |task: &PathBuf, file| fs::read_to_string(task.join(file)).ok();
+    let is_agents = |task: &&PathBuf| read(task, "comm").is_some_and(|name| name.trim_end() == AGENT);
+    let agents: Vec<_> = tasks.iter().filter(is_agents).collect();
+    let all = if agents.is_empty() { tasks.iter().collect() } else { agents };
+    all.into_iter().filter_map(|task| read(task, "status")).any(|status| filters(&status) > own)
+}
+
+/// How many filters a thread has, by its `status`. Kernels before 5.9 tell only whether there are any.
+pub(crate) fn filters(status: &str) -> u32 {
+    let number = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+    match number("Seccomp:") {
+        None | Some(0) => 0,
+        Some(_) => number("Seccomp_filters:").unwrap_or(1).max(1),
+    }
+}
+
+impl Recorder<'_> {
+    /// Looks for filters, if it is time for that.
+    pub(crate) fn look_for_filters(&mut self) {
+        let begin = Instant::now();
+        if begin >= self.filters.due {
+            self.leave_filtered_alone();
+            self.filters.due = begin + INTERVAL.max(100 * begin.elapsed());
+        }
+    }
+
+    /// Lets go of programs that are filtered, before they are to do anything.
+    pub(crate) fn leave_filtered_alone(&mut self) {
+        let members = self.connections.members();
+        let filtered: Vec<u64> =
+            members.filter(|(_, member)| is_filtered(member.program.pid)).map(|(number, _)| number).collect();
+        for number in filtered {
+            let Some(client) = self.connections.clients.get(&number) else { continue };
+            client.leave_alone();
+            if let Some((pid, name)) = client.member().map(|member| member.program.told()) {
+                self.join.note(format!(
+                    "process {pid} ({name}) is filtered by seccomp and cannot be changed: it goes on with the event rules that \
+                     it has"
+                ));
+            }
+            self.disconnect(number);
+        }
+    }
+
+    /// Bids all programs farewell: those that are not filtered leave the recording.
+    pub(crate) fn bid_farewell(&mut self) {
+        self.leave_filtered_alone();
+        self.connections
+            .clients
+            .values()
+            .filter(|client| client.member().is_some())
+            .for_each(Client::dismiss);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn filters_are_counted() {
+        assert_eq!(filters("Name:\tx\nSeccomp:\t0\nSeccomp_filters:\t0\n"), 0);
+        assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t3\n"), 3);
+        assert_eq!(filters("Seccomp:\t2\n"), 1);
+        assert_eq!(filters("Seccomp:\t1\nSeccomp_filters:\t0\n"), 1);
+        assert!(!is_filtered(std::process::id() as i32));
+    }
+}

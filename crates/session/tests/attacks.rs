@@ -1,0 +1,341 @@
+//! What other users can do to a recording of root, and what a user can do whose program is recorded in it. A thread becomes
+//! that user by the bare system call, which the C library does not pass on to the other threads.
+
+mod common;
+
+use std::fs;
+use std::mem::offset_of;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use common::{Program, class, control_socket, hello, in_child, with_programs};
+use rustix::net::{
+    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, connect, send, socket, socket_with,
+};
+use tracewing_abi::message::control::Control;
+use tracewing_abi::message::snapshot::{Asker, Question};
+use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE};
+use tracewing_abi::region::CpuControl;
+use tracewing_session::options::SnapshotOn;
+use tracewing_session::{Options, Outcome};
+
+/// A user that no account belongs to.
+const STRANGER: u32 = 54321;
+
+fn is_root() -> bool {
+    let is_root = rustix::process::getuid().is_root();
+    if !is_root {
+        eprintln!("skipped: only root can become another user");
+    }
+    is_root
+}
+
+/// Does something as another user.
+fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
+    let work = move || {
+        // SAFETY: the system calls themselves change only this thread, which ends with the work.
+        unsafe {
+            assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresgid, uid, uid, uid), 0);
+            assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0);
+        }
+        work()
+    };
+    thread::scope(|scope| scope.spawn(work).join().unwrap())
+}
+
+fn try_connect(path: &Path) -> Option<Program> {
+    let socket = socket(AddressFamily::UNIX, SocketType::SEQPACKET, None).unwrap();
+    connect(&socket, &SocketAddrUnix::new(path).ok()?).ok()?;
+    Some(Program(socket))
+}
+
+fn flight_recorder(options: &mut Options) {
+    options.flight_recorder = Some(SnapshotOn { signal: false, exit: false, panic: true });
+}
+
+/// Everything by which a stranger might reach the recorder of a folder: what the kernel lists, and what may lie in it.
+fn listed(folder: &Path) -> Vec<PathBuf> {
+    let sockets = fs::read_to_string("/proc/net/unix").unwrap();
+    let kernels = sockets.lines().filter_map(|line| line.split(' ').next_back()).map(PathBuf::from);
+    let kernels = kernels.filter(|path| path.starts_with(folder) || path.starts_with("/proc"));
+    let names = ["socket", "join", "control"].map(|name| folder.join(name));
+    let inside = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
+    kernels.chain(inside).chain(names).collect()
+}
+
+fn notes(outcome: &Outcome) -> String {
+    outcome.summary.notes.join("\n")
+}
+
+/// An owner's program joins, and its class gets an id; gives how long that took.
+fn owner_joins(path: &Path, name: &str) -> Duration {
+    let begin = Instant::now();
+    let program = Program::connect(path);
+    assert!(matches!(program.hello(Hello { copy: 99, ..hello() }).0, Answer::Welcome { .. }));
+    let granted = program.classes(&[name]);
+    assert!(granted[0].0 != 0 && granted[0].1, "{granted:?}");
+    begin.elapsed()
+}
+
+#[test]
+fn strangers_reach_no_recorder() {
+    if !is_root() {
+        return;
+    }
+    let outcome = with_programs(flight_recorder, |path, trace| {
+        assert!(try_connect(path).is_some());
+        as_user(STRANGER, || {
+            let listed = listed(path.parent().unwrap()).into_iter();
+            let reached: Vec<_> = listed.filter(|path| try_connect(path).is_some()).collect();
+            for path in &reached {
+                let asker = try_connect(path).unwrap();
+                asker.send(&Question::Snapshot(Asker::Command).encode());
+                asker.answer();
+            }
+            assert_eq!(reached, Vec::<PathBuf>::new());
+        });
+        assert!(!trace.join("snapshot-1").exists());
+    });
+    assert_eq!(outcome.summary.snapshots.unwrap().len(), 0);
+}
+
+#[test]
+fn programs_of_other_users_may_neither_ask_nor_change() {
+    if !is_root() {
+        return;
+    }
+    let outcome = with_programs(flight_recorder, |path, _| {
+        as_user(STRANGER, || {
+            let mut pause = vec![0; 100];
+            let len = Control::Pause.encode(&mut pause).unwrap();
+            let questions =
+                [Question::Status, Question::Snapshot(Asker::Program), Question::Snapshot(Asker::Command)];
+            let mut messages: Vec<Vec<u8>> = questions.iter().map(|one| one.encode().to_vec()).collect();
+            messages.push(pause[..len].to_vec());
+            for message in messages {
+                let asker = Program::connect(path);
+                asker.send(&message);
+                assert!(asker.is_dropped());
+            }
+            assert!(try_connect(&control_socket(path)).is_none());
+        });
+    });
+    assert_eq!(outcome.summary.snapshots.unwrap().len(), 0);
+}
+
+#[test]
+fn snapshots_are_not_to_be_had_without_limit() {
+    let outcome = with_programs(flight_recorder, |path, _| {
+        let begin = Instant::now();
+        for _ in 0..200 {
+            let asker = Program::connect(&control_socket(path));
+            asker.send(&Question::Snapshot(Asker::Program).encode());
+            asker.answer();
+        }
+        eprintln!("200 questions took {:?}", begin.elapsed());
+    });
+    let taken = outcome.summary.snapshots.unwrap().len();
+    assert!((32..100).contains(&taken), "{taken} snapshots");
+}
+
+/// Describes classes until no more are taken.
+fn use_up_classes(path: &Path) -> usize {
+    let program = Program::connect(path);
+    program.hello(Hello { copy: 7, ..hello() });
+    let mut taken = 0;
+    for first in (0..70_000).step_by(1000) {
+        let names: Vec<String> = (first..first + 1000).map(|number| format!("evil:c{number}")).collect();
+        let mut buffer = vec![0; MAX_MESSAGE];
+        let mut writer = ClassesWriter::new(&mut buffer).unwrap();
+        names.iter().for_each(|name| writer.push(&class(name)).unwrap());
+        assert_eq!(usize::from(writer.count()), names.len());
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        taken += program.classes(&names).iter().filter(|(id, _)| *id != 0).count();
+    }
+    taken
+}
+
+#[test]
+fn another_user_does_not_use_up_classes_and_notes() {
+    if !is_root() {
+        return;
+    }
+    let outcome = with_programs(
+        // What is off costs no metadata.
+        |options| options.rules.push(tracewing_rules::Rule::enable(["good:*"])),
+        |path, _| {
+            let taken = as_user(STRANGER, || {
+                // Notes: of each refused class one.
+                let program = Program::connect(path);
+                program.hello(Hello { copy: 6, ..hello() });
+                for number in 0..300 {
+                    let name = format!("no\"name{number}");
+                    let mut buffer = vec![0; MAX_MESSAGE];
+                    let mut writer = ClassesWriter::new(&mut buffer).unwrap();
+                    writer.push(&class(&name)).unwrap();
+                    program.send(writer.finish());
+                    program.answer();
+                }
+                use_up_classes(path)
+            });
+            assert!((1000..10_000).contains(&taken), "{taken} classes");
+            owner_joins(path, "good:x");
+            // What goes wrong with a program of the owner is still noted.
+            in_child(|| {
+                let old = Program::connect(path);
+                old.hello(Hello { version: 1, ..hello() }).0 == Answer::Refused
+            })();
+        },
+    );
+    let notes = notes(&outcome);
+    assert!(notes.contains("version 1 of the protocol"), "{notes}");
+    assert!(notes.contains("number of events unknown"), "{notes}");
+    assert!(outcome.summary.notes.len() < 60, "{notes}");
+}
+
+#[test]
+fn a_process_gets_so_many_buffers_and_others_get_theirs() {
+    if !is_root() {
+        return;
+    }
+    let join = |path: &Path, copy| {
+        let program = Program::connect(path);
+        let (answer, file) = program.hello(Hello { copy, ..hello() });
+        matches!(answer, Answer::Welcome { .. }).then_some((program, file))
+    };
+    let outcome = with_programs(
+        |_| {},
+        |path, _| {
+            as_user(STRANGER, || {
+                let held: Vec<_> = (0..150).map_while(|copy| join(path, copy)).collect();
+                assert_eq!(held.len(), 64);
+                in_child(|| join(path, 0).is_some())();
+                drop(held);
+                // They are given back once the kernel says that no process can write to them.
+                let begin = Instant::now();
+                while join(path, 1).is_none() {
+                    assert!(begin.elapsed() < Duration::from_secs(20), "none was given back");
+                    thread::sleep(Duration::from_millis(20));
+                }
+            });
+            in_child(|| join(path, 0).is_some())();
+        },
+    );
+    let notes = notes(&outcome);
+    assert!(notes.contains("has as many buffers as it may have"), "{notes}");
+}
+
+#[test]
+fn silent_connections_keep_no_program_waiting() {
+    if !is_root() {
+        return;
+    }
+    with_programs(
+        |_| {},
+        |path, _| {
+            let held = as_user(STRANGER, || (0..700).map(|_| Program::connect(path)).collect::<Vec<_>>());
+            let took = owner_joins(path, "good:x");
+            assert!(took < Duration::from_secs(3), "{took:?}");
+            // Most of them were turned away, so that descriptors are left.
+            let alive = held.iter().filter(|held| send(&held.0, b"x", SendFlags::NOSIGNAL).is_ok()).count();
+            assert!(alive <= 64, "{alive} are kept");
+        },
+    );
+}
+
+#[test]
+fn a_flood_of_connections_is_taken_at_a_bounded_rate() {
+    const TIME: Duration = Duration::from_secs(3);
+    // What waits, what is taken at once, and what a second, with some to spare.
+    const MOST: f64 = 4096.0 + 1024.0 + 1.5 * 2000.0 * TIME.as_secs() as f64;
+    if !is_root() {
+        return;
+    }
+    with_programs(
+        |_| {},
+        |path, _| {
+            let connected = as_user(STRANGER, || {
+                let (begin, address) = (Instant::now(), SocketAddrUnix::new(path).unwrap());
+                let mut connected = 0_u32;
+                while begin.elapsed() < TIME {
+                    let flags = SocketFlags::NONBLOCK;
+                    let socket =
+                        socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+                    connected += u32::from(connect(&socket, &address).is_ok());
+                }
+                connected
+            });
+            assert!(f64::from(connected) < MOST, "{connected} connections");
+            let took = owner_joins(path, "good:x");
+            assert!(took < Duration::from_secs(10), "{took:?}");
+        },
+    );
+}
+
+#[test]
+fn no_region_poisons_the_loss_total() {
+    let outcome = with_programs(
+        |_| {},
+        |path, _| {
+            let program = Program::connect(path);
+            let (_, file) = program.hello(hello());
+            program.classes(&["a:x"]);
+            let region = fs::File::from(file.unwrap());
+            // Behind the header's page come the words of the first CPU.
+            let at = 4096 + offset_of!(CpuControl, lost) as u64;
+            region.write_all_at(&u64::MAX.to_le_bytes(), at).unwrap();
+            thread::sleep(Duration::from_millis(500));
+            region.write_all_at(&(u64::MAX / 2 - 7).to_le_bytes(), at).unwrap();
+            thread::sleep(Duration::from_millis(500));
+        },
+    );
+    let summary = &outcome.summary;
+    assert_eq!(summary.lost, 0, "{:?}", summary.losses);
+    assert!(notes(&outcome).contains("number of lost events unknown"), "{}", notes(&outcome));
+}
+
+/// Gives a file another size, and waits until it has its own again.
+fn resize(file: &fs::File, change: impl FnOnce(u64) -> u64) {
+    let size = file.metadata().unwrap().len();
+    file.set_len(change(size)).unwrap();
+    let begin = Instant::now();
+    while file.metadata().unwrap().len() != size {
+        assert!(begin.elapsed() < Duration::from_secs(30), "it keeps its size");
+        thread::sleep(Duration::from_millis(5));
+    }
+}
+
+#[test]
+fn buffers_in_files_that_a_program_resizes_end_no_recorder_and_fill_no_disk() {
+    for is_flight_recorder in [false, true] {
+        let folder = tempfile::tempdir().unwrap();
+        let outcome = with_programs(
+            |options| {
+                options.buffers_in = Some(folder.path().join("buffers"));
+                if is_flight_recorder {
+                    flight_recorder(options);
+                }
+            },
+            |path, _| {
+                let join_and_resize = || {
+                    let program = Program::connect(path);
+                    let (_, file) = program.hello(hello());
+                    program.classes(&["a:x"]);
+                    let file = fs::File::from(file.unwrap());
+                    resize(&file, |size| size + (1 << 30));
+                    resize(&file, |_| 0);
+                };
+                if is_root() {
+                    as_user(STRANGER, join_and_resize)
+                } else {
+                    join_and_resize()
+                }
+                owner_joins(path, "good:x");
+            },
+        );
+        assert!(notes(&outcome).contains("number of lost events unknown"), "{}", notes(&outcome));
+    }
+}

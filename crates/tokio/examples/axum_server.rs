@@ -1,0 +1,91 @@
+//! A web server as most are: plain `axum::serve`, whose tasks no line of the program instruments, and spans and events of `tracing`. It
+//! keeps its own book ([`desk`]), for `tracewing` to be compared with, and so do its clients, threads of the same process.
+//!
+//!     tracewing record --clock mono -o trace -- axum_server LOG
+
+mod desk;
+
+use axum::Router;
+use axum::extract::{Path, State};
+use axum::routing::get;
+use desk::{CONNECTIONS, Desk, Log, REQUESTS, computed, now};
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::sync::Arc;
+use std::thread;
+use tokio::net::TcpListener;
+use tokio::runtime::Builder;
+use tracewing_tokio as traced;
+use tracing::{Instrument, Level};
+use tracing_subscriber::prelude::*;
+
+/// What each request is answered with, at the end of its header.
+const DONE: &str = "done\n";
+
+/// `request ID BEGIN END`, between two events; all of it in a span, `span ID MAKES MADE CLOSES CLOSED`.
+async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static str {
+    let makes = now();
+    let span = tracing::info_span!(target: "desk", "order", id);
+    let made = now();
+    let answer = async {
+        tracing::event!(name: "request", target: "server", Level::INFO, id);
+        let begin = now();
+        desk.answer(id).await;
+        let end = now();
+        tracing::event!(name: "response", target: "server", Level::INFO, id);
+        desk.log.line("request", &[id, begin, end]);
+    };
+    desk.log.polls(id, answer.instrument(span.clone())).await;
+    let closes = now();
+    drop(span);
+    desk.log.line("span", &[id, makes, made, closes, now()]);
+    DONE
+}
+
+/// Asks for a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and inside of two events;
+/// `client TID COMPUTED BEGIN END`, the second in ns of CPU time.
+fn client(log: &Log, connection: u64, server: SocketAddr) {
+    let (begins, cpu) = (now(), computed());
+    let mut stream = TcpStream::connect(server).expect("the server listens");
+    for id in (connection * REQUESTS..).take(REQUESTS as usize) {
+        let begin = now();
+        tracewing::event!("client:call", id);
+        let asks = now();
+        write!(stream, "GET /order/{id} HTTP/1.1\r\nHost: desk\r\n\r\n").expect("the server reads");
+        let mut answer = Vec::new();
+        while !answer.ends_with(DONE.as_bytes()) {
+            let mut part = [0; 1024];
+            let length = stream.read(&mut part).expect("the server answers");
+            assert!(length > 0, "it hung up: {answer:?}");
+            answer.extend_from_slice(&part[..length]);
+        }
+        let answered = now();
+        tracewing::event!("client:answer", id);
+        log.line("call", &[id, begin, asks, answered, now()]);
+    }
+    let tid = rustix::thread::gettid().as_raw_pid().unsigned_abs();
+    log.line("client", &[tid.into(), computed() - cpu, begins, now()]);
+}
+
+fn main() {
+    tracing_subscriber::registry().with(tracewing_tracing::layer()).init();
+    let file = std::env::args().nth(1).expect("a file");
+    let log = Log::default();
+    let desk = Arc::new(Desk::new(log.clone()));
+    let mut builder = Builder::new_multi_thread();
+    traced::runtime(&mut builder, "server").worker_threads(2).enable_all();
+    let runtime = builder.build().expect("a runtime");
+    let listener = runtime.block_on(TcpListener::bind(("127.0.0.1", 0))).expect("a port");
+    let server = listener.local_addr().expect("its address");
+    let router = Router::new().route("/order/{id}", get(order)).with_state(desk);
+    runtime.spawn(async { axum::serve(listener, router).await });
+    thread::scope(|clients| {
+        for connection in 0..CONNECTIONS {
+            let log = &log;
+            clients.spawn(move || client(log, connection, server));
+        }
+    });
+    // The server never ends by itself; its tasks do with the runtime.
+    drop(runtime);
+    log.end(&file);
+}

@@ -1,0 +1,47 @@
+//! What was overwritten before the first packets of streams: the buffers of a snapshot begin at different times, and between the
+//! first begin and the last one, some of what happened is seen and some is not.
+
+use super::activity::Scope;
+use super::adapter::Adapter;
+use crate::open::Recording;
+use std::cmp::Reverse;
+
+/// Events that were overwritten before a stream begins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unseen {
+    /// Whose.
+    pub scope: Scope,
+    /// The CPU in whose buffer they were, where the stream says.
+    pub cpu: Option<u32>,
+    /// They are younger, in nanoseconds on the recording's clock.
+    pub from: i64,
+    /// They are older.
+    pub to: i64,
+}
+
+/// What streams of a recording lack before they begin, by time.
+#[derive(Debug, Default)]
+pub struct AllUnseen {
+    /// The next one is the last.
+    to_come: Vec<Unseen>,
+}
+
+impl AllUnseen {
+    /// All of a recording.
+    pub fn of(recording: &Recording) -> Self {
+        let unseen = recording.streams().iter().filter_map(|stream| {
+            let (from, to) = stream.lost_at_begin?.range?;
+            let scope = Adapter::scope(&recording.traces()[stream.trace_index()], stream);
+            Some(Unseen { scope, cpu: Adapter::stream_cpu(stream), from, to })
+        });
+        let mut to_come: Vec<Unseen> = unseen.collect();
+        to_come.sort_by_key(|unseen| Reverse((unseen.from, unseen.to)));
+        Self { to_come }
+    }
+
+    /// The next one that begins by `time`.
+    #[inline]
+    pub fn by(&mut self, time: i64) -> Option<Unseen> {
+        self.to_come.pop_if(|next| next.from <= time)
+    }
+}

@@ -1,0 +1,142 @@
+//! Hand-made events of the super-trace, and a fold that notes everything it is given.
+
+#![allow(dead_code, reason = "each test uses a part")]
+
+use std::collections::BTreeMap;
+use tracewing_trace::super_trace::{
+    Activity, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
+    UserThread, UserThreadKind as User,
+};
+
+pub const SLEEPS: i64 = 1;
+pub const GOES_ON: i64 = 0x100;
+pub const DEAD: i64 = 0x20;
+pub const FUTEX: Name = Name(0);
+pub const READ: Name = Name(1);
+pub const MUTEX: Name = Name(2);
+pub const IRQ: Name = Name(9);
+
+pub type Event = (i64, u32, i32, Kind<'static>);
+
+/// When who did what.
+pub type Spans = Vec<(i64, i64, Doing)>;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Who {
+    Lwp(i32),
+    Thread(u64),
+}
+
+/// Notes all it is told; what an LWP did for a user thread it notes of that, too.
+#[derive(Default)]
+pub struct Notes {
+    pub spans: BTreeMap<Who, Spans>,
+    pub pending: BTreeMap<i32, Spans>,
+    /// Polls, wake-ups, changes of LWP, changes of CPU.
+    pub counts: BTreeMap<u64, [u64; 4]>,
+}
+
+impl Notes {
+    pub fn add(&mut self, who: Who, doing: Doing, from: i64, to: i64) {
+        assert!(from <= to);
+        let spans = self.spans.entry(who).or_default();
+        match spans.last_mut() {
+            _ if from == to => {}
+            Some(last) if last.1 == from && last.2 == doing => last.1 = to,
+            last => {
+                assert!(
+                    last.is_none_or(|last| last.1 == from),
+                    "{who:?} has a gap or does two things before {from}"
+                );
+                spans.push((from, to, doing));
+            }
+        }
+    }
+
+    pub fn of(&self, who: Who) -> &Spans {
+        &self.spans[&who]
+    }
+
+    pub fn at(&self, who: Who, time: i64) -> Option<Doing> {
+        let spans = self.spans.get(&who)?;
+        spans.iter().find(|span| (span.0..span.1).contains(&time)).map(|span| span.2)
+    }
+
+    pub fn unknown(&self) -> i64 {
+        self.spans.values().flatten().filter(|span| is_unknown(span.2)).map(|span| span.1 - span.0).sum()
+    }
+}
+
+pub fn is_unknown(doing: Doing) -> bool {
+    matches!(doing, Doing::Unknown | Doing::Running { mode: Mode::Unknown, .. } | Doing::Blocked { on: None })
+}
+
+impl Fold for Notes {
+    fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
+        self.add(Who::Lwp(lwp.tid), doing, from, to);
+        if lwp.runs_user_thread() {
+            self.pending.entry(lwp.tid).or_default().push((from, to, doing));
+        }
+    }
+
+    fn ran(&mut self, lwp: &Lwp, thread: Option<&UserThread>) {
+        for (from, to, doing) in self.pending.remove(&lwp.tid).unwrap_or_default() {
+            thread.into_iter().for_each(|thread| self.add(Who::Thread(thread.id), doing, from, to));
+        }
+    }
+
+    fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
+        self.add(Who::Thread(thread.id), doing, from, to);
+    }
+
+    fn user_thread_ends(&mut self, thread: &UserThread) {
+        let counts = [thread.polls, thread.wakeups, thread.lwp_migrations, thread.cpu_migrations];
+        self.counts.insert(thread.id, counts);
+    }
+}
+
+pub fn fold(events: &[Event]) -> Notes {
+    let mut notes = Notes::default();
+    let mut state = SuperTrace::new();
+    for (time, cpu, tid, kind) in events {
+        let activity = Activity {
+            time: *time,
+            cpu: Some(*cpu),
+            tid: Some(*tid),
+            process: None,
+            context: Context::Unknown,
+            kind: *kind,
+        };
+        state.event(&activity, &mut notes);
+    }
+    state.finish(&mut notes);
+    assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
+    notes
+}
+
+/// Where the event belongs that follows these.
+pub fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
+    let mut state = SuperTrace::new();
+    let activity = |event: &Event| Activity {
+        time: event.0,
+        cpu: Some(event.1),
+        tid: Some(event.2),
+        process: None,
+        context: Context::Unknown,
+        kind: event.3,
+    };
+    events.iter().for_each(|event| state.event(&activity(event), &mut ()));
+    look(state.place(&activity(&event)))
+}
+
+pub fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"prev", prev_state, next, next_name: b"next" }
+}
+
+pub fn takes(kind: Interrupt) -> Kind<'static> {
+    Kind::InterruptEntry { kind, name: IRQ }
+}
+
+pub fn user_switch(prev: u64, next: u64, cause: SwitchCause) -> Kind<'static> {
+    Kind::UserThread(User::Switch { prev, next, cause })
+}

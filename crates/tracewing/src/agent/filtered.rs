@@ -1,0 +1,274 @@
+//! Notices filters for system calls (seccomp) that the program installs: `prctl` and `syscall` are defined here, in front of the C
+//! library's. The agent's threads make calls for which a filter may end the process, and none of them can ask whether there is one:
+//! the question is such a call, too.
+//!
+//! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed when no thread of the agent's acts, which takes it as long as
+//!   what such a thread has begun; afterwards they end instead of acting.
+//! - After any filter the agent starts no threads in forked children, and does not describe classes of libraries that are loaded: the
+//!   calling thread may be the one that is filtered.
+//!
+//! The recorder looks for filters, too (its `filters.rs`). It is what protects programs that make the system call themselves.
+//!
+//! `prctl` also notes the names that threads give themselves (`names`).
+
+use core::sync::atomic::{AtomicBool, AtomicU32, Ordering::*};
+use std::time::{Duration, Instant};
+
+use tracewing_ring::thread;
+
+use super::reach;
+
+/// Whether a filter was installed, or is being installed, by this process or by one that it was forked from.
+static IS_NOTICED: AtomicBool = AtomicBool::new(false);
+/// Whether it is one for all threads.
+static IS_OF_ALL: AtomicBool = AtomicBool::new(false);
+/// Threads of the agent's that do not wait for a recorder.
+static ACTING: AtomicU32 = AtomicU32::new(0);
+
+/// Those of them that are in other calls than `read`, or about to enter them.
+static CALLING: AtomicU32 = AtomicU32::new(0);
+
+/// Time for a thread to enter a system call: some nanoseconds, unless it is interrupted.
+const ENTERED: Duration = Duration::from_millis(1);
+
+/// How long a filter waits at most for what the agent has begun: well above the milliseconds that it takes on a machine that has
+/// other work, too.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+/// Whether system calls by the calling thread, or by new ones, may be the end of the process.
+pub(super) fn is_noticed() -> bool {
+    IS_NOTICED.load(Relaxed) // set by this thread, or by one whose filter does not concern this one
+}
+
+/// A thread of the agent's is about to be started.
+pub(super) fn begin_acting() {
+    ACTING.fetch_add(1, SeqCst); // with `note`
+}
+
+/// It has done its work, or is not there.
+pub(super) fn end_acting() {
+    ACTING.fetch_sub(1, SeqCst); // with `wait`
+}
+
+/// In a forked child, in which the agent has no threads.
+pub(super) fn forked() {
+    ACTING.store(0, Relaxed); // its only thread
+    CALLING.store(0, Relaxed);
+}
+
+/// Makes a system call that waits for a recorder, on a thread of the agent's; the thread ends here if it may not act any more.
+pub(super) fn quietly<R>(call: impl FnOnce() -> R) -> R {
+    CALLING.fetch_add(1, Relaxed); // ordered before what follows
+    let result = in_read(call);
+    CALLING.fetch_sub(1, Relaxed);
+    result
+}
+
+/// The same for `read`, which every filter allows.
+pub(super) fn in_read<R>(call: impl FnOnce() -> R) -> R {
+    end_acting();
+    let result = call();
+    begin_acting();
+    // With `note`: it finds this thread acting, or this finds the filter.
+    if IS_OF_ALL.load(SeqCst) {
+        end_acting();
+        reach::end_thread();
+    }
+    result
+}
+
+/// Waits until the agent's threads that were started have come to rest, but no longer than that: a filter that is not noticed can come next.
+pub(super) fn settle(longest: Duration) {
+    let begin = Instant::now();
+    // With `end_acting`.
+    while ACTING.load(SeqCst) != 0 && begin.elapsed() < longest {
+        std::thread::yield_now();
+    }
+}
+
+/// Says that a filter comes, and waits until it can. `false` in a child that runs on its parent's memory: the filter is not the parent's.
+fn note(is_of_all: bool) -> bool {
+    if thread::with(|mark| mark.shared.load(Relaxed)) != 0 {
+        return false;
+    }
+    IS_NOTICED.store(true, Relaxed); // for this thread, and for children that it forks
+    if is_of_all {
+        IS_OF_ALL.store(true, SeqCst); // with `quietly`
+        wait();
+    }
+    true
+}
+
+/// By looking again and again: nothing else is sure to be allowed.
+fn wait() {
+    let begin = Instant::now();
+    let is_acting = || ACTING.load(SeqCst) != 0; // with `end_acting`
+    while is_acting() && begin.elapsed() < PATIENCE {
+        core::hint::spin_loop();
+    }
+    // A thread that does not act any more has yet to enter its call.
+    let rest = Instant::now();
+    while CALLING.load(Relaxed) != 0 && rest.elapsed() < ENTERED {
+        core::hint::spin_loop();
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+pub use calls::{noticed_prctl, noticed_syscall};
+
+#[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
+mod calls {
+    //! The C library's functions.
+
+    use core::arch::{asm, global_asm, naked_asm};
+    use core::ffi::{c_int, c_long, c_ulong, c_void};
+    use core::sync::atomic::Ordering::*;
+
+    use super::super::names;
+    use super::{IS_NOTICED, IS_OF_ALL, note};
+
+    /// `prctl(2)` of the C library. Its last parameters are variadic there; passing all of them is the same call.
+    ///
+    /// # Safety
+    /// As for the C library's.
+    pub unsafe extern "C" fn noticed_prctl(
+        option: c_int,
+        second: c_ulong,
+        third: c_ulong,
+        fourth: c_ulong,
+        fifth: c_ulong,
+    ) -> c_int {
+        let arguments = [option as c_ulong, second, third, fourth, fifth];
+        let is_filter = option == libc::PR_SET_SECCOMP;
+        // SAFETY: the caller's.
+        let call = || unsafe { system_call(libc::SYS_prctl, arguments) };
+        let result = if is_filter { noted(false, call) } else { call() };
+        if result < 0 {
+            // SAFETY: the calling thread's errno.
+            unsafe { *libc::__errno_location() = -result as c_int };
+            return -1;
+        }
+        if option == libc::PR_SET_NAME {
+            // SAFETY: a name, which the kernel has read.
+            unsafe { names::note(second as *const u8) };
+        }
+        result as c_int
+    }
+
+    /// `syscall(2)` of the C library. It has no frame: what returns twice, or on another stack, does so as from there.
+    ///
+    /// # Safety
+    /// As for the C library's.
+    #[unsafe(naked)]
+    pub unsafe extern "C" fn noticed_syscall() -> c_long {
+        naked_asm!(
+            "cmp rdi, {SECCOMP}",
+            "je 4f",
+            "cmp rdi, {PRCTL}",
+            "je 5f",
+            "2: mov rax, rdi",
+            "mov rdi, rsi",
+            "mov rsi, rdx",
+            "mov rdx, rcx",
+            "mov r10, r8",
+            "mov r8, r9",
+            "mov r9, qword ptr [rsp + 8]",
+            "syscall",
+            "cmp rax, -4095",
+            "jae 3f",
+            "ret",
+            "3: neg eax",
+            "push rax", // also aligns the stack
+            "call __errno_location@PLT",
+            "pop rcx",
+            "mov dword ptr [rax], ecx",
+            "mov rax, -1",
+            "ret",
+            "4: test rcx, rcx", // a program asks which flags the kernel knows
+            "jz 2b",
+            "cmp esi, {FILTER}",
+            "ja 2b",
+            "mov edi, esi",
+            "mov rsi, rdx",
+            "mov rdx, rcx",
+            "sub rsp, 8",
+            "call {seccomp}",
+            "add rsp, 8",
+            "cmp rax, -4095",
+            "jae 3b",
+            "ret",
+            "5: mov edi, esi",
+            "mov rsi, rdx",
+            "mov rdx, rcx",
+            "mov rcx, r8",
+            "mov r8, r9",
+            "sub rsp, 8",
+            "call {prctl}",
+            "add rsp, 8",
+            "cdqe",
+            "ret",
+            SECCOMP = const libc::SYS_seccomp,
+            PRCTL = const libc::SYS_prctl,
+            FILTER = const libc::SECCOMP_SET_MODE_FILTER,
+            seccomp = sym seccomp,
+            prctl = sym noticed_prctl,
+        )
+    }
+
+    /// Gives what the kernel does.
+    ///
+    /// # Safety
+    /// As for `seccomp(2)`.
+    unsafe extern "C" fn seccomp(operation: c_ulong, flags: c_ulong, arguments: *const c_void) -> c_long {
+        let arguments = [operation, flags, arguments as c_ulong, 0, 0];
+        // SAFETY: the caller's.
+        noted(flags & libc::SECCOMP_FILTER_FLAG_TSYNC != 0, || unsafe {
+            system_call(libc::SYS_seccomp, arguments)
+        })
+    }
+
+    /// Installs a filter. One that is refused is none.
+    fn noted(is_of_all: bool, install: impl FnOnce() -> c_long) -> c_long {
+        let before = (IS_NOTICED.load(Relaxed), IS_OF_ALL.load(Relaxed));
+        let is_noted = note(is_of_all);
+        let result = install();
+        // With `SECCOMP_FILTER_FLAG_TSYNC` a refusal can be the id of a thread.
+        if is_noted && (result < 0 || is_of_all && result > 0) {
+            IS_NOTICED.store(before.0, Relaxed);
+            IS_OF_ALL.store(before.1, Relaxed);
+        }
+        result
+    }
+
+    /// A system call, and what the kernel gives.
+    ///
+    /// # Safety
+    /// As for the call.
+    unsafe fn system_call(number: c_long, arguments: [c_ulong; 5]) -> c_long {
+        let [first, second, third, fourth, fifth] = arguments;
+        let result;
+        // SAFETY: the caller's; the kernel preserves all other registers.
+        unsafe {
+            asm!(
+                "syscall",
+                inlateout("rax") number => result,
+                in("rdi") first, in("rsi") second, in("rdx") third, in("r10") fourth, in("r8") fifth,
+                lateout("rcx") _, lateout("r11") _,
+                options(nostack),
+            );
+        }
+        result
+    }
+
+    // Weak, for the same reasons as in `vfork`.
+    global_asm!(
+        ".weak prctl",
+        ".type prctl, @function",
+        ".set prctl, {prctl}",
+        ".weak syscall",
+        ".type syscall, @function",
+        ".set syscall, {syscall}",
+        prctl = sym noticed_prctl,
+        syscall = sym noticed_syscall,
+    );
+}
