@@ -105,10 +105,13 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/recor
 #[test]
 fn what_is_made_of_recordings_goes_nowhere_that_another_user_has_prepared() {
     let Some(shared) = Shared::new() else { return };
-    // Buffers that a killed recorder has left.
+    // Buffers of a recorder that is killed while it records; buffers of an ended process would be removed soon.
     let options = ["-p", "tracewing", "--example", "tasks"];
     let program = tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &options).join("examples/tasks");
-    let script = format!("{} leaf; kill -9 $PPID", program.display());
+    let script = format!(
+        "{} endless never > ../said & until grep -qs ready ../said; do sleep .01; done; kill -9 $PPID $!",
+        program.display()
+    );
     shared.record(&["-o", "../killed", "--buffers-in", "../buffers"], &script);
     let folders: [&[&str]; 3] = [
         &["convert", RECORDING, "--format", "ctf2", "-o", "out"],
