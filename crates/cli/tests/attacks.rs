@@ -204,9 +204,7 @@ fn a_recorder_that_does_not_answer_is_not_waited_for() {
 fn program(folder: &Path) -> PathBuf {
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
     let copy = folder.join("tracewing");
-    // By another process: a child that another test forks meanwhile would keep the file open for writing.
-    let copied = Command::new("cp").arg(env!("CARGO_BIN_EXE_tracewing")).arg(&copy).status().unwrap();
-    assert!(copied.success());
+    tracewing_testing::copy_program(env!("CARGO_BIN_EXE_tracewing"), &copy);
     copy
 }
 

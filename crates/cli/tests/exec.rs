@@ -3,7 +3,6 @@
 mod kernel_common;
 mod recorded;
 
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 
@@ -26,7 +25,7 @@ fn recording(folder: &Path, options: &[&str], with_kernel: bool) -> Option<Recor
     gcc.arg(&programs[0]).arg(source);
     assert!(gcc.status().unwrap().success());
     for copy in &programs[1..] {
-        fs::copy(&programs[0], copy).unwrap();
+        tracewing_testing::copy_program(&programs[0], copy);
     }
     if !with_kernel {
         return Some(record(options, &programs));

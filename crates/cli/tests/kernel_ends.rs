@@ -234,7 +234,7 @@ fn who_may_not_trace_the_kernel_gets_user_events_and_is_told_what_to_do() {
     // The originals may lie where nobody may look.
     let copy = |from: &str, name: &str| {
         let path = folder.path().join(name);
-        fs::copy(from, &path).unwrap();
+        tracewing_testing::copy_program(from, &path);
         open(&path);
         path
     };

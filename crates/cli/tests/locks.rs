@@ -223,6 +223,12 @@ fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_t
     let mut lines = BufReader::new(recorder.stdout.take().unwrap()).lines();
     let mut twins = || -> BTreeSet<String> { lines.by_ref().take(2).map(Result::unwrap).collect() };
     let expected = twins();
+    // The second child may get its buffers late, and loses what it does before.
+    kernel_common::wait_until("both children take part", || {
+        let mut rules = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = rules.args(["rules", &recorder.id().to_string(), "--format", "json"]).output().unwrap();
+        serde_json::from_slice(&output.stdout).is_ok_and(|state: Value| state["programs"] == 3)
+    });
     recorder.stdin.as_mut().unwrap().write_all(b".").unwrap();
     assert_eq!(twins(), expected);
     let snapshot = snapshot_and_end(recorder);
@@ -484,7 +490,7 @@ fn so_are_programs_that_the_command_starts() {
     }
     let Some(without_loader) = program(folder.path(), "allocator", &["-static"]) else { return };
     let privileged = folder.path().join("privileged");
-    fs::copy("/bin/true", &privileged).unwrap();
+    tracewing_testing::copy_program("/bin/true", &privileged);
     chown(&privileged, Some(65534), None).unwrap();
     fs::set_permissions(&privileged, fs::Permissions::from_mode(0o4755)).unwrap();
     let name = without_loader.file_name().unwrap().to_str().unwrap();
@@ -509,7 +515,7 @@ fn without_a_library_that_can_be_loaded_nothing_begins() {
     let copy = |to: &str| {
         let place = folder.path().join(to);
         fs::create_dir(&place).unwrap();
-        fs::copy(env!("CARGO_BIN_EXE_tracewing"), place.join("tracewing")).unwrap();
+        tracewing_testing::copy_program(env!("CARGO_BIN_EXE_tracewing"), place.join("tracewing"));
         place
     };
     let Some(_) = program(folder.path(), "allocator", &[]) else { return };

@@ -6,7 +6,7 @@ mod recorded;
 use std::fs;
 use std::process::Command;
 
-use recorded::{UNREADY, build, counts, record};
+use recorded::{UNREADY, build, counts, is_root, record};
 
 const WAYS: [&[&str]; 3] = [&["--buffers", "program"], &["--buffers", "process"], &["--clock", "mono"]];
 const ROUNDS: u64 = 20;
@@ -37,6 +37,11 @@ fn programs() -> Programs {
     }
 }
 
+/// Whether a program's children need buffers of their own, and lose what they emit before they have them. Root's always do.
+fn children_may_lose(options: &[&str]) -> bool {
+    is_root() || !options.contains(&"program")
+}
+
 /// What a line of the program's output says behind `name`.
 fn said(stdout: &str, name: &str) -> u64 {
     stdout.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().parse().unwrap()
@@ -48,9 +53,7 @@ fn plugins_come_and_go_while_others_emit() {
     for options in WAYS {
         let recording = record(options, &[host, plugin, &ROUNDS.to_string(), other]);
         recording.account(None);
-        // Its forked children lose what they emit before they have the buffers of their own that some ways need.
-        let lost = recording.reasons();
-        let may_lose = !options.contains(&"program");
+        let (lost, may_lose) = (recording.reasons(), children_may_lose(options));
         assert!(lost.keys().all(|reason| may_lose && *reason == UNREADY), "{}", recording.summary);
         for (place, each) in [(10, 50), (11, 50), (12, 20)] {
             assert_eq!(*recording.counts()[&place].start(), each * ROUNDS);
@@ -78,8 +81,8 @@ fn a_program_and_its_plugin_are_both_recorded() {
     let Programs { tasks, plugin, .. } = &programs();
     for options in WAYS {
         let recording = record(options, &[tasks, "with_plugin", plugin]);
-        let may_lose = !options.contains(&"program");
-        let unready = if may_lose { recording.reasons().remove(UNREADY).unwrap_or(0) } else { 0 };
+        let unready =
+            if children_may_lose(options) { recording.reasons().remove(UNREADY).unwrap_or(0) } else { 0 };
         assert_eq!(recording.lost(), unready, "{}", recording.summary);
         // Three threads, each announced by both copies.
         recording.account((unready == 0).then_some(6));

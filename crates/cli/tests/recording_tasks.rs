@@ -125,7 +125,7 @@ fn a_program_with_raised_privileges_does_not_join() {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
     let copy = folder.path().join("tasks");
-    fs::copy(tasks(), &copy).unwrap();
+    tracewing_testing::copy_program(tasks(), &copy);
     let as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", copy.to_str().unwrap(), "leaf"];
     if !Command::new("setpriv").arg("--version").output().is_ok_and(|output| output.status.success()) {
         return eprintln!("skipped: setpriv is not installed");

@@ -100,7 +100,7 @@ fn a_name_cannot_command_the_terminal() {
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let program = folder.path().join("a\u{1b}[31m\nb");
-    std::fs::copy("/bin/true", &program).expect("a copy of a program");
+    tracewing_testing::copy_program("/bin/true", &program);
     let trace = folder.path().join("trace");
     let recorded =
         Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).arg("--").arg(&program).output();

