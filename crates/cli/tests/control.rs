@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
-use recorded::{Recording, ended, list, program};
+use recorded::{Recording, confirmed, ended, list, program};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 
@@ -53,16 +53,10 @@ impl Steps {
         command(name, &self.recorder.id().to_string(), options)
     }
 
-    /// A subcommand that all programs confirm, on a busy machine perhaps later than it waits; gives the recording's state.
+    /// A subcommand that all programs confirm; gives the recording's state.
     fn make(&self, name: &str, options: &[&str]) -> Value {
-        let begin = Instant::now();
-        loop {
-            let output = self.command(name, &[options, &["--format", "json"]].concat());
-            if output.status.success() {
-                return serde_json::from_slice(&output.stdout).unwrap();
-            }
-            assert!(begin.elapsed() < Duration::from_secs(60), "{name} {options:?}: {output:?}");
-        }
+        let options = [options, &["--format", "json"]].concat();
+        serde_json::from_slice(&confirmed(name, &self.recorder.id().to_string(), &options)).unwrap()
     }
 
     /// Lets the program come to its end.
@@ -175,8 +169,7 @@ fn recordings_of_recordings_take_what_each_wants() {
     steps.step(1);
     steps.make("disable", &["-e", "*"]);
     steps.step(2);
-    let inner = command("enable", &steps.pid.as_raw_nonzero().to_string(), &["-e", "steps:step"]);
-    assert!(inner.status.success(), "{inner:?}");
+    confirmed("enable", &steps.pid.as_raw_nonzero().to_string(), &["-e", "steps:step"]);
     steps.step(3);
     let recording = steps.end();
     assert_eq!(numbers(&recording.trace(), "steps:step"), [1]);

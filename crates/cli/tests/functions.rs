@@ -292,7 +292,8 @@ fn patterns_of_which_nothing_was_called_are_told() {
 fn too_many_functions_within_each_other_are_counted() {
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = program(folder.path(), "g++", &["-pg", "-mfentry"]) else { return };
-    let recording = record(&["--functions=recursive"], &[program.as_os_str(), "deep".as_ref()]);
+    let recording =
+        record(&["--functions=recursive", "--sub-buffers", "64"], &[program.as_os_str(), "deep".as_ref()]);
     let table = json(&recording, &[]);
     let found = counted(&rows(&table))["recursive"];
     let not_followed = table["not_followed"].as_u64().unwrap();

@@ -225,9 +225,8 @@ fn processes_of_threads_are_known_where_a_flight_recorder_has_overwritten_what_t
     let expected = twins();
     // The second child may get its buffers late, and loses what it does before.
     kernel_common::wait_until("both children take part", || {
-        let mut rules = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-        let output = rules.args(["rules", &recorder.id().to_string(), "--format", "json"]).output().unwrap();
-        serde_json::from_slice(&output.stdout).is_ok_and(|state: Value| state["programs"] == 3)
+        let rules = recorded::confirmed("rules", &recorder.id().to_string(), &["--format", "json"]);
+        serde_json::from_slice::<Value>(&rules).unwrap()["programs"] == 3
     });
     recorder.stdin.as_mut().unwrap().write_all(b".").unwrap();
     assert_eq!(twins(), expected);

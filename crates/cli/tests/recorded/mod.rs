@@ -10,6 +10,7 @@ use std::ops::RangeInclusive;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -53,7 +54,17 @@ pub fn record<S: AsRef<OsStr>>(options: &[&str], command: &[S]) -> Recording {
 
 /// Waits for a recorder's end.
 pub fn ended(folder: tempfile::TempDir, recorder: Child) -> Recording {
-    let Output { status, stdout, stderr } = recorder.wait_with_output().unwrap();
+    let output = recorder.wait_with_output().unwrap();
+    recording(folder, output)
+}
+
+/// The same for one that writes what it says to a file.
+pub fn ended_with(folder: tempfile::TempDir, recorder: Child, said: &Path) -> Recording {
+    let output = recorder.wait_with_output().unwrap();
+    recording(folder, Output { stderr: std::fs::read(said).unwrap(), ..output })
+}
+
+fn recording(folder: tempfile::TempDir, Output { status, stdout, stderr }: Output) -> Recording {
     let [stdout, stderr] = [stdout, stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     assert!(status.success(), "{status}: {stdout}\n{stderr}");
     let summary = stderr.lines().next_back().and_then(|line| serde_json::from_str(line).ok());
@@ -226,6 +237,20 @@ pub fn print(trace: &Path, arguments: &[&str]) -> (String, String) {
 pub fn json(trace: &Path, arguments: &[&str]) -> Value {
     let (text, _) = print(trace, &[arguments, &["--format", "json"]].concat());
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// What a subcommand prints that changes a recording, or asks for its state, once all programs have confirmed: on a busy machine
+/// perhaps later than it waits.
+pub fn confirmed(command: &str, recording: &str, options: &[&str]) -> Vec<u8> {
+    let begin = Instant::now();
+    loop {
+        let mut tracewing = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+        let output = tracewing.args([command, recording]).args(options).output().unwrap();
+        if output.status.success() {
+            return output.stdout;
+        }
+        assert!(begin.elapsed() < Duration::from_secs(60), "{command} {options:?}: {output:?}");
+    }
 }
 
 /// Whether the kernel can be traced here; says so if not.

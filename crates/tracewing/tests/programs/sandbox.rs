@@ -361,10 +361,12 @@ fn wrap_killing() {
     execute_rest();
 }
 
-/// Emits, and lives for a while.
+/// Emits, and lives for a while, and until its input ends.
 fn lives() {
     steps(100);
     std::thread::sleep(std::time::Duration::from_millis(1500));
+    // SAFETY: a byte to write to.
+    while unsafe { libc::read(0, [0_u8].as_mut_ptr().cast(), 1) } > 0 {}
     steps(100);
     println!("events 200");
 }
