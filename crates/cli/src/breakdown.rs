@@ -91,12 +91,13 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let all = found.processes.len();
     let is_known = found.processes.iter().any(ProcessBreakdown::is_known);
     found.processes.truncate(args.count.unwrap_or(all));
+    let known = Known { recorded: ran.recorded, modes: !ran.modeless };
     let mut symbols = Symbols::new();
     let mut out = screen::stdout(args.format.into());
     match args.format {
         // Figures that are all 0 because nothing is known are for nobody.
         TableFormat::Table if !is_known => print_strangers(&mut out, found.strangers)?,
-        TableFormat::Table => print(&mut out, &found, ran.recorded, all, &order, &mut symbols)?,
+        TableFormat::Table => print(&mut out, &found, known, all, &order, &mut symbols)?,
         _ => {
             let cpus = found.machine.as_ref().map_or(Cell::None, |machine| Cell::Count(machine.cpus));
             let members = [
@@ -104,7 +105,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
                 ("cpus", cpus),
                 ("strangers", Cell::Count(found.strangers)),
             ];
-            flat(&found, ran.recorded, &order, &mut symbols)?.write(
+            flat(&found, known, &order, &mut symbols)?.write(
                 &mut out,
                 args.format,
                 ("rows", &members),
@@ -148,7 +149,18 @@ const FIGURES: [Column; 14] = [
 /// Columns of a table of all that is told: whose, and what part of it.
 const WHOSE: [Column; 3] = [figure("process", "process"), text("name", "name"), text("part", "part")];
 
-fn figures(row: &Row, recorded: Recorded) -> Vec<Cell> {
+/// What the recording has events for.
+#[derive(Debug, Clone, Copy)]
+struct Known {
+    recorded: Recorded,
+    /// Whether a thread was in its program or in which system call, at any time.
+    modes: bool,
+}
+
+fn figures(row: &Row, known: Known) -> Vec<Cell> {
+    let Known { recorded, modes } = known;
+    // What happened in a place that no event tells is counted in `unknown`.
+    let places = modes || matches!(row.place, Spent::Unknown | Spent::Kernel);
     let ipc = row.ipc();
     let calls = match row.place {
         Spent::Call(_) => Cell::count_if(recorded.system_calls, row.calls),
@@ -159,22 +171,23 @@ fn figures(row: &Row, recorded: Recorded) -> Vec<Cell> {
     // Waits are from switch to switch, and for whom, wakes tell.
     let time_if = |is_known: bool, ns: u64| if is_known { Cell::Ns(ns) } else { Cell::None };
     let switches = recorded.switches && row.has_times();
-    let ipcs = switches && recorded.wakes;
+    // Over what a thread waits, the system calls of both say.
+    let ipcs = switches && recorded.wakes && modes;
     let interrupts = recorded.interrupts && row.has_times();
     vec![
         place(&row.place).into(),
         time_if(switches, row.own_ns),
         calls,
-        Cell::Count(row.events),
-        Cell::count_if(recorded.page_faults, row.faults),
+        Cell::count_if(places, row.events),
+        Cell::count_if(places && recorded.page_faults, row.faults),
         time_if(ipcs, ipc.ns),
         Cell::count_if(ipcs, ipc.count),
         Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()),
-        Cell::count_if(recorded.wakes, row.woke),
+        Cell::count_if(places && recorded.wakes, row.woke),
         time_if(interrupts, row.interrupts_ns()),
         Cell::Parts(row.interrupts.iter().map(part).collect()),
         time_if(ipcs, row.blocked_ns),
-        time_if(ipcs, row.ready_ns),
+        time_if(switches && recorded.wakes, row.ready_ns),
         Cell::None,
     ]
 }
@@ -234,12 +247,12 @@ fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
 }
 
 /// All as one table, for programs.
-fn flat(found: &BreakdownTable, recorded: Recorded, order: &Order, symbols: &mut Symbols) -> Result<Table> {
+fn flat(found: &BreakdownTable, known: Known, order: &Order, symbols: &mut Symbols) -> Result<Table> {
     let mut table = Table::new([&WHOSE[..], &FIGURES].concat());
     let mut push = |whose: [Cell; 3], cells: Vec<Cell>| table.push(whose.into_iter().chain(cells).collect());
     for process in &found.processes {
         let whose = |part: &str| [process.process.into(), process.name.as_str().into(), part.into()];
-        for cells in rows(process, recorded, order)?.into_rows() {
+        for cells in rows(process, known, order)?.into_rows() {
             push(whose("inside"), cells);
         }
         if process.unseen_ns > 0 {
@@ -252,7 +265,7 @@ fn flat(found: &BreakdownTable, recorded: Recorded, order: &Order, symbols: &mut
         }
         for entry in &process.entries {
             let mut cells = short(&start(entry, symbols), entry.own_ns, Some(entry.threads));
-            if !recorded.switches {
+            if !known.recorded.switches {
                 cells[1] = Cell::None;
             }
             push(whose("threads"), cells);
@@ -264,9 +277,9 @@ fn flat(found: &BreakdownTable, recorded: Recorded, order: &Order, symbols: &mut
     Ok(table)
 }
 
-fn rows(process: &ProcessBreakdown, recorded: Recorded, order: &Order) -> Result<Table> {
+fn rows(process: &ProcessBreakdown, known: Known, order: &Order) -> Result<Table> {
     let mut table = Table::new(FIGURES);
-    process.rows.iter().for_each(|row| table.push(figures(row, recorded)));
+    process.rows.iter().for_each(|row| table.push(figures(row, known)));
     table.arrange(order)?;
     Ok(table)
 }
@@ -274,13 +287,13 @@ fn rows(process: &ProcessBreakdown, recorded: Recorded, order: &Order) -> Result
 fn print(
     out: &mut impl Write,
     found: &BreakdownTable,
-    recorded: Recorded,
+    known: Known,
     all: usize,
     order: &Order,
     symbols: &mut Symbols,
 ) -> Result<()> {
     for process in &found.processes {
-        print_process(out, process, recorded, order, symbols)?;
+        print_process(out, process, known, order, symbols)?;
     }
     if let Some(machine) = &found.machine {
         print_machine(out, machine, found.duration_ns)?;
@@ -296,7 +309,7 @@ fn print(
 fn print_process(
     out: &mut impl Write,
     process: &ProcessBreakdown,
-    recorded: Recorded,
+    known: Known,
     order: &Order,
     symbols: &mut Symbols,
 ) -> Result<()> {
@@ -305,7 +318,8 @@ fn print_process(
         (Some(number), "") => writeln!(out, "Process {number}")?,
         (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
     }
-    rows(process, recorded, order)?.print(out)?;
+    rows(process, known, order)?.print(out)?;
+    let recorded = known.recorded;
     let sum = |is_known: bool, part: fn(&Row) -> u64| match is_known && recorded.switches {
         true => milliseconds(total(process.rows.iter().map(part))),
         false => "unknown".to_owned(),
@@ -316,8 +330,8 @@ fn print_process(
         "In the process: {} ms on CPUs, {} of them in interrupts; waited {} ms for other threads, {} for anything else, {} for a CPU",
         if recorded.switches { &running } else { "unknown" },
         sum(recorded.interrupts, Row::interrupts_ns),
-        sum(recorded.wakes, |row| row.ipc().ns),
-        sum(recorded.wakes, |row| row.blocked_ns),
+        sum(recorded.wakes && known.modes, |row| row.ipc().ns),
+        sum(recorded.wakes && known.modes, |row| row.blocked_ns),
         sum(recorded.wakes, |row| row.ready_ns),
     )?;
     if process.unseen_ns > 0 {

@@ -9,7 +9,7 @@ use std::process::Command;
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
 /// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what `breakdown` says.
-const REMOVED: [(&str, &[&str], &[&str], &str); 11] = [
+const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     (
         "sched_switch",
         &["switches", "preemptions", "migrations"],
@@ -21,6 +21,18 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 11] = [
     ("sched_wakeup_new", &["wakeups"], &["woke", "ipc_ns", "ipc_waits"], ""),
     ("syscall_entry_read", &["system_calls", "user_ns", "system_ns"], &["calls"], "not all system calls"),
     ("syscall_entry_*", &["system_calls", "user_ns", "system_ns"], &[], "not all system calls"),
+    (
+        "syscall_exit_*",
+        &["user_ns", "system_ns"],
+        &["own_ns", "events", "faults", "woke", "ipc_ns", "ipc_waits"],
+        "Not all system calls were recorded",
+    ),
+    (
+        "syscall_exit_read",
+        &["user_ns", "system_ns"],
+        &["faults", "woke"],
+        "Not all system calls were recorded",
+    ),
     ("x86_exceptions_page_fault_user", &["page_faults"], &["faults"], "not all page faults"),
     ("x86_exceptions_page_fault_kernel", &["page_faults"], &["faults"], "not all page faults"),
     ("irq_softirq_entry", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
@@ -79,6 +91,9 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
                 assert!(thread[column].is_null(), "{name}: {column} of {thread}");
             }
             let same = all["threads"].as_array().unwrap().iter().find(|other| other["tid"] == thread["tid"]);
+            let mut waits = thread["blocked_on"].as_array().unwrap().iter();
+            let is_told = name == "syscall_exit_*" && waits.any(|part| !part["on"].is_null());
+            assert!(!is_told, "{name}: no event tells in what it waited: {thread}");
             for column in COUNTS {
                 let is_same = same.is_some_and(|same| same[column] == thread[column]);
                 assert!(is_same || thread[column].is_null(), "{name}: {column} of {thread}, and of {same:?}");
@@ -86,10 +101,13 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         }
         let (some, why) = said(&["breakdown"], &part);
         // What others did for a process, and what all CPUs did, is told by the events that are left.
-        let is_of_it =
-            |row: &&Value| ["inside", "threads"].contains(&row["part"].as_str().unwrap_or_default());
+        // So it is what happened somewhere, if no event tells where: that is in `unknown`.
+        let is_of_it = |row: &&Value| match row["part"].as_str() {
+            Some("inside") => !name.starts_with("syscall_exit") || row["row"] != "unknown",
+            part => part == Some("threads"),
+        };
         for row in some["rows"].as_array().unwrap().iter().filter(is_of_it) {
-            if row["part"] == "threads" && !of_breakdown.contains(&"own_ns") {
+            if row["part"] == "threads" && name != "sched_switch" {
                 continue;
             }
             for column in of_breakdown {
@@ -100,4 +118,34 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         std::fs::remove_dir_all(&part).unwrap();
     }
     assert!(tried.contains("sched_switch"), "{tried:?}");
+}
+
+/// A thread that waits on a CPU whose switches from its idle thread are missing runs again before its next event: without the ends of
+/// system calls, that may be an event of its program.
+#[test]
+fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
+    let folder = tempfile::tempdir().unwrap();
+    let whole = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings/server");
+    let part = folder.path().join("part");
+    let extracted = Command::new(TRACEWING)
+        .args(["extract", "--exclude", "syscall_exit_*"])
+        .args([&whole, &part])
+        .output()
+        .unwrap();
+    assert!(extracted.status.success(), "{extracted:?}");
+    let [all, some] = [&whole, &part].map(|trace| said(&["threads"], trace).0);
+    let [all, some] = [&all, &some].map(|said| said["threads"].as_array().unwrap());
+    let mut fell = false;
+    for thread in some {
+        let same = all.iter().find(|other| other["tid"] == thread["tid"]).unwrap();
+        let time = |column: &str| [same, thread].map(|thread| thread[column].as_u64().unwrap());
+        for column in ["waiting_ns", "blocked_ns", "running_ns"] {
+            let [was, is] = time(column);
+            assert!(is <= was, "{column}: {is} of {was}: {thread}");
+            fell |= is < was;
+        }
+        let [was, is] = time("unknown_ns");
+        assert!(is >= was, "{is} of {was}: {thread}");
+    }
+    assert!(fell, "running time is known all the same: {some:?}");
 }

@@ -1,4 +1,4 @@
-//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile name, and up to the
+//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile name, with signals, and up to the
 //! end of the recording. Most of it needs root.
 
 use std::path::Path;
@@ -90,6 +90,37 @@ fn the_command_has_a_process_though_no_event_tells_it() {
     let own: Vec<_> = fields.iter().filter(|fields| fields.get(3) == Some(&shell.as_str())).collect();
     assert!(!own.is_empty(), "{shell}: {listed}");
     assert!(own.iter().all(|fields| fields[2] == shell), "{shell}: {listed}");
+}
+
+/// The kernel records that a signal handler returns, and not that it has.
+#[test]
+fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: recording kernel events needs root");
+    }
+    const SIGNALS: &str = "trap : USR1; (while kill -USR1 $$; do sleep 0.01; done) & \
+                           i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill $!";
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let trace = folder.path().join("trace");
+    let recorded =
+        Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SIGNALS]).output();
+    if !trace.join("kernel").exists() {
+        return eprintln!("skipped: no kernel events were recorded: {recorded:?}");
+    }
+    let told = |command: &str| -> serde_json::Value {
+        let output = Command::new(TRACEWING).args([command, "--format", "json"]).arg(&trace).output();
+        serde_json::from_slice(&output.expect("tracewing starts").stdout).expect("one JSON object")
+    };
+    let threads = told("threads");
+    let busiest = threads["threads"].as_array().expect("threads");
+    let busiest = busiest.iter().max_by_key(|thread| thread["running_ns"].as_u64()).expect("a thread");
+    let [running, user] = ["running_ns", "user_ns"].map(|column| busiest[column].as_u64().expect("a time"));
+    assert!(user > running / 2, "it computes: {busiest}");
+    let breakdown = told("breakdown");
+    let returns = breakdown["rows"].as_array().expect("rows").iter();
+    let returns: Vec<_> = returns.filter(|row| row["row"] == "rt_sigreturn").collect();
+    assert!(returns.iter().any(|row| row["calls"].as_u64() > Some(2)), "{returns:?}");
+    assert!(returns.iter().all(|row| row["own_ns"].is_null()), "{returns:?}");
 }
 
 #[test]

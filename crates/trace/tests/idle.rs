@@ -1,12 +1,9 @@
 //! CPUs whose idle thread is never seen to leave them.
 
-use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
+mod hand_made;
 
-type Event = (i64, u32, i32, Kind<'static>);
-
-fn switch(prev: i32, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"", prev_state: 1, next, next_name: b"" }
-}
+use hand_made::{Event, MUTEX, SLEEPS, Who, fold, switch};
+use tracewing_trace::super_trace::{Activity, Context, Doing, Kind, Mode, Scope, SuperTrace};
 
 #[test]
 fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
@@ -28,10 +25,32 @@ fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
         }
         state.idle_untold()
     };
-    let to_idle = |time, cpu| (time, cpu, 7, switch(7, 0));
-    let from_idle = |time, cpu| (time, cpu, 0, switch(0, 7));
+    let to_idle = |time, cpu| (time, cpu, 7, switch(7, SLEEPS, 0));
+    let from_idle = |time, cpu| (time, cpu, 0, switch(0, 0, 7));
     assert_eq!(untold(&[to_idle(1, 0), to_idle(2, 1), to_idle(3, 1)], None), [1]);
     assert!(untold(&[to_idle(1, 1), from_idle(2, 1), to_idle(3, 1)], None).is_empty());
     assert!(untold(&[from_idle(1, 1), to_idle(2, 1), to_idle(3, 1)], None).is_empty(), "one is missing");
     assert!(untold(&[to_idle(1, 1), to_idle(3, 1)], Some(1)).is_empty(), "it was lost");
+}
+
+#[test]
+fn a_thread_whose_program_records_something_did_not_wait_until_then() {
+    let waits = Kind::Waits { on: Some(MUTEX) };
+    let runs = |mode| Doing::Running { cpu: 0, mode };
+    for wait in [Kind::Waking { tid: 7, name: b"woken" }, Kind::User] {
+        let events = [
+            (0, 0, 7, Kind::PageFault { user: true }),
+            (10, 0, 7, switch(7, SLEEPS, 0)),
+            (20, 1, 8, wait),
+            (50, 0, 7, waits),
+            (60, 0, 7, Kind::PageFault { user: true }),
+            (70, 0, 7, switch(7, SLEEPS, 0)),
+        ];
+        let notes = fold(&events);
+        let spans = notes.of(Who::Lwp(7));
+        let told = spans.iter().filter(|(from, ..)| (20..60).contains(from));
+        assert!(told.clone().all(|(.., doing)| *doing == Doing::Unknown), "{spans:?}");
+        assert_eq!(notes.at(Who::Lwp(7), 40), Some(Doing::Unknown), "{spans:?}");
+        assert_eq!(spans.last(), Some(&(60, 70, runs(Mode::User))), "{spans:?}");
+    }
 }

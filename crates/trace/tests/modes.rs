@@ -15,11 +15,15 @@ impl Fold for Notes {
     }
 }
 
-fn fold(mut state: SuperTrace) -> Vec<(Doing, i64, i64)> {
+fn fold(state: SuperTrace) -> Vec<(Doing, i64, i64)> {
+    fold_call(state, Kind::SystemCall { call: READ })
+}
+
+fn fold_call(mut state: SuperTrace, call: Kind<'static>) -> Vec<(Doing, i64, i64)> {
     let switch = Kind::Switch { prev: 10, prev_name: b"prev", prev_state: 1, next: 0, next_name: b"next" };
     let events = [
         (0, 10, Kind::PageFault { user: true }),
-        (20, 10, Kind::SystemCall { call: READ }),
+        (20, 10, call),
         (30, 10, switch),
         (50, 11, Kind::Waking { tid: 10, name: b"woken" }),
     ];
@@ -44,4 +48,14 @@ fn without_all_system_calls_nobody_knows_which_time_is_the_programs() {
     let some = fold(state);
     assert!(some.contains(&blocked), "{some:?}");
     assert!(some.iter().all(|(doing, _, to)| *to > 30 || *doing == runs(Mode::Unknown)), "{some:?}");
+}
+
+#[test]
+fn where_a_call_ends_is_known_only_where_events_tell() {
+    let runs = |mode| Doing::Running { cpu: 0, mode };
+    let unended = |returns| fold_call(SuperTrace::new(), Kind::UnendedCall { call: READ, returns });
+    let blocked = (Doing::Blocked { on: None }, 30, 50);
+    assert_eq!(unended(false)[..3], [(runs(Mode::User), 0, 20), (runs(Mode::Unknown), 20, 30), blocked]);
+    let returned = unended(true);
+    assert_eq!(returned[..3], [(runs(Mode::User), 0, 20), (runs(Mode::User), 20, 30), blocked]);
 }

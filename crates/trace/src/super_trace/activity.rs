@@ -93,6 +93,14 @@ pub enum Kind<'a> {
         /// Which.
         call: Name,
     },
+    /// A system call begins whose end the recording does not have.
+    UnendedCall {
+        /// Which.
+        call: Name,
+        /// What the thread does after it, where that is certain: `rt_sigreturn` goes back to the program at once, and the kernel never
+        /// records its end.
+        returns: bool,
+    },
     /// A system call ends.
     SystemCallEnd {
         /// Which.

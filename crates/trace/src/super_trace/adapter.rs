@@ -67,6 +67,8 @@ enum Meaning {
     Exec,
     Exit,
     SystemCall(Name),
+    /// A system call whose end is not recorded; whether it returns to the program at once.
+    UnendedCall(Name, bool),
     SystemCallEnd(Name),
     /// What it is called where its field does not say.
     InterruptEntry(Interrupt, Name),
@@ -266,7 +268,7 @@ impl Adapter {
             self.general = General { softirq: self.number("softirq"), interrupt: self.number("interrupt") };
         }
         let (mut meaning, plain) = match domain(event.trace()) {
-            Some(KERNEL) => (self.kernel_meaning(name), Meaning::Kernel),
+            Some(KERNEL) => (ended(self.kernel_meaning(name), name, event.trace()), Meaning::Kernel),
             Some(PROFILE) => (profile_meaning(name, event.trace()), Meaning::Aside),
             _ => (self.user_meaning(name), Meaning::User),
         };
@@ -450,6 +452,23 @@ pub(crate) fn has_user_switches(trace: &Trace) -> bool {
 /// Events of this begin tell of the begin of a system call, of that of its end.
 const CALL: (&str, &str) = ("syscall_entry_", "syscall_exit_");
 
+/// Returns to the program that a signal handler has interrupted. ftrace records no end of it: by then the thread has the registers of
+/// that program, the number of a system call among them.
+const SIGNAL_RETURN: &str = "rt_sigreturn";
+
+/// The meaning of the begin of a system call whose end the trace does not have, where events of the class `name` have that.
+fn ended(meaning: Meaning, name: &str, trace: &Trace) -> Meaning {
+    let (Meaning::SystemCall(number), Some(call)) = (meaning, name.strip_prefix(CALL.0)) else {
+        return meaning;
+    };
+    let end = format!("{}{call}", CALL.1);
+    let mut classes =
+        trace.class().data_stream_classes.iter().flat_map(|stream| &stream.event_record_classes);
+    let returns = call == SIGNAL_RETURN;
+    let is_told = classes.any(|class| class.name.as_deref() == Some(&end)) && !trace.leaves_out(&end);
+    if is_told && !returns { meaning } else { Meaning::UnendedCall(number, returns) }
+}
+
 /// Whether events of a class tell when a system call begins or ends.
 pub(crate) fn is_of_system_call(name: &str) -> bool {
     name.starts_with(CALL.0) || name.starts_with(CALL.1)
@@ -597,6 +616,7 @@ fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Optio
         Meaning::Exec => is(Kind::Exec { file: of.text(0)? }),
         Meaning::Exit => is(Kind::Exit),
         Meaning::SystemCall(call) => is(Kind::SystemCall { call }),
+        Meaning::UnendedCall(call, returns) => is(Kind::UnendedCall { call, returns }),
         Meaning::SystemCallEnd(call) => is(Kind::SystemCallEnd { call }),
         Meaning::InterruptExit(interrupt) => is(Kind::InterruptExit(interrupt)),
         Meaning::PageFault { user } => is(Kind::PageFault { user }),

@@ -274,6 +274,13 @@ impl Lwp {
         self.arrive(cpu);
     }
 
+    /// It runs somewhere: if it was thought to wait, events are missing.
+    pub(super) fn does_not_wait(&mut self, now: i64, fold: &mut impl Fold) {
+        if let State::Runnable { .. } | State::Blocked { .. } = self.state {
+            self.doubt(now, fold);
+        }
+    }
+
     /// It gets a CPU.
     pub(super) fn switched_in(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
         match self.state {
@@ -341,14 +348,14 @@ impl Lwp {
         counts
     }
 
-    /// It begins a system call.
-    pub(super) fn begins_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+    /// It begins a system call, and is in this mode afterwards.
+    pub(super) fn begins_call(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
         self.system_calls += 1;
         self.settle_mode(Mode::User, now, fold);
         if let Mode::SystemCall(_) = self.mode {
             self.doubt_mode(now, fold);
         }
-        self.enter_mode(Mode::SystemCall(call), now, fold);
+        self.enter_mode(mode, now, fold);
     }
 
     /// It ends a system call.

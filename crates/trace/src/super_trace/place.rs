@@ -139,6 +139,7 @@ impl SuperTrace {
                 event.kind,
                 Kind::Switch { .. }
                     | Kind::SystemCall { .. }
+                    | Kind::UnendedCall { .. }
                     | Kind::SystemCallEnd { .. }
                     | Kind::Exec { .. }
             );
@@ -151,7 +152,9 @@ impl SuperTrace {
             || (!in_thread && interrupt.is_some());
         let mode = match event.kind {
             _ if interrupted => Mode::Interrupt(interrupt),
-            Kind::SystemCall { call } | Kind::SystemCallEnd { call } => Mode::SystemCall(call),
+            Kind::SystemCall { call } | Kind::UnendedCall { call, .. } | Kind::SystemCallEnd { call } => {
+                Mode::SystemCall(call)
+            }
             _ if in_program => Mode::User,
             // In the kernel, for a reason that no event tells.
             Kind::Sample { .. } if lwp.is_some_and(|lwp| lwp.mode() == Mode::User) => Mode::Unknown,

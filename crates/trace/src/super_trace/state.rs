@@ -433,7 +433,11 @@ impl SuperTrace {
         }
         match kind {
             Kind::SystemCall { call } => {
-                lwp.begins_call(*call, now, fold);
+                lwp.begins_call(Mode::SystemCall(*call), now, fold);
+                fold.lwp_calls(lwp, *call, now);
+            }
+            Kind::UnendedCall { call, returns } => {
+                lwp.begins_call(if *returns { Mode::User } else { Mode::Unknown }, now, fold);
                 fold.lwp_calls(lwp, *call, now);
             }
             Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
@@ -490,12 +494,13 @@ impl SuperTrace {
         let lwp = self.known(tid);
         lwp.user_events += 1;
         lwp.records();
-        if let Some(cpu) = lwp.cpu() {
-            lwp.resumes(false, now, fold);
-            lwp.in_program(now, fold);
-            if let Some(cpu) = self.cpus.get_mut(cpu) {
-                cpu.is_threads(now);
-            }
+        let Some(cpu) = lwp.cpu() else {
+            return lwp.does_not_wait(now, fold);
+        };
+        lwp.resumes(false, now, fold);
+        lwp.in_program(now, fold);
+        if let Some(cpu) = self.cpus.get_mut(cpu) {
+            cpu.is_threads(now);
         }
     }
 
