@@ -153,6 +153,37 @@ fn a_recorder_is_the_process_that_it_says_it_is() {
     assert!(asked >= 2);
 }
 
+/// Where programs connect stands in their environment, which goes on through `su`, and after the recorder's end.
+#[test]
+fn programs_of_root_join_no_recorder_of_another_user() {
+    if !is_root() {
+        return;
+    }
+    let options = ["-p", "tracewing", "--example", "tasks"];
+    let program = tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &options).join("examples/tasks");
+    let forge = |name: &'static str, user: fn()| {
+        let heard = AtomicUsize::new(0);
+        thread::scope(|scope| {
+            let (to_test, from_forger) = std::sync::mpsc::channel();
+            let heard = &heard;
+            scope.spawn(move || {
+                user();
+                let forged = Forged::new(name, 16);
+                to_test.send(forged.folder.join("socket")).unwrap();
+                let connection = accept(&forged.sockets[0]).unwrap();
+                let (_, len) = recv(&connection, &mut [0; 100], RecvFlags::empty()).unwrap();
+                heard.store(len, Relaxed);
+            });
+            let socket = from_forger.recv().unwrap();
+            let run = Command::new(&program).arg("leaf").env("TRACEWING_SOCKET", socket).status();
+            assert!(run.unwrap().success());
+        });
+        heard.into_inner()
+    };
+    assert_ne!(forge("own", || {}), 0, "its own user's is asked");
+    assert_eq!(forge("foreign", become_stranger), 0, "another user's has heard something");
+}
+
 #[test]
 fn only_root_may_name_a_user() {
     if !is_root() {

@@ -40,6 +40,7 @@ mod smp;
 mod spare;
 mod system;
 mod table;
+mod trust;
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub(crate) mod vfork;
 mod watch;

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::message::Answer;
 
-use super::filtered;
+use super::{filtered, trust};
 
 /// A descriptor that is closed at the end.
 pub(crate) struct Fd(libc::c_int);
@@ -224,7 +224,7 @@ pub(super) enum Failure {
     Gone,
 }
 
-/// Connects to the Unix socket at `path`, for packets. Where its backlog is full, that takes time.
+/// Connects to the recorder at the Unix socket `path`, for packets. Where its backlog is full, that takes time.
 pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     // SAFETY: all-zero is a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -243,7 +243,7 @@ pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     // SAFETY: `address` is a sockaddr_un of that size.
     let connect = || unsafe { libc::connect(socket.0, (&raw const address).cast(), size) as isize };
     waiting(&socket, libc::SO_SNDTIMEO, until, connect)?;
-    Ok(socket)
+    if trust::is_trusted(&socket) { Ok(socket) } else { Err(Failure::Gone) }
 }
 
 /// Repeats a call on a socket that signals interrupt, as long as may be waited; once in any case.
