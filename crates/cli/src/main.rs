@@ -3,6 +3,7 @@
 //! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a module and
 //! a variant of [`Command`].
 
+mod arguments;
 mod bar;
 mod breakdown;
 mod control;
@@ -44,7 +45,7 @@ use std::process::ExitCode;
 
 /// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings back.
 #[derive(Debug, Parser)]
-#[command(name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
+#[command(name = "tracewing", bin_name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -121,7 +122,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let result = match Cli::parse().command {
+    let result = match arguments::parse::<Cli>().command {
         Command::Record(args) => record::run(&args),
         Command::Enable(args) => control::enable(&args),
         Command::Disable(args) => control::disable(&args),

@@ -230,6 +230,34 @@ fn no_text_of_a_trace_commands_the_terminal() {
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
 }
 
+/// A name of a file that a shell completes, say.
+#[test]
+fn no_argument_commands_the_terminal() {
+    const HOSTILE: &str = "\u{1b}[31m\u{9b}2J\u{202e}\n";
+    let (subcommand, option) = (HOSTILE.to_owned(), format!("--{HOSTILE}"));
+    let wrong: [&[&str]; 5] = [
+        &[&subcommand],
+        &["list", &option],
+        &["list", "-n", HOSTILE],
+        &["record", "--level", HOSTILE],
+        &["completions", HOSTILE],
+    ];
+    let mut faults = Vec::new();
+    for arguments in wrong {
+        let output = tracewing().args(arguments).output().unwrap();
+        assert!(output.status.code() == Some(2) && output.stdout.is_empty(), "{output:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains("\\u{202e}"), "{said:?}");
+        check(&format!("{arguments:?}"), said.as_bytes(), false, &mut faults);
+        let shown = on_terminal(arguments, Path::new("x")).unwrap_or_default();
+        // Not even the colours that they ask for.
+        let shown = String::from_utf8_lossy(&shown).replace("\u{1b}[31merror", "error");
+        assert!(!shown.contains("\u{1b}[31m"), "{shown:?}");
+        check(&format!("{arguments:?}, terminal"), shown.as_bytes(), true, &mut faults);
+    }
+    assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
+}
+
 #[test]
 fn programs_get_the_values_back() {
     let place = tempfile::tempdir().unwrap();

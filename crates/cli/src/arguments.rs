@@ -1,0 +1,30 @@
+//! Reads the command line. What is wrong with it is said without anything in it that could command the terminal.
+
+use clap::Parser;
+use std::ffi::OsString;
+use std::io::Write;
+use tracewing_trace::shown;
+
+use crate::screen::{self, Form};
+
+/// The command line; ends the process where it is wrong, or only asks for help.
+pub fn parse<P: Parser>() -> P {
+    P::try_parse().unwrap_or_else(|error| explain::<P>(std::env::args_os().collect(), &error))
+}
+
+fn explain<P: Parser>(given: Vec<OsString>, error: &clap::Error) -> ! {
+    let escaped: Vec<OsString> =
+        given.iter().map(|text| shown(&text.to_string_lossy()).into_owned().into()).collect();
+    if escaped == given {
+        error.exit();
+    }
+    // What is wrong with them is mostly wrong with the escaped ones, too. Otherwise it is said without colours: arguments could have some.
+    let Err(same) = P::try_parse_from(escaped) else {
+        let text = error.render().to_string();
+        for line in text.lines() {
+            let _ = writeln!(screen::stderr(Form::Text), "{}", shown(line));
+        }
+        std::process::exit(error.exit_code())
+    };
+    same.exit()
+}
