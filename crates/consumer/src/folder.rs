@@ -316,12 +316,12 @@ impl ProcessDescription {
     /// A living process, as `/proc` tells; names are empty where it does not.
     pub fn of(pid: u32, uid: u32, joined: u64) -> Self {
         let process = PathBuf::from(format!("/proc/{pid}"));
-        let name = fs::read_to_string(process.join("comm")).unwrap_or_default();
+        let name = fs::read(process.join("comm")).unwrap_or_default();
         let executable = fs::read_link(process.join("exe")).unwrap_or_default();
         Self {
             pid,
             uid,
-            name: name.trim_end_matches('\n').to_owned(),
+            name: String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned(),
             executable: executable.to_string_lossy().into_owned(),
             joined,
         }

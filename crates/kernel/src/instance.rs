@@ -155,7 +155,8 @@ fn owner(name: &str) -> Option<(u32, u64)> {
 
 /// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
-    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
+    let stat = String::from_utf8_lossy(&stat);
     // The second field, the program's name, may hold anything, parentheses too.
     let mut fields = stat[stat.rfind(')')? + 1..].split_ascii_whitespace();
     let state = fields.next()?;

@@ -144,7 +144,8 @@ pub(crate) fn all() -> Vec<Thread> {
 pub(crate) fn of(tids: &[u32]) -> Vec<Thread> {
     let thread = |tid: &u32| {
         // A thread that is no process has a directory all the same; it is only not listed.
-        let status = fs::read_to_string(format!("/proc/{tid}/status")).ok()?;
+        let status = fs::read(format!("/proc/{tid}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
         let process = status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()?;
         let stat = fs::read(format!("/proc/{process}/task/{tid}/stat")).ok()?;
         Thread::parse(i32::try_from(*tid).ok()?, process, &stat)
@@ -205,6 +206,9 @@ mod tests {
             assert_eq!(found.process, process.as_raw_nonzero().get());
             assert!(!found.is_kernel);
         }
+        // Names are any bytes.
+        fs::write("/proc/thread-self/comm", b"M\xfcller").unwrap();
+        assert_eq!(&of(&[own.unsigned_abs()])[0].name[..6], b"M\xfcller");
         assert_eq!(of(&[1 << 23]), [], "no such thread");
     }
 }

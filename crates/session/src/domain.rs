@@ -29,7 +29,8 @@ impl Domain {
     /// shares with no program; or if its rights cannot be read.
     pub(crate) fn of(peer: Peer) -> Option<Self> {
         let folder = format!("/proc/{}", peer.pid.as_raw_nonzero());
-        let status = fs::read_to_string(format!("{folder}/status")).ok()?;
+        let status = fs::read(format!("{folder}/status")).ok()?;
+        let status = String::from_utf8_lossy(&status);
         let user_namespace = fs::metadata(format!("{folder}/ns/user")).ok()?.ino();
         let owner = fs::metadata(&folder).ok()?.uid();
         let label = fs::read_to_string(format!("{folder}/attr/current")).unwrap_or_default();

@@ -2,7 +2,7 @@
 //! do, without system calls; but what the agent's thread would do for the recorder may be what the filter ends the program for.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use crate::client::Client;
@@ -24,7 +24,7 @@ impl Filters {
 
 /// How many filters this process has.
 pub(crate) fn own() -> u32 {
-    fs::read_to_string("/proc/self/status").map_or(0, |status| filters(&status))
+    filters(&read("/proc/self/status").unwrap_or_default())
 }
 
 /// What the agent calls its threads.
@@ -36,11 +36,15 @@ pub(crate) fn is_filtered(pid: i32) -> bool {
     let own = own();
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     let tasks: Vec<_> = tasks.flatten().map(|task| task.path()).collect();
-    let read = |task: &PathBuf, file| fs::read_to_string(task.join(file)).ok();
-    let is_agents = |task: &&PathBuf| read(task, "comm").is_some_and(|name| name.trim_end() == AGENT);
+    let is_agents = |task: &&PathBuf| read(task.join("comm")).is_some_and(|name| name.trim_end() == AGENT);
     let agents: Vec<_> = tasks.iter().filter(is_agents).collect();
     let all = if agents.is_empty() { tasks.iter().collect() } else { agents };
-    all.into_iter().filter_map(|task| read(task, "status")).any(|status| filters(&status) > own)
+    all.into_iter().filter_map(|task| read(task.join("status"))).any(|status| filters(&status) > own)
+}
+
+/// A file in `/proc`. Names of threads, which are in it, are any bytes.
+fn read(path: impl AsRef<Path>) -> Option<String> {
+    Some(String::from_utf8_lossy(&fs::read(path).ok()?).into_owned())
 }
 
 /// How many filters a thread has, by its `status`. Kernels before 5.9 tell only whether there are any.
@@ -101,6 +105,32 @@ mod tests {
         assert_eq!(filters("Seccomp:\t2\nSeccomp_filters:\t3\n"), 3);
         assert_eq!(filters("Seccomp:\t2\n"), 1);
         assert_eq!(filters("Seccomp:\t1\nSeccomp_filters:\t0\n"), 1);
-        assert!(!is_filtered(std::process::id() as i32));
+    }
+
+    /// A filter that allows everything, for the calling thread.
+    fn filter() {
+        let give = (libc::BPF_RET | libc::BPF_K) as u16;
+        let mut allow = libc::sock_filter { code: give, jt: 0, jf: 0, k: libc::SECCOMP_RET_ALLOW };
+        let program = libc::sock_fprog { len: 1, filter: &raw mut allow };
+        // SAFETY: numbers, and a program that is complete.
+        let installed = unsafe {
+            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+            libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program)
+        };
+        assert_eq!(installed, 0);
+    }
+
+    #[test]
+    fn filters_of_threads_are_seen_whatever_their_names() {
+        let pid = std::process::id() as i32;
+        assert!(!is_filtered(pid));
+        for name in ["plain".as_bytes(), b"M\xfcller"] {
+            let seen = std::thread::spawn(move || {
+                fs::write("/proc/thread-self/comm", name).unwrap();
+                filter();
+                is_filtered(pid)
+            });
+            assert!(seen.join().unwrap(), "{name:?}");
+        }
     }
 }

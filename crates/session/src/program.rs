@@ -63,7 +63,8 @@ fn executable(pid: i32) -> Option<String> {
 }
 
 fn main_thread(pid: i32) -> Option<String> {
-    Some(fs::read_to_string(format!("/proc/{pid}/comm")).ok()?.trim_end_matches('\n').to_owned())
+    let name = fs::read(format!("/proc/{pid}/comm")).ok()?;
+    Some(String::from_utf8_lossy(&name).trim_end_matches('\n').to_owned())
 }
 
 /// A field of `stat` by its number in `man 5 proc_pid_stat`, from the third on; 0 where there is none.
