@@ -7,8 +7,7 @@ use crate::progress::Watch;
 use crate::screen::{self, Form};
 use anyhow::ensure;
 use clap::ValueEnum;
-use std::fs::File;
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_ctf::model::Version;
@@ -110,10 +109,10 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     let clock = ClockStyle { zone: filter.zone, ..ClockStyle::default() };
     let style = Style { clock, ..Style::default() };
     let listing = Listing { format, style, filter, ..Listing::default() };
-    // Below what the columns are called.
-    let head = usize::from(format == Format::Csv);
     if out.as_os_str() == "-" {
         let form = if format == Format::Csv { Form::Data } else { Form::Json };
+        // Below what the columns are called.
+        let head = usize::from(format == Format::Csv);
         let mut output = Output::new(form);
         listing.print(&recording, &mut output)?;
         if output.lines() == head {
@@ -125,15 +124,15 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     let watch = Watch::new()?;
     // A warning that cannot be printed is no reason to stop.
     let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new(Form::Text).warning(line)));
-    let bytes = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
+    let exported = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
     drop(watch);
     writeln!(
         screen::stdout(Form::Text),
         "{}: {}",
         shown(&out.display().to_string()),
-        indicatif::HumanBytes(bytes)
+        indicatif::HumanBytes(exported.bytes)
     )?;
-    if BufReader::new(File::open(out)?).lines().nth(head).is_none() {
+    if exported.is_empty {
         print_warning(&ANY.why_nothing_in(input)?);
     }
     Ok(ExitCode::SUCCESS)

@@ -2,7 +2,7 @@
 
 use crate::Error;
 use crate::convert::Progress;
-use crate::listing::{Listing, Sink};
+use crate::listing::{Format, Listing, Sink};
 use crate::open::Recording;
 use crate::unfinished::Unfinished;
 use std::fs::File;
@@ -10,8 +10,17 @@ use std::io::{self, ErrorKind, Write};
 use std::ops::ControlFlow;
 use std::path::Path;
 
+/// What was written into a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Exported {
+    /// Its size.
+    pub bytes: u64,
+    /// Whether no event is in it: at most what the columns are called.
+    pub is_empty: bool,
+}
+
 impl Listing {
-    /// Writes what it prints of `recording` to the file `out`, which must not exist, and gives its size in bytes. Lines about
+    /// Writes what it prints of `recording` to the file `out`, which must not exist. Lines about
     /// losses go to `warn`. `watch` is told from time to time how much is written ([`Progress::total`] is 0: nobody knows
     /// it), and may end it.
     ///
@@ -24,23 +33,26 @@ impl Listing {
         out: &Path,
         warn: &mut dyn FnMut(&[u8]),
         watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
-    ) -> Result<u64, Error> {
+    ) -> Result<Exported, Error> {
         let (unfinished, file) = Unfinished::file(out)?;
-        let mut sink = Export { file, written: 0, warn, watch };
+        let mut sink = Export { file, written: 0, lines: 0, warn, watch };
         self.print(recording, &mut sink).map_err(|error| match error {
             Error::Output(cause) if cause.kind() == ErrorKind::Interrupted => Error::Stopped,
             Error::Output(cause) => Error::io(out)(cause),
             other => other,
         })?;
-        let written = sink.written;
+        let head = u64::from(self.format == Format::Csv);
+        let exported = Exported { bytes: sink.written, is_empty: sink.lines <= head };
         unfinished.finish()?;
-        Ok(written)
+        Ok(exported)
     }
 }
 
 struct Export<'w> {
     file: File,
     written: u64,
+    /// The first ones only.
+    lines: u64,
     warn: &'w mut dyn FnMut(&[u8]),
     watch: &'w mut dyn FnMut(Progress) -> ControlFlow<()>,
 }
@@ -49,6 +61,9 @@ impl Sink for Export<'_> {
     fn events(&mut self, lines: &[u8]) -> io::Result<()> {
         self.file.write_all(lines)?;
         self.written += lines.len() as u64;
+        if self.lines < 2 {
+            self.lines += lines.iter().filter(|byte| **byte == b'\n').count() as u64;
+        }
         match (self.watch)(Progress { done: self.written, total: 0 }) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(ErrorKind::Interrupted.into()),

@@ -105,6 +105,7 @@ pub use convert::{Conversion, Converted, Progress};
 pub use description::real_time;
 pub use details::print_details;
 pub use error::Error;
+pub use export::Exported;
 pub use filter::{Filter, Level, ThreadPattern};
 pub use find::{Found, find};
 pub use json::{JsonPrinter, text as json_text};

@@ -276,9 +276,10 @@ fn columns_follow_from_the_metadata() {
         let to = out.path().join(name);
         let mut warnings = 0;
         let watch = &mut |_| ControlFlow::Continue(());
-        let bytes = listing.export(&recording, &to, &mut |_| warnings += 1, watch).unwrap();
+        let exported = listing.export(&recording, &to, &mut |_| warnings += 1, watch).unwrap();
         let text = std::fs::read_to_string(&to).unwrap();
-        assert_eq!((bytes as usize, warnings), (text.len(), 4));
+        assert_eq!((exported.bytes as usize, warnings), (text.len(), 4));
+        assert_eq!(exported.is_empty, text.lines().count() == 1);
         text
     };
     let header =
