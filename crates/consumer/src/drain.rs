@@ -555,18 +555,7 @@ impl Drain {
     /// # Errors
     /// A file could not be written; what was for it is counted lost, and the other buffers are written all the same.
     pub fn finish(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
-        let mut result = Ok(());
-        for buffer in &mut self.buffers {
-            let mut target = Target { trace, label: &self.label, region: self.region, memory: &self.memory };
-            let written = buffer.finish(&mut target, clock, self.stamp);
-            if written.is_err() {
-                buffer.abandon(&self.label, self.region, clock, self.stamp);
-            }
-            result = result.and(written);
-        }
-        self.stamp = clock.now();
-        self.look_at_file();
-        result
+        self.write_last(trace, clock, Buffer::finish)
     }
 
     /// Bytes of events that are not written yet, at most.
@@ -580,10 +569,20 @@ impl Drain {
     /// # Errors
     /// A file could not be written; then everything that was not is counted lost.
     pub fn retire(&mut self, trace: &mut UserTrace, clock: &TraceClock) -> Result<(), Error> {
+        self.write_last(trace, clock, Buffer::write_rest)
+    }
+
+    /// Writes the last of every buffer; what cannot be written is counted lost.
+    fn write_last(
+        &mut self,
+        trace: &mut UserTrace,
+        clock: &TraceClock,
+        write: impl Fn(&mut Buffer, &mut Target<'_>, &TraceClock, u64) -> Result<(), Error>,
+    ) -> Result<(), Error> {
         let mut result = Ok(());
         for buffer in &mut self.buffers {
             let mut target = Target { trace, label: &self.label, region: self.region, memory: &self.memory };
-            let written = buffer.write_rest(&mut target, clock, self.stamp);
+            let written = write(buffer, &mut target, clock, self.stamp);
             if written.is_err() {
                 buffer.abandon(&self.label, self.region, clock, self.stamp);
             }

@@ -2,25 +2,17 @@
 
 mod hand_made;
 
-use hand_made::{Event, MUTEX, SLEEPS, Who, fold, switch};
-use tracewing_trace::super_trace::{Activity, Context, Doing, Kind, Mode, Scope, SuperTrace};
+use hand_made::{Event, MUTEX, SLEEPS, Who, activity, fold, switch};
+use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
 
 #[test]
 fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
     let untold = |events: &[Event], loss: Option<i64>| {
         let mut state = SuperTrace::new();
-        for (time, cpu, tid, kind) in events {
-            let event = Activity {
-                time: *time,
-                cpu: Some(*cpu),
-                tid: Some(*tid),
-                process: None,
-                context: Context::Unknown,
-                kind: *kind,
-            };
-            state.event(&event, &mut ());
-            if let Some(at) = loss.filter(|at| at == time) {
-                state.lost(Scope::Kernel(Some(*cpu)), at, at, &mut ());
+        for event in events {
+            state.event(&activity(event), &mut ());
+            if let Some(at) = loss.filter(|at| *at == event.0) {
+                state.lost(Scope::Kernel(Some(event.1)), at, at, &mut ());
             }
         }
         state.idle_untold()

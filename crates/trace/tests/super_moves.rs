@@ -4,8 +4,7 @@ mod hand_made;
 
 use hand_made::*;
 use tracewing_trace::super_trace::{
-    Activity, Context, Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread,
-    UserThreadKind as User, Waker,
+    Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
 
 /// Notes who woke whom, and which polls and time slices there were.
@@ -55,17 +54,7 @@ impl Fold for Moves {
 fn moves(events: &[Event]) -> Vec<String> {
     let mut moves = Moves::default();
     let mut state = SuperTrace::new();
-    for (time, cpu, tid, kind) in events {
-        let activity = Activity {
-            time: *time,
-            cpu: Some(*cpu),
-            tid: Some(*tid),
-            process: None,
-            context: Context::Unknown,
-            kind: *kind,
-        };
-        state.event(&activity, &mut moves);
-    }
+    events.iter().for_each(|event| state.event(&activity(event), &mut moves));
     state.finish(&mut moves);
     moves.0
 }

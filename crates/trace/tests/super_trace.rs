@@ -346,20 +346,12 @@ fn events_in_any_order_leave_no_gaps() {
         let events: Vec<Event> = (0..200).map(&mut event).collect();
         let mut notes = Renumbered::default();
         let mut state = SuperTrace::new();
-        for (number, (time, cpu, tid, kind)) in events.iter().enumerate() {
+        for (number, event) in events.iter().enumerate() {
             if number % 50 == 49 {
                 let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
-                state.lost(scope, *time, *time + 20, &mut notes);
+                state.lost(scope, event.0, event.0 + 20, &mut notes);
             }
-            let activity = Activity {
-                time: *time,
-                cpu: Some(*cpu),
-                tid: Some(*tid),
-                process: None,
-                context: Context::Unknown,
-                kind: *kind,
-            };
-            state.event(&activity, &mut notes);
+            state.event(&activity(event), &mut notes);
         }
         let end = events.iter().map(|event| event.0).max();
         state.finish(&mut notes);
@@ -617,17 +609,7 @@ fn samples_change_nobodys_account() {
 fn names_come_with_samples_where_nothing_else_tells_them() {
     let name = |events: &[Event], tid: i32| {
         let mut state = SuperTrace::new();
-        for (time, cpu, tid, kind) in events {
-            let activity = Activity {
-                time: *time,
-                cpu: Some(*cpu),
-                tid: Some(*tid),
-                process: None,
-                context: Context::Unknown,
-                kind: *kind,
-            };
-            state.event(&activity, &mut ());
-        }
+        events.iter().for_each(|event| state.event(&activity(event), &mut ()));
         state.lwp(tid).map(|lwp| (lwp.process, lwp.name.clone()))
     };
     let named = (0, 0, 10, Kind::Named { process: 10, name: b"sh" });

@@ -95,20 +95,15 @@ impl Fold for Notes {
     }
 }
 
+/// The event as the super-trace takes it.
+pub fn activity(&(time, cpu, tid, kind): &Event) -> Activity<'static> {
+    Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind }
+}
+
 pub fn fold(events: &[Event]) -> Notes {
     let mut notes = Notes::default();
     let mut state = SuperTrace::new();
-    for (time, cpu, tid, kind) in events {
-        let activity = Activity {
-            time: *time,
-            cpu: Some(*cpu),
-            tid: Some(*tid),
-            process: None,
-            context: Context::Unknown,
-            kind: *kind,
-        };
-        state.event(&activity, &mut notes);
-    }
+    events.iter().for_each(|event| state.event(&activity(event), &mut notes));
     state.finish(&mut notes);
     assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
     notes
@@ -117,14 +112,6 @@ pub fn fold(events: &[Event]) -> Notes {
 /// Where the event belongs that follows these.
 pub fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
     let mut state = SuperTrace::new();
-    let activity = |event: &Event| Activity {
-        time: event.0,
-        cpu: Some(event.1),
-        tid: Some(event.2),
-        process: None,
-        context: Context::Unknown,
-        kind: event.3,
-    };
     events.iter().for_each(|event| state.event(&activity(event), &mut ()));
     look(state.place(&activity(&event)))
 }
