@@ -10,7 +10,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, mpsc};
 use tracewing_files::Dir;
-use tracewing_kernel::{KernelFlightRecorder, Options, Scope, Summary, Tracefs};
+use tracewing_kernel::{KernelFlightRecorder, Options, Scope, Summary};
 
 /// The kernel's event whose one argument numbers the events of a test, and its name in the trace.
 const NUMBERED: &str = "sys_enter_getpriority";
@@ -249,7 +249,8 @@ fn a_dropped_recorder_leaves_no_instance_and_its_snapshots() {
         return;
     }
     let dir = tempfile::tempdir().unwrap();
-    let mut recorder = start(&[NUMBERED], 64);
+    const KIB: u32 = 112;
+    let mut recorder = start(&[NUMBERED], KIB);
     emit(1..11);
     snapshot(&mut recorder, dir.path(), 1);
     let error = recorder.snapshot(&Dir::parent(dir.path()).unwrap(), "1", [2; 16]).unwrap_err().to_string();
@@ -259,15 +260,8 @@ fn a_dropped_recorder_leaves_no_instance_and_its_snapshots() {
     if let Some(lines) = lines {
         assert_eq!(numbers(&lines, own_tid()).len(), 20, "a failed snapshot loses nothing");
     }
-    let instances = Tracefs::open().unwrap().root().join("instances");
-    let own = format!("tracewing-{}-", std::process::id());
-    let count = || {
-        let names = std::fs::read_dir(&instances).unwrap().flatten().map(|entry| entry.file_name());
-        names.filter(|name| name.to_string_lossy().starts_with(&own)).count()
-    };
-    // Other tests of this process have theirs.
-    let before = count();
+    assert_eq!(common::instances_with(KIB).len(), 1);
     drop(recorder);
-    assert!(before > 0 && count() <= before);
+    assert_eq!(common::instances_with(KIB).len(), 0);
     assert!(dir.path().join("2/metadata").exists());
 }

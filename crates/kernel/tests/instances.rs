@@ -8,7 +8,7 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
-use tracewing_kernel::{Error, KernelRecorder, Scope, Tracefs};
+use tracewing_kernel::{Error, KernelRecorder, Options, Scope, Tracefs};
 
 fn instances_of(pid: u32) -> Vec<PathBuf> {
     let dir = Tracefs::open().unwrap().root().join("instances");
@@ -54,14 +54,15 @@ fn an_instance_lives_as_long_as_its_recorder_and_several_can_live_in_one_process
     let pid = actor.expect("recording").parse().unwrap();
     assert_eq!(instances_of(pid).len(), 1);
 
-    let own = std::process::id();
-    let before = instances_of(own).len();
-    let two = (start(&dir.path().join("b")), start(&dir.path().join("c")));
-    assert!(instances_of(own).len() >= 2);
-    two.0.finish().unwrap();
-    drop(two.1);
-    // The other tests of this file come and go, but a leak would stay.
-    assert!(instances_of(own).len() <= before.max(2));
+    const KIB: u32 = 176;
+    let options = Options { buffer_kib: KIB, ..options(Scope::System, &["sched_switch"]) };
+    let two = ["b", "c"].map(|name| common::start_in(&dir.path().join(name), &options).unwrap());
+    assert_eq!(common::instances_with(KIB).len(), 2);
+    let [finished, dropped] = two;
+    finished.finish().unwrap();
+    assert_eq!(common::instances_with(KIB).len(), 1);
+    drop(dropped);
+    assert_eq!(common::instances_with(KIB).len(), 0);
 
     assert_eq!(instances_of(pid).len(), 1, "a living recorder's instance is left alone");
     actor.go();

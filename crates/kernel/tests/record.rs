@@ -86,8 +86,8 @@ fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
     }
     let other = actor.expect("other").parse().unwrap();
     assert!(actor.wait().success());
-    // A parent may know of a thread's end before the thread has switched away for the last time.
-    std::thread::sleep(2 * POLL_INTERVAL);
+    // A parent may know of a thread's end before the thread has switched away for the last time, for which it may need its turn.
+    std::thread::sleep(10 * POLL_INTERVAL);
     (recorder.finish().unwrap(), tid, other)
 }
 
@@ -286,17 +286,10 @@ fn what_an_instance_in_overwrite_mode_overwrites_is_counted_with_its_time() {
     let trace = dir.path().join("kernel");
     let mut small = options(Scope::Tree, &["sys_enter_getppid", "sys_exit_getppid"]);
     small.buffer_kib = 48;
-    let instances = Tracefs::open().unwrap().root().join("instances");
-    let all = || fs::read_dir(&instances).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>();
     let mut recorder = common::start_in(&trace, &small).unwrap();
-    // Somebody who means well turns the recorder's own instance over: it is the one with our buffer size.
-    let prefix = format!("tracewing-{}-", std::process::id());
-    for path in all() {
-        let own = path.file_name().unwrap().to_str().unwrap().starts_with(&prefix);
-        let size = fs::read_to_string(path.join("buffer_size_kb")).unwrap_or_default();
-        if own && size.trim().parse::<u32>().is_ok_and(|kib| (44..=52).contains(&kib)) {
-            fs::write(path.join("options/overwrite"), "1").unwrap();
-        }
+    // Another program changes the recorder's instance.
+    for path in common::instances_with(small.buffer_kib) {
+        fs::write(path.join("options/overwrite"), "1").unwrap();
     }
     let mut actor = Actor::start("worker", Path::new(""));
     recorder.set_root_pid(actor.expect("tid").parse().unwrap()).unwrap();

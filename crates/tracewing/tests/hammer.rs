@@ -273,7 +273,8 @@ fn sites_are_switched_under_fire() {
     let plugin = plugin();
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
-    let builder: SessionBuilder = Session::builder().output(&trace).rule(Rule::enable(["nothing:*"]));
+    let builder: SessionBuilder =
+        Session::builder().output(&trace).sub_buffers(64).rule(Rule::enable(["nothing:*"]));
     let session = builder.start().unwrap();
     // SAFETY: the handler only emits.
     unsafe { libc::signal(libc::SIGUSR2, handle as *const () as libc::sighandler_t) };

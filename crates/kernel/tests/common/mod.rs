@@ -5,11 +5,11 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use tracewing_ctf::model::ClockClass;
 use tracewing_files::Dir;
-use tracewing_kernel::{Error, KernelClock, KernelRecorder, Options, Scope, privileges};
+use tracewing_kernel::{Error, KernelClock, KernelRecorder, Options, Scope, Tracefs, privileges};
 
 /// Whether the kernel can be traced here; says once per test why not.
 pub fn traceable() -> bool {
@@ -35,6 +35,19 @@ pub fn options(scope: Scope, globs: &[&str]) -> Options {
         buffer_kib: 4096,
         env: Vec::new(),
     }
+}
+
+/// Instances of this process with buffers of about this size, which other tests of the process do not have.
+pub fn instances_with(buffer_kib: u32) -> Vec<PathBuf> {
+    let instances = Tracefs::open().unwrap().root().join("instances");
+    let prefix = format!("tracewing-{}-", std::process::id());
+    let paths = std::fs::read_dir(instances).unwrap().map(|entry| entry.unwrap().path());
+    let is_meant = |path: &PathBuf| {
+        let size = std::fs::read_to_string(path.join("buffer_size_kb")).unwrap_or_default();
+        let has_size = size.trim().parse::<u32>().is_ok_and(|kib| kib.abs_diff(buffer_kib) <= 4);
+        has_size && path.file_name().unwrap().to_str().unwrap().starts_with(&prefix)
+    };
+    paths.filter(is_meant).collect()
 }
 
 /// A role of a test binary that starts itself: set in the environment of the started one.

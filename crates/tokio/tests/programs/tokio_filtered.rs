@@ -3,7 +3,7 @@
 use tokio::runtime::Builder;
 use tracewing_tokio as traced;
 
-/// What a runtime makes, the memory of its tasks, and the process's end.
+/// What a runtime makes, the memory of its tasks, and the ends of the process and of the agent's thread.
 const ALLOWED: &[libc::c_long] = &[
     libc::SYS_read,
     libc::SYS_write,
@@ -18,6 +18,7 @@ const ALLOWED: &[libc::c_long] = &[
     libc::SYS_mprotect,
     libc::SYS_mremap,
     libc::SYS_madvise,
+    libc::SYS_exit,
     libc::SYS_exit_group,
 ];
 
