@@ -34,10 +34,10 @@ fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
         let row = table["locks"].as_array().unwrap().iter().find(|row| row["at"] == *at);
         let row = row.unwrap_or_else(|| panic!("no {at} in {table}"));
         assert_eq!(number(row, "held"), logged.acquired, "{row}");
-        assert!(is_near(number(row, "hold_ns"), logged.hold_ns), "{row} {logged:?}");
+        assert!(logged.hold_ns.has(number(row, "hold_ns")), "{row} {logged:?}");
     }
     // By default, the line where a lock was held longest; and a warning of the one that `book` holds while it awaits.
-    let book = *by_line.iter().max_by_key(|(_, logged)| logged.hold_ns).unwrap().0;
+    let book = *by_line.iter().max_by_key(|(_, logged)| logged.hold_ns.least).unwrap().0;
     let address = run.log.of("lock").find(|line| line[1] == book).unwrap()[0];
     let default = run.json(&["locks"]);
     assert_eq!(locks(&default)[&address]["at"], format!("crates/tokio/examples/desk/mod.rs:{book}"));
@@ -114,7 +114,7 @@ fn a_wait_that_no_event_ends_is_not_taken_for_one_that_lasts() {
     let rows = locks(&table);
     for (address, logged) in run.log.locks(|address, _| address) {
         let wait = number(rows[&address], "wait_ns");
-        assert!(wait <= logged.wait_ns, "{} {logged:?}", rows[&address]);
+        assert!(wait <= logged.wait_ns.most, "{} {logged:?}", rows[&address]);
     }
 }
 
@@ -188,8 +188,8 @@ fn compare_paths(run: &Run) {
     for line in run.log.of("polls") {
         let &[_, _, _, task, begin, end] = line else { panic!("{line:?}") };
         let length = path_without_gaps(&run.trace(), &["--task", &task.to_string()]);
-        let lived = end - begin;
-        assert!(length >= lived && is_near(length, lived), "{length} ns of {lived}: {task}");
+        // It waits for its first turn, and for its end to be noticed, as long as a busy machine takes.
+        assert!((end - begin..=run.took).contains(&length), "{length} ns of {}: {task}", end - begin);
     }
 }
 
@@ -249,7 +249,7 @@ fn tasks_that_only_hooks_know_are_those_that_the_server_counted() {
             all.iter().find(|on| on["on"] == "mutex").map_or(0, |on| number(on, "ns"))
         });
         let (waited, logged): (u64, _) = (waited.sum(), run.log.locks(|address, _| address));
-        assert!(logged.values().any(|sums| is_near(waited, sums.wait_ns)), "{waited} ns: {logged:?}");
+        assert!(logged.values().any(|sums| is_near(waited, sums.wait_ns.most)), "{waited} ns: {logged:?}");
         compare_paths(&run);
     }
 }

@@ -22,18 +22,19 @@ use tracing_subscriber::prelude::*;
 /// What each request is answered with, at the end of its header.
 const DONE: &str = "done\n";
 
-/// `request ID BEGIN END`, between two events; all of it in a span, `span ID MAKES MADE CLOSES CLOSED`.
+/// `request ID BEGINS BEGAN ENDS ENDED`, around two events; all of it in a span, `span ID MAKES MADE CLOSES CLOSED`.
 async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static str {
     let makes = now();
     let span = tracing::info_span!(target: "desk", "order", id);
     let made = now();
     let answer = async {
+        let begins = now();
         tracing::event!(name: "request", target: "server", Level::INFO, id);
-        let begin = now();
+        let began = now();
         desk.answer(id).await;
-        let end = now();
+        let ends = now();
         tracing::event!(name: "response", target: "server", Level::INFO, id);
-        desk.log.line("request", &[id, begin, end]);
+        desk.log.line("request", &[id, begins, began, ends, now()]);
     };
     desk.log.polls(id, answer.instrument(span.clone())).await;
     let closes = now();

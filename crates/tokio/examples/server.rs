@@ -12,14 +12,15 @@ use tokio::runtime::Builder;
 use tokio::sync::mpsc;
 use tracewing_tokio as traced;
 
-/// `request ID BEGIN END`.
+/// `request ID BEGINS BEGAN ENDS ENDED`, around two events.
 async fn answer(desk: &Desk, id: u64) {
+    let begins = now();
     tracewing::event!("server:request", id);
-    let begin = now();
+    let began = now();
     desk.answer(id).await;
-    let end = now();
+    let ends = now();
     tracewing::event!("server:response", id);
-    desk.log.line("request", &[id, begin, end]);
+    desk.log.line("request", &[id, begins, began, ends, now()]);
 }
 
 /// One connection.

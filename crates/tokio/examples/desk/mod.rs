@@ -48,8 +48,9 @@ impl Log {
         std::fs::write(file, log.as_bytes()).expect("the log");
     }
 
-    /// `lock ADDRESS LINE WAITED ASKED GOT GIVES GAVE`: whether its first poll was in vain, and stamps around both calls. Or, where it
-    /// does not get the lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
+    /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was in vain, stamps around both calls, and
+    /// after the first poll and before the last one. Or, where it does not get the lock within `time`, `gave_up ADDRESS LINE WAITED
+    /// ASKED ENDED`.
     async fn lock<G>(
         &self,
         (address, line): (u64, u32),
@@ -57,12 +58,15 @@ impl Log {
         lock: impl Future<Output = G>,
         held: impl Future,
     ) {
-        let (asked, mut waited) = (now(), false);
+        let asked = now();
+        let (mut waited, mut tried, mut polls) = (false, None, asked);
         let result = {
             let mut lock = pin!(lock);
             let polled = poll_fn(|context| {
+                polls = now();
                 let poll = lock.as_mut().poll(context);
                 waited |= poll.is_pending();
+                tried.get_or_insert_with(now);
                 poll
             });
             tokio::time::timeout(time, polled).await
@@ -74,7 +78,8 @@ impl Log {
         held.await;
         let gives = now();
         drop(guard);
-        self.line("lock", &[address, line.into(), waited.into(), asked, got, gives, now()]);
+        let tried = tried.unwrap_or(got);
+        self.line("lock", &[address, line.into(), waited.into(), asked, tried, polls, got, gives, now()]);
     }
 
     /// `polls OF POLLS COMPUTED TASK BEGIN END`, the third in ns of CPU time; TASK is 0 where no task is known.
