@@ -97,17 +97,8 @@ fn with_the_kernel() {
     }
     let run = record(&["--sub-buffers", "32"]);
     all_of_the_program_is_as_logged(&run.trace(), &run);
-    let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
-    let threads = run.json(&["threads"]);
+    let threads = compare_cpu_time(&run);
     let rows = threads["threads"].as_array().unwrap();
-    let of_it = rows.iter().filter(|row| row["process"] == process);
-    let running: u64 = of_it.map(|row| number(row, "running_ns")).sum();
-    assert!(is_near(running, computed), "{running} ns of {computed}: {threads}");
-    let breakdown = run.json(&["breakdown"]);
-    let of_it = breakdown["rows"].as_array().unwrap().iter();
-    let of_it = of_it.filter(|row| row["process"] == process && row["part"] == "inside");
-    let own: u64 = of_it.map(|row| row["own_ns"].as_u64().unwrap_or(0)).sum();
-    assert!(is_near(own, computed), "{own} ns of {computed}: {breakdown}");
     for line in run.log.of("client") {
         let &[tid, computed, begin, end] = line else { panic!("{line:?}") };
         let row = rows.iter().find(|row| row["tid"] == tid).unwrap();

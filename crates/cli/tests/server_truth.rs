@@ -207,17 +207,7 @@ fn threads_and_system_calls_take_what_the_process_took() {
         return;
     }
     for how in ["plain", "spawned"] {
-        let run = record(how, &[]);
-        let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
-        let threads = run.json(&["threads"]);
-        let rows = threads["threads"].as_array().unwrap().iter().filter(|row| row["process"] == process);
-        let running: u64 = rows.map(|row| number(row, "running_ns")).sum();
-        assert!(is_near(running, computed), "{running} ns of {computed}: {threads}");
-        let table = run.json(&["breakdown"]);
-        let rows = table["rows"].as_array().unwrap().iter();
-        let rows = rows.filter(|row| row["process"] == process && row["part"] == "inside");
-        let own: u64 = rows.map(|row| row["own_ns"].as_u64().unwrap_or(0)).sum();
-        assert!(is_near(own, computed), "{own} ns of {computed}: {table}");
+        compare_cpu_time(&record(how, &[]));
     }
 }
 

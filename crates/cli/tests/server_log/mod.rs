@@ -238,6 +238,21 @@ pub fn compare_what_is_left(trace: &Path, run: &Run) {
     }
 }
 
+/// Compares the time that the process had CPUs, by its own clock, with `threads`, which is returned, and `breakdown`.
+pub fn compare_cpu_time(run: &Run) -> Value {
+    let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
+    let threads = run.json(&["threads"]);
+    let rows = threads["threads"].as_array().unwrap().iter().filter(|row| row["process"] == process);
+    let running: u64 = rows.map(|row| number(row, "running_ns")).sum();
+    assert!(is_near(running, computed), "{running} ns of {computed}: {threads}");
+    let table = run.json(&["breakdown"]);
+    let rows = table["rows"].as_array().unwrap().iter();
+    let rows = rows.filter(|row| row["process"] == process && row["part"] == "inside");
+    let own: u64 = rows.map(|row| row["own_ns"].as_u64().unwrap_or(0)).sum();
+    assert!(is_near(own, computed), "{own} ns of {computed}: {table}");
+    threads
+}
+
 /// Gives the periods.
 pub fn compare_latency(trace: &Path, run: &Run) -> Vec<Value> {
     let pairs = ["--begin", "server:request", "--end", "server:response", "--by", "id", "-n", "1000"];
