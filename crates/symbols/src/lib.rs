@@ -6,17 +6,18 @@
 
 use std::collections::HashMap;
 use std::fmt;
-use std::fs;
 use std::path::Path;
 
-use addr2line::Loader;
 use cpp_demangle::DemangleOptions;
-use object::read::ReadCache;
 use object::{Object, ObjectSegment, ObjectSymbol, SymbolKind};
 
 mod blocks;
+mod content;
+mod lines;
 
 pub use blocks::Blocks;
+use content::Content;
+use lines::Lines;
 
 /// Bytes of a symbol's name that are kept.
 const LONGEST: usize = 4096;
@@ -38,7 +39,7 @@ pub struct Symbol<'a> {
 pub struct Symbols {
     files: HashMap<String, Code>,
     /// `None` where there is no debug information.
-    lines: HashMap<String, Option<Loader>>,
+    lines: HashMap<String, Option<Lines>>,
 }
 
 impl fmt::Debug for Symbols {
@@ -115,13 +116,9 @@ impl Symbols {
     }
 
     /// File and line of the source that the code at `address` of the file at `path` is from, counted as for [`Symbols::at`].
-    /// Debug information may lie in a file of its own, where debuggers look for it.
     pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {
-        let open =
-            || fs::metadata(path).ok().filter(|file| file.is_file()).and_then(|_| Loader::new(path).ok());
-        let lines = self.lines.entry(path.to_owned()).or_insert_with(open).as_ref()?;
-        let location = lines.find_location(address).ok()??;
-        Some((location.file?.to_owned(), location.line?))
+        let lines = self.lines.entry(path.to_owned()).or_insert_with(|| Lines::read(Path::new(path)));
+        lines.as_ref()?.find(address)
     }
 
     fn code(&mut self, path: &str) -> &Code {
@@ -151,7 +148,7 @@ fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
 /// The functions of a file whose symbols are chosen, in the order of its tables; there may be several at an address.
 pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
     let functions = || {
-        let data = ReadCache::new(open(path)?);
+        let data = Content::open(path)?;
         Some(functions_of(&object::File::parse(&data).ok()?, is_chosen))
     };
     functions().unwrap_or_default()
@@ -160,7 +157,7 @@ pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function>
 /// Whether a file calls one of these functions, which it has not got itself.
 pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
     let needs = || {
-        let data = ReadCache::new(open(path)?);
+        let data = Content::open(path)?;
         let file = object::File::parse(&data).ok()?;
         let mut wanted = file.dynamic_symbols().filter(ObjectSymbol::is_undefined);
         Some(wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name))))
@@ -168,12 +165,8 @@ pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
     needs().unwrap_or(false)
 }
 
-fn open(path: &Path) -> Option<Blocks> {
-    tracewing_files::open_regular(path).ok().map(Blocks::new)
-}
-
 fn read(path: &Path) -> Option<Code> {
-    let data = ReadCache::new(open(path)?);
+    let data = Content::open(path)?;
     let file = object::File::parse(&data).ok()?;
     let build_id = file.build_id().ok().flatten().unwrap_or_default();
     Some(Code {
@@ -187,7 +180,7 @@ fn read(path: &Path) -> Option<Code> {
 fn with_debug_file(mut code: Code) -> Code {
     let more = || {
         let (folder, name) = code.build_id.split_at_checked(2)?;
-        let data = ReadCache::new(open(&Path::new(DEBUG_FILES).join(folder).join(format!("{name}.debug")))?);
+        let data = Content::open(&Path::new(DEBUG_FILES).join(folder).join(format!("{name}.debug")))?;
         Some(functions_of(&object::File::parse(&data).ok()?, |_| true))
     };
     if let Some(more) = more() {

@@ -2,7 +2,6 @@
 //! several programs share (`.gnu_debugaltlink`, which dwz writes).
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::path::Path;
 use std::rc::Rc;
 
@@ -51,7 +50,7 @@ fn shared(elf: &Elf<'_>) -> Option<gimli::DwarfSections<Cow<'static, [u8]>>> {
     let (name, _) = elf.gnu_debugaltlink().ok()??;
     let name = String::from_utf8_lossy(name).into_owned();
     let path = Path::new(SHARED_FOLDER).join(name.rsplit_once(".dwz/").map_or(&*name, |(_, rest)| rest));
-    let bytes = ReadCache::new(Blocks::new(File::open(path).ok()?));
+    let bytes = ReadCache::new(Blocks::new(tracewing_files::open_regular(&path).ok()?));
     let elf = Elf::parse(&bytes).ok()?;
     gimli::DwarfSections::load(|id| data(&elf, id).map(|bytes| Cow::Owned(bytes.into_owned()))).ok()
 }
