@@ -15,7 +15,7 @@ use rustix::process::{Uid, getuid};
 use crate::client::Client;
 use crate::credentials::{Peer, is_alive, is_one_user, peer, pin};
 use crate::recorder::{CONTROL, LISTENER, Recorder};
-use crate::socket::{Listener, accept};
+use crate::socket::{BACKLOG, Listener, accept};
 use crate::system::open_files;
 
 /// Connections that are taken in one turn of the loop.
@@ -114,6 +114,21 @@ impl Recorder<'_> {
                 Err(_) => return self.stop_listening(door),
             }
         }
+    }
+
+    /// At the end: who waits still has not joined, which is noted.
+    pub(crate) fn turn_away_waiting(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        let (now, owner) = (Instant::now(), getuid());
+        let is_members = |peer: &Peer| owner == Uid::ROOT || peer.uid == owner.as_raw();
+        let waiting = (0..BACKLOG).map_while(|_| accept(listener.join()).ok());
+        for socket in waiting {
+            if let Some(peer) = peer(socket.as_fd()).filter(is_members) {
+                Client::asker(socket, peer, now).died(&mut self.join, &mut self.message);
+            }
+        }
+        let clients = self.connections.clients.values();
+        clients.for_each(|client| client.gave_up(&mut self.join, &mut self.message));
     }
 
     /// A connection has come. `None` if it is turned away.

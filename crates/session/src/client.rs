@@ -272,6 +272,13 @@ impl Client {
         }
     }
 
+    /// It is not listened to any more. What it had to say is noted, if it was to join.
+    pub(crate) fn gave_up(&self, host: &mut dyn Host, buffer: &mut [u8]) {
+        if matches!(self.stage, Stage::Arrived(_)) {
+            self.died(host, buffer);
+        }
+    }
+
     /// Another process may have its id by now, whose name it must not get.
     fn missed(&self, host: &mut dyn Host, hello: &Hello) {
         if hello.joining == Joining::Program {

@@ -190,7 +190,11 @@ impl Recorder<'_> {
             let _ = epoll::delete(&self.epoll, &*client);
             return self.connections.resting.push(number);
         }
+        let (is_new, peer) = (client.is_program() && client.is_silent(), client.peer());
         let fate = client.ready(&mut self.join, &mut self.message, now);
+        if is_new {
+            self.join.limits.charge_join(peer, now.elapsed());
+        }
         let has_joined = client.member().is_some();
         if client.is_silent() && matches!(fate, Fate::Stays) {
             return;
@@ -282,7 +286,9 @@ impl Recorder<'_> {
         // Closing takes it out of the epoll set: the descriptor has no copies.
         let Some(client) = self.connections.remove(number) else { return };
         self.join.regions.left(client.pid());
-        let Some(member) = client.member() else { return };
+        let Some(member) = client.member() else {
+            return client.gave_up(&mut self.join, &mut self.message);
+        };
         let key = (member.program.pid, member.copy);
         let main = self.connections.members.get(&key).copied();
         match (member.joining, main) {

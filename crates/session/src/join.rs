@@ -286,8 +286,11 @@ impl Host for Join {
         let (pid, name) = program.told();
         let name = if name.is_empty() { name } else { format!(" ({name})") };
         let begin = self.description.clock.begin.realtime_ns;
-        let [from, to] = [from, to.unwrap_or_else(time_of_day)]
-            .map(|time| Duration::from_nanos(time.saturating_sub(begin)).as_secs_f64());
+        let to = to.unwrap_or_else(time_of_day);
+        // What makes no sense says nothing.
+        let from = if from <= to { from } else { 0 };
+        let [from, to] =
+            [from, to].map(|time| Duration::from_nanos(time.saturating_sub(begin)).as_secs_f64());
         self.line_of(peer, format!(
             "process {pid}{name}: unknown from {from:.3} s to {to:.3} s: it does not wait longer for the recorder, which was \
              stopped, or waited for its disk"

@@ -5,10 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use crate::client::Client;
 use crate::credentials::Peer;
+
+/// Time that a join takes mostly, and most times as much that it is counted for: its process is not to blame for a slow disk.
+const JOIN_TIME: Duration = Duration::from_micros(250);
+const MOST_JOINS: f64 = 20.0;
 
 /// Entries of a table of processes from which on it is looked which of them are dead.
 const MANY_PROCESSES: usize = 4096;
@@ -154,6 +158,11 @@ impl Budget {
         may
     }
 
+    /// Takes more, also what there is not.
+    fn charge(&mut self, amount: f64) {
+        self.left -= amount;
+    }
+
     /// Whether one more may be now.
     pub(crate) fn has_any(&mut self, now: Instant) -> bool {
         let gained = now.saturating_duration_since(self.at).as_secs_f64() * self.per_second;
@@ -194,6 +203,15 @@ impl Rates {
     }
 }
 
+impl Rates {
+    /// Counts what has been taken for more than one.
+    fn charge(&mut self, peer: Peer, amount: f64) {
+        self.processes.get_mut(&id(peer)).into_iter().for_each(|budget| budget.charge(amount));
+        // The owner has none.
+        self.users.get_mut(&peer.uid).into_iter().for_each(|budget| budget.charge(amount));
+    }
+}
+
 /// What members of a recording may have and do, but for connections.
 pub(crate) struct Limits {
     /// Of class descriptions, in units of an id and so many bytes.
@@ -222,6 +240,12 @@ impl Limits {
     pub(crate) fn may_speak(&mut self, client: &Client, now: Instant) -> bool {
         let rates = if client.is_silent() { &mut self.joins } else { &mut self.messages };
         rates.take(client.peer(), now)
+    }
+
+    /// A process has joined, or tried to, which has taken so long.
+    pub(crate) fn charge_join(&mut self, peer: Peer, took: Duration) {
+        let joins = (took.as_secs_f64() / JOIN_TIME.as_secs_f64()).min(MOST_JOINS);
+        self.joins.charge(peer, (joins - 1.0).max(0.0));
     }
 }
 
@@ -267,6 +291,28 @@ mod tests {
         assert_eq!(limits(800, 8 << 20, 24 << 30), (64, 100, 400), "descriptors");
         assert_eq!(limits(8000, 1 << 30, 4 << 30), (64, 16, 32), "a few however large");
         assert_eq!(limits(8000, 0, u64::MAX), (64, 1000, 4000));
+    }
+
+    #[test]
+    fn joins_that_take_long_count_for_several() {
+        let now = Instant::now();
+        let (process, user, others) = (peer(1, 1), peer(2, 1), peer(3, 0));
+        let mut limits = Limits::new(0);
+        let mut count = |peer| (0..10_000).filter(|_| limits.joins.take(peer, now)).count();
+        assert_eq!((count(process), count(user), count(others)), (4096, 4096, 4096));
+        let mut limits = Limits::new(0);
+        let mut busy = |peer, took| {
+            let mut all = Duration::ZERO;
+            while all < Duration::from_secs(100) && limits.joins.take(peer, now) {
+                limits.charge_join(peer, took);
+                all += took;
+            }
+            all.as_secs_f64()
+        };
+        let slow = Duration::from_millis(2);
+        assert!((1.0..1.1).contains(&busy(process, slow)) && (1.0..1.1).contains(&busy(user, slow)));
+        assert!(busy(peer(4, 1), slow) < 0.1, "the user has had its time");
+        assert!((1.0..1.1).contains(&busy(others, slow)));
     }
 
     #[test]

@@ -373,6 +373,7 @@ impl<'a> Recorder<'a> {
         let seconds = self.started.elapsed().as_secs_f64();
         self.join.description.clock.stopped = Some(self.join.clock.now());
         self.find_left_out();
+        self.turn_away_waiting();
         self.listener = None;
         // First, since its counters are read at the end of what was recorded; the kernel takes a while to end the rest.
         let profile = self.profile.finish(&mut |line| self.join.note(line));

@@ -37,7 +37,7 @@ const UNLOCKED_PREFIX: &str = "tracewing.new-";
 /// The join socket's name while it is bound.
 const UNNAMED: &str = "join";
 /// Programs that may wait to be accepted; the kernel lowers it to `net.core.somaxconn`.
-const BACKLOG: i32 = 4096;
+pub(crate) const BACKLOG: i32 = 4096;
 /// Askers that may.
 const CONTROL_BACKLOG: i32 = 64;
 /// Recorders that a program joins (`tracewing_ring::thread::RECORDINGS`).

@@ -276,6 +276,30 @@ fn a_flood_of_connections_is_taken_at_a_bounded_rate() {
 }
 
 #[test]
+fn a_program_that_is_not_answered_before_the_end_is_noted() {
+    let outcome = with_programs(
+        |_| {},
+        |path, _| {
+            let address = SocketAddrUnix::new(path).unwrap();
+            let flood = || {
+                let flags = SocketFlags::NONBLOCK;
+                let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).unwrap();
+                connect(&socket, &address)
+            };
+            // More than are taken at once: the recorder lets them wait.
+            let begin = Instant::now();
+            let mut is_full = false;
+            while !is_full && begin.elapsed() < Duration::from_secs(20) {
+                is_full = flood().is_err();
+            }
+            assert!(is_full);
+            Program::connect(path).send(&hello().encode());
+        },
+    );
+    assert!(notes(&outcome).contains(": unknown from "), "{}", notes(&outcome));
+}
+
+#[test]
 fn no_region_poisons_the_loss_total() {
     let outcome = with_programs(
         |_| {},
