@@ -21,7 +21,7 @@
 //! Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that are off.
 //!
 //! [`Hello::joining`] says on whose behalf: a program; a forked child that needs a region of its own and has none; a child that
-//! goes on using its parent's and only wants to be told of changes; a program that has got more classes, by `dlopen` for
+//! goes on using its parent's and only wants reports of changes; a program that has got more classes, by `dlopen` for
 //! instance, whose connection ends with the last grant; a process that wants a region for the next child that it forks; or such
 //! a child, which has taken it over.
 //!

@@ -177,7 +177,7 @@ pub struct Ran {
     pub recorded: Recorded,
     /// Whether the recording has no switches of threads, so that nobody knows when they ran.
     pub switchless: bool,
-    /// Whether it does not have all system calls, so that nobody knows whether those that ran were in one.
+    /// Whether it lacks some system calls, so that the mode of running threads is unknown.
     pub modeless: bool,
     /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine: since when others ran
     /// there is not known.

@@ -168,7 +168,7 @@ fn figures(row: &Row, known: Known) -> Vec<Cell> {
     };
     let over = |(ipc, waits): (Ipc, Waits)| (Some(over(ipc).to_owned()), waits.ns);
     let part = |part: &Part| (part.on.clone(), part.ns);
-    // Waits are from switch to switch, and for whom, wakes tell.
+    // Switches say how long a thread waited, wakes for which thread.
     let time_if = |is_known: bool, ns: u64| if is_known { Cell::Ns(ns) } else { Cell::None };
     let switches = recorded.switches && row.has_times();
     // Over what a thread waits, the system calls of both say.

@@ -297,7 +297,7 @@ fn of_rows(rows: &[Row], by: By, known: [bool; 3], symbols: &mut Symbols) -> Tab
     let mut table = Table::new(columns);
     let of_programs = rows.iter().any(is_of_programs);
     for row in rows {
-        // What a lock of a program does is no wait for a futex, as far as it is told when the lock is had.
+        // A wait for a program's lock is no wait for a futex, if the acquisition is recorded.
         let is_known =
             match is_of_programs(row) || of_programs && row.account.kinds.names().contains(&"futex") {
                 true => known,

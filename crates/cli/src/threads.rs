@@ -122,7 +122,7 @@ const TIMES: [Column; 10] = [
 
 /// Of what the recording does not tell, the figures are not known: they are not 0.
 ///
-/// `waits`: whether it is told who could run, and who could not.
+/// `waits`: whether the recording says which threads could run.
 fn times(times: &Times, known: Known, waits: bool) -> [Cell; 10] {
     let time_if = |is_known: bool, ns: u64| if is_known { Cell::Ns(ns) } else { Cell::None };
     let of_mode = |ns: u64| time_if(known.modes && known.switches, ns);

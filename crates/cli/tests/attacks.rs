@@ -364,7 +364,7 @@ fn another_user_does_not_use_up_the_recorders_descriptors() {
     }
     let folder = tempfile::tempdir_in("/tmp").unwrap();
     let mut recorder = Command::new(env!("CARGO_BIN_EXE_tracewing"));
-    // SAFETY: one system call, of which the child is told nothing.
+    // SAFETY: one system call, which uses nothing of the parent's memory.
     unsafe {
         recorder.pre_exec(|| match libc::setrlimit(libc::RLIMIT_NOFILE, &LIMIT) {
             0 => Ok(()),

@@ -262,7 +262,7 @@ fn leaves_nothing(recordings: usize, script: &str) {
     pilot.end();
 }
 
-/// Forty programs that live at once, where 64 files can be open. Gives how many could be told of a change meanwhile.
+/// Forty programs that live at once, where 64 files can be open. Returns how many received a change meanwhile.
 fn beyond_the_limit_on_open_files(options: &[&str], user: Option<u32>) -> (Recording, Option<u64>) {
     let script = "ulimit -n 64 -H; exec \"$@\"";
     let folder = tempfile::tempdir().unwrap();

@@ -41,7 +41,7 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
 ];
 
 /// Counts in the columns of `threads`: each is that of the whole recording, or unknown. Times are not compared: without interrupts, theirs
-/// is in that of whom they interrupted, and without `sched_waking` a thread is ready from `sched_wakeup` on, some microseconds later.
+/// is in that of the interrupted threads, and without `sched_waking` a thread is ready from `sched_wakeup` on, some microseconds later.
 const COUNTS: [&str; 6] = ["switches", "preemptions", "migrations", "wakeups", "system_calls", "page_faults"];
 
 fn said(command: &[&str], of: &Path) -> (Value, String) {
@@ -100,7 +100,7 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
             }
         }
         let (some, why) = said(&["breakdown"], &part);
-        // What others did for a process, and what all CPUs did, is told by the events that are left.
+        // What others did for a process, and what all CPUs did, is in the events that are left.
         // So it is what happened somewhere, if no event tells where: that is in `unknown`.
         let is_of_it = |row: &&Value| match row["part"].as_str() {
             Some("inside") => !name.starts_with("syscall_exit") || row["row"] != "unknown",

@@ -49,7 +49,7 @@ fn a_first_event_under_a_filter() {
 
 #[test]
 fn every_kind_of_event_under_a_filter() {
-    // Origins of user threads are told again in new sub-buffers, and locks tell what they like.
+    // Origins of user threads are recorded again in new sub-buffers; the number of a lock's events varies.
     play("kinds", 100, loses_nothing);
 }
 

@@ -322,7 +322,7 @@ pub struct Found {
     pub written: u64,
 }
 
-/// What is noted of a buffer whose losses cannot be told.
+/// The note for a buffer whose losses are unknown.
 pub(crate) const UNKNOWN_LOSSES: &str =
     "a process has written nonsense into the loss counters: number of lost events unknown";
 

@@ -2,7 +2,7 @@
 //! ([`tracewing_abi::first`]), after the class's description; before a packet is written, the event itself takes the place of each, by
 //! the rules that hold for its class. So readers never see them.
 //!
-//! This finds descriptions, and says for which classes, and in which processes, there is something to decide; whoever has the
+//! This finds descriptions, and says for which classes, and in which processes, there is something to decide; the owner of the
 //! rules decides. What is found is bounded: more is found again, since a packet waits until its classes are known, or has
 //! waited long enough.
 

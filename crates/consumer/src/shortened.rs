@@ -56,7 +56,7 @@ impl Guard {
             // `Release` in `drop`.
             if entry.begin.load(Acquire) == 0 {
                 entry.is_hit.store(false, Relaxed); // as the end
-                entry.end.store(mapping.end, Relaxed); // nobody looks at the end of a free entry
+                entry.end.store(mapping.end, Relaxed); // the end of a free entry is not read
                 entry.begin.store(mapping.start, Release); // the handler's `Acquire`
                 return Ok(Self(entry));
             }

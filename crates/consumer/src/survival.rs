@@ -10,7 +10,7 @@
 //!
 //! The files are allocated in full when they are made: on a full disk a hole would kill whoever writes into it. What a
 //! recording has made it also removes, once all that was in the buffers is in its trace. Unlike a memfd, a file can be
-//! shortened by whoever it was passed to; a program that does so kills those who share its buffers. The recorder survives it
+//! shortened by any process that has it; a program that does so kills those who share its buffers. The recorder survives it
 //! (`shortened`), and says that what was lost is unknown.
 
 use std::path::Path;

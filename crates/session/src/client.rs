@@ -368,7 +368,7 @@ struct Grants {
 }
 
 impl Member {
-    /// Whether its program has gone on before it was told everything.
+    /// Whether its program went on before it received everything.
     fn is_late(&self) -> bool {
         self.joining == Joining::Program && self.until < time_of_day() && self.classes.is_empty()
     }

@@ -1,4 +1,4 @@
-//! The connections of all programs: kept while a program is recorded, so that it can be told of changes, and looked up by
+//! The connections of all programs: kept while a program is recorded, so that it can receive changes, and looked up by
 //! process. How they come is `accept`'s.
 //!
 //! A program's hang-up says nothing about its buffers: it may write events until it is dead.
@@ -95,7 +95,7 @@ impl Connections {
         self.members.values().filter_map(|number| Some((*number, self.clients.get(number)?.member()?)))
     }
 
-    /// The connections of one process by which it can be told of changes.
+    /// The connections of one process over which changes reach it.
     pub(crate) fn of_process(&self, pid: i32) -> Vec<u64> {
         self.members.range((pid, 0)..=(pid, u64::MAX)).map(|(_, number)| *number).collect()
     }

@@ -24,7 +24,7 @@ use crate::recorder::Recorder;
 const INTERVAL: Duration = Duration::from_millis(250);
 /// Time that a look may take when the recording ends.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// Programs that are told because they have not joined.
+/// Most programs that are reported because they have not joined.
 const MOST_TOLD: usize = 64;
 /// Longest environment that is read, bytes: what `execve` takes with a stack of the usual 8 MiB.
 const LONGEST_ENVIRONMENT: u64 = 2 << 20;
@@ -133,7 +133,7 @@ fn left_out(socket: &Path, told: &HashSet<i32>) -> Vec<i32> {
     processes.filter(|pid| !told.contains(pid)).filter(is_left_out).take(MOST_TOLD).collect()
 }
 
-/// Whether a process, by its `status`, is of this process's user, whoever that was before.
+/// Whether a process, by its `status`, is of this process's user now.
 fn is_own_users(status: &str) -> bool {
     let mut users = status.lines().filter_map(|line| line.strip_prefix("Uid:"));
     let own = getuid().as_raw().to_string();

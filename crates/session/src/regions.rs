@@ -3,7 +3,7 @@
 //! A process keeps what it has mapped when it drops rights. A later look at its rights would come too late: only a region that no
 //! other process has can be damaged by it without harm to others. So a process keeps its region from the children that it forks
 //! ([`Joined::shared`]), and has a second one, a spare, for the next of them, which takes it over without asking
-//! ([`Joining::Heir`] tells of that later).
+//! (reported later by [`Joining::Heir`]).
 //!
 //! Protocol `Publish` lets processes share a region. Protocol `Smp` does not: a process that dies between reserving and
 //! committing would leave a hole in the others' buffer. So a process without restartable sequences, and every process when

@@ -274,7 +274,7 @@ impl Running {
         }
     }
 
-    /// The recording of a folder; without an answer its recorder's process id, if somebody listens.
+    /// The recording of a folder; without an answer its recorder's process id, if a process listens.
     fn at(folder: PathBuf, user: u32, patience: Duration) -> Result<Self, Option<u32>> {
         let mut buffer = vec![0; LARGEST_ANSWER];
         let (connection, pid) = connection(&folder, user, patience).ok_or(None)?;

@@ -94,7 +94,7 @@ impl Listener {
         }
     }
 
-    /// Locks the folder, which nobody else can enter yet, and makes the sockets in it.
+    /// Locks the folder, which no other process can enter yet, and makes the sockets in it.
     fn sockets(folder: &OwnedFd, secret: &OsStr) -> io::Result<(OwnedFd, OwnedFd)> {
         flock(folder, FlockOperation::NonBlockingLockExclusive)?;
         let listener = |name: &str, backlog| -> io::Result<OwnedFd> {

@@ -1,5 +1,5 @@
 //! What was lost before the first packets of streams and behind the last ones, as a trace that was made of another one says in its
-//! environment: its own files lack nothing, and the description beside it tells of the original's files.
+//! environment: its own files lack nothing, and the description beside it lists the original's files.
 
 use crate::open::Trace;
 use crate::stream::{Lost, LostKind};

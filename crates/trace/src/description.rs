@@ -40,7 +40,7 @@ pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
     (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
 }
 
-/// The description in `folder` for a trace that was made of that recording, whose files are others than it tells of: it says so, and
+/// The description in `folder` for a trace that was made of that recording, whose files are others than it lists: it says so, and
 /// what the recording lacked. One that is broken stays as it is.
 pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
     let bytes = read(folder)?;

@@ -372,7 +372,7 @@ fn trace_name(class: &TraceClass, suffix: Option<&str>) -> String {
     }
 }
 
-/// Whether a file is a regular one that is not empty. One that cannot be read is: whoever reads it says why.
+/// Whether a file is a regular one that is not empty. One that cannot be read counts as such: reading it will say why.
 fn has_content(root: &Path, path: &Path) -> Result<bool, Error> {
     let meta = match Tree::open_file(root, path) {
         Ok(file) => file.metadata(),

@@ -1,7 +1,7 @@
-//! What `tracewing.json` tells of a recording that its files do not have: what was lost before the first packet of a stream or behind
+//! What `tracewing.json` lists of a recording that its files do not have: what was lost before the first packet of a stream or behind
 //! its last one, streams that are gone or cut off, and that the recorder did not come to its end.
 //!
-//! What is missing at the end becomes a loss there, so that whoever reads the stream takes nothing behind it for known. A stream that is gone has
+//! What is missing at the end becomes a loss there, so that a reader of the stream takes nothing after it for known. A stream that is gone has
 //! no files, and is lost as a whole. A trace that was made of another one says itself what that had lost there.
 
 use crate::carried::{self, At};
@@ -157,7 +157,7 @@ fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value)
     }
 }
 
-/// Says that a trace is gone that the description tells of.
+/// Says that a trace is gone that the description lists.
 fn gone_trace(folder: &Path, name: &str, told: &Value) -> Option<String> {
     let path = folder.join(name);
     let streams = streams(&told[format!("{name}_streams")]);

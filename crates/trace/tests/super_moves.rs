@@ -7,7 +7,7 @@ use tracewing_trace::super_trace::{
     Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
 
-/// Notes who woke whom, and which polls and time slices there were.
+/// Notes wakers and woken threads, polls and time slices.
 #[derive(Default)]
 struct Moves(Vec<String>);
 

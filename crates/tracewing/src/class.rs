@@ -108,7 +108,7 @@ impl EventClass {
 
     /// The recording takes first events of the class, until it has decided.
     pub(crate) fn set_pending(&self, slot: usize) {
-        self.pending.fetch_or(1 << slot, Relaxed); // whoever finds the other bit without this one finds no id either
+        self.pending.fetch_or(1 << slot, Relaxed); // a reader that finds only the other bit finds no id either
         self.wanted.fetch_or(1 << slot, Relaxed);
     }
 

@@ -8,8 +8,8 @@ use crate::agent;
 ///
 /// It is not needed before a seccomp filter (`SECCOMP_MODE_FILTER`): events make no system call, a thread's first one included.
 ///
-/// The agent's threads end, so that the calling thread can be the program's only one, which the strict mode wants. The process can
-/// then not be told any more of changes of what is recorded. There is no way back. Other threads are recorded on; with protocol
+/// The agent's threads end, so that the calling thread can be the program's only one, which the strict mode wants. Changes of
+/// what is recorded no longer reach the process then. There is no way back. Other threads are recorded on; with protocol
 /// `Smp` their events cost more from now on.
 pub fn before_sandbox() {
     agent::silence();

@@ -157,7 +157,7 @@ pub struct Account {
     pub holds: Sum,
     /// Those of unknown length: their end or their begin is missing.
     pub unknown_holds: u64,
-    /// Acquisitions of which it cannot be told which wait and which release belong to them: of user threads that are not known, in a
+    /// Acquisitions whose wait and release cannot be found: of user threads that are not known, in a
     /// recording without tickets; all, where only some CPUs are looked at.
     pub unpaired: u64,
     /// How often locks were tried before threads slept for them; `None` where no event tells.
@@ -169,18 +169,18 @@ pub struct Account {
 }
 
 impl Account {
-    /// How often it had to wait; `None` where that cannot be told.
+    /// How often it had to wait; `None` if unknown.
     pub fn waited(&self) -> Option<u64> {
         (self.unpaired == 0).then_some(self.waits.count + self.unknown_waits)
     }
 
-    /// How long it waited; `None` where that cannot be told.
+    /// How long it waited; `None` if unknown.
     pub fn known_waits(&self) -> Option<&Sum> {
         let is_unknown = self.unpaired > 0 || (self.waits.count == 0 && self.unknown_waits > 0);
         (!is_unknown).then_some(&self.waits)
     }
 
-    /// How long it was held; `None` where that cannot be told.
+    /// How long it was held; `None` if unknown.
     pub fn known_holds(&self) -> Option<&Sum> {
         let is_unknown = self.unpaired > 0 || (self.holds.count == 0 && self.unknown_holds > 0);
         (!is_unknown).then_some(&self.holds)

@@ -148,7 +148,7 @@ pub struct Locks {
     reader: Reader,
     programs: Programs,
     threads: HashMap<Party, Thread>,
-    /// Requests that may have ended when events were lost, of those from whom nothing came since; with when these ended themselves.
+    /// Requests that may have ended while events were lost, of parties without an event since; with the time at which the party itself ended.
     silent: HashMap<Party, (Request, Option<i64>)>,
     tickets: Tickets,
     totals: Totals,
@@ -506,7 +506,7 @@ impl Analysis for Locks {
 }
 
 impl Totals {
-    /// `has_ticket`: who had the lock meanwhile is told by itself.
+    /// `has_ticket`: the holder in the meantime is recorded by itself.
     fn add(&mut self, party: Party, told: &Told, has_ticket: bool, places: &Places) {
         let unpaired = (self.blind && !has_ticket).then(|| told.unpaired());
         match unpaired.as_ref().unwrap_or(told) {

@@ -51,7 +51,7 @@ struct Request {
     doubtful: bool,
 }
 
-/// What is told of requests, and by whom they were made.
+/// What is recorded of requests, and their makers.
 #[derive(Debug)]
 pub(super) enum Ticketed {
     Told(Told),

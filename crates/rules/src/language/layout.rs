@@ -43,7 +43,7 @@ pub(crate) enum Presence {
 pub(crate) struct Mark {
     pub position: Position,
     pub load: Load,
-    /// What [`Operation::Locate`](crate::filter::Operation::Locate) is told.
+    /// The operand of [`Operation::Locate`](crate::filter::Operation::Locate).
     pub shape: u8,
 }
 

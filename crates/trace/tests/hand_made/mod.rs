@@ -27,7 +27,7 @@ pub enum Who {
     Thread(u64),
 }
 
-/// Notes all it is told; what an LWP did for a user thread it notes of that, too.
+/// Notes every call; what an LWP did for a user thread is noted for both.
 #[derive(Default)]
 pub struct Notes {
     pub spans: BTreeMap<Who, Spans>,

@@ -25,8 +25,8 @@ use tracewing_ring::{Attachment, Region};
 use super::system::Fd;
 use super::{fork, identity, spare, system};
 
-/// The region that a process writes to. A forked child that has not got it finds nothing at its place: whoever looks at it looks for a
-/// key first ([`Joined::has_region`]).
+/// The region that a process writes to. A forked child that has not got it finds nothing at its place: the key is looked for
+/// first ([`Joined::has_region`]).
 pub(super) struct Joined {
     pub(super) region: Region,
     /// A forked child writes to it, too.
@@ -213,7 +213,7 @@ fn begin(slot: usize, buffers: &Buffers, path: Path, before: *mut Joined) -> Opt
         is_first
     });
     if !begun {
-        // SAFETY: nobody was told of it.
+        // SAFETY: mapped here, and no other code has its address.
         unsafe { system::unmap(place, size_of::<Joined>()) };
     }
     NonNull::new(page).filter(|_| begun)
@@ -271,7 +271,7 @@ impl Joined {
         (self.number != 0).then_some(self.number)
     }
 
-    /// Where a child counts that does not have the region; `None` where nobody is to know, or the recording is over.
+    /// Where a child counts that does not have the region; `None` if they are not counted, or the recording is over.
     pub(super) fn children(&self) -> Option<&'static Children> {
         self.children.filter(|children| children.is_open())
     }
@@ -369,7 +369,7 @@ pub(crate) fn leave(slot: usize) {
     Slot::give_back(slot);
 }
 
-/// A region, mapped, that nobody writes to yet. Unmapped where that stays so.
+/// A mapped region that no thread writes to yet. Unmapped if it stays unused.
 pub(super) struct Buffers {
     region: Region,
     inherited: bool,
@@ -391,12 +391,12 @@ impl Buffers {
         // SAFETY: mapped just now with this size, from a memfd that its maker has sealed against truncation.
         let region = unsafe { Region::attach(base, size) }.ok().filter(|_| is_kept);
         let Some(region) = region else {
-            // SAFETY: nobody was told of it.
+            // SAFETY: mapped here, and no other code has its address.
             unsafe { system::unmap(base, size) };
             return None;
         };
         let page = children.and_then(|file| system::map_shared(file, children::SIZE));
-        // SAFETY: a page of atomics, for which any bytes are valid; unmapped when nobody uses it.
+        // SAFETY: a page of atomics, for which any bytes are valid; unmapped after its last use.
         let children = page.map(|page| unsafe { page.cast::<Children>().as_ref() });
         Some(Self { region, inherited, children, allocated: system::allocated(file), is_used: false })
     }
@@ -420,7 +420,7 @@ impl Buffers {
 impl Drop for Buffers {
     fn drop(&mut self) {
         if !self.is_used {
-            // SAFETY: nobody was told of them.
+            // SAFETY: mapped here, and no other code has their addresses.
             unsafe { unmap_buffers(&self.region, self.children) };
         }
     }
@@ -462,7 +462,7 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
     // A signal handler may have forked between a look for the key and one at the region.
     system::map_zeroes_into(region.base(), region.geometry().size());
     let new = new?;
-    // SAFETY: this process's own copy of what `Buffers::for_child` has made; nobody else uses it yet.
+    // SAFETY: this process's own copy of what `Buffers::for_child` has made; no other thread uses it yet.
     let joined = unsafe { &mut *new.as_ptr() };
     system::keep_from_children(joined.region.base(), joined.region.geometry().size());
     (joined.path, joined.own) = (path, own);
@@ -595,7 +595,7 @@ mod visits {
         let Some(page) = system::map_wiped_on_fork(size_of::<Counts>()) else { return false };
         // Release, with the acquire load in `counts`.
         if COUNTS.compare_exchange(core::ptr::null_mut(), page.as_ptr().cast(), AcqRel, Relaxed).is_err() {
-            // SAFETY: nobody was told of it.
+            // SAFETY: mapped here, and no other code has its address.
             unsafe { system::unmap(page, size_of::<Counts>()) };
         }
         true

@@ -180,7 +180,7 @@ pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Chan
     changed
 }
 
-/// Puts a class in order that was made while a recording began or ended: the one that was to be told of it, or not.
+/// Puts a class in order that was made while a recording began or ended: it may or may not belong to the recording.
 #[cold]
 pub(super) fn settle_made(class: &'static EventClass) {
     locked(|control| {

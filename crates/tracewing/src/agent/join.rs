@@ -101,7 +101,7 @@ fn variable(name: &str) -> Option<&'static CStr> {
     terminated.get_mut(..name.len())?.copy_from_slice(name.as_bytes());
     // SAFETY: a NUL-terminated name.
     let value = unsafe { libc::getenv(terminated.as_ptr().cast()) };
-    // SAFETY: null, or a NUL-terminated string that stays while nobody changes the environment.
+    // SAFETY: null, or a NUL-terminated string that stays until the environment is changed.
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
@@ -114,7 +114,7 @@ fn mark_environment(mark: u8) -> bool {
     true
 }
 
-/// Whether the program runs with raised privileges: it must not be told where to connect by who started it.
+/// Whether the program runs with raised privileges: the user who started it must not choose where it connects.
 fn has_raised_rights() -> bool {
     // SAFETY: a number; 0 where the kernel does not say.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -270,7 +270,7 @@ fn finish(slot: usize, first: &Mutex<Option<Talk>>) -> Progress {
     Connection::new(slot, talk.map(|talk| talk.socket), table).map_or(Progress::Gone, Progress::Joined)
 }
 
-/// Classes that a recorder is being told of.
+/// Classes on their way to a recorder.
 struct Telling {
     path: Path,
     /// Where the conversation goes when it is done, if it is the process's first with the recorder.

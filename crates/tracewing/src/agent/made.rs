@@ -119,7 +119,7 @@ pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
     let class = Made::class(new);
     let mut newest = NEWEST.load(Relaxed); // only compared and handed on
     loop {
-        // SAFETY: nobody looks at this field before the class is in the list.
+        // SAFETY: no thread reads this field before the class is in the list.
         unsafe { (*new).older = newest };
         // Release, with `since`.
         match NEWEST.compare_exchange(newest, new, Release, Relaxed) {

@@ -64,7 +64,7 @@ impl Open {
         self.descriptor.store(0, Relaxed);
     }
 
-    /// Has whoever sleeps on it look.
+    /// Wakes the threads that sleep on it.
     fn wake(&self) {
         let descriptor = self.descriptor.load(Acquire) - 1; // with `set`
         let identity = Identity { device: self.device.load(Relaxed), inode: self.inode.load(Relaxed) };

@@ -50,7 +50,7 @@ pub(super) fn forget(slot: usize) {
     control::with_lock(|| {
         for spare in &SPARES[slot] {
             if let Some(spare) = NonNull::new(spare.swap(core::ptr::null_mut(), Relaxed)) {
-                // SAFETY: this process's own, which nobody has used.
+                // SAFETY: this process's own, and never used.
                 unsafe { attach::unmap(spare) };
             }
         }
@@ -82,7 +82,7 @@ pub(super) fn offer() {
 pub(super) fn give_away() {
     for offered in &OFFERED {
         if let Some(spare) = NonNull::new(offered.swap(core::ptr::null_mut(), Relaxed)) {
-            // SAFETY: this process's own, which nobody has used.
+            // SAFETY: this process's own, and never used.
             unsafe { attach::unmap(spare) };
             let _ = WANTED.fetch_update(Relaxed, Relaxed, |wanted| Some((2 * wanted).min(MOST)));
         }

@@ -161,7 +161,7 @@ pub(super) fn map_zeroes_into(base: NonNull<u8>, size: usize) -> bool {
     if found == libc::MAP_FAILED || found == base.as_ptr().cast() {
         return found != libc::MAP_FAILED;
     }
-    // SAFETY: the mapping just made, of which nobody knows.
+    // SAFETY: the mapping just made, whose address no other code has.
     unsafe { libc::munmap(found, size) };
     false
 }

@@ -224,7 +224,7 @@ fn thread() -> libc::pthread_t {
 }
 
 fn join(thread: libc::pthread_t) {
-    // SAFETY: a thread of this process that nobody else joins.
+    // SAFETY: a thread of this process that is joined only here.
     assert_eq!(unsafe { libc::pthread_join(thread, null_mut()) }, 0);
 }
 
