@@ -51,7 +51,7 @@ pub use latency::{
 };
 pub use locks::{
     Account, AcrossAwait, Bins, Edge, Frame, Graph, Group, Histogram, Kinds, LockUse, LockUses, Locks,
-    LocksTable, Party, Row, Subject, Sum,
+    LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
 pub use run::{Analysis, Loss, Ran, Recorded, run};

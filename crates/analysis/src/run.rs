@@ -31,6 +31,12 @@ pub trait Analysis: Fold {
     /// those of whom no event tells yet whether they are wanted.
     const AT_ONCE: bool = false;
 
+    /// Names of events that tell something together, in groups: of which a filter may tear some apart ([`Ran::torn`]).
+    const TOGETHER: &[&[&str]] = &[];
+
+    /// Fields that have one value in all events that belong together.
+    const SAME: &[&str] = &[];
+
     /// What is analysed begins: with the first event, or at the time that the user asked for. Nothing has been told before,
     /// but names, and what [`Analysis::BEFORE`] says.
     fn begins(&mut self, _time: i64) {}
@@ -146,6 +152,16 @@ impl Recorded {
     }
 }
 
+impl Recorded {
+    /// What is left of it where a filter leaves out events of these names: state comes from them all the same.
+    fn chosen(mut self, left_out: &BTreeSet<String>) -> Self {
+        let mut ends = left_out.iter().filter_map(|name| name.strip_prefix("function:exit"));
+        self.lacks_ends_of_functions |=
+            ends.any(|function| !left_out.contains(&format!("function:entry{function}")));
+        self
+    }
+}
+
 /// Whether events of this name are of interrupts of any kind.
 fn is_of_interrupt(name: &str) -> bool {
     ["irq_handler_", "irq_softirq_", "softirq_", "x86_irq_vectors_"].iter().any(|kind| name.starts_with(kind))
@@ -186,6 +202,10 @@ pub struct Ran {
     pub chosen: bool,
     /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on another one.
     pub some_cpus: bool,
+    /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything on another one.
+    pub some_tids: bool,
+    /// Whether the filter may leave out some of the events that tell something together ([`Analysis::TOGETHER`]).
+    pub torn: bool,
     /// All names.
     pub names: Names,
     /// Samples that were lost in what was analysed.
@@ -232,8 +252,10 @@ pub fn run<A: Analysis>(
         begun: false,
         ran: Ran {
             cpus: kernel_cpus(recording),
-            recorded: Recorded::of(recording),
+            recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
             some_cpus: filter.chooses_cpus() || recording.is_part_of_cpus(),
+            some_tids: filter.chooses_tids() || recording.is_part_of_lwps(),
+            torn: filter.tears(recording, A::TOGETHER, A::SAME),
             ..Ran::default()
         },
     };

@@ -93,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("unfinished", Cell::Count(found.unmatched.last)),
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
-    let has_ends = !ran.recorded.lacks_ends_of_functions;
+    let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn;
     ensure!(
         has_ends || !(args.graph || args.flame_graph.is_some() || args.diff.is_some()),
         "{WITHOUT_ENDS}; only the table counts calls"

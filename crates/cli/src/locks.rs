@@ -21,7 +21,9 @@ use graph::party;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{AcrossAwait, Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum, total};
+use tracewing_analysis::{
+    AcrossAwait, Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired, total,
+};
 use tracewing_symbols::Symbols;
 
 /// What `tracewing locks` accepts.
@@ -194,7 +196,11 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let (mut table, name) = match (args.histogram, args.graph) {
         (Some(_), _) => (histogram::table(&found.histogram, args.format == TableFormat::Table), "histogram"),
         (None, Some(_)) => (graph::table(&found.graph, &mut symbols), "graph"),
-        (None, None) => (of_rows(&found.rows, args.by, has_all(&PARTS, &args.input)?, &mut symbols), "locks"),
+        (None, None) => {
+            let is_torn = found.unpaired == Some(Unpaired::Events);
+            let known = has_all(&PARTS, &args.input, is_torn)?;
+            (of_rows(&found.rows, args.by, known, &mut symbols), "locks")
+        }
     };
     table.arrange(&args.order)?;
     table.write(&mut out, args.format, (name, &members), |out| {
@@ -225,9 +231,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 
 /// Says why times are not known.
 fn tell_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result<()> {
-    if found.some_cpus {
-        let why = "Waits and holds are not known (-): only some CPUs are looked at, and they may begin or end on another one.";
-        say(out, args.format, why)?;
+    if let Some(unpaired) = found.unpaired {
+        let why = match unpaired {
+            Unpaired::Events => "the filter leaves out some of the events that tell them together",
+            Unpaired::Cpus => "only some CPUs are looked at, and they may begin or end on another one",
+            Unpaired::Tids => {
+                "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
+            }
+        };
+        say(out, args.format, &format!("Waits and holds are not known (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
         let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
                    tracewing-tokio whose events do not say which of them belong together.";
@@ -329,7 +341,7 @@ fn figures(row: &Row, known: [bool; 3], symbols: &mut Symbols) -> [Cell; 18] {
     [
         Cell::count_if(acquisitions, account.acquired),
         account.waited().filter(|_| acquisitions && requests).map_or(Cell::None, Cell::Count),
-        Cell::count_if(acquisitions && requests, account.refused),
+        Cell::count_if(acquisitions && requests && account.unpaired == 0, account.refused),
         sum_of(waits),
         mean(waits),
         longest(waits, |sum| sum.max_ns),
@@ -362,14 +374,19 @@ fn longest(sum: Option<&Sum>, end: fn(&Sum) -> u64) -> Cell {
 
 fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {
     let sum = |part: fn(&Row) -> u64| total(found.rows.iter().map(part));
-    writeln!(
-        out,
-        "{} acquisitions, {} waits of {} ms together, in {} ms",
-        sum(|row| row.account.acquired),
-        sum(|row| row.account.waits.count),
-        milliseconds(sum(|row| row.account.waits.total_ns)),
-        milliseconds(found.duration_ns)
-    )?;
+    let waits = match found.rows.iter().any(|row| row.account.unpaired > 0) {
+        true => "unknown waits".to_owned(),
+        false => format!(
+            "{} waits of {} ms together",
+            sum(|row| row.account.waits.count),
+            milliseconds(sum(|row| row.account.waits.total_ns))
+        ),
+    };
+    let acquired = match found.unpaired {
+        Some(Unpaired::Events) => "unknown".to_owned(),
+        _ => sum(|row| row.account.acquired).to_string(),
+    };
+    writeln!(out, "{acquired} acquisitions, {waits}, in {} ms", milliseconds(found.duration_ns))?;
     if found.incomplete > 0 {
         writeln!(
             out,

@@ -5,6 +5,7 @@ use crate::format::TableFormat;
 use crate::input::Input;
 use crate::output::print_warning;
 use anyhow::Result;
+use std::collections::BTreeSet;
 use std::io::Write;
 use tracewing_analysis::{Ran, total};
 use tracewing_rules::Glob;
@@ -74,13 +75,15 @@ pub fn tell_missing(
     Ok(())
 }
 
-/// Whether a recording has all of what each part tells.
+/// Whether a recording has all of what each part tells, and with `filtered` the filter leaves out none of that by its name.
 ///
 /// # Errors
 /// It cannot be opened again.
-pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input) -> Result<[bool; N]> {
-    let (recording, _) = input.open_again()?;
-    let left_out = recording.left_out();
+pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool) -> Result<[bool; N]> {
+    let (recording, filter) = input.open_again()?;
+    let not_wanted = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
+    let mut left_out = recording.left_out();
+    left_out.extend(not_wanted.iter().map(String::as_str));
     Ok(parts.each_ref().map(|part| {
         let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
         let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));

@@ -4,12 +4,13 @@ use crate::listing;
 use crate::merge::{Merge, Message};
 use crate::open::Recording;
 use crate::select::Selection;
-use crate::super_trace::{Carried, Place, Seen, SuperTrace};
+use crate::super_trace::{Carried, Place, Seen, SuperTrace, is_kernel};
 use crate::time_range::{TimePoint, TimeRange};
 use crate::{Error, Zone};
+use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::RangeInclusive;
-use tracewing_rules::{Glob, Predicate, ProcessPattern};
+use tracewing_rules::{Glob, Predicate, ProcessPattern, Scope, Variable};
 
 /// What a user wants of a recording; everything by default.
 ///
@@ -48,6 +49,58 @@ impl Filter {
         let asks =
             |predicate: &Predicate| ["cpu", "cpu_id"].iter().any(|name| predicate.asks_for_context(name));
         !self.cpus.is_empty() || self.predicate.as_ref().is_some_and(asks)
+    }
+}
+
+impl Filter {
+    /// Whether it chooses by LWP, so that what a user thread begins on a chosen one it may end on another.
+    pub fn chooses_tids(&self) -> bool {
+        let asks =
+            |predicate: &Predicate| ["tid", "vtid"].iter().any(|name| predicate.asks_for_context(name));
+        !self.tids.is_empty() || self.predicate.as_ref().is_some_and(asks)
+    }
+
+    /// The names of classes of a recording's events that it leaves out, by their names or by their level.
+    pub fn leaves_out(&self, recording: &Recording) -> BTreeSet<String> {
+        let globs = |patterns: &[String]| -> Vec<Glob> {
+            patterns.iter().map(|text| Glob::new(text.as_str())).collect()
+        };
+        let (events, exclude) = (globs(&self.events), globs(&self.exclude));
+        let any = |globs: &[Glob], name: &str| globs.iter().any(|glob| glob.matches(name));
+        let mut left_out = BTreeSet::new();
+        for trace in recording.traces() {
+            let is_out = |name: &str| {
+                let has_level = self.level.is_none_or(|level| (level == Level::Kernel) == is_kernel(trace));
+                !has_level || any(&exclude, name) || !(events.is_empty() || any(&events, name))
+            };
+            let streams = &trace.class().data_stream_classes;
+            let classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
+            let names = classes.filter_map(|class| class.name.clone());
+            left_out.extend(names.filter(|name| is_out(name)));
+        }
+        left_out
+    }
+
+    /// Whether of the events of a group, which tell something together, it may let one through and not another. A group is the names of its
+    /// events; `same` are the fields that have one value in all that belong together.
+    pub fn tears(&self, recording: &Recording, groups: &[&[&str]], same: &[&str]) -> bool {
+        /// Of those whose events they are; of LWPs and CPUs, see [`Filter::chooses_tids`] and [`Filter::chooses_cpus`].
+        const SUBJECTS: [&str; 9] =
+            ["pid", "vpid", "process", "task", "comm", "tid", "vtid", "cpu", "cpu_id"];
+        let keeps = |variable: &Variable| match variable.scope {
+            Scope::Context => SUBJECTS.contains(&variable.name.as_str()),
+            Scope::Field => same.contains(&variable.name.as_str()),
+        };
+        if self.predicate.as_ref().is_some_and(|predicate| !predicate.asks_only_for(keeps)) {
+            return true;
+        }
+        let left_out = self.leaves_out(recording);
+        let is_recorded = |name: &&&str| recording.unmatched(&[(**name).to_owned()]).is_empty();
+        groups.iter().any(|group| {
+            let recorded: Vec<_> = group.iter().filter(is_recorded).collect();
+            let out = recorded.iter().filter(|name| left_out.contains(***name)).count();
+            out > 0 && out < recorded.len()
+        })
     }
 }
 

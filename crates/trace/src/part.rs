@@ -154,7 +154,7 @@ impl Recording {
     }
 
     /// Whether it is of certain LWPs.
-    pub(crate) fn is_part_of_lwps(&self) -> bool {
+    pub fn is_part_of_lwps(&self) -> bool {
         self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())
     }
 

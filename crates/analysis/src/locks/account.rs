@@ -160,6 +160,8 @@ pub struct Account {
     /// Acquisitions whose wait and release cannot be found: of user threads that are not known, in a
     /// recording without tickets; all, where only some CPUs are looked at.
     pub unpaired: u64,
+    /// Whether it is of requests with tickets, whose events may come from several LWPs.
+    pub(super) has_tickets: bool,
     /// How often locks were tried before threads slept for them; `None` where no event tells.
     pub spins: Option<u64>,
     /// By who had the lock, how long was waited for it.
@@ -188,8 +190,8 @@ impl Account {
 
     /// Keeps the counts alone, without what two events tell together.
     pub(super) fn unpair(&mut self) {
-        let Self { kinds, acquired, refused, spins, .. } = *self;
-        *self = Self { kinds, acquired, refused, spins, unpaired: acquired + refused, ..Self::default() };
+        let Self { kinds, acquired, spins, .. } = *self;
+        *self = Self { kinds, acquired, spins, unpaired: acquired.max(1), ..Self::default() };
     }
 
     /// The number of the place where it was held longest.

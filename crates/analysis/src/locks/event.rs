@@ -291,6 +291,24 @@ impl Reader {
     }
 }
 
+/// Names of the events that tell together of requests, acquisitions and releases.
+pub(super) const TOGETHER: [&[&str]; 4] = [
+    &[
+        "lock:requested",
+        "lock:acquired",
+        "lock:refused",
+        "lock:released",
+        "lock:not_released",
+        "lock:condition_wait",
+        "lock:condition_woken",
+        "lock:barrier_wait",
+        "lock:barrier_passed",
+    ],
+    &["user_thread:wait", "user_thread:acquired", "user_thread:given_up", "user_thread:released"],
+    &["contention_begin", "contention_end"],
+    &["syscall_entry_futex", "syscall_exit_futex"],
+];
+
 /// Whether an operation of the futex system call sleeps (`include/uapi/linux/futex.h`): `FUTEX_WAIT`, `FUTEX_LOCK_PI`,
 /// `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
 fn is_futex_wait(operation: u64) -> bool {

@@ -135,8 +135,19 @@ pub struct LocksTable {
     pub strangers: usize,
     /// How long what was analysed lasted, ns.
     pub duration_ns: u64,
-    /// Whether nothing that two events tell together is known, since only some CPUs are looked at.
-    pub some_cpus: bool,
+    /// Why nothing is known that two events tell together, if so.
+    pub unpaired: Option<Unpaired>,
+}
+
+/// Of two events that belong together, the filter may leave out one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unpaired {
+    /// By its name or its fields.
+    Events,
+    /// By its CPU.
+    Cpus,
+    /// By its LWP, of the locks of user threads, which go from one to another.
+    Tids,
 }
 
 /// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking poll.
@@ -225,8 +236,15 @@ impl Locks {
             self.end_all(ran.end_ns);
         }
         let mut accounts = std::mem::take(&mut self.totals.accounts);
-        if ran.some_cpus {
-            accounts.values_mut().for_each(Account::unpair);
+        let tears_tickets = ran.some_tids && accounts.values().any(|account| account.has_tickets);
+        let unpaired = match () {
+            () if ran.torn => Some(Unpaired::Events),
+            () if ran.some_cpus => Some(Unpaired::Cpus),
+            () => tears_tickets.then_some(Unpaired::Tids),
+        };
+        if let Some(unpaired) = unpaired {
+            let is_torn = |account: &&mut Account| unpaired != Unpaired::Tids || account.has_tickets;
+            accounts.values_mut().filter(is_torn).for_each(Account::unpair);
             (self.totals.histogram, self.totals.graph) = Default::default();
             self.totals.across_awaits.clear();
         }
@@ -280,7 +298,7 @@ impl Locks {
             incomplete,
             strangers: self.strangers.len(),
             duration_ns: ran.duration_ns(),
-            some_cpus: ran.some_cpus,
+            unpaired,
         }
     }
 
@@ -409,6 +427,8 @@ impl Fold for Locks {
 
 impl Analysis for Locks {
     const BEFORE: bool = true;
+    const TOGETHER: &[&[&str]] = &event::TOGETHER;
+    const SAME: &[&str] = &["lock", "object"];
 
     fn begins(&mut self, time: i64) {
         for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
@@ -569,7 +589,12 @@ impl Totals {
     /// The same of a request with a ticket. `ends`: the recording does, so what lasts may be a deadlock.
     fn ticketed(&mut self, party: Party, told: &Ticketed, ends: bool, places: &Places) {
         match told {
-            Ticketed::Told(told) => self.add(party, told, true, places),
+            Ticketed::Told(told) => {
+                self.add(party, told, true, places);
+                if let Some(acquisition) = told.acquisition().filter(|_| self.begun) {
+                    self.account(acquisition, places).has_tickets = true;
+                }
+            }
             _ if !self.begun => {}
             Ticketed::Blocked { acquisition, owner, ns, lasts } => {
                 let blamed = self.account(acquisition, places).owners.entry(*owner).or_default();

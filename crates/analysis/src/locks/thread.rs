@@ -330,6 +330,17 @@ impl Thread {
 }
 
 impl Told {
+    /// What was acquired, or wanted.
+    pub(super) fn acquisition(&self) -> Option<&Acquisition> {
+        match self {
+            Self::Acquired { acquisition, .. }
+            | Self::Refused { acquisition, .. }
+            | Self::Held { acquisition, .. }
+            | Self::Unended { acquisition } => Some(acquisition),
+            Self::Incomplete => None,
+        }
+    }
+
     /// What of it one event tells alone, not two that belong together.
     pub(super) fn unpaired(self) -> Self {
         match self {

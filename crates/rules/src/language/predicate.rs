@@ -168,6 +168,13 @@ impl Predicate {
         asks
     }
 
+    /// Whether all that it asks for is such.
+    pub fn asks_only_for(&self, is_such: impl Fn(&Variable) -> bool) -> bool {
+        let mut only = true;
+        self.root.variables(&mut |variable| only &= is_such(variable));
+        only
+    }
+
     /// The variables that a class of programs lacks; comparisons with them are unknown for its events.
     pub fn lacking(&self, class: &ClassView<'_>) -> HashSet<Variable> {
         self.lacking_in(&ClassSchema::new(class))
