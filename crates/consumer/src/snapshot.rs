@@ -3,7 +3,8 @@
 //! The folder is made beside its place and renamed when it is complete, so nobody meets half a snapshot. Everything
 //! emitted before the snapshot began is in it, as far as the buffers held it when it was their turn. A sub-buffer is copied,
 //! put back into the ring, and only then written, since writers do not wait for the disk: the next snapshot has it again
-//! unless writers needed its place first.
+//! unless writers needed its place first. With protocol `Smp`, a sub-buffer whose thread does not run in the middle of an event, for
+//! 0.1 s, is left to the next snapshot.
 //!
 //! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left out and counted as
 //! overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers since the recording began.
