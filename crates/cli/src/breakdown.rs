@@ -5,7 +5,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part as MissingPart, SWITCHES, say, tell_missing};
 use crate::output::{interrupt, print_strangers, shown};
 use crate::screen;
-use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::Write;
 use std::process::ExitCode;
@@ -83,8 +83,8 @@ const PARTS: [MissingPart; 5] = [
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
-    let order = Order::by(args.sort.clone());
-    Table::new(FIGURES).arrange(&order)?;
+    let order = Order { sort: args.sort.clone(), rows: None };
+    Table::by_position(FIGURES).arrange(&order)?;
     let mut breakdown = Breakdown::new();
     let ran = args.input.analyse(&mut breakdown)?;
     let mut found = breakdown.finish(&ran);
@@ -129,7 +129,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 }
 
 /// What is told of a place.
-const FIGURES: [Column; 14] = [
+const FIGURES: [Head; 14] = [
     text("in", "row"),
     figure("own", "own_ns"),
     figure("calls", "calls"),
@@ -147,7 +147,7 @@ const FIGURES: [Column; 14] = [
 ];
 
 /// Columns of a table of all that is told: whose, and what part of it.
-const WHOSE: [Column; 3] = [figure("process", "process"), text("name", "name"), text("part", "part")];
+const WHOSE: [Head; 3] = [figure("process", "process"), text("name", "name"), text("part", "part")];
 
 /// What the recording has events for.
 #[derive(Debug, Clone, Copy)]
@@ -248,7 +248,7 @@ fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
 
 /// All as one table, for programs.
 fn flat(found: &BreakdownTable, known: Known, order: &Order, symbols: &mut Symbols) -> Result<Table> {
-    let mut table = Table::new([&WHOSE[..], &FIGURES].concat());
+    let mut table = Table::by_position([&WHOSE[..], &FIGURES].concat());
     let mut push = |whose: [Cell; 3], cells: Vec<Cell>| table.push(whose.into_iter().chain(cells).collect());
     for process in &found.processes {
         let whose = |part: &str| [process.process.into(), process.name.as_str().into(), part.into()];
@@ -278,7 +278,7 @@ fn flat(found: &BreakdownTable, known: Known, order: &Order, symbols: &mut Symbo
 }
 
 fn rows(process: &ProcessBreakdown, known: Known, order: &Order) -> Result<Table> {
-    let mut table = Table::new(FIGURES);
+    let mut table = Table::by_position(FIGURES);
     process.rows.iter().for_each(|row| table.push(figures(row, known)));
     table.arrange(order)?;
     Ok(table)
@@ -338,7 +338,7 @@ fn print_process(
         writeln!(out, "For {} ms no event tells where its threads were", milliseconds(process.unseen_ns))?;
     }
     let list = |title, what, lines: Vec<(String, u64, u64)>, out: &mut _| {
-        let mut table = Table::new([text(title, ""), figure("ms", ""), figure(what, "")]);
+        let mut table = Table::by_position([text(title, ""), figure("ms", ""), figure(what, "")]);
         for (name, ns, count) in lines {
             table.push(vec![Cell::Text(name), Cell::Ns(ns), Cell::Count(count)]);
         }
@@ -360,7 +360,7 @@ fn print_process(
 
 fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> Result<()> {
     let whole = (machine.cpus * duration_ns).max(1);
-    let mut table = Table::new([text("all CPUs", ""), figure("ms", ""), figure("%", "")]);
+    let mut table = Table::by_position([text("all CPUs", ""), figure("ms", ""), figure("%", "")]);
     for (name, ns) in parts_of(machine).into_iter().chain([("together", machine.total_ns())]) {
         table.push(vec![name.into(), Cell::Ns(ns), Cell::Rate(ns as f64 * 100.0 / whole as f64)]);
     }

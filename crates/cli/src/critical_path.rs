@@ -130,7 +130,7 @@ impl<'p> Document<'p> {
 }
 
 fn table(path: &CriticalPath) -> Table {
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         hidden("from_ns"),
         hidden("to_ns"),
         figure("at", "after_ns"),
@@ -174,7 +174,7 @@ fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> 
     const MOST: usize = 20;
     let whole = path.to_ns.abs_diff(path.from_ns);
     for (title, sums) in [("who", &path.by_who), ("what", &path.by_what)] {
-        let mut table = Table::new([figure("ms", "ns"), figure("%", "percent"), text(title, title)]);
+        let mut table = Table::by_position([figure("ms", "ns"), figure("%", "percent"), text(title, title)]);
         let more = sums.len().saturating_sub(MOST);
         for (name, ns) in sums.iter().take(MOST) {
             let percent = *ns as f64 * 100.0 / whole as f64;

@@ -9,7 +9,7 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::screen;
-use crate::table::{Cell, Column, Order, Table, figure, milliseconds, text};
+use crate::table::{Cell, Head, Order, Table, figure, milliseconds, text};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
 use std::io::Write;
@@ -77,7 +77,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             args.format == TableFormat::Table,
             "--replay is for people: `tracewing list` prints events for programs"
         );
-        return replay::run(&args.input, args.order.rows());
+        return replay::run(&args.input, args.order.rows);
     }
     let mut functions = Functions::new();
     let ran = args.input.analyse(&mut functions)?;
@@ -151,7 +151,7 @@ impl Names {
     }
 }
 
-const COLUMNS: [Column; 12] = [
+const COLUMNS: [Head; 12] = [
     figure("total", "total_ns"),
     figure("total-avg", "total_avg_ns"),
     figure("total-min", "total_min_ns"),
@@ -170,7 +170,7 @@ const WITHOUT_ENDS: &str =
     "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
 
 fn of_rows(rows: &[FunctionRow], has_ends: bool) -> Table {
-    let mut table = Table::new(COLUMNS);
+    let mut table = Table::by_position(COLUMNS);
     for row in rows {
         let [total, own] = [figures(&row.calls), figures(&row.own)];
         let mut cells = vec![Cell::Period(row.total_ns)];

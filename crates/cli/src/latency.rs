@@ -7,7 +7,7 @@ use crate::nothing::{ANY, say};
 use crate::output::{quoted, shown};
 use crate::progress::Watch;
 use crate::screen;
-use crate::table::{Cell, Column, Table, figure, hidden, period, text};
+use crate::table::{Cell, Head, Table, figure, hidden, period, text};
 use anyhow::{Result, bail, ensure};
 use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
@@ -227,7 +227,7 @@ fn print(out: &mut impl Write, table: &LatencyTable, show: &[Show], args: &Args)
 fn figures(table: &LatencyTable) -> Table {
     let counts =
         ["unmatched_begins", "unmatched_ends", "without_key", "across_losses", "forgotten"].map(hidden);
-    let mut figures = Table::new([&FIGURES[..], &counts].concat());
+    let mut figures = Table::by_position([&FIGURES[..], &counts].concat());
     let LatencyTable { unmatched_begins, unmatched_ends, without_key, across_losses, forgotten, .. } = *table;
     let counts = [unmatched_begins, unmatched_ends, without_key, across_losses, forgotten];
     figures.push(cells(&table.distribution).chain(counts.map(Cell::Count)).collect());
@@ -237,7 +237,7 @@ fn figures(table: &LatencyTable) -> Table {
 /// A row for each group.
 fn groups(groups: &[LatencyGroup], by: &[Variable]) -> Table {
     let columns = [&[text(GROUP, GROUP)][..], &FIGURES, &[hidden("total_ns")]].concat();
-    let mut table = Table::new(columns);
+    let mut table = Table::by_position(columns);
     for LatencyGroup { group, distribution } in groups {
         let values: Vec<_> = group.iter().map(|(name, value)| format!("{name}={value}")).collect();
         let total = distribution.mean_ns * distribution.count as f64;
@@ -256,7 +256,7 @@ fn groups(groups: &[LatencyGroup], by: &[Variable]) -> Table {
 
 const GROUP: &str = "group";
 
-const FIGURES: [Column; 9] = [
+const FIGURES: [Head; 9] = [
     figure("count", "count"),
     figure("min", "min_ns"),
     figure("mean", "mean_ns"),
@@ -286,7 +286,8 @@ fn cells(distribution: &Distribution) -> impl Iterator<Item = Cell> + use<> {
 }
 
 fn histogram(distribution: &Distribution) -> Table {
-    let mut table = Table::new([figure("from", "from_ns"), figure("to", "to_ns"), figure("count", "count")]);
+    let mut table =
+        Table::by_position([figure("from", "from_ns"), figure("to", "to_ns"), figure("count", "count")]);
     for Bar { from_ns, to_ns, count } in &distribution.histogram {
         let to = to_ns.map_or(Cell::None, Cell::Period);
         table.push(vec![Cell::Period(*from_ns), to, Cell::Count(*count)]);
@@ -298,7 +299,8 @@ fn histogram(distribution: &Distribution) -> Table {
 fn draw(out: &mut impl Write, distribution: &Distribution) -> IoResult<()> {
     const WIDTH: u64 = 50;
     let most = distribution.histogram.iter().map(|bar| bar.count).max().unwrap_or(0);
-    let mut table = Table::new([figure("from", "from_ns"), figure("count", "count"), text("", "bar")]);
+    let mut table =
+        Table::by_position([figure("from", "from_ns"), figure("count", "count"), text("", "bar")]);
     for Bar { from_ns, count, .. } in &distribution.histogram {
         let bar = Cell::Text(bar(*count, most, WIDTH));
         table.push(vec![Cell::Period(*from_ns), Cell::Count(*count), bar]);
@@ -315,7 +317,7 @@ fn worst(table: &LatencyTable) -> Table {
     for whose in THREAD_COLUMNS.into_iter().chain(TASK_COLUMNS) {
         columns.push(hidden(whose));
     }
-    let mut rows = Table::new(columns);
+    let mut rows = Table::by_position(columns);
     for period in &table.worst {
         let mut row = vec![Cell::Period(period.ns)];
         for at in [&period.begin, &period.end] {

@@ -15,7 +15,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{How, Needed, Part, has_all, say, tell_missing};
 use crate::output::{count_of, print_warning, shown};
 use crate::screen;
-use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, period, text};
+use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, period, text};
 use anyhow::{Result, ensure};
 use graph::party;
 use std::io::Write;
@@ -277,7 +277,7 @@ fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
 }
 
 /// Behind the columns that say whose.
-const FIGURES: [Column; 18] = [
+const FIGURES: [Head; 18] = [
     figure("acquired", "acquired"),
     figure("waited", "waited"),
     figure("refused", "refused"),
@@ -299,14 +299,14 @@ const FIGURES: [Column; 18] = [
 ];
 
 fn of_rows(rows: &[Row], by: By, known: [bool; 3], symbols: &mut Symbols) -> Table {
-    let what: &[Column] = match by {
+    let what: &[Head] = match by {
         By::Lock => &[text("lock", "lock")],
         By::Thread => &[figure("thread", "tid")],
         By::Task => &[figure("task", "task"), text("called", "task_name")],
         By::Caller | By::Chain => &[],
     };
     let columns = [&[figure("process", "process"), text("name", "name")], what, &FIGURES].concat();
-    let mut table = Table::new(columns);
+    let mut table = Table::by_position(columns);
     let of_programs = rows.iter().any(is_of_programs);
     for row in rows {
         // A wait for a program's lock is no wait for a futex, if the acquisition is recorded.

@@ -121,6 +121,12 @@ enum Command {
     },
 }
 
+/// All tables of all commands, for the reference of their columns.
+#[cfg(test)]
+fn views() -> Vec<table::reference::View> {
+    [sched::views(), threads::views()].into_iter().flatten().collect()
+}
+
 fn main() -> ExitCode {
     let result = match arguments::parse::<Cli>().command {
         Command::Record(args) => record::run(&args),

@@ -6,7 +6,7 @@ use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::output::{print_warning, shown};
 use crate::screen;
-use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::{Result, bail};
 use std::collections::BTreeSet;
 use std::io::{Result as IoResult, Write};
@@ -178,7 +178,7 @@ fn print_histograms(args: &Args, rows: &[Row], found: &Shown, out: &mut impl Wri
         let mut table = of_rows(rows, args.by, found, args.format);
         table.arrange(&args.order)?;
         let names: Vec<_> = IN_HISTOGRAM.iter().copied().chain(["thread", "thread_name"]).collect();
-        table.keep(&names);
+        table.keep(|head| names.contains(&head.name));
         table.print(out)?;
         writeln!(out)?;
     }
@@ -204,7 +204,7 @@ fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
         _ => function.object.as_str().into(),
     };
     let is_time = found.samples().trigger != "cycles";
-    let what: &[Column] = match by {
+    let what: &[Head] = match by {
         By::Function => &[text("function", "function"), text("object", "object")],
         By::Object => &[text("object", "object")],
         By::Thread => &[figure("thread", "thread"), text("name", "thread_name")],
@@ -219,7 +219,7 @@ fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
         figure("%", "total_percent"),
         if is_time { figure("time", "time_ns") } else { figure("cycles", "cycles") },
     ];
-    let mut table = Table::new([&figures[..], what].concat());
+    let mut table = Table::by_position([&figures[..], what].concat());
     for row in rows {
         let what = match by {
             By::Function => vec![Cell::Text(row.function.shown()), object(&row.function)],
@@ -242,7 +242,7 @@ fn of_rows(rows: &[Row], by: By, found: &Shown, format: TableFormat) -> Table {
 }
 
 fn of_tree(lines: &[TreeLine], format: TableFormat) -> Table {
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         figure("process", "process"),
         text("name", "name"),
         figure("total", "total"),
@@ -270,7 +270,7 @@ fn of_tree(lines: &[TreeLine], format: TableFormat) -> Table {
 }
 
 fn counters(found: &Shown) -> Table {
-    let mut table = Table::new([text("counter", "counter"), figure("value", "value")]);
+    let mut table = Table::by_position([text("counter", "counter"), figure("value", "value")]);
     for (name, value) in &found.samples().counters {
         table.push(vec![name.as_str().into(), Cell::Count(*value)]);
     }

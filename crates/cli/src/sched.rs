@@ -5,7 +5,8 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::SWITCHES;
 use crate::output::{count_of, interrupt, print_strangers};
 use crate::screen;
-use crate::table::{Cell, Column, Lines, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Choice, Column, Lines, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use clap::Subcommand;
 use std::io::{self, BufWriter, Write};
@@ -33,23 +34,25 @@ enum What {
     Latency(LatencyArgs),
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const TIMEHIST_HELP: &str = "\
 Examples:
   tracewing sched timehist my-trace
   tracewing sched timehist my-trace --cpu 1 --from +1s --to +1.1s
   tracewing sched timehist my-trace --format csv > slices.csv
 
-The columns are those of `perf sched timehist --state`. time is when the thread left the CPU. Times are in ms (ns in JSON and \
-CSV): wait is how long it had been off CPUs before, delay how much of that it was ready (since it was woken, or all of it if it \
-had been preempted), run how long it ran. state is the one in which it left: R could have gone on, R+ was preempted, S sleeps, \
-D sleeps and takes no signals, X and Z have ended. woken-by is the thread, task or interrupt that ended its sleep. - stands \
-where no event tells, as for the first wait of a thread. It needs a recording of sched_switch, and of sched_waking or \
-sched_wakeup.")]
+The columns are those of `perf sched timehist --state`. Times are in ms (ns in JSON and CSV). - stands where no event tells, as for \
+the first wait of a thread. It needs a recording of sched_switch, and of sched_waking or sched_wakeup.
+";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{TIMEHIST_HELP}{}", reference::help(&[timehist_view()])))]
 struct TimehistArgs {
     /// Print only the first N lines
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
+
+    #[command(flatten)]
+    choice: Choice,
 
     /// How to print
     #[arg(long, value_enum, default_value_t)]
@@ -59,23 +62,20 @@ struct TimehistArgs {
     input: Input,
 }
 
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const LATENCY_HELP: &str = "\
 Examples:
   tracewing sched latency my-trace
   tracewing sched latency my-trace --sort mean -n 10
   tracewing sched latency my-trace --format json | jq .threads[0]
 
-The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV): running is time on CPUs, switches \
-how often the thread got one, mean and max how long it was ready before that, woken or preempted. from and to are when the \
-longest wait began and ended, woken-by who began it. Times of which no event tells are left out.")]
+The columns are those of `perf sched latency --pids`. Times are in ms (ns in JSON and CSV); those of which no event tells are left out.
+";
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{LATENCY_HELP}{}", reference::help(&[latency_view()])))]
 struct LatencyArgs {
     #[command(flatten)]
-    order: Order,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
@@ -88,39 +88,84 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     }
 }
 
-const SLICE: [Column; 14] = [
-    text("time", "time"),
-    figure("cpu", "cpu"),
-    text("task [tid/pid]", "name"),
-    hidden("tid"),
-    hidden("process"),
-    figure("wait", "wait_ns"),
-    figure("delay", "delay_ns"),
-    figure("run", "run_ns"),
-    text("state", "state"),
-    text("woken-by", "waker"),
-    hidden("waker_tid"),
-    hidden("waker_process"),
-    hidden("waker_task"),
-    hidden("waker_interrupt"),
-];
+/// A time slice whose end is known.
+struct Left {
+    end: i64,
+    zone: Zone,
+    state: i64,
+    name: String,
+    tid: i32,
+    process: Option<i32>,
+    cpu: Option<u32>,
+    wait_ns: Option<u64>,
+    delay_ns: Option<u64>,
+    run_ns: Option<u64>,
+    waker: Option<Waker>,
+    /// The interrupt that woke it.
+    interrupt: Option<String>,
+}
 
-/// Of the columns of [`SLICE`], in characters.
-const WIDTHS: [usize; 14] = [18, 4, 32, 0, 0, 11, 9, 9, 5, 0, 0, 0, 0, 0];
+fn slice_columns() -> Vec<Column<Left>> {
+    columns! { left: Left;
+        clock(18) "time" "time" key, "when the thread left the CPU" => Cell::Time(left.end, left.zone);
+        number(4) "cpu" "cpu" high, "the CPU" => Cell::count(left.cpu.map(u64::from));
+        text(32) "task [tid/pid]" "name" key, "name of the thread, in text with its number and its process'"
+            => left.name.as_str().into(), in_text: titled(&left.name, left.tid, left.process).into();
+        number "tid" "tid" extra, "number of the thread" => Cell::Number(left.tid.into());
+        number "process" "process" extra, "number of its process" => left.process.into();
+        duration(11) "wait" "wait_ns" high, "time off CPUs before" => Cell::ns(left.wait_ns);
+        duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
+            => Cell::ns(left.delay_ns);
+        duration(9) "run" "run_ns" high, "time on the CPU; unknown where its begin is" => Cell::ns(left.run_ns);
+        text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D asleep and deaf to signals, X and Z ended"
+            => state_letters(left.state).into();
+        text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
+            => left.waker.as_ref().map_or(Cell::None, name_of_waker),
+            in_text: left.waker.as_ref().map_or(Cell::None, |waker| left.titled_waker(waker).into());
+        number "waker-tid" "waker_tid" extra, "number of the thread that ended its sleep"
+            => left.of_waker(|waker| waker.tid).into();
+        number "waker-process" "waker_process" extra, "number of that thread's process"
+            => left.of_waker(|waker| waker.process).into();
+        number "waker-task" "waker_task" extra, "number of the user thread that it ran"
+            => Cell::count(left.of_waker(|waker| waker.user_thread));
+        text "waker-interrupt" "waker_interrupt" extra, "interrupt that ended its sleep"
+            => left.interrupt.as_deref().map_or(Cell::None, Cell::from);
+    }
+}
+
+impl Left {
+    fn of_waker<T>(&self, part: fn(&Waker) -> Option<T>) -> Option<T> {
+        self.waker.as_ref().and_then(part)
+    }
+
+    fn titled_waker(&self, waker: &Waker) -> String {
+        let name = waker_name(waker);
+        match (&self.interrupt, waker.tid) {
+            (Some(by), _) => interrupt(by),
+            (None, Some(0)) => name,
+            (None, Some(tid)) => {
+                let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
+                task + &titled(&name, tid, waker.process)
+            }
+            (None, None) => "?".to_owned(),
+        }
+    }
+}
 
 fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
+    let lines = Lines::new(&slice_columns(), &args.choice, args.format)?;
     let mut out = BufWriter::new(screen::stdout(args.format.into()));
-    let lines = Lines::begin(&mut out, &SLICE, &WIDTHS, args.format)?;
-    let text = args.format == EventFormat::Text;
+    lines.begin(&mut out)?;
     let zone = args.input.zone();
     let left = args.count.unwrap_or(u64::MAX);
     let mut slices =
-        Slices::new(Printer { out, lines, text, zone, left, names: Names::default(), written: Ok(()) });
+        Slices::new(Printer { out, lines, zone, left, names: Names::default(), written: Ok(()) });
     let ran = args.input.analyse(&mut slices)?;
     let mut printer = slices.sink;
     printer.written?;
     if printer.left == left && left > 0 {
-        let format = if text { TableFormat::Table } else { TableFormat::Json };
+        let is_text = args.format == EventFormat::Text;
+        let format = if is_text { TableFormat::Table } else { TableFormat::Json };
         SWITCHES.tell(&mut printer.out, format, &args.input, &ran)?;
     }
     printer.out.flush()?;
@@ -131,9 +176,7 @@ fn timehist(args: &TimehistArgs) -> Result<ExitCode> {
 /// Prints slices as they end.
 struct Printer<W> {
     out: W,
-    lines: Lines<'static>,
-    /// Whether it is for people.
-    text: bool,
+    lines: Lines<Left>,
     zone: Zone,
     /// So many lines are still to be printed.
     left: u64,
@@ -145,8 +188,23 @@ impl<W: Write> SliceSink for Printer<W> {
     fn slice(&mut self, slice: &Slice<'_>) {
         if let (Some(end), Some(state), false) = (slice.end, slice.state, self.is_done()) {
             self.left -= 1;
-            let row = self.row(slice, end, state);
-            self.written = self.lines.row(&mut self.out, &row);
+            let interrupt = slice.waker.as_ref().and_then(|waker| waker.interrupt);
+            let left = Left {
+                end,
+                zone: self.zone,
+                state,
+                name: slice.lwp.name.clone(),
+                tid: slice.lwp.tid,
+                process: slice.lwp.process,
+                cpu: slice.cpu,
+                wait_ns: slice.wait_ns,
+                delay_ns: slice.delay_ns,
+                // Where the begin is not known, there was more.
+                run_ns: slice.begin.map(|_| slice.run_ns),
+                waker: slice.waker,
+                interrupt: interrupt.map(|name| self.names.get(name).to_owned()),
+            };
+            self.written = self.lines.row(&mut self.out, &left);
         }
     }
 
@@ -156,52 +214,6 @@ impl<W: Write> SliceSink for Printer<W> {
 
     fn is_done(&self) -> bool {
         self.written.is_err() || self.left == 0
-    }
-}
-
-impl<W> Printer<W> {
-    fn row(&self, slice: &Slice<'_>, end: i64, state: i64) -> [Cell; 14] {
-        let lwp = slice.lwp;
-        let name = match self.text {
-            true => Cell::Text(titled(&lwp.name, lwp.tid, lwp.process)),
-            false => lwp.name.as_str().into(),
-        };
-        let ns = |ns: Option<u64>| ns.map_or(Cell::None, Cell::Ns);
-        let waker = slice.waker.as_ref();
-        let of_waker = |id: fn(&Waker) -> Option<i32>| waker.and_then(id).into();
-        [
-            Cell::Time(end, self.zone),
-            slice.cpu.map_or(Cell::None, |cpu| Cell::Count(cpu.into())),
-            name,
-            Cell::Number(lwp.tid.into()),
-            lwp.process.into(),
-            ns(slice.wait_ns),
-            ns(slice.delay_ns),
-            // Where the begin is not known, there was more.
-            ns(slice.begin.map(|_| slice.run_ns)),
-            state_letters(state).into(),
-            waker.map_or(Cell::None, |waker| self.waker(waker)),
-            of_waker(|waker| waker.tid),
-            of_waker(|waker| waker.process),
-            waker.and_then(|waker| waker.user_thread).map_or(Cell::None, Cell::Count),
-            waker.and_then(|waker| waker.interrupt).map_or(Cell::None, |name| self.names.get(name).into()),
-        ]
-    }
-
-    fn waker(&self, waker: &Waker) -> Cell {
-        if !self.text {
-            return name_of_waker(waker);
-        }
-        let name = waker_name(waker);
-        Cell::Text(match (waker.interrupt, waker.tid) {
-            (Some(by), _) => interrupt(self.names.get(by)),
-            (None, Some(0)) => name,
-            (None, Some(tid)) => {
-                let task = waker.user_thread.map(|task| format!("task {task} of ")).unwrap_or_default();
-                task + &titled(&name, tid, waker.process)
-            }
-            (None, None) => "?".to_owned(),
-        })
     }
 }
 
@@ -228,49 +240,63 @@ fn titled(name: &str, tid: i32, process: Option<i32>) -> String {
     }
 }
 
-const LATENCY: [Column; 10] = [
-    figure("process", "process"),
-    figure("thread", "tid"),
-    text("name", "name"),
-    figure("running", "running_ns"),
-    figure("switches", "switches"),
-    figure("mean", "mean_delay_ns"),
-    figure("max", "max_delay_ns"),
-    text("from", "max_delay_begin"),
-    text("to", "max_delay_end"),
-    text("woken-by", "max_delay_waker"),
-];
+/// A line of `sched latency`.
+struct Waited<'r> {
+    thread: &'r SchedLatency,
+    zone: Zone,
+    /// Slices are counted whose delay is known, and a delay begins with a wake.
+    wakes: bool,
+}
+
+impl Waited<'_> {
+    fn time(&self, at: Option<i64>) -> Cell {
+        at.filter(|_| self.wakes).map_or(Cell::None, |at| Cell::Time(at, self.zone))
+    }
+}
+
+fn latency_columns<'r>() -> Vec<Column<Waited<'r>>> {
+    columns! { row: Waited<'r>;
+        number "process" "process" key, "number of its process" => row.thread.process.into();
+        number "thread" "tid" key, "number of the thread" => Cell::Number(row.thread.tid.into());
+        text "name" "name" key + shrinking, "its name" => row.thread.name.as_str().into();
+        duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
+        number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
+            => Cell::count_if(row.wakes, row.thread.slices);
+        duration "mean" "mean_delay_ns" high, "mean time that it was ready before, woken or preempted"
+            => Cell::ns_if(row.wakes, row.thread.mean_ns());
+        duration "max" "max_delay_ns" key, "the longest such time" => Cell::ns_if(row.wakes, row.thread.max_ns);
+        clock "from" "max_delay_begin" low, "begin of the longest wait" => row.time(row.thread.max_begin());
+        clock "to" "max_delay_end" low, "end of the longest wait" => row.time(row.thread.max_end);
+        text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
+            => row.thread.max_waker.as_ref().filter(|_| row.wakes).map_or(Cell::None, name_of_waker);
+    }
+}
+
+pub fn views() -> Vec<View> {
+    vec![timehist_view(), latency_view()]
+}
+
+fn timehist_view() -> View {
+    View::new("sched timehist", heads(slice_columns()))
+}
+
+fn latency_view() -> View {
+    View::new("sched latency", heads(latency_columns()))
+}
 
 fn latency(args: &LatencyArgs) -> Result<ExitCode> {
+    let layout = args.table.layout(&latency_columns())?;
+    let format = args.table.format;
     let mut slices = Slices::new(SchedLatencies::default());
     let ran = args.input.analyse(&mut slices)?;
     let (rows, strangers) = slices.sink.finish(&ran);
-    let zone = args.input.zone();
-    let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
-    // Slices are counted whose delay is known, and a delay begins with a wake.
-    let wakes = ran.recorded.wakes;
-    let mut table = Table::new(LATENCY);
-    for row in &rows {
-        let SchedLatency { process, tid, name, run_ns, slices, max_ns, max_end, .. } = row;
-        table.push(vec![
-            (*process).into(),
-            Cell::Number((*tid).into()),
-            name.as_str().into(),
-            Cell::Ns(*run_ns),
-            Cell::count_if(wakes, *slices),
-            if wakes { Cell::Ns(row.mean_ns()) } else { Cell::None },
-            if wakes { Cell::Ns(*max_ns) } else { Cell::None },
-            time(row.max_begin().filter(|_| wakes)),
-            time(max_end.filter(|_| wakes)),
-            row.max_waker.as_ref().filter(|_| wakes).map_or(Cell::None, name_of_waker),
-        ]);
-    }
-    table.arrange(&args.order)?;
-    let mut out = screen::stdout(args.format.into());
+    let (zone, wakes) = (args.input.zone(), ran.recorded.wakes);
+    let lines: Vec<_> = rows.iter().map(|thread| Waited { thread, zone, wakes }).collect();
+    let mut out = screen::stdout(format.into());
     let (running, switches) =
         rows.iter().fold((0, 0), |(running, switches), row| (running + row.run_ns, switches + row.slices));
     let members = [("duration_ns", Cell::Ns(ran.duration_ns())), ("strangers", Cell::Count(strangers))];
-    table.write(&mut out, args.format, ("threads", &members), |out| {
+    layout.table(&lines).write(&mut out, format, ("threads", &members), |out| {
         let (running, duration) = (milliseconds(running), milliseconds(ran.duration_ns()));
         let threads = count_of(rows.len(), "thread");
         if rows.is_empty() {
@@ -289,7 +315,7 @@ fn latency(args: &LatencyArgs) -> Result<ExitCode> {
         print_strangers(out, strangers)
     })?;
     if rows.is_empty() {
-        SWITCHES.tell(&mut out, args.format, &args.input, &ran)?;
+        SWITCHES.tell(&mut out, format, &args.input, &ran)?;
     }
     out.flush()?;
     warn_of_losses(&ran);

@@ -72,6 +72,14 @@ pub fn stdout(form: Form) -> Screen<anstream::AutoStream<std::io::StdoutLock<'st
     Screen::new(stream.lock(), form, is_terminal)
 }
 
+/// How many characters a line of standard output has space for: what `COLUMNS` says, else the terminal; files and pipes have no
+/// limit.
+pub fn width() -> Option<usize> {
+    let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    let of_terminal = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_col.into());
+    told.or_else(of_terminal).filter(|width| *width > 0)
+}
+
 /// Standard error.
 pub fn stderr(form: Form) -> Screen<anstream::AutoStream<std::io::StderrLock<'static>>> {
     Screen::new(anstream::stderr().lock(), form, std::io::stderr().is_terminal())

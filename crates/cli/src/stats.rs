@@ -90,19 +90,19 @@ fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std
     };
     let counts = [figure("events", "events"), figure("per second", "per_second"), figure("bytes", "bytes")];
     let (name, trace) = (text("name", "name"), text("trace", "trace"));
-    let mut events = Table::new([&counts[..], &[name, trace]].concat());
+    let mut events = Table::by_position([&counts[..], &[name, trace]].concat());
     for row in &statistics.events {
         let names = [row.name.as_str().into(), row.trace.as_str().into()];
         events.push(counted(&row.count).into_iter().chain(names).collect());
     }
     let lost = [figure("lost events", "lost_events"), figure("lost packets", "lost_packets")];
-    let mut streams = Table::new([&counts[..], &lost, &[text("stream", "name"), trace]].concat());
+    let mut streams = Table::by_position([&counts[..], &lost, &[text("stream", "name"), trace]].concat());
     for row in &statistics.streams {
         let lost = [Cell::Count(row.lost_events), Cell::Count(row.lost_packets)];
         let names = [row.stream.as_str().into(), row.trace.as_str().into()];
         streams.push(counted(&row.count).into_iter().chain(lost).chain(names).collect());
     }
-    let mut processes = Table::new([&counts[..], &[figure("process", "name")]].concat());
+    let mut processes = Table::by_position([&counts[..], &[figure("process", "name")]].concat());
     for row in &statistics.processes {
         let process = row.process.map_or(Cell::None, Cell::Number);
         processes.push(counted(&row.count).into_iter().chain([process]).collect());
@@ -121,7 +121,7 @@ fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std
 }
 
 fn csv(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         text("kind", "kind"),
         text("trace", "trace"),
         text("name", "name"),

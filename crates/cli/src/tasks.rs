@@ -6,7 +6,7 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part, TASKS, tell_missing, tell_nameless};
 use crate::output::shown;
 use crate::screen;
-use crate::table::{Cell, Column, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, text};
 use anyhow::Result;
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -62,7 +62,7 @@ pub struct Args {
     input: Input,
 }
 
-const COLUMNS: [Column; 27] = [
+const COLUMNS: [Head; 27] = [
     figure("process", "process"),
     figure("task", "task"),
     hidden("tasks"),
@@ -125,7 +125,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     // When it was blocked, and when it could go on, wakes of threads tell.
     let of_wakes = |ns: u64| if ran.recorded.wakes { of_worker(ns) } else { Cell::None };
     let polls_of_worker = |count: u64| Cell::count_if(has_worker, count);
-    let mut table = Table::new(COLUMNS);
+    let mut table = Table::by_position(COLUMNS);
     for task in &tasks {
         table.push(vec![
             task.process.into(),

@@ -25,7 +25,8 @@ fn printed(recording: &str, arguments: &str) -> String {
         .args(words.next())
         .args(words.map(|word| if word == "TRACE" { recording } else { word }))
         .current_dir(&recordings)
-        .envs([("TZ", "UTC"), ("COLUMNS", "120")])
+        .env("TZ", "UTC")
+        .env_remove("COLUMNS")
         .output()
         .unwrap();
     let mut text = String::from_utf8(output.stdout).unwrap();

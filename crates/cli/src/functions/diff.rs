@@ -12,7 +12,7 @@ pub fn table(before: &[FunctionRow], after: &[FunctionRow]) -> Table {
             all.entry(&row.name).or_default()[place] = Some(row);
         }
     }
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         figure("total", "total_ns"),
         figure("there", "total_there_ns"),
         figure("difference", "total_difference_ns"),

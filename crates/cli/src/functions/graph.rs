@@ -7,7 +7,7 @@ use tracewing_analysis::CallNode;
 
 /// A line for each place in the call graph, what it calls below it.
 pub fn table(graph: &CallNode, format: TableFormat) -> Table {
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         figure("total", "total_ns"),
         figure("%", "percent"),
         figure("self", "self_ns"),

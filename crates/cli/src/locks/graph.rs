@@ -24,7 +24,7 @@ pub fn party(party: Party, name: &str) -> String {
 
 /// A line for each of those that waited, for each lock and each that had it.
 pub fn table(graph: &Graph, symbols: &mut Symbols) -> Table {
-    let mut table = Table::new([
+    let mut table = Table::by_position([
         figure("process", "process"),
         text("waiter", "waiter"),
         text("kind", "kind"),

@@ -25,7 +25,7 @@ pub fn table(histogram: &Histogram, with_bars: bool) -> Table {
         figure("up to here %", "cumulative_percent"),
     ];
     let mut table =
-        Table::new(columns.into_iter().chain(with_bars.then(|| text("", "bar"))).collect::<Vec<_>>());
+        Table::by_position(columns.into_iter().chain(with_bars.then(|| text("", "bar"))).collect::<Vec<_>>());
     let lengths = histogram.lengths().map(|(from, to, count)| Bin {
         from: Cell::Period(from),
         to: to.map_or(Cell::None, Cell::Period),

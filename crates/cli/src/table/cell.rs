@@ -1,4 +1,4 @@
-//! Columns and cells: what they are called, and how each format shows them.
+//! A value, and how each format shows it.
 
 use crate::output::shown;
 use serde::ser::{Serialize, Serializer};
@@ -8,32 +8,6 @@ use std::fmt::{self, Write as _};
 use std::io::{Result as IoResult, Write};
 use tracewing_trace::Zone;
 use unicode_width::UnicodeWidthStr;
-
-/// One column.
-#[derive(Debug, Clone, Copy)]
-pub struct Column {
-    /// Its name in CSV and JSON.
-    pub name: &'static str,
-    /// Its name in a table; `None` if it is not shown there.
-    pub title: Option<&'static str>,
-    /// Whether it holds figures, which a table aligns to the right.
-    pub(super) figures: bool,
-}
-
-/// A column of figures.
-pub const fn figure(title: &'static str, name: &'static str) -> Column {
-    Column { name, title: Some(title), figures: true }
-}
-
-/// A column of texts.
-pub const fn text(title: &'static str, name: &'static str) -> Column {
-    Column { name, title: Some(title), figures: false }
-}
-
-/// A column of which only programs are told.
-pub const fn hidden(name: &'static str) -> Column {
-    Column { name, title: None, figures: true }
-}
 
 /// One value.
 #[derive(Debug, Clone, PartialEq)]
@@ -72,7 +46,33 @@ impl From<Option<i32>> for Cell {
     }
 }
 
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Cell::Text(text)
+    }
+}
+
 impl Cell {
+    /// A period, where it is known.
+    pub fn ns(ns: Option<u64>) -> Self {
+        ns.map_or(Cell::None, Cell::Ns)
+    }
+
+    /// A period that may be short, where it is known.
+    pub fn period(ns: Option<u64>) -> Self {
+        ns.map_or(Cell::None, Cell::Period)
+    }
+
+    /// A number, where it is known.
+    pub fn count(count: Option<u64>) -> Self {
+        count.map_or(Cell::None, Cell::Count)
+    }
+
+    /// A period, if such events were recorded: else it is not 0, but not known.
+    pub fn ns_if(is_recorded: bool, ns: u64) -> Self {
+        if is_recorded { Cell::Ns(ns) } else { Cell::None }
+    }
+
     /// A number of events, if such were recorded: else it is not 0, but not known.
     pub fn count_if(is_recorded: bool, count: u64) -> Self {
         if is_recorded { Cell::Count(count) } else { Cell::None }
@@ -141,21 +141,24 @@ impl Cell {
         }
     }
 
-    /// Which comes first: texts by their letters, the largest figures; what is not there is last.
+    /// Which comes first: texts alphabetically, the largest figures; what is not there is last.
     pub(super) fn compare(&self, other: &Cell) -> Ordering {
         match (self, other) {
             (Cell::Text(a), Cell::Text(b)) => a.cmp(b),
-            _ => other.size().total_cmp(&self.size()),
+            (Cell::Rate(a), Cell::Rate(b)) => b.total_cmp(a),
+            _ => other.rank().cmp(&self.rank()),
         }
     }
 
-    fn size(&self) -> f64 {
+    fn rank(&self) -> Option<i128> {
         match self {
-            Cell::None | Cell::Text(_) => f64::NEG_INFINITY,
-            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => *count as f64,
-            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => *number as f64,
-            Cell::Rate(rate) => *rate,
-            Cell::Parts(parts) => parts.iter().map(|(_, ns)| *ns as f64).sum(),
+            Cell::None => None,
+            Cell::Text(_) => Some(i128::MAX),
+            Cell::Count(count) | Cell::Ns(count) | Cell::Period(count) => Some((*count).into()),
+            Cell::Number(number) | Cell::Longer(number) | Cell::Time(number, _) => Some((*number).into()),
+            // Compared above; other figures are not in its column.
+            Cell::Rate(rate) => Some(*rate as i128),
+            Cell::Parts(parts) => Some(parts.iter().map(|(_, ns)| i128::from(*ns)).sum()),
         }
     }
 }

@@ -1,0 +1,130 @@
+//! What of a table is printed: options for its columns, its order and its form, and the rows that come of them.
+
+use super::{Cell, Column, Head, Table};
+use crate::format::TableFormat;
+use crate::screen;
+use anyhow::{Context, Result};
+
+/// The options of each command that prints one table.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct TableOptions {
+    #[command(flatten)]
+    pub order: Order,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    /// How to print
+    #[arg(long, value_enum, default_value_t)]
+    pub format: TableFormat,
+}
+
+/// Which rows of a table come first, and how many of them.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Order {
+    /// Sort by this column: the largest first, texts alphabetically
+    #[arg(long, value_name = "COLUMN")]
+    pub sort: Option<String>,
+
+    /// Print only the first N rows
+    #[arg(short = 'n', long = "count", value_name = "N")]
+    pub rows: Option<usize>,
+}
+
+/// Which columns are printed.
+#[derive(Debug, Clone, Default, clap::Args)]
+pub struct Choice {
+    /// Print these columns, in this order; several with commas
+    #[arg(long, value_name = "COLUMN", value_delimiter = ',')]
+    pub columns: Vec<String>,
+
+    /// Print all columns as text, however narrow the terminal is
+    #[arg(long, conflicts_with = "columns")]
+    pub wide: bool,
+}
+
+/// The columns of a table that are printed, and the order of its rows.
+#[derive(Debug)]
+pub struct Layout<R> {
+    columns: Vec<Column<R>>,
+    sort: Option<Column<R>>,
+    rows: usize,
+    format: TableFormat,
+    /// Width of the terminal that it must fit.
+    limit: Option<usize>,
+}
+
+impl TableOptions {
+    /// Chooses from all columns of a table.
+    ///
+    /// # Errors
+    /// There is no column of a given name.
+    pub fn layout<R>(&self, all: &[Column<R>]) -> Result<Layout<R>> {
+        Layout::new(all, &self.order, &self.choice, self.format)
+    }
+}
+
+impl Choice {
+    /// The columns to print, of all that there are.
+    ///
+    /// # Errors
+    /// There is no column of a given name.
+    pub fn of<R>(&self, all: &[Column<R>], format: TableFormat) -> Result<Vec<Column<R>>> {
+        let is_shown = |head: &Head| match format {
+            TableFormat::Table => self.wide || !head.is_extra(),
+            TableFormat::Json | TableFormat::Csv => head.is_data,
+        };
+        match &self.columns[..] {
+            [] => Ok(all.iter().filter(|column| is_shown(&column.head)).copied().collect()),
+            names => names.iter().map(|name| find(all, name, "to print")).collect(),
+        }
+    }
+
+    /// Whether the columns are to be printed whatever the terminal's width.
+    pub fn is_fixed(&self) -> bool {
+        self.wide || !self.columns.is_empty()
+    }
+}
+
+impl<R> Layout<R> {
+    /// Chooses from all columns of a table.
+    ///
+    /// # Errors
+    /// There is no column of a given name.
+    pub fn new(all: &[Column<R>], order: &Order, choice: &Choice, format: TableFormat) -> Result<Self> {
+        let sort = order.sort.as_ref().map(|name| find(all, name, "to sort by")).transpose()?;
+        let columns = choice.of(all, format)?;
+        let limit = if choice.is_fixed() { None } else { screen::width() };
+        Ok(Layout { columns, sort, rows: order.rows.unwrap_or(usize::MAX), format, limit })
+    }
+
+    /// The rows in the order that was asked for, so many of them, with the columns that were asked for.
+    pub fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
+    where
+        R: 'r,
+    {
+        let is_text = self.format == TableFormat::Table;
+        let mut rows: Vec<(Cell, &R)> = rows.into_iter().map(|row| (self.sort_key(row), row)).collect();
+        if self.sort.is_some() {
+            rows.sort_by(|(a, _), (b, _)| a.compare(b));
+        }
+        rows.truncate(self.rows);
+        let cells = |row| self.columns.iter().map(|column| column.cell(row, is_text)).collect();
+        let heads = self.columns.iter().map(|column| column.head).collect();
+        Table::new(heads, rows.into_iter().map(|(_, row)| cells(row)).collect(), self.limit)
+    }
+
+    fn sort_key(&self, row: &R) -> Cell {
+        self.sort.map_or(Cell::None, |column| column.cell(row, false))
+    }
+}
+
+/// The column of a name, or else the first with that header.
+fn find<R>(all: &[Column<R>], name: &str, purpose: &str) -> Result<Column<R>> {
+    let named = all.iter().find(|column| column.head.name == name);
+    let shown = || all.iter().find(|column| column.head.header == name && !column.head.is_extra());
+    named.or_else(shown).copied().with_context(|| {
+        let names: Vec<_> = all.iter().map(|column| column.head.name).collect();
+        format!("there is no column `{name}` {purpose}, but these: {}", names.join(", "))
+    })
+}

@@ -1,0 +1,130 @@
+//! What the columns of a command are, in its help, and of all commands in docs/columns.md.
+
+use super::Head;
+use std::fmt::Write as _;
+
+/// A table that a command prints.
+#[derive(Debug)]
+pub struct View {
+    /// The command line without the recording.
+    pub command: &'static str,
+    pub heads: Vec<Head>,
+}
+
+impl View {
+    pub fn new(command: &'static str, heads: Vec<Head>) -> Self {
+        View { command, heads }
+    }
+}
+
+/// The columns as a part of a command's help, those of all its tables together.
+pub fn help(views: &[View]) -> String {
+    let mut columns: Vec<&Head> = Vec::new();
+    for head in views.iter().flat_map(|view| &view.heads) {
+        if columns.iter().all(|column| column.name != head.name) {
+            columns.push(head);
+        }
+    }
+    let (extra, shown): (Vec<&Head>, Vec<_>) = columns.into_iter().partition(|head| head.is_extra());
+    let mut text = String::new();
+    for (title, columns) in [("Columns", shown), ("Columns that text has by --wide or --columns only", extra)]
+    {
+        if columns.is_empty() {
+            continue;
+        }
+        // A `String` takes everything.
+        let _ = writeln!(text, "\n{title}:");
+        let width = columns.iter().map(|head| label(head).len()).max().unwrap_or(0);
+        for head in columns {
+            let _ = writeln!(text, "  {:<width$}  {}", label(head), head.meaning);
+        }
+    }
+    text.trim_end().to_owned()
+}
+
+/// How `--columns` can call it, with its unit.
+fn label(head: &Head) -> String {
+    let title = head.title();
+    match head.header.is_empty() || head.is_extra() || title == head.name {
+        true => head.name.to_owned(),
+        false => format!("{title} ({})", head.name),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::table::column::Importance;
+    use std::path::Path;
+    use std::{env, fs};
+
+    const HEAD: &str = "\
+# Columns
+
+All columns of all commands that print tables. This page is generated from the columns themselves:
+`UPDATE=1 cargo test -p tracewing-cli --bin tracewing reference` writes it, and the test fails where it is out of date.
+
+JSON and CSV call a column by its name, and have all columns. Text has headers, with the unit where all cells have the same one; cells of
+lengths that differ by orders of magnitude have a unit each. Times are in ns in JSON and CSV. `-`, an empty value in CSV and `null` in JSON
+stand for what is not known.
+
+`--columns a,b,c` chooses columns and their order, in all formats, by name or header. `--wide` shows all columns as text. On a terminal
+that is too narrow, or with `COLUMNS` set to its width, less important columns are left out: low importance first, key columns never. Files
+and pipes get all columns but those that are marked `extra`, which text has by `--wide` and `--columns` only. `--sort` takes
+names and headers, of columns that are not printed too; what is not known is last.
+";
+
+    fn page() -> String {
+        let mut page = HEAD.to_owned();
+        for view in crate::views() {
+            let _ = write!(
+                page,
+                "\n## {}\n\n| name | header | unit | meaning | importance | `--sort` |\n|---|---|---|---|---|---|\n",
+                view.command
+            );
+            for head in &view.heads {
+                let importance = match head.importance {
+                    Importance::Extra => "extra",
+                    Importance::Low => "low",
+                    Importance::Normal => "normal",
+                    Importance::High => "high",
+                    Importance::Key => "key",
+                };
+                let only = if head.is_data { "" } else { ", only in text" };
+                let _ = writeln!(
+                    page,
+                    "| `{}` | {} | {} | {}{only} | {importance} | {} |",
+                    head.name,
+                    head.title(),
+                    head.kind.described(),
+                    head.meaning,
+                    head.kind.order()
+                );
+            }
+        }
+        page
+    }
+
+    #[test]
+    fn the_reference_has_all_columns() {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/columns.md");
+        let page = page();
+        if env::var_os("UPDATE").is_some() {
+            fs::write(&file, &page).expect("docs can be written");
+        }
+        let stored = fs::read_to_string(&file).unwrap_or_default();
+        let first = page.lines().zip(stored.lines()).find(|(now, stored)| now != stored);
+        assert!(page == stored, "docs/columns.md is out of date, see its begin; first difference: {first:?}");
+    }
+
+    #[test]
+    fn every_column_is_called_once_and_explained() {
+        for view in crate::views() {
+            for (place, head) in view.heads.iter().enumerate() {
+                let what = format!("{} of {}", head.name, view.command);
+                assert!(!head.meaning.is_empty() && !head.meaning.ends_with('.'), "{what}");
+                assert!(view.heads[..place].iter().all(|other| other.name != head.name), "{what}");
+            }
+        }
+    }
+}
