@@ -9,33 +9,19 @@ use crate::format::TableFormat;
 use crate::input::{Input, conclude};
 use crate::nothing::{How, Needed};
 use crate::screen;
-use crate::table::{Cell, Head, Order, Table, figure, milliseconds, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
 use anyhow::{Result, ensure};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{CallNode, Figures, Function, FunctionRow, Functions, FunctionsTable, Ran};
+use tracewing_analysis::{CallNode, Function, FunctionRow, Functions, FunctionsTable, Ran};
 use tracewing_symbols::Symbols;
 
 /// What `tracewing functions` accepts.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  tracewing record --functions -o my-trace -- ./server
-  tracewing functions my-trace
-  tracewing functions my-trace --sort self -n 10
-  tracewing functions my-trace --graph
-  tracewing functions my-trace --replay --tid 4711 -n 100
-  tracewing functions my-trace --flame-graph server.svg
-  tracewing functions before --diff after
-
-Times are in ns in JSON and CSV. total is from begin to end, of the outermost call where a function calls itself; self is that less \
-what functions took that were called and recorded; avg, min, max and stdev (standard deviation) are those of single calls. Functions that \
-last at the end of the recording count up to the last event of their thread.
-
-The server must have been built for it: by gcc or clang with -finstrument-functions, or with -pg -mfentry; or its Rust functions \
-have the attribute #[tracewing::traced].")]
+#[command(after_help = format!("{HELP}{}", reference::help(&views()[..1])))]
 pub struct Args {
     /// Print what called what, with the time of each
     #[arg(long, group = "what")]
@@ -54,15 +40,27 @@ pub struct Args {
     flame_graph: Option<PathBuf>,
 
     #[command(flatten)]
-    order: Order,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
 }
+
+const HELP: &str = "\
+Examples:
+  tracewing record --functions -o my-trace -- ./server
+  tracewing functions my-trace
+  tracewing functions my-trace --sort self -n 10
+  tracewing functions my-trace --graph
+  tracewing functions my-trace --replay --tid 4711 -n 100
+  tracewing functions my-trace --flame-graph server.svg
+  tracewing functions before --diff after
+
+Times are in ns in JSON and CSV. Functions that last at the end of the recording count up to the last event of their thread.
+
+The server must have been built for it: by gcc or clang with -finstrument-functions, or with -pg -mfentry; or its Rust functions \
+have the attribute #[tracewing::traced].
+";
 
 /// Those by which there is a call; of a probe, where its function returns.
 const NEEDED: Needed = Needed {
@@ -72,18 +70,19 @@ const NEEDED: Needed = Needed {
 };
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let format = args.table.format;
     if args.replay {
         ensure!(
-            args.format == TableFormat::Table,
+            format == TableFormat::Table,
             "--replay is for people: `tracewing list` prints events for programs"
         );
-        return replay::run(&args.input, args.order.rows);
+        return replay::run(&args.input, args.table.order.rows);
     }
     let mut functions = Functions::new();
     let ran = args.input.analyse(&mut functions)?;
     let mut names = Names::default();
     let found = functions.finish(&ran, &mut |function| names.of(function));
-    let mut out = screen::stdout(args.format.into());
+    let mut out = screen::stdout(format.into());
     let members = [
         ("duration_ns", Cell::Ns(found.duration_ns)),
         ("unmatched_ends", Cell::Count(found.unmatched.ends)),
@@ -104,22 +103,24 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         print_totals(&mut out, &found, has_ends)?;
         return Ok(conclude(ran));
     }
-    let mut table = match &args.diff {
+    let table = match &args.diff {
         Some(other) => {
             let mut functions = Functions::new();
             let other = args.input.analyse_other(other, &mut functions)?;
             let found_there = functions.finish(&other, &mut |function| names.of(function));
-            let table = diff::table(&found.rows, &found_there.rows);
+            let table = diff::table(&found.rows, &found_there.rows, &args.table)?;
             fail_early(other)?;
             table
         }
-        None if args.graph => graph::table(&found.graph, args.format),
-        None => of_rows(&found.rows, has_ends),
+        None if args.graph => graph::table(&found.graph, &args.table)?,
+        None => {
+            let lines: Vec<_> = found.rows.iter().map(|row| Line { row, has_ends }).collect();
+            args.table.layout(&columns())?.table(&lines)
+        }
     };
-    table.arrange(&args.order)?;
-    table.write(&mut out, args.format, ("functions", &members), |out| print_totals(out, &found, has_ends))?;
+    table.write(&mut out, format, ("functions", &members), |out| print_totals(out, &found, has_ends))?;
     if found.rows.is_empty() {
-        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+        NEEDED.tell(&mut out, format, &args.input, &ran)?;
     }
     out.flush()?;
     Ok(conclude(ran))
@@ -151,50 +152,50 @@ impl Names {
     }
 }
 
-const COLUMNS: [Head; 12] = [
-    figure("total", "total_ns"),
-    figure("total-avg", "total_avg_ns"),
-    figure("total-min", "total_min_ns"),
-    figure("total-max", "total_max_ns"),
-    figure("total-stdev", "total_stdev_ns"),
-    figure("self", "self_ns"),
-    figure("self-avg", "self_avg_ns"),
-    figure("self-min", "self_min_ns"),
-    figure("self-max", "self_max_ns"),
-    figure("self-stdev", "self_stdev_ns"),
-    figure("calls", "calls"),
-    text("function", "function"),
-];
+/// A line of the table.
+struct Line<'f> {
+    row: &'f FunctionRow,
+    /// Whether it is known how long calls took.
+    has_ends: bool,
+}
+
+impl Line<'_> {
+    fn time(&self, ns: Option<u64>) -> Cell {
+        Cell::period(ns.filter(|_| self.has_ends))
+    }
+}
+
+fn columns<'f>() -> Vec<Column<Line<'f>>> {
+    columns! { line: Line<'f>;
+        period "total" "total_ns" key, "time from begin to end, of the outermost call where a function calls itself"
+            => line.time(Some(line.row.total_ns));
+        period "total-avg" "total_avg_ns" high, "mean total of single calls" => line.time(line.row.calls.mean_ns());
+        period "total-min" "total_min_ns" low, "the shortest call" => line.time(Some(line.row.calls.min_ns));
+        period "total-max" "total_max_ns" normal, "the longest call" => line.time(Some(line.row.calls.max_ns));
+        period "total-stdev" "total_stdev_ns" low, "standard deviation of total of single calls"
+            => line.time(line.row.calls.deviation_ns());
+        period "self" "self_ns" high, "total less that of the recorded functions that it called"
+            => line.time(Some(line.row.own.sum_ns));
+        period "self-avg" "self_avg_ns" normal, "mean self of single calls" => line.time(line.row.own.mean_ns());
+        period "self-min" "self_min_ns" low, "the shortest self of a call" => line.time(Some(line.row.own.min_ns));
+        period "self-max" "self_max_ns" low, "the longest self of a call" => line.time(Some(line.row.own.max_ns));
+        period "self-stdev" "self_stdev_ns" low, "standard deviation of self of single calls"
+            => line.time(line.row.own.deviation_ns());
+        number "calls" "calls" high, "how often it was called" => Cell::Count(line.row.calls.count);
+        text "function" "function" key + shrinking, "the function" => line.row.name.as_str().into();
+    }
+}
+
+pub fn views() -> Vec<View> {
+    vec![
+        View::new("functions", heads(columns())),
+        View::new("functions --graph", heads(graph::columns())),
+        View::new("functions --diff", heads(diff::columns())),
+    ]
+}
 
 const WITHOUT_ENDS: &str =
     "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
-
-fn of_rows(rows: &[FunctionRow], has_ends: bool) -> Table {
-    let mut table = Table::by_position(COLUMNS);
-    for row in rows {
-        let [total, own] = [figures(&row.calls), figures(&row.own)];
-        let mut cells = vec![Cell::Period(row.total_ns)];
-        cells.extend(total);
-        cells.push(Cell::Period(row.own.sum_ns));
-        cells.extend(own);
-        if !has_ends {
-            cells.fill(Cell::None);
-        }
-        cells.extend([Cell::Count(row.calls.count), row.name.as_str().into()]);
-        table.push(cells);
-    }
-    table
-}
-
-fn figures(figures: &Figures) -> [Cell; 4] {
-    let or_none = |ns: Option<u64>| ns.map_or(Cell::None, Cell::Period);
-    [
-        or_none(figures.mean_ns()),
-        Cell::Period(figures.min_ns),
-        Cell::Period(figures.max_ns),
-        or_none(figures.deviation_ns()),
-    ]
-}
 
 fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) -> std::io::Result<()> {
     let unmatched = &found.unmatched;

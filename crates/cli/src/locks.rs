@@ -2,6 +2,7 @@
 //!
 //! | module | prints |
 //! |---|---|
+//! | `rows` | the table itself |
 //! | `histogram` | how long critical sections were, and how deep they were nested |
 //! | `graph` | who waits for whom |
 //! | `place` | where in a program |
@@ -9,26 +10,23 @@
 mod graph;
 mod histogram;
 mod place;
+mod rows;
 
-use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{How, Needed, Part, has_all, say, tell_missing};
 use crate::output::{count_of, print_warning, shown};
 use crate::screen;
-use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, period, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, TableOptions, heads, milliseconds, period};
 use anyhow::{Result, ensure};
-use graph::party;
+use rows::Known;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{
-    AcrossAwait, Bins, Group, Locks, LocksTable, Party, Row, Subject, Sum, Unpaired, total,
-};
+use tracewing_analysis::{AcrossAwait, Bins, Group, Locks, LocksTable, Row, Unpaired, total};
 use tracewing_symbols::Symbols;
 
-/// What `tracewing locks` accepts.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const HELP: &str = "\
 Examples:
   tracewing record --locks -o my-trace -- ./server
   tracewing locks my-trace
@@ -38,13 +36,9 @@ Examples:
   tracewing locks my-trace --graph=dot | dot -Tsvg > waits.svg
   tracewing locks my-trace --pid 4711 --format csv > locks.csv
 
-Times are in ns in JSON and CSV. acquired counts how often the lock was had, waited how \
-often not at once, refused how often not at all (a try, or the time was up), spins how often it was tried meanwhile, where the \
-program tells. wait is from the request to the end of the wait, hold from \
-the acquisition to the release. owner is the thread that had the lock for most of the waiting. The kernel's locks (contention_begin) are \
-told only where somebody waits, and have no holds. futex is a wait in the kernel of which no other event tells what for: \
+Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are in the recording only where somebody waits, and have no holds. \
+futex is a wait in the kernel of which no other event tells what for: \
 locks of Rust's standard library and parking_lot among them, by the address that the kernel was given. A wait that lasts at the end of the recording counts up to there, as refused. \
-at is the place of the call; of a lock, a thread or a task, the place where it was held longest, where the program records lines. \
 A task that is not instrumented is known by the place of its request only. A time that cannot be known is -, with the reason below the table.
 
 A warning names each lock of tasks that was held across an .await, for 1 ms or longer, while others waited for it.
@@ -53,7 +47,12 @@ A warning names each lock of tasks that was held across an .await, for 1 ms or l
 Sequences that lack their begin or their end are left out and counted.
 
 --graph prints who waited for whom, and deadlocks: those that wait for each other when the recording, or the snapshot of a flight \
-recorder, ends.")]
+recorder, ends.
+";
+
+/// What `tracewing locks` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&views()[..3])))]
 pub struct Args {
     /// What a line stands for
     #[arg(long, value_enum, default_value_t)]
@@ -79,11 +78,7 @@ pub struct Args {
     graph: Option<GraphForm>,
 
     #[command(flatten)]
-    order: Order,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
@@ -177,7 +172,8 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     let found = locks.finish(&ran);
     let members =
         [("duration_ns", Cell::Ns(found.duration_ns)), ("incomplete", Cell::Count(found.incomplete))];
-    let mut out = screen::stdout(args.format.into());
+    let format = args.table.format;
+    let mut out = screen::stdout(format.into());
     if let Some(file) = &args.svg {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         histogram::draw(&found.histogram, file)?;
@@ -193,17 +189,18 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         return Ok(conclude(ran));
     }
     let mut symbols = Symbols::new();
-    let (mut table, name) = match (args.histogram, args.graph) {
-        (Some(_), _) => (histogram::table(&found.histogram, args.format == TableFormat::Table), "histogram"),
-        (None, Some(_)) => (graph::table(&found.graph, &mut symbols), "graph"),
+    let (table, name) = match (args.histogram, args.graph) {
+        (Some(_), _) => (histogram::table(&found.histogram, &args.table)?, "histogram"),
+        (None, Some(_)) => (graph::table(&found.graph, &args.table, &mut symbols)?, "graph"),
         (None, None) => {
             let is_torn = found.unpaired == Some(Unpaired::Events);
-            let known = has_all(&PARTS, &args.input, is_torn)?;
-            (of_rows(&found.rows, args.by, known, &mut symbols), "locks")
+            let [acquisitions, requests, releases] = has_all(&PARTS, &args.input, is_torn)?;
+            let known = Known { acquisitions, requests, releases };
+            let lines = rows::lines(&found.rows, known, &mut symbols);
+            (args.table.layout(&rows::columns(args.by))?.table(&lines), "locks")
         }
     };
-    table.arrange(&args.order)?;
-    table.write(&mut out, args.format, (name, &members), |out| {
+    table.write(&mut out, format, (name, &members), |out| {
         if args.graph.is_some() {
             graph::print_deadlocks(out, &found.graph, &mut symbols)?;
         }
@@ -217,7 +214,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ));
     }
     if found.rows.is_empty() {
-        NEEDED.tell(&mut out, args.format, &args.input, &ran)?;
+        NEEDED.tell(&mut out, format, &args.input, &ran)?;
     } else {
         tell_unknown(&found, args, &mut out)?;
     }
@@ -227,6 +224,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     out.flush()?;
     warn_of_losses(&ran);
     Ok(conclude(ran))
+}
+
+pub fn views() -> Vec<View> {
+    vec![
+        View::new("locks", heads(rows::columns(By::Lock))),
+        View::new("locks --by thread", heads(rows::columns(By::Thread))),
+        View::new("locks --by task", heads(rows::columns(By::Task))),
+        View::new("locks --by caller, locks --by chain", heads(rows::columns(By::Chain))),
+        View::new("locks --graph", heads(graph::columns())),
+        View::new("locks --histogram", heads(histogram::columns())),
+    ]
 }
 
 /// Says why times are not known.
@@ -239,14 +247,14 @@ fn tell_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result
                 "a task may begin to wait on one thread and end on another (--task chooses tasks, --process all of a program)"
             }
         };
-        say(out, args.format, &format!("Waits and holds are not known (-): {why}."))?;
+        say(out, args.table.format, &format!("Waits and holds are not known (-): {why}."))?;
     } else if found.rows.iter().any(|row| row.account.unpaired > 0) {
         let why = "Waits and holds of tasks that are not instrumented are not known (-): the program was built with a \
                    tracewing-tokio whose events do not say which of them belong together.";
-        say(out, args.format, why)?;
+        say(out, args.table.format, why)?;
     }
     if found.rows.iter().any(is_of_programs) {
-        tell_missing(&PARTS, RECORD_ALL, out, args.format, &args.input)?;
+        tell_missing(&PARTS, RECORD_ALL, out, args.table.format, &args.input)?;
     }
     Ok(())
 }
@@ -274,102 +282,6 @@ fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
         across.waiters,
         period(across.waited_ns)
     )
-}
-
-/// Behind the columns that say whose.
-const FIGURES: [Head; 18] = [
-    figure("acquired", "acquired"),
-    figure("waited", "waited"),
-    figure("refused", "refused"),
-    figure("wait", "wait_ns"),
-    figure("wait-avg", "wait_avg_ns"),
-    figure("wait-max", "wait_max_ns"),
-    figure("wait-min", "wait_min_ns"),
-    figure("spins", "spins"),
-    figure("held", "held"),
-    figure("hold", "hold_ns"),
-    figure("hold-avg", "hold_avg_ns"),
-    figure("hold-max", "hold_max_ns"),
-    hidden("hold_min_ns"),
-    text("owner", "owner"),
-    hidden("owner_tid"),
-    hidden("owner_wait_ns"),
-    text("kind", "kind"),
-    text("at", "at"),
-];
-
-fn of_rows(rows: &[Row], by: By, known: [bool; 3], symbols: &mut Symbols) -> Table {
-    let what: &[Head] = match by {
-        By::Lock => &[text("lock", "lock")],
-        By::Thread => &[figure("thread", "tid")],
-        By::Task => &[figure("task", "task"), text("called", "task_name")],
-        By::Caller | By::Chain => &[],
-    };
-    let columns = [&[figure("process", "process"), text("name", "name")], what, &FIGURES].concat();
-    let mut table = Table::by_position(columns);
-    let of_programs = rows.iter().any(is_of_programs);
-    for row in rows {
-        // A wait for a program's lock is no wait for a futex, if the acquisition is recorded.
-        let is_known =
-            match is_of_programs(row) || of_programs && row.account.kinds.names().contains(&"futex") {
-                true => known,
-                false => [true; 3],
-            };
-        let what = match row.subject {
-            Subject::Lock(lock) | Subject::Futex(lock) => vec![Cell::Text(format!("{lock:#x}"))],
-            Subject::Thread(tid) => vec![Cell::Number(tid.into())],
-            Subject::Task(task) => vec![task.map_or(Cell::None, Cell::Count), row.task_name.as_str().into()],
-            Subject::Caller(_) | Subject::Chain(_) => Vec::new(),
-        };
-        let whose = [row.process.into(), row.process_name.as_str().into()];
-        table.push(whose.into_iter().chain(what).chain(figures(row, is_known, symbols)).collect());
-    }
-    table
-}
-
-/// `known`: whether the recording has all acquisitions, requests and releases that belong to it.
-fn figures(row: &Row, known: [bool; 3], symbols: &mut Symbols) -> [Cell; 18] {
-    let account = &row.account;
-    let [acquisitions, requests, releases] = known;
-    let waits = account.known_waits().filter(|_| acquisitions && requests);
-    let holds = account.known_holds().filter(|_| acquisitions && releases);
-    let owner = account.owner().filter(|_| acquisitions && requests && releases);
-    let owner_tid = owner.and_then(|(owner, _)| match owner {
-        Party::Thread(tid) => Some(tid),
-        Party::Task(..) | Party::Place(..) => None,
-    });
-    [
-        Cell::count_if(acquisitions, account.acquired),
-        account.waited().filter(|_| acquisitions && requests).map_or(Cell::None, Cell::Count),
-        Cell::count_if(acquisitions && requests && account.unpaired == 0, account.refused),
-        sum_of(waits),
-        mean(waits),
-        longest(waits, |sum| sum.max_ns),
-        longest(waits, |sum| sum.min_ns),
-        account.spins.map_or(Cell::None, Cell::Count),
-        holds.map_or(Cell::None, |holds| Cell::Count(holds.count)),
-        sum_of(holds),
-        mean(holds),
-        longest(holds, |sum| sum.max_ns),
-        longest(holds, |sum| sum.min_ns),
-        owner.map_or(Cell::None, |(owner, _)| Cell::Text(party(owner, &row.owner_name))),
-        owner_tid.into(),
-        owner.map_or(Cell::None, |(_, ns)| Cell::Ns(ns)),
-        Cell::Text(account.kinds.names().join(", ")),
-        Cell::Text(place::chain(&row.frames, symbols)),
-    ]
-}
-
-fn sum_of(sum: Option<&Sum>) -> Cell {
-    sum.map_or(Cell::None, |sum| Cell::Period(sum.total_ns))
-}
-
-fn mean(sum: Option<&Sum>) -> Cell {
-    sum.and_then(Sum::mean_ns).map_or(Cell::None, Cell::Period)
-}
-
-fn longest(sum: Option<&Sum>, end: fn(&Sum) -> u64) -> Cell {
-    sum.filter(|sum| sum.count > 0).map_or(Cell::None, |sum| Cell::Period(end(sum)))
 }
 
 fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {

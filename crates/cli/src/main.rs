@@ -124,7 +124,9 @@ enum Command {
 /// All tables of all commands, for the reference of their columns.
 #[cfg(test)]
 fn views() -> Vec<table::reference::View> {
-    [sched::views(), threads::views()].into_iter().flatten().collect()
+    let sched = vec![sched::timehist_view(), sched::latency_view()];
+    let views = [functions::views(), locks::views(), sched, stats::views(), tasks::views(), threads::views()];
+    views.into_iter().flatten().collect()
 }
 
 fn main() -> ExitCode {

@@ -117,7 +117,7 @@ fn slice_columns() -> Vec<Column<Left>> {
         duration(9) "delay" "delay_ns" high, "part of wait: ready, since it was woken, or all of it after a preemption"
             => Cell::ns(left.delay_ns);
         duration(9) "run" "run_ns" high, "time on the CPU; unknown where its begin is" => Cell::ns(left.run_ns);
-        text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D asleep and deaf to signals, X and Z ended"
+        text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
             => state_letters(left.state).into();
         text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
             => left.waker.as_ref().map_or(Cell::None, name_of_waker),
@@ -262,9 +262,9 @@ fn latency_columns<'r>() -> Vec<Column<Waited<'r>>> {
         duration "running" "running_ns" high, "time on CPUs" => Cell::Ns(row.thread.run_ns);
         number "switches" "switches" normal, "how often it got a CPU, where the wait before is known"
             => Cell::count_if(row.wakes, row.thread.slices);
-        duration "mean" "mean_delay_ns" high, "mean time that it was ready before, woken or preempted"
+        duration "mean" "mean_delay_ns" high, "mean time that it was ready before it got a CPU, woken or preempted"
             => Cell::ns_if(row.wakes, row.thread.mean_ns());
-        duration "max" "max_delay_ns" key, "the longest such time" => Cell::ns_if(row.wakes, row.thread.max_ns);
+        duration "max" "max_delay_ns" key, "the longest time that it was ready before it got a CPU" => Cell::ns_if(row.wakes, row.thread.max_ns);
         clock "from" "max_delay_begin" low, "begin of the longest wait" => row.time(row.thread.max_begin());
         clock "to" "max_delay_end" low, "end of the longest wait" => row.time(row.thread.max_end);
         text "woken-by" "max_delay_waker" low, "thread whose wake began the longest wait"
@@ -272,15 +272,11 @@ fn latency_columns<'r>() -> Vec<Column<Waited<'r>>> {
     }
 }
 
-pub fn views() -> Vec<View> {
-    vec![timehist_view(), latency_view()]
-}
-
-fn timehist_view() -> View {
+pub fn timehist_view() -> View {
     View::new("sched timehist", heads(slice_columns()))
 }
 
-fn latency_view() -> View {
+pub fn latency_view() -> View {
     View::new("sched latency", heads(latency_columns()))
 }
 

@@ -5,26 +5,30 @@ use crate::input::Input;
 use crate::nothing::{ANY, say};
 use crate::output::print_error;
 use crate::screen;
-use crate::table::{Cell, Table, figure, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, Layout, columns, heads};
 use anyhow::Result;
 use serde_json::Value;
+use std::borrow::Cow;
 use std::io::Write;
 use std::process::ExitCode;
 use tracewing_analysis::total;
 use tracewing_trace::{Count, Statistics};
 
-/// What `tracewing stats` accepts.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const HELP: &str = "\
 Examples:
   tracewing stats my-trace                         everything
   tracewing stats my-trace -e 'sched_*'            scheduler events
   tracewing stats my-trace --from +1s --to +2s     one second
   tracewing stats my-trace --format csv > stats.csv
 
-Rates are events in a second, over the time from the first counted event to the last. Bytes are those of the event \
-records with their headers. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
-whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.")]
+Rates are over the time from the first counted event to the last. A process is told by vpid or pid in the events' context, or by tid where tracewing recorded \
+whose thread that is; - stands for the rest. Losses are those of the streams, whichever events are counted.
+";
+
+/// What `tracewing stats` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
     /// Print only the first N rows of each table
     #[arg(short = 'n', long = "count", value_name = "N")]
@@ -83,32 +87,116 @@ fn add_rates(value: &mut Value, duration_ns: u64) {
     }
 }
 
+/// A line of a table.
+struct Line<'s> {
+    kind: &'static str,
+    trace: Option<&'s str>,
+    name: Option<Cow<'s, str>>,
+    process: Option<i64>,
+    count: Count,
+    lost: Option<Lost>,
+    duration_ns: u64,
+}
+
+#[derive(Clone, Copy)]
+struct Lost {
+    events: u64,
+    packets: u64,
+}
+
+fn of_events(statistics: &Statistics) -> Vec<Line<'_>> {
+    let lines = statistics.events.iter().map(|row| Line {
+        kind: "event",
+        trace: Some(&row.trace),
+        name: Some(row.name.as_str().into()),
+        process: None,
+        count: row.count,
+        lost: None,
+        duration_ns: statistics.duration_ns,
+    });
+    lines.collect()
+}
+
+fn of_streams(statistics: &Statistics) -> Vec<Line<'_>> {
+    let lines = statistics.streams.iter().map(|row| Line {
+        kind: "stream",
+        trace: Some(&row.trace),
+        name: Some(row.stream.as_str().into()),
+        process: None,
+        count: row.count,
+        lost: Some(Lost { events: row.lost_events, packets: row.lost_packets }),
+        duration_ns: statistics.duration_ns,
+    });
+    lines.collect()
+}
+
+fn of_processes(statistics: &Statistics) -> Vec<Line<'_>> {
+    let lines = statistics.processes.iter().map(|row| Line {
+        kind: "process",
+        trace: None,
+        name: row.process.map(|process| process.to_string().into()),
+        process: row.process,
+        count: row.count,
+        lost: None,
+        duration_ns: statistics.duration_ns,
+    });
+    lines.collect()
+}
+
+fn counts<'s>() -> Vec<Column<Line<'s>>> {
+    columns! { line: Line<'s>;
+        number "events" "events" key, "events" => Cell::Count(line.count.events);
+        rate "per second" "per_second" high, "events in a second"
+            => line.count.per_second(line.duration_ns).map_or(Cell::None, Cell::Rate);
+        number "bytes" "bytes" normal, "size of the event records with their headers" => Cell::Count(line.count.bytes);
+    }
+}
+
+fn losses<'s>() -> Vec<Column<Line<'s>>> {
+    columns! { line: Line<'s>;
+        number "lost events" "lost_events" high, "events that the stream has lost"
+            => Cell::count(line.lost.map(|lost| lost.events));
+        number "lost packets" "lost_packets" normal, "packets that the stream has lost"
+            => Cell::count(line.lost.map(|lost| lost.packets));
+    }
+}
+
+fn kind<'s>() -> Column<Line<'s>> {
+    Column::text("kind", "kind", "what is counted: event, stream or process", |line| line.kind.into())
+}
+
+fn trace<'s>() -> Column<Line<'s>> {
+    Column::text("trace", "trace", "trace that it is in", |line| line.trace.map_or(Cell::None, Cell::from))
+}
+
+fn name<'s>(header: &'static str) -> Column<Line<'s>> {
+    let name = |line: &Line<'s>| line.name.as_deref().map_or(Cell::None, Cell::from);
+    Column::text(header, "name", "name of the event or the stream, number of the process", name).key()
+}
+
+fn process<'s>() -> Column<Line<'s>> {
+    Column::number("process", "process", "number of the process", |line: &Line<'s>| {
+        line.process.map_or(Cell::None, Cell::Number)
+    })
+    .key()
+}
+
+fn all<'s>() -> Vec<Column<Line<'s>>> {
+    [vec![kind(), trace(), name("name")], counts(), losses()].concat()
+}
+
+pub fn views() -> Vec<View> {
+    vec![View::new("stats", heads(all()))]
+}
+
 fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std::io::Result<()> {
-    let counted = |count: &Count| {
-        let rate = count.per_second(statistics.duration_ns).map_or(Cell::None, Cell::Rate);
-        [Cell::Count(count.events), rate, Cell::Count(count.bytes)]
-    };
-    let counts = [figure("events", "events"), figure("per second", "per_second"), figure("bytes", "bytes")];
-    let (name, trace) = (text("name", "name"), text("trace", "trace"));
-    let mut events = Table::by_position([&counts[..], &[name, trace]].concat());
-    for row in &statistics.events {
-        let names = [row.name.as_str().into(), row.trace.as_str().into()];
-        events.push(counted(&row.count).into_iter().chain(names).collect());
-    }
-    let lost = [figure("lost events", "lost_events"), figure("lost packets", "lost_packets")];
-    let mut streams = Table::by_position([&counts[..], &lost, &[text("stream", "name"), trace]].concat());
-    for row in &statistics.streams {
-        let lost = [Cell::Count(row.lost_events), Cell::Count(row.lost_packets)];
-        let names = [row.stream.as_str().into(), row.trace.as_str().into()];
-        streams.push(counted(&row.count).into_iter().chain(lost).chain(names).collect());
-    }
-    let mut processes = Table::by_position([&counts[..], &[figure("process", "name")]].concat());
-    for row in &statistics.processes {
-        let process = row.process.map_or(Cell::None, Cell::Number);
-        processes.push(counted(&row.count).into_iter().chain([process]).collect());
-    }
-    for table in [events, streams, processes] {
-        table.print(out)?;
+    let tables = [
+        (of_events(statistics), [counts(), vec![name("name"), trace()]].concat()),
+        (of_streams(statistics), [counts(), losses(), vec![name("stream"), trace()]].concat()),
+        (of_processes(statistics), [counts(), vec![process()]].concat()),
+    ];
+    for (lines, columns) in tables {
+        Layout::all(&columns, TableFormat::Table).table(&lines).print(out)?;
         writeln!(out)?;
     }
     writeln!(
@@ -121,32 +209,6 @@ fn print(out: &mut impl Write, statistics: &Statistics, lost_events: u64) -> std
 }
 
 fn csv(out: &mut impl Write, statistics: &Statistics) -> std::io::Result<()> {
-    let mut table = Table::by_position([
-        text("kind", "kind"),
-        text("trace", "trace"),
-        text("name", "name"),
-        figure("events", "events"),
-        figure("per second", "per_second"),
-        figure("bytes", "bytes"),
-        figure("lost events", "lost_events"),
-        figure("lost packets", "lost_packets"),
-    ]);
-    let mut row = |kind: &str, trace: Cell, name: Cell, count: &Count, lost: [Cell; 2]| {
-        let rate = count.per_second(statistics.duration_ns).map_or(Cell::None, Cell::Rate);
-        let counts = [Cell::Count(count.events), rate, Cell::Count(count.bytes)];
-        table.push([kind.into(), trace, name].into_iter().chain(counts).chain(lost).collect());
-    };
-    for event in &statistics.events {
-        let lost = [Cell::None, Cell::None];
-        row("event", event.trace.as_str().into(), event.name.as_str().into(), &event.count, lost);
-    }
-    for stream in &statistics.streams {
-        let lost = [Cell::Count(stream.lost_events), Cell::Count(stream.lost_packets)];
-        row("stream", stream.trace.as_str().into(), stream.stream.as_str().into(), &stream.count, lost);
-    }
-    for process in &statistics.processes {
-        let name = process.process.map_or(Cell::None, Cell::Number);
-        row("process", Cell::None, name, &process.count, [Cell::None, Cell::None]);
-    }
-    table.csv(out)
+    let lines = [of_events(statistics), of_streams(statistics), of_processes(statistics)];
+    Layout::all(&all(), TableFormat::Csv).table(lines.iter().flatten()).csv(out)
 }

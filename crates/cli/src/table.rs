@@ -22,7 +22,7 @@ mod tests;
 pub use cell::{Cell, milliseconds, period};
 pub(crate) use column::columns;
 pub use column::{Column, Head, heads};
-pub use layout::{Choice, Order, TableOptions};
+pub use layout::{Choice, Layout, Order, TableOptions};
 pub use lines::Lines;
 pub use positional::{figure, hidden, text};
 

@@ -6,11 +6,13 @@ use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::{Part, TASKS, tell_missing, tell_nameless};
 use crate::output::shown;
 use crate::screen;
-use crate::table::{Cell, Head, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
 use std::io::{self, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{Names, Task, Tasks, Thresholds, total};
+use tracewing_analysis::{Names, Ran, Task, Tasks, Thresholds, total};
+use tracewing_trace::Zone;
 
 /// So many warnings are printed.
 const WARNINGS: usize = 20;
@@ -18,26 +20,24 @@ const WARNINGS: usize = 20;
 /// Polls in vain are no matter before there are so many.
 const FEW: u64 = 10;
 
-/// What `tracewing tasks` accepts.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const HELP: &str = "\
 Examples:
   tracewing tasks my-trace
   tracewing tasks my-trace --sort max-delay -n 10
   tracewing tasks my-trace --by-name --long-poll 1ms
-  tracewing tasks my-trace --task 'worker*' --format csv > tasks.csv
+  tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
 
-A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). busy is time in polls, scheduled time in \
-which it was ready and no worker polled it, idle time in which it waited for something else. longest is the longest poll, at is \
-when that began. Parts of busy: preempted, the kernel had taken the CPU from its worker; system, in system calls, running or \
-asleep; slept, its worker slept, in system calls or for memory. faults counts page faults. delay is how long it was ready \
-before a poll, on average, max-delay at most. Without the kernel's switches, what they tell is not known (-).
+A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what they tell \
+is not known (-).
 
-Warnings, and the columns that count what they are about:
-  blocking  polls in which the worker slept for --blocking-poll or longer: it could run no other task meanwhile
-  long      polls that ran for --long-poll or longer without an await that gave way to others
-  vain      wakes in vain: polls, but not the first, that ended pending within 10 us and in which the task recorded no event, \
-began no system call, and woke and created nobody. Told where at least half of its polls, and ten, are such.")]
+Warnings are about the columns blocking, long and vain. Wakes in vain are those of polls, but not the first, that ended pending within \
+10 us and in which the task recorded no event, began no system call, and woke and created nobody; the warning comes where at least half \
+of its polls, and ten, are such.
+";
+
+/// What `tracewing tasks` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
     /// One line for all tasks of a name
     #[arg(long)]
@@ -52,45 +52,95 @@ pub struct Args {
     blocking_poll: u64,
 
     #[command(flatten)]
-    order: Order,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
 }
 
-const COLUMNS: [Head; 27] = [
-    figure("process", "process"),
-    figure("task", "task"),
-    hidden("tasks"),
-    text("name", "name"),
-    figure("polls", "polls"),
-    figure("busy", "busy_ns"),
-    figure("scheduled", "scheduled_ns"),
-    figure("idle", "idle_ns"),
-    hidden("nested_ns"),
-    figure("unknown", "unknown_ns"),
-    figure("longest", "longest_poll_ns"),
-    text("at", "longest_poll_begin"),
-    hidden("running_ns"),
-    figure("preempted", "preempted_ns"),
-    figure("system", "system_ns"),
-    figure("slept", "slept_ns"),
-    hidden("longest_sleep_ns"),
-    hidden("longest_sleep_on"),
-    figure("faults", "page_faults"),
-    figure("delay", "mean_delay_ns"),
-    figure("max-delay", "max_delay_ns"),
-    hidden("max_delay_end"),
-    hidden("delays"),
-    hidden("long_polls_ran_ns"),
-    figure("long", "long_polls"),
-    figure("blocking", "blocking_polls"),
-    figure("vain", "vain_polls"),
-];
+/// A line of the table.
+struct Line<'t> {
+    task: &'t Task,
+    ran: &'t Ran,
+    zone: Zone,
+}
+
+impl Line<'_> {
+    fn polls(&self) -> bool {
+        !self.ran.recorded.lacks_user_switches
+    }
+
+    /// Whether it is known what the worker did in a poll, which switches of threads show.
+    fn worker(&self) -> bool {
+        self.polls() && !self.ran.switchless
+    }
+
+    /// Whether it is known when the worker was blocked, and when it could go on, which wakes of threads show.
+    fn wakes(&self) -> bool {
+        self.worker() && self.ran.recorded.wakes
+    }
+
+    fn time(&self, at: Option<i64>) -> Cell {
+        at.map_or(Cell::None, |at| Cell::Time(at, self.zone))
+    }
+
+    fn slept_on(&self) -> Cell {
+        let on = self.task.slept_on.filter(|_| self.ran.recorded.wakes);
+        on.map_or(Cell::None, |name| self.ran.names.get(name).into())
+    }
+}
+
+fn columns<'t>() -> Vec<Column<Line<'t>>> {
+    columns! { line: Line<'t>;
+        number "process" "process" key, "number of its process" => line.task.process.into();
+        number "task" "task" key, "number of the task" => Cell::count(line.task.task);
+        number "tasks" "tasks" extra, "how many tasks a line stands for (--by-name)" => Cell::Count(line.task.tasks);
+        text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
+        number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);
+        duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
+        duration "scheduled" "scheduled_ns" high, "time ready to run while no worker polled it"
+            => Cell::ns_if(line.polls(), line.task.scheduled_ns);
+        duration "idle" "idle_ns" high, "time waiting for something else"
+            => Cell::ns_if(line.polls(), line.task.idle_ns);
+        duration "nested" "nested_ns" extra, "time in which another task ran within it"
+            => Cell::ns_if(line.polls(), line.task.nested_ns);
+        duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and where events are missing"
+            => Cell::Ns(line.task.unknown_ns);
+        duration "longest" "longest_poll_ns" normal, "the longest poll"
+            => Cell::ns_if(line.polls(), line.task.longest_ns);
+        clock "at" "longest_poll_begin" low, "begin of the longest poll" => line.time(line.task.longest_begin);
+        duration "running" "running_ns" extra, "part of busy: its worker ran on a CPU"
+            => Cell::ns_if(line.worker(), line.task.running_ns);
+        duration "preempted" "preempted_ns" low, "part of busy: the kernel had taken the CPU from its worker"
+            => Cell::ns_if(line.wakes(), line.task.preempted_ns);
+        duration "system" "system_ns" low, "part of busy: in system calls, running or asleep"
+            => Cell::ns_if(line.wakes() && !line.ran.modeless, line.task.system_ns);
+        duration "slept" "slept_ns" normal, "part of busy: its worker slept, in system calls or for memory"
+            => Cell::ns_if(line.wakes(), line.task.slept_ns);
+        duration "longest-sleep" "longest_sleep_ns" extra, "the longest sleep in one poll"
+            => Cell::ns_if(line.wakes(), line.task.longest_sleep_ns);
+        text "longest-sleep-on" "longest_sleep_on" extra, "what its worker slept on then" => line.slept_on();
+        number "faults" "page_faults" low, "page faults in polls"
+            => Cell::count_if(line.polls() && line.ran.recorded.page_faults, line.task.page_faults);
+        duration "delay" "mean_delay_ns" normal, "mean time that it was ready before a poll"
+            => Cell::ns_if(line.polls(), line.task.mean_delay_ns());
+        duration "max-delay" "max_delay_ns" normal, "the longest time that it was ready before a poll"
+            => Cell::ns_if(line.polls(), line.task.max_delay_ns);
+        clock "max-delay-end" "max_delay_end" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
+        number "delays" "delays" extra, "how many delays are known" => Cell::count_if(line.polls(), line.task.delays);
+        duration "long-polls-ran" "long_polls_ran_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
+        number "long" "long_polls" normal, "polls that ran for --long-poll or longer without an await that gave way to others"
+            => Cell::count_if(line.worker(), line.task.long_polls);
+        number "blocking" "blocking_polls" normal, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
+            => Cell::count_if(line.wakes(), line.task.blocking_polls);
+        number "vain" "vain_polls" normal, "polls after wakes in vain: short, pending, and without any effect"
+            => Cell::count_if(line.polls(), line.task.vain_polls);
+    }
+}
+
+pub fn views() -> Vec<View> {
+    vec![View::new("tasks", heads(columns()))]
+}
 
 /// How there would be all of [`PARTS`].
 const RECORD_ALL: &str =
@@ -111,58 +161,17 @@ const PARTS: [Part; 2] = [
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let layout = args.table.layout(&columns())?;
     let thresholds = Thresholds { long_ns: args.long_poll, blocking_ns: args.blocking_poll };
     let mut tasks = Tasks::new(thresholds, args.by_name);
     let ran = args.input.analyse(&mut tasks)?;
     let tasks = tasks.finish();
-    let zone = args.input.zone();
-    let time = |at: Option<i64>| at.map_or(Cell::None, |at| Cell::Time(at, zone));
-    // What the worker did in a poll, switches of threads tell.
-    let polls = !ran.recorded.lacks_user_switches;
-    let of_polls = |ns: u64| if polls { Cell::Ns(ns) } else { Cell::None };
-    let has_worker = polls && !ran.switchless;
-    let of_worker = |ns: u64| if has_worker { Cell::Ns(ns) } else { Cell::None };
-    // When it was blocked, and when it could go on, wakes of threads tell.
-    let of_wakes = |ns: u64| if ran.recorded.wakes { of_worker(ns) } else { Cell::None };
-    let polls_of_worker = |count: u64| Cell::count_if(has_worker, count);
-    let mut table = Table::by_position(COLUMNS);
-    for task in &tasks {
-        table.push(vec![
-            task.process.into(),
-            task.task.map_or(Cell::None, Cell::Count),
-            Cell::Count(task.tasks),
-            task.name.as_str().into(),
-            Cell::count_if(polls, task.polls),
-            of_polls(task.busy_ns),
-            of_polls(task.scheduled_ns),
-            of_polls(task.idle_ns),
-            of_polls(task.nested_ns),
-            Cell::Ns(task.unknown_ns),
-            of_polls(task.longest_ns),
-            time(task.longest_begin),
-            of_worker(task.running_ns),
-            of_wakes(task.preempted_ns),
-            if ran.modeless { Cell::None } else { of_wakes(task.system_ns) },
-            of_wakes(task.slept_ns),
-            of_wakes(task.longest_sleep_ns),
-            task.slept_on
-                .filter(|_| ran.recorded.wakes)
-                .map_or(Cell::None, |name| ran.names.get(name).into()),
-            Cell::count_if(polls && ran.recorded.page_faults, task.page_faults),
-            of_polls(task.mean_delay_ns()),
-            of_polls(task.max_delay_ns),
-            time(task.max_delay_end),
-            Cell::count_if(polls, task.delays),
-            of_worker(task.long_ns),
-            polls_of_worker(task.long_polls),
-            Cell::count_if(has_worker && ran.recorded.wakes, task.blocking_polls),
-            Cell::count_if(polls, task.vain_polls),
-        ]);
-    }
-    table.arrange(&args.order)?;
-    let mut out = screen::stdout(args.format.into());
+    let (zone, polls) = (args.input.zone(), !ran.recorded.lacks_user_switches);
+    let lines: Vec<_> = tasks.iter().map(|task| Line { task, ran: &ran, zone }).collect();
+    let format = args.table.format;
+    let mut out = screen::stdout(format.into());
     let members = [("duration_ns", Cell::Ns(ran.duration_ns()))];
-    table.write(&mut out, args.format, ("tasks", &members), |out| {
+    layout.table(&lines).write(&mut out, format, ("tasks", &members), |out| {
         let count: u64 = tasks.iter().map(|task| task.tasks).sum();
         let busy = milliseconds(total(tasks.iter().map(|task| task.busy_ns)));
         let duration = milliseconds(ran.duration_ns());
@@ -171,17 +180,17 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         warn(out, &tasks, &ran.names)
     })?;
     if tasks.is_empty() {
-        TASKS.tell(&mut out, args.format, &args.input, &ran)?;
-    } else if ran.switchless && args.format == TableFormat::Table {
+        TASKS.tell(&mut out, format, &args.input, &ran)?;
+    } else if ran.switchless && format == TableFormat::Table {
         writeln!(
             out,
             "Not all switches of threads (sched_switch) are in the recording: nothing is known of what workers did in polls."
         )?;
     }
     if !tasks.is_empty() {
-        tell_missing(&PARTS, RECORD_ALL, &mut out, args.format, &args.input)?;
+        tell_missing(&PARTS, RECORD_ALL, &mut out, format, &args.input)?;
         if tasks.iter().all(|task| task.name.is_empty()) {
-            tell_nameless(&mut out, args.format, &args.input)?;
+            tell_nameless(&mut out, format, &args.input)?;
         }
     }
     out.flush()?;

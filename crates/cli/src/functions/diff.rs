@@ -1,53 +1,67 @@
 //! `tracewing functions --diff`: what is different in another recording.
 
-use crate::table::{Cell, Table, figure, text};
+use crate::table::{Cell, Column, Table, TableOptions, columns};
+use anyhow::Result;
 use std::collections::BTreeMap;
 use tracewing_analysis::FunctionRow;
 
-/// A line for each function of either, that whose total differs most first.
-pub fn table(before: &[FunctionRow], after: &[FunctionRow]) -> Table {
-    let mut all: BTreeMap<&str, [Option<&FunctionRow>; 2]> = BTreeMap::new();
-    for (place, rows) in [before, after].into_iter().enumerate() {
-        for row in rows {
-            all.entry(&row.name).or_default()[place] = Some(row);
-        }
-    }
-    let mut table = Table::by_position([
-        figure("total", "total_ns"),
-        figure("there", "total_there_ns"),
-        figure("difference", "total_difference_ns"),
-        figure("self", "self_ns"),
-        figure("there", "self_there_ns"),
-        figure("difference", "self_difference_ns"),
-        figure("calls", "calls"),
-        figure("there", "calls_there"),
-        figure("difference", "calls_difference"),
-        text("function", "function"),
-    ]);
-    let parts: [fn(&FunctionRow) -> u64; 3] =
-        [|row| row.total_ns, |row| row.own.sum_ns, |row| row.calls.count];
-    let mut rows: Vec<_> = all
-        .into_iter()
-        .map(|(name, rows)| (name, parts.map(|part| rows.map(|row| row.map_or(0, part)))))
-        .collect();
-    rows.sort_by_key(|(_, [[before, after], ..])| std::cmp::Reverse(before.abs_diff(*after)));
-    for (name, [total, own, calls]) in rows {
-        let times = |[before, after]: [u64; 2]| {
-            [Cell::Period(before), Cell::Period(after), Cell::Longer(difference(before, after))]
-        };
-        let mut cells = Vec::from(times(total));
-        cells.extend(times(own));
-        cells.extend([
-            Cell::Count(calls[0]),
-            Cell::Count(calls[1]),
-            Cell::Number(difference(calls[0], calls[1])),
-            name.into(),
-        ]);
-        table.push(cells);
-    }
-    table
+/// A function of either recording.
+#[derive(Default)]
+pub struct Both<'r> {
+    name: &'r str,
+    here: Figures,
+    there: Figures,
 }
 
-fn difference(before: u64, after: u64) -> i64 {
-    i64::try_from(i128::from(after) - i128::from(before)).unwrap_or(i64::MAX)
+#[derive(Clone, Copy, Default)]
+struct Figures {
+    total_ns: u64,
+    own_ns: u64,
+    calls: u64,
+}
+
+impl From<&FunctionRow> for Figures {
+    fn from(row: &FunctionRow) -> Self {
+        Figures { total_ns: row.total_ns, own_ns: row.own.sum_ns, calls: row.calls.count }
+    }
+}
+
+impl Both<'_> {
+    /// By how much a figure is greater in the other recording.
+    fn difference(&self, figure: fn(Figures) -> u64) -> i64 {
+        i64::try_from(i128::from(figure(self.there)) - i128::from(figure(self.here))).unwrap_or(i64::MAX)
+    }
+}
+
+pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
+    columns! { both: Both<'r>;
+        period "total" "total_ns" key, "time from begin to end" => Cell::Period(both.here.total_ns);
+        period "there" "total_there_ns" high, "total in the other recording" => Cell::Period(both.there.total_ns);
+        period "difference" "total_difference_ns" high, "how much longer total is there"
+            => Cell::Longer(both.difference(|figures| figures.total_ns));
+        period "self" "self_ns" normal, "total less that of the recorded functions that it called"
+            => Cell::Period(both.here.own_ns);
+        period "there" "self_there_ns" normal, "self in the other recording" => Cell::Period(both.there.own_ns);
+        period "difference" "self_difference_ns" normal, "how much longer self is there"
+            => Cell::Longer(both.difference(|figures| figures.own_ns));
+        number "calls" "calls" low, "how often it was called" => Cell::Count(both.here.calls);
+        number "there" "calls_there" low, "calls in the other recording" => Cell::Count(both.there.calls);
+        number "difference" "calls_difference" low, "how much more often it was called there"
+            => Cell::Number(both.difference(|figures| figures.calls));
+        text "function" "function" key + shrinking, "the function" => both.name.into();
+    }
+}
+
+/// A line for each function of either, that whose total differs most first.
+pub fn table(here: &[FunctionRow], there: &[FunctionRow], options: &TableOptions) -> Result<Table> {
+    let mut all: BTreeMap<&str, Both<'_>> = BTreeMap::new();
+    for row in here {
+        all.entry(&row.name).or_default().here = row.into();
+    }
+    for row in there {
+        all.entry(&row.name).or_default().there = row.into();
+    }
+    let mut rows: Vec<_> = all.into_iter().map(|(name, both)| Both { name, ..both }).collect();
+    rows.sort_by_key(|both| std::cmp::Reverse(both.here.total_ns.abs_diff(both.there.total_ns)));
+    Ok(options.layout(&columns())?.table(&rows))
 }

@@ -1,37 +1,42 @@
 //! `tracewing functions --graph`: what called what.
 
 use super::sorted;
-use crate::format::TableFormat;
-use crate::table::{Cell, Table, figure, hidden, text};
+use crate::table::{Cell, Column, Table, TableOptions, columns};
+use anyhow::Result;
 use tracewing_analysis::CallNode;
 
+/// A place in the call graph.
+pub struct Place<'g> {
+    depth: usize,
+    name: &'g str,
+    node: &'g CallNode,
+    /// Time of the whole graph.
+    whole_ns: u64,
+}
+
+pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
+    columns! { place: Place<'g>;
+        period "total" "total_ns" key, "time from begin to end" => Cell::Period(place.node.total_ns);
+        percent "" "percent" high, "part of the whole time"
+            => Cell::Rate(place.node.total_ns as f64 * 100.0 / place.whole_ns.max(1) as f64);
+        period "self" "self_ns" high, "total less that of the recorded functions that it called"
+            => Cell::Period(place.node.own_ns);
+        number "calls" "calls" normal, "how often it was called from there" => Cell::Count(place.node.calls);
+        number "depth" "depth" extra, "how many functions are around it" => Cell::Count(place.depth as u64);
+        text "function" "function" key + shrinking, "the function, in text below what calls it"
+            => place.name.into(), in_text: format!("{}{}", "  ".repeat(place.depth), place.name).into();
+    }
+}
+
 /// A line for each place in the call graph, what it calls below it.
-pub fn table(graph: &CallNode, format: TableFormat) -> Table {
-    let mut table = Table::by_position([
-        figure("total", "total_ns"),
-        figure("%", "percent"),
-        figure("self", "self_ns"),
-        figure("calls", "calls"),
-        hidden("depth"),
-        text("function", "function"),
-    ]);
+pub fn table(graph: &CallNode, options: &TableOptions) -> Result<Table> {
+    let mut places = Vec::new();
     let mut left: Vec<(usize, &str, &CallNode)> = below(graph, 0).collect();
     while let Some((depth, name, node)) = left.pop() {
-        let function = match format {
-            TableFormat::Table => format!("{}{name}", "  ".repeat(depth)),
-            TableFormat::Json | TableFormat::Csv => name.to_owned(),
-        };
-        table.push(vec![
-            Cell::Period(node.total_ns),
-            Cell::Rate(node.total_ns as f64 * 100.0 / graph.total_ns.max(1) as f64),
-            Cell::Period(node.own_ns),
-            Cell::Count(node.calls),
-            Cell::Count(depth as u64),
-            Cell::Text(function),
-        ]);
+        places.push(Place { depth, name, node, whole_ns: graph.total_ns });
         left.extend(below(node, depth + 1));
     }
-    table
+    Ok(options.layout(&columns())?.table(&places))
 }
 
 /// What is to come next is last.

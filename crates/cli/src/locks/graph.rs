@@ -2,7 +2,8 @@
 
 use super::place;
 use crate::output::shown;
-use crate::table::{Cell, Table, figure, period, text};
+use crate::table::{Cell, Column, Table, TableOptions, columns, period};
+use anyhow::Result;
 use std::io::{Result as IoResult, Write};
 use tracewing_analysis::{Edge, Graph, Party};
 use tracewing_symbols::Symbols;
@@ -22,38 +23,41 @@ pub fn party(party: Party, name: &str) -> String {
     }
 }
 
-/// A line for each of those that waited, for each lock and each that had it.
-pub fn table(graph: &Graph, symbols: &mut Symbols) -> Table {
-    let mut table = Table::by_position([
-        figure("process", "process"),
-        text("waiter", "waiter"),
-        text("kind", "kind"),
-        text("lock", "lock"),
-        text("owner", "owner"),
-        figure("waits", "waits"),
-        figure("wait", "wait_ns"),
-        figure("wait-max", "wait_max_ns"),
-        figure("lasts", "lasts_ns"),
-        figure("deadlock", "deadlock"),
-        text("at", "at"),
-    ]);
-    for (place, edge) in graph.edges.iter().enumerate() {
-        let deadlock = graph.cycles.iter().position(|cycle| cycle.contains(&place));
-        table.push(vec![
-            edge.process.into(),
-            Cell::Text(waiter(edge)),
-            edge.kind.into(),
-            Cell::Text(format!("{:#x}", edge.lock)),
-            Cell::Text(owner(edge)),
-            Cell::Count(edge.waits.count),
-            Cell::Period(edge.waits.total_ns),
-            Cell::Period(edge.waits.max_ns),
-            edge.lasts_ns.map_or(Cell::None, Cell::Period),
-            deadlock.map_or(Cell::None, |number| Cell::Count(number as u64 + 1)),
-            Cell::Text(place::chain(&edge.frames, symbols)),
-        ]);
+/// A line of the table: who waited for one lock that another one had.
+pub struct Line<'g> {
+    edge: &'g Edge,
+    /// The number of the deadlock that it is in.
+    deadlock: Option<u64>,
+    at: String,
+}
+
+pub fn columns<'g>() -> Vec<Column<Line<'g>>> {
+    columns! { line: Line<'g>;
+        number "process" "process" high, "number of the process" => line.edge.process.into();
+        text "waiter" "waiter" key, "thread or task that waited" => waiter(line.edge).into();
+        text "kind" "kind" normal, "what the lock is" => line.edge.kind.into();
+        text "lock" "lock" key, "address of the lock" => Cell::Text(format!("{:#x}", line.edge.lock));
+        text "owner" "owner" key, "thread or task that had it" => owner(line.edge).into();
+        number "waits" "waits" normal, "how many waits" => Cell::Count(line.edge.waits.count);
+        period "wait" "wait_ns" high, "time of the waits together" => Cell::Period(line.edge.waits.total_ns);
+        period "wait-max" "wait_max_ns" normal, "the longest wait" => Cell::Period(line.edge.waits.max_ns);
+        period "lasts" "lasts_ns" high, "for how long a wait lasts when the recording ends" => Cell::period(line.edge.lasts_ns);
+        number "deadlock" "deadlock" high, "number of the deadlock that it is a part of" => Cell::count(line.deadlock);
+        text "at" "at" low + shrinking, "place of the request" => line.at.as_str().into();
     }
-    table
+}
+
+/// A line for each of those that waited, for each lock and each that had it.
+///
+/// # Errors
+/// The options name a column that there is not.
+pub fn table(graph: &Graph, options: &TableOptions, symbols: &mut Symbols) -> Result<Table> {
+    let layout = options.layout(&columns())?;
+    let lines = graph.edges.iter().enumerate().map(|(place, edge)| {
+        let deadlock = graph.cycles.iter().zip(1..).find(|(cycle, _)| cycle.contains(&place));
+        Line { edge, deadlock: deadlock.map(|(_, number)| number), at: place::chain(&edge.frames, symbols) }
+    });
+    Ok(layout.table(&lines.collect::<Vec<_>>()))
 }
 
 /// Who waits for each other when the recording ends.

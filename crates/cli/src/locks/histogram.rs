@@ -1,7 +1,7 @@
 //! How long critical sections were, and how deep they were nested: Feather-Trace's Figures 4 to 9, as a table and as a picture.
 
 use crate::bar::bar;
-use crate::table::{Cell, Table, figure, text};
+use crate::table::{Cell, Column, Table, TableOptions, columns};
 use anyhow::{Context, Result, anyhow, ensure};
 use plotters::coord::Shift;
 use plotters::prelude::*;
@@ -14,47 +14,57 @@ use tracewing_files::OutputFile;
 /// Letters of a bar, at most.
 const WIDTH: u64 = 30;
 
-/// A line for each bin: of lengths first, then of depths. Bars are for people.
-pub fn table(histogram: &Histogram, with_bars: bool) -> Table {
-    let columns = [
-        text("what", "what"),
-        figure("from", "from"),
-        figure("to", "to"),
-        figure("count", "count"),
-        figure("%", "percent"),
-        figure("up to here %", "cumulative_percent"),
-    ];
-    let mut table =
-        Table::by_position(columns.into_iter().chain(with_bars.then(|| text("", "bar"))).collect::<Vec<_>>());
-    let lengths = histogram.lengths().map(|(from, to, count)| Bin {
-        from: Cell::Period(from),
-        to: to.map_or(Cell::None, Cell::Period),
-        count,
-    });
-    let depths = histogram.depths().map(|(depth, count)| Bin {
-        from: Cell::Count(depth),
-        to: Cell::Count(depth),
-        count,
-    });
-    for (what, bins) in [("length", lengths.collect::<Vec<_>>()), ("depth", depths.collect())] {
-        let total: u64 = bins.iter().map(|bin| bin.count).sum();
-        let most = bins.iter().map(|bin| bin.count).max().unwrap_or(0);
-        let percent = |count: u64| Cell::Rate(count as f64 * 100.0 / total.max(1) as f64);
-        let mut so_far = 0;
-        for Bin { from, to, count } in bins {
-            so_far += count;
-            let bar = with_bars.then(|| Cell::Text(bar(count, most, WIDTH)));
-            let figures = [what.into(), from, to, Cell::Count(count), percent(count), percent(so_far)];
-            table.push(figures.into_iter().chain(bar).collect());
-        }
-    }
-    table
-}
-
-struct Bin {
+/// A line of the table.
+#[derive(Clone)]
+pub struct Bin {
+    what: &'static str,
     from: Cell,
     to: Cell,
     count: u64,
+    /// How many there are in this bin and those before it, in the fullest one, and in all.
+    up_to_here: u64,
+    most: u64,
+    total: u64,
+}
+
+impl Bin {
+    fn percent(&self, count: u64) -> Cell {
+        Cell::Rate(count as f64 * 100.0 / self.total.max(1) as f64)
+    }
+}
+
+pub fn columns() -> Vec<Column<Bin>> {
+    columns! { bin: Bin;
+        text "what" "what" key, "length of critical sections, or depth of nesting" => bin.what.into();
+        bound "from" "from" key, "where the bin begins" => bin.from.clone();
+        bound "to" "to" normal, "where it ends" => bin.to.clone();
+        number "count" "count" key, "how many are in it" => Cell::Count(bin.count);
+        percent "" "percent" high, "part of all" => bin.percent(bin.count);
+        percent "up to here" "cumulative_percent" high, "part in this bin and those before it" => bin.percent(bin.up_to_here);
+        text "" "bar" low + only_text, "a bar as long as the number" => bar(bin.count, bin.most, WIDTH).into();
+    }
+}
+
+/// A line for each bin: of lengths first, then of depths.
+///
+/// # Errors
+/// The options name a column that there is not.
+pub fn table(histogram: &Histogram, options: &TableOptions) -> Result<Table> {
+    let lengths = histogram.lengths().map(|(from, to, count)| (Cell::Period(from), Cell::period(to), count));
+    let depths = histogram.depths().map(|(depth, count)| (Cell::Count(depth), Cell::Count(depth), count));
+    let lines = [bins("length", lengths.collect()), bins("depth", depths.collect())].concat();
+    Ok(options.layout(&columns())?.table(&lines))
+}
+
+fn bins(what: &'static str, bins: Vec<(Cell, Cell, u64)>) -> Vec<Bin> {
+    let total = bins.iter().map(|(.., count)| count).sum();
+    let most = bins.iter().map(|(.., count)| *count).max().unwrap_or(0);
+    let mut up_to_here = 0;
+    let bin = |(from, to, count)| {
+        up_to_here += count;
+        Bin { what, from, to, count, up_to_here, most, total }
+    };
+    bins.into_iter().map(bin).collect()
 }
 
 /// Pixels.

@@ -11,6 +11,7 @@
 //! | parts | the largest part; all with their ns in JSON and CSV | to the left | largest sum first |
 
 use super::Cell;
+use crate::format::TableFormat;
 use std::fmt;
 
 /// What the cells of a column are.
@@ -20,6 +21,8 @@ pub enum Kind {
     Number,
     Duration,
     Period,
+    /// Of a bin: a period, or a number.
+    Bound,
     Percent,
     Rate,
     Clock,
@@ -40,38 +43,13 @@ impl Kind {
         }
     }
 
-    /// The unit for a reader of the reference.
-    pub(super) fn described(self) -> &'static str {
-        match self {
-            Kind::Text => "text",
-            Kind::Number => "number",
-            Kind::Duration => "ms (ns)",
-            Kind::Period => "unit in the cell (ns)",
-            Kind::Percent => "%",
-            Kind::Rate => "per second",
-            Kind::Clock => "time of day (ns since 1970)",
-            Kind::Parts => "largest part (all, in ns)",
-        }
-    }
-
-    /// What `--sort` does by such a column.
-    pub(super) fn order(self) -> &'static str {
-        match self {
-            Kind::Text => "alphabetically",
-            Kind::Clock => "latest first",
-            Kind::Parts => "largest sum first",
-            _ => "largest first",
-        }
-    }
-
     fn fits(self, cell: &Cell) -> bool {
         match cell {
             Cell::None => true,
             Cell::Text(_) => self == Kind::Text,
-            Cell::Count(_) | Cell::Number(_) => self == Kind::Number,
+            Cell::Count(_) | Cell::Number(_) => matches!(self, Kind::Number | Kind::Bound),
             Cell::Ns(_) => self == Kind::Duration,
-            // Depths are among lengths in a histogram.
-            Cell::Period(_) | Cell::Longer(_) => self == Kind::Period,
+            Cell::Period(_) | Cell::Longer(_) => matches!(self, Kind::Period | Kind::Bound),
             Cell::Time(..) => self == Kind::Clock,
             Cell::Rate(_) => matches!(self, Kind::Percent | Kind::Rate),
             Cell::Parts(_) => self == Kind::Parts,
@@ -114,6 +92,14 @@ impl Head {
     /// Whether text has it only by `--wide` or `--columns`.
     pub fn is_extra(&self) -> bool {
         self.importance == Importance::Extra
+    }
+
+    /// Whether it is printed where no columns are chosen.
+    pub fn is_shown(&self, format: TableFormat) -> bool {
+        match format {
+            TableFormat::Table => !self.is_extra(),
+            TableFormat::Json | TableFormat::Csv => self.is_data,
+        }
     }
 
     /// The header with its unit.
@@ -169,6 +155,7 @@ constructors! {
     number Number
     duration Duration
     period Period
+    bound Bound
     percent Percent
     rate Rate
     clock Clock

@@ -70,12 +70,10 @@ impl Choice {
     /// # Errors
     /// There is no column of a given name.
     pub fn of<R>(&self, all: &[Column<R>], format: TableFormat) -> Result<Vec<Column<R>>> {
-        let is_shown = |head: &Head| match format {
-            TableFormat::Table => self.wide || !head.is_extra(),
-            TableFormat::Json | TableFormat::Csv => head.is_data,
-        };
+        let is_wide = self.wide && format == TableFormat::Table;
+        let is_shown = |column: &&Column<R>| is_wide || column.head.is_shown(format);
         match &self.columns[..] {
-            [] => Ok(all.iter().filter(|column| is_shown(&column.head)).copied().collect()),
+            [] => Ok(all.iter().filter(is_shown).copied().collect()),
             names => names.iter().map(|name| find(all, name, "to print")).collect(),
         }
     }
@@ -96,6 +94,13 @@ impl<R> Layout<R> {
         let columns = choice.of(all, format)?;
         let limit = if choice.is_fixed() { None } else { screen::width() };
         Ok(Layout { columns, sort, rows: order.rows.unwrap_or(usize::MAX), format, limit })
+    }
+
+    /// The columns of a table that has no options.
+    pub fn all(columns: &[Column<R>], format: TableFormat) -> Self {
+        let is_shown = |column: &&Column<R>| column.head.is_shown(format);
+        let columns = columns.iter().filter(is_shown).copied().collect();
+        Layout { columns, sort: None, rows: usize::MAX, format, limit: screen::width() }
     }
 
     /// The rows in the order that was asked for, so many of them, with the columns that were asked for.
@@ -122,7 +127,8 @@ impl<R> Layout<R> {
 /// The column of a name, or else the first with that header.
 fn find<R>(all: &[Column<R>], name: &str, purpose: &str) -> Result<Column<R>> {
     let named = all.iter().find(|column| column.head.name == name);
-    let shown = || all.iter().find(|column| column.head.header == name && !column.head.is_extra());
+    let is_called = |head: &Head| !head.is_extra() && (head.header == name || head.title() == name);
+    let shown = || all.iter().find(|column| is_called(&column.head));
     named.or_else(shown).copied().with_context(|| {
         let names: Vec<_> = all.iter().map(|column| column.head.name).collect();
         format!("there is no column `{name}` {purpose}, but these: {}", names.join(", "))

@@ -19,13 +19,16 @@ impl View {
 
 /// The columns as a part of a command's help, those of all its tables together.
 pub fn help(views: &[View]) -> String {
-    let mut columns: Vec<&Head> = Vec::new();
-    for head in views.iter().flat_map(|view| &view.heads) {
-        if columns.iter().all(|column| column.name != head.name) {
-            columns.push(head);
+    let mut columns: Vec<(&Head, &View)> = Vec::new();
+    for view in views {
+        for head in &view.heads {
+            if columns.iter().all(|(column, _)| column.name != head.name) {
+                columns.push((head, view));
+            }
         }
     }
-    let (extra, shown): (Vec<&Head>, Vec<_>) = columns.into_iter().partition(|head| head.is_extra());
+    let is_of_all = |view: &View| views.first().is_some_and(|first| first.command == view.command);
+    let (extra, shown): (Vec<_>, Vec<_>) = columns.into_iter().partition(|(head, _)| head.is_extra());
     let mut text = String::new();
     for (title, columns) in [("Columns", shown), ("Columns that text has by --wide or --columns only", extra)]
     {
@@ -34,9 +37,10 @@ pub fn help(views: &[View]) -> String {
         }
         // A `String` takes everything.
         let _ = writeln!(text, "\n{title}:");
-        let width = columns.iter().map(|head| label(head).len()).max().unwrap_or(0);
-        for head in columns {
-            let _ = writeln!(text, "  {:<width$}  {}", label(head), head.meaning);
+        let width = columns.iter().map(|(head, _)| label(head).len()).max().unwrap_or(0);
+        for (head, view) in columns {
+            let only = if is_of_all(view) { String::new() } else { format!(" ({})", view.command) };
+            let _ = writeln!(text, "  {:<width$}  {}{only}", label(head), head.meaning);
         }
     }
     text.trim_end().to_owned()
@@ -54,7 +58,7 @@ fn label(head: &Head) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::table::column::Importance;
+    use crate::table::column::{Importance, Kind};
     use std::path::Path;
     use std::{env, fs};
 
@@ -73,6 +77,31 @@ that is too narrow, or with `COLUMNS` set to its width, less important columns a
 and pipes get all columns but those that are marked `extra`, which text has by `--wide` and `--columns` only. `--sort` takes
 names and headers, of columns that are not printed too; what is not known is last.
 ";
+
+    /// The unit of a column's cells, in JSON and CSV where that is another one.
+    fn unit(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Text => "text",
+            Kind::Number => "number",
+            Kind::Duration => "ms (ns)",
+            Kind::Period => "in the cell (ns)",
+            Kind::Bound => "in the cell (ns), or number",
+            Kind::Percent => "%",
+            Kind::Rate => "per second",
+            Kind::Clock => "time of day (ns since 1970)",
+            Kind::Parts => "largest part (all, in ns)",
+        }
+    }
+
+    /// What `--sort` does by such a column.
+    fn order(kind: Kind) -> &'static str {
+        match kind {
+            Kind::Text => "alphabetically",
+            Kind::Clock => "latest first",
+            Kind::Parts => "largest sum first",
+            _ => "largest first",
+        }
+    }
 
     fn page() -> String {
         let mut page = HEAD.to_owned();
@@ -96,9 +125,9 @@ names and headers, of columns that are not printed too; what is not known is las
                     "| `{}` | {} | {} | {}{only} | {importance} | {} |",
                     head.name,
                     head.title(),
-                    head.kind.described(),
+                    unit(head.kind),
                     head.meaning,
-                    head.kind.order()
+                    order(head.kind)
                 );
             }
         }

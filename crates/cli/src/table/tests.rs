@@ -1,3 +1,5 @@
+//! Tables in each format, chosen columns, order, and what fits a terminal.
+
 use super::column::Importance;
 use super::*;
 use tracewing_trace::Zone;

@@ -1,0 +1,138 @@
+//! The table of `tracewing locks`: a line for each lock, thread, task, place or call chain.
+
+use super::graph::party;
+use super::{By, is_of_programs, place};
+use crate::table::{Cell, Column, columns};
+use tracewing_analysis::{Party, Row, Subject, Sum};
+use tracewing_symbols::Symbols;
+
+/// A line of the table.
+pub struct Line<'r> {
+    row: &'r Row,
+    known: Known,
+    /// The place in a program, or the call chain.
+    at: String,
+}
+
+/// Whether the recording has all events of a kind that belong to a line.
+#[derive(Clone, Copy)]
+pub struct Known {
+    pub acquisitions: bool,
+    pub requests: bool,
+    pub releases: bool,
+}
+
+pub fn lines<'r>(rows: &'r [Row], known: Known, symbols: &mut Symbols) -> Vec<Line<'r>> {
+    const ALL: Known = Known { acquisitions: true, requests: true, releases: true };
+    let of_programs = rows.iter().any(is_of_programs);
+    let line = |row| {
+        // A wait for a program's lock is no wait for a futex, if the acquisition is recorded.
+        let has_futex = |row: &Row| row.account.kinds.names().contains(&"futex");
+        let known = if is_of_programs(row) || of_programs && has_futex(row) { known } else { ALL };
+        Line { row, known, at: place::chain(&row.frames, symbols) }
+    };
+    rows.iter().map(line).collect()
+}
+
+impl Line<'_> {
+    fn waits(&self) -> Option<&Sum> {
+        self.row.account.known_waits().filter(|_| self.known.acquisitions && self.known.requests)
+    }
+
+    fn holds(&self) -> Option<&Sum> {
+        self.row.account.known_holds().filter(|_| self.known.acquisitions && self.known.releases)
+    }
+
+    fn knows_refusals(&self) -> bool {
+        self.known.acquisitions && self.known.requests && self.row.account.unpaired == 0
+    }
+
+    /// Which thread or task had the lock for most of the waiting, and for how long.
+    fn owner(&self) -> Option<(Party, u64)> {
+        let Known { acquisitions, requests, releases } = self.known;
+        self.row.account.owner().filter(|_| acquisitions && requests && releases)
+    }
+
+    fn owner_tid(&self) -> Option<i32> {
+        match self.owner() {
+            Some((Party::Thread(tid), _)) => Some(tid),
+            _ => None,
+        }
+    }
+}
+
+/// A figure of a sum of periods; there is none of no periods.
+fn of_some(sum: Option<&Sum>, figure: fn(&Sum) -> u64) -> Cell {
+    Cell::period(sum.filter(|sum| sum.count > 0).map(figure))
+}
+
+fn total(sum: Option<&Sum>) -> Cell {
+    Cell::period(sum.map(|sum| sum.total_ns))
+}
+
+pub fn columns<'r>(by: By) -> Vec<Column<Line<'r>>> {
+    let mut columns = columns! { line: Line<'r>;
+        number "process" "process" key, "number of its process" => line.row.process.into();
+        text "name" "name" high + shrinking, "name of the process" => line.row.process_name.as_str().into();
+    };
+    columns.extend(subject(by));
+    columns.extend(figures());
+    columns
+}
+
+/// What a line is of.
+fn subject<'r>(by: By) -> Vec<Column<Line<'r>>> {
+    match by {
+        By::Lock => columns! { line: Line<'r>;
+            text "lock" "lock" key, "address of the lock" => match line.row.subject {
+                Subject::Lock(lock) | Subject::Futex(lock) => Cell::Text(format!("{lock:#x}")),
+                _ => Cell::None,
+            };
+        },
+        By::Thread => columns! { line: Line<'r>;
+            number "thread" "tid" key, "number of the thread" => match line.row.subject {
+                Subject::Thread(tid) => Cell::Number(tid.into()),
+                _ => Cell::None,
+            };
+        },
+        By::Task => columns! { line: Line<'r>;
+            number "task" "task" key, "number of the task" => match line.row.subject {
+                Subject::Task(task) => Cell::count(task),
+                _ => Cell::None,
+            };
+            text "called" "task_name" key + shrinking, "name of the task" => line.row.task_name.as_str().into();
+        },
+        By::Caller | By::Chain => Vec::new(),
+    }
+}
+
+fn figures<'r>() -> Vec<Column<Line<'r>>> {
+    columns! { line: Line<'r>;
+        number "acquired" "acquired" high, "how often the lock was acquired"
+            => Cell::count_if(line.known.acquisitions, line.row.account.acquired);
+        number "waited" "waited" high, "how often that took a wait"
+            => Cell::count(line.row.account.waited().filter(|_| line.known.acquisitions && line.known.requests));
+        number "refused" "refused" low, "how often the lock was not acquired: a try, or the time was up"
+            => Cell::count_if(line.knows_refusals(), line.row.account.refused);
+        period "wait" "wait_ns" key, "time from requests to the ends of the waits" => total(line.waits());
+        period "wait-avg" "wait_avg_ns" normal, "mean wait" => Cell::period(line.waits().and_then(Sum::mean_ns));
+        period "wait-max" "wait_max_ns" normal, "the longest wait" => of_some(line.waits(), |sum| sum.max_ns);
+        period "wait-min" "wait_min_ns" low, "the shortest wait" => of_some(line.waits(), |sum| sum.min_ns);
+        number "spins" "spins" low, "how often the lock was tried meanwhile, where the program records it"
+            => Cell::count(line.row.account.spins);
+        number "held" "held" low, "how many holds are known from begin to end"
+            => Cell::count(line.holds().map(|holds| holds.count));
+        period "hold" "hold_ns" high, "time from acquisitions to releases" => total(line.holds());
+        period "hold-avg" "hold_avg_ns" normal, "mean hold" => Cell::period(line.holds().and_then(Sum::mean_ns));
+        period "hold-max" "hold_max_ns" normal, "the longest hold" => of_some(line.holds(), |sum| sum.max_ns);
+        period "hold-min" "hold_min_ns" extra, "the shortest hold" => of_some(line.holds(), |sum| sum.min_ns);
+        text "owner" "owner" normal, "thread or task that had the lock for most of the waiting"
+            => line.owner().map_or(Cell::None, |(owner, _)| Cell::Text(party(owner, &line.row.owner_name)));
+        number "owner-tid" "owner_tid" extra, "number of the owner, if it is a thread" => line.owner_tid().into();
+        duration "owner-wait" "owner_wait_ns" extra, "time of the waits in which the owner had the lock"
+            => Cell::ns(line.owner().map(|(_, ns)| ns));
+        text "kind" "kind" normal, "what the lock is" => Cell::Text(line.row.account.kinds.names().join(", "));
+        text "at" "at" high + shrinking, "place of the call; of a lock, a thread or a task, where it was held longest"
+            => line.at.as_str().into();
+    }
+}
