@@ -6,7 +6,7 @@ mod seccomp;
 mod signals;
 
 pub use account::{agrees_with_the_kernels, stolen};
-pub use seccomp::allow_only;
+pub use seccomp::{allow_only, filter};
 pub use signals::with_default_signals;
 
 use std::fs;

@@ -2,11 +2,8 @@
 
 use std::io;
 
-/// From now on every system call but these ends the process: of the calling thread and those that it starts, or of all threads.
-///
-/// # Panics
-/// The filter cannot be installed.
-pub fn allow_only(calls: &[libc::c_long], all_threads: bool) {
+/// A filter: what it says of these system calls, and of all others.
+pub fn filter(listed: &[libc::c_long], of_listed: u32, of_others: u32) -> Vec<libc::sock_filter> {
     let statement = |code: u32, jump_true: u8, jump_false: u8, k: u32| libc::sock_filter {
         code: code as u16,
         jt: jump_true,
@@ -16,11 +13,20 @@ pub fn allow_only(calls: &[libc::c_long], all_threads: bool) {
     let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
     let (equal, give) = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::BPF_RET | libc::BPF_K);
     let mut program = vec![statement(load, 0, 0, 0)];
-    for number in calls {
+    for number in listed {
         program.push(statement(equal, 0, 1, *number as u32));
-        program.push(statement(give, 0, 0, libc::SECCOMP_RET_ALLOW));
+        program.push(statement(give, 0, 0, of_listed));
     }
-    program.push(statement(give, 0, 0, libc::SECCOMP_RET_KILL_PROCESS));
+    program.push(statement(give, 0, 0, of_others));
+    program
+}
+
+/// From now on every system call but these ends the process: of the calling thread and those that it starts, or of all threads.
+///
+/// # Panics
+/// The filter cannot be installed.
+pub fn allow_only(calls: &[libc::c_long], all_threads: bool) {
+    let mut program = filter(calls, libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     let flags = if all_threads { libc::SECCOMP_FILTER_FLAG_TSYNC } else { 0 };
     // SAFETY: numbers, and a filter that is complete.

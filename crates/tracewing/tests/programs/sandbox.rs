@@ -60,20 +60,7 @@ fn sandbox(allowed: &[i64], all_threads: bool) {
 
 /// Installs a filter: what it says of these system calls, and of all others.
 fn filter(listed: &[i64], of_listed: u32, of_others: u32, flags: libc::c_ulong) {
-    let statement = |code: u32, jump_true: u8, jump_false: u8, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: jump_true,
-        jf: jump_false,
-        k,
-    };
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let (equal, give) = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::BPF_RET | libc::BPF_K);
-    let mut program = vec![statement(load, 0, 0, 0)];
-    for number in listed {
-        program.push(statement(equal, 0, 1, *number as u32));
-        program.push(statement(give, 0, 0, of_listed));
-    }
-    program.push(statement(give, 0, 0, of_others));
+    let mut program = tracewing_testing::filter(listed, of_listed, of_others);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: numbers, and a filter that is complete.
     unsafe {

@@ -67,20 +67,8 @@ fn sandbox() {
         libc::SYS_munmap,
         libc::SYS_mremap,
     ];
-    let statement = |code: u32, jump_true: u8, jump_false: u8, k: u32| libc::sock_filter {
-        code: code as u16,
-        jt: jump_true,
-        jf: jump_false,
-        k,
-    };
-    let load = libc::BPF_LD | libc::BPF_W | libc::BPF_ABS;
-    let (equal, give) = (libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, libc::BPF_RET | libc::BPF_K);
-    let mut program = vec![statement(load, 0, 0, 0)];
-    for number in ALLOWED {
-        program.push(statement(equal, 0, 1, *number as u32));
-        program.push(statement(give, 0, 0, libc::SECCOMP_RET_ALLOW));
-    }
-    program.push(statement(give, 0, 0, libc::SECCOMP_RET_KILL_PROCESS));
+    let (allow, kill) = (libc::SECCOMP_RET_ALLOW, libc::SECCOMP_RET_KILL_PROCESS);
+    let mut program = tracewing_testing::filter(ALLOWED, allow, kill);
     let filter = libc::sock_fprog { len: program.len() as u16, filter: program.as_mut_ptr() };
     // SAFETY: numbers, and a filter that is complete.
     unsafe {
