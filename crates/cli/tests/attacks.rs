@@ -20,6 +20,7 @@ use tracewing_abi::region::VERSION;
 
 /// A user that no account belongs to.
 const STRANGER: u32 = 54321;
+const NOBODY: u32 = 65534;
 
 fn is_root() -> bool {
     let is_root = rustix::process::getuid().is_root();
@@ -30,12 +31,12 @@ fn is_root() -> bool {
 }
 
 /// Has this thread become another user.
-fn become_stranger() {
+fn become_user(user: u32) {
     // SAFETY: the system calls themselves change only this thread.
     unsafe {
         assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
-        assert_eq!(libc::syscall(libc::SYS_setresgid, STRANGER, STRANGER, STRANGER), 0);
-        assert_eq!(libc::syscall(libc::SYS_setresuid, STRANGER, STRANGER, STRANGER), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresgid, user, user, user), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresuid, user, user, user), 0);
     }
 }
 
@@ -106,7 +107,7 @@ fn beside_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) ->
     let (asked, is_ready, is_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            become_stranger();
+            become_user(STRANGER);
             let forged = Forged::new(name, 16);
             is_ready.store(true, Release); // with the wait below
             forge(&forged, claimed, &asked, &is_over);
@@ -161,13 +162,13 @@ fn programs_of_root_join_no_recorder_of_another_user() {
     }
     let options = ["-p", "tracewing", "--example", "tasks"];
     let program = tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &options).join("examples/tasks");
-    let forge = |name: &'static str, user: fn()| {
+    let forge = |name: &'static str, user: Option<u32>| {
         let heard = AtomicUsize::new(0);
         thread::scope(|scope| {
             let (to_test, from_forger) = std::sync::mpsc::channel();
             let heard = &heard;
             scope.spawn(move || {
-                user();
+                user.into_iter().for_each(become_user);
                 let forged = Forged::new(name, 16);
                 to_test.send(forged.folder.join("socket")).unwrap();
                 let connection = accept(&forged.sockets[0]).unwrap();
@@ -180,8 +181,10 @@ fn programs_of_root_join_no_recorder_of_another_user() {
         });
         heard.into_inner()
     };
-    assert_ne!(forge("own", || {}), 0, "its own user's is asked");
-    assert_eq!(forge("foreign", become_stranger), 0, "another user's has heard something");
+    assert_ne!(forge("own", None), 0, "its own user's is asked");
+    for user in [STRANGER, NOBODY] {
+        assert_eq!(forge("foreign", Some(user)), 0, "the recorder of {user} has heard something");
+    }
 }
 
 #[test]
@@ -204,7 +207,7 @@ fn a_recorder_that_does_not_answer_is_not_waited_for() {
     let (hold, ready) = (AtomicBool::new(true), AtomicBool::new(false));
     thread::scope(|scope| {
         scope.spawn(|| {
-            become_stranger();
+            become_user(STRANGER);
             let (silent, full) = (Forged::new("d", 16), Forged::new("e", 0));
             // One connection waits to be accepted, and there is no room for another.
             let waiting: Vec<OwnedFd> = (0..2).map(|_| socket()).collect();

@@ -23,6 +23,7 @@ use tracewing_session::{Options, Outcome};
 
 /// A user that no account belongs to.
 const STRANGER: u32 = 54321;
+const NOBODY: u32 = 65534;
 
 fn is_root() -> bool {
     let is_root = rustix::process::getuid().is_root();
@@ -87,7 +88,7 @@ fn strangers_reach_no_recorder() {
     }
     let outcome = with_programs(flight_recorder, |path, trace| {
         assert!(try_connect(path).is_some());
-        as_user(STRANGER, || {
+        let attack = || {
             let listed = listed(path.parent().unwrap()).into_iter();
             let reached: Vec<_> = listed.filter(|path| try_connect(path).is_some()).collect();
             for path in &reached {
@@ -96,7 +97,8 @@ fn strangers_reach_no_recorder() {
                 asker.answer();
             }
             assert_eq!(reached, Vec::<PathBuf>::new());
-        });
+        };
+        [STRANGER, NOBODY].into_iter().for_each(|user| as_user(user, attack));
         assert!(!trace.join("snapshot-1").exists());
     });
     assert_eq!(outcome.summary.snapshots.unwrap().len(), 0);
