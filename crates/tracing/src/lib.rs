@@ -42,7 +42,7 @@
 //!   another class of the same name. After eight of one call site, all values are recorded as text. So is each field behind
 //!   the 32nd; those behind the 250th are not recorded.
 //! - A new class is described to recorders by another thread, and no event waits for that. Only flight recorders, recorders with
-//!   `--buffers-in` or with rules for some processes, and sessions inside the program receive it from the thread that emits. A program
+//!   `--buffers-in` or with rules for some processes, and sessions inside the program are sent it by the thread that emits. A program
 //!   that ends waits up to a second for what is being described; first events that were never described are counted as lost.
 //! - A call site is off once all its classes are unwanted. If a condition (`--where`) fits only values of other types than it
 //!   has shown so far, they are not found.
