@@ -3,6 +3,7 @@
 //! The figures are those of `perf sched timehist` and `perf sched latency`, as far as the events prove them.
 
 use crate::run::{Analysis, Ran};
+use crate::times::{grow, mean};
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, Name, Waker};
 
 /// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
@@ -140,7 +141,7 @@ impl<S: SliceSink> Fold for Slices<S> {
         }
         let progress = self.of(lwp);
         match doing {
-            Doing::Running { .. } => progress.run_ns += ns,
+            Doing::Running { .. } => grow(&mut progress.run_ns, ns),
             // It was woken when this began, or it has left a CPU then.
             Doing::Runnable { .. } => {
                 progress.delay_ns = Some(progress.delay_ns.unwrap_or(0) + ns);
@@ -233,7 +234,7 @@ pub struct SchedLatency {
 impl SchedLatency {
     /// How long it waited on average, in nanoseconds.
     pub fn mean_ns(&self) -> u64 {
-        self.delay_ns.checked_div(self.slices).unwrap_or(0)
+        mean(self.delay_ns, self.slices).unwrap_or(0)
     }
 
     /// When the longest wait began.
@@ -288,10 +289,10 @@ impl SliceSink for SchedLatencies {
         if row.name != lwp.name {
             row.name.clone_from(&lwp.name);
         }
-        row.run_ns += slice.run_ns;
+        grow(&mut row.run_ns, slice.run_ns);
         if let (Some(delay), Some(begin)) = (slice.delay_ns, slice.begin) {
             row.slices += 1;
-            row.delay_ns += delay;
+            grow(&mut row.delay_ns, delay);
             if delay > row.max_ns {
                 (row.max_ns, row.max_end) = (delay, Some(begin));
                 row.max_waker = slice.waker;

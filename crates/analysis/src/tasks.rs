@@ -3,6 +3,7 @@
 
 use crate::run::Analysis;
 use crate::serials::Serials;
+use crate::times::{grow, mean};
 use std::collections::HashMap;
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
 
@@ -91,35 +92,35 @@ pub struct Task {
 impl Task {
     /// How long it was ready before it was polled, on average, in nanoseconds.
     pub fn mean_delay_ns(&self) -> u64 {
-        self.delay_ns.checked_div(self.delays).unwrap_or(0)
+        mean(self.delay_ns, self.delays).unwrap_or(0)
     }
 
     fn add(&mut self, other: &Task) {
         self.tasks += other.tasks;
         self.polls += other.polls;
-        self.busy_ns += other.busy_ns;
-        self.scheduled_ns += other.scheduled_ns;
-        self.idle_ns += other.idle_ns;
-        self.nested_ns += other.nested_ns;
-        self.unknown_ns += other.unknown_ns;
+        grow(&mut self.busy_ns, other.busy_ns);
+        grow(&mut self.scheduled_ns, other.scheduled_ns);
+        grow(&mut self.idle_ns, other.idle_ns);
+        grow(&mut self.nested_ns, other.nested_ns);
+        grow(&mut self.unknown_ns, other.unknown_ns);
         if other.longest_ns > self.longest_ns {
             (self.longest_ns, self.longest_begin) = (other.longest_ns, other.longest_begin);
         }
-        self.running_ns += other.running_ns;
-        self.preempted_ns += other.preempted_ns;
-        self.system_ns += other.system_ns;
+        grow(&mut self.running_ns, other.running_ns);
+        grow(&mut self.preempted_ns, other.preempted_ns);
+        grow(&mut self.system_ns, other.system_ns);
         if other.longest_sleep_ns > self.longest_sleep_ns {
             (self.longest_sleep_ns, self.slept_on) = (other.longest_sleep_ns, other.slept_on);
         }
-        self.slept_ns += other.slept_ns;
+        grow(&mut self.slept_ns, other.slept_ns);
         self.page_faults += other.page_faults;
         self.delays += other.delays;
-        self.delay_ns += other.delay_ns;
+        grow(&mut self.delay_ns, other.delay_ns);
         if other.max_delay_ns > self.max_delay_ns {
             (self.max_delay_ns, self.max_delay_end) = (other.max_delay_ns, other.max_delay_end);
         }
         self.long_polls += other.long_polls;
-        self.long_ns += other.long_ns;
+        grow(&mut self.long_ns, other.long_ns);
         self.blocking_polls += other.blocking_polls;
         self.vain_polls += other.vain_polls;
     }
@@ -174,18 +175,18 @@ struct Spent {
 impl Spent {
     #[inline]
     fn take(&mut self, doing: Doing, ns: u64) {
-        self.all_ns += ns;
+        grow(&mut self.all_ns, ns);
         match doing {
             Doing::Running { mode, .. } => {
-                self.running_ns += ns;
+                grow(&mut self.running_ns, ns);
                 if let Mode::SystemCall(_) = mode {
-                    self.system_ns += ns;
+                    grow(&mut self.system_ns, ns);
                 }
             }
-            Doing::Runnable { .. } => self.preempted_ns += ns,
+            Doing::Runnable { .. } => grow(&mut self.preempted_ns, ns),
             Doing::Blocked { on } => {
-                self.slept_ns += ns;
-                self.system_ns += if on.is_some() { ns } else { 0 };
+                grow(&mut self.slept_ns, ns);
+                grow(&mut self.system_ns, if on.is_some() { ns } else { 0 });
                 if self.longest_sleep.is_none_or(|(longest, _)| ns > longest) {
                     self.longest_sleep = Some((ns, on));
                 }
@@ -195,11 +196,11 @@ impl Spent {
     }
 
     fn add(&mut self, other: &Spent) {
-        self.all_ns += other.all_ns;
-        self.running_ns += other.running_ns;
-        self.preempted_ns += other.preempted_ns;
-        self.system_ns += other.system_ns;
-        self.slept_ns += other.slept_ns;
+        grow(&mut self.all_ns, other.all_ns);
+        grow(&mut self.running_ns, other.running_ns);
+        grow(&mut self.preempted_ns, other.preempted_ns);
+        grow(&mut self.system_ns, other.system_ns);
+        grow(&mut self.slept_ns, other.slept_ns);
         if other.longest_sleep.map(|(ns, _)| ns) > self.longest_sleep.map(|(ns, _)| ns) {
             self.longest_sleep = other.longest_sleep;
         }
@@ -241,7 +242,7 @@ impl Live {
         row.page_faults += lwp.page_faults.saturating_sub(*page_faults);
         if spent.running_ns >= of.long_ns {
             row.long_polls += 1;
-            row.long_ns += spent.running_ns;
+            grow(&mut row.long_ns, spent.running_ns);
         }
         row.blocking_polls += u64::from(spent.slept_ns >= of.blocking_ns);
         // The switch away from it is one, and so is what it began to wait for.
@@ -270,11 +271,11 @@ impl Fold for Tasks {
         let Some(thread) = thread else { return };
         let live = self.tasks.at(thread.serial);
         let row = &mut live.row;
-        row.busy_ns += spent.all_ns;
-        row.running_ns += spent.running_ns;
-        row.preempted_ns += spent.preempted_ns;
-        row.system_ns += spent.system_ns;
-        row.slept_ns += spent.slept_ns;
+        grow(&mut row.busy_ns, spent.all_ns);
+        grow(&mut row.running_ns, spent.running_ns);
+        grow(&mut row.preempted_ns, spent.preempted_ns);
+        grow(&mut row.system_ns, spent.system_ns);
+        grow(&mut row.slept_ns, spent.slept_ns);
         if let Some((ns, on)) = spent.longest_sleep
             && ns > row.longest_sleep_ns
         {
@@ -288,13 +289,13 @@ impl Fold for Tasks {
         let live = self.tasks.at(thread.serial);
         match doing {
             Doing::Runnable { .. } => {
-                live.row.scheduled_ns += ns;
+                grow(&mut live.row.scheduled_ns, ns);
                 live.ready_ns = Some(live.ready_ns.unwrap_or(0) + ns);
             }
-            Doing::Blocked { .. } => live.row.idle_ns += ns,
-            Doing::Nested => live.row.nested_ns += ns,
+            Doing::Blocked { .. } => grow(&mut live.row.idle_ns, ns),
+            Doing::Nested => grow(&mut live.row.nested_ns, ns),
             Doing::Unknown | Doing::Running { .. } => {
-                live.row.unknown_ns += ns;
+                grow(&mut live.row.unknown_ns, ns);
                 live.ready_ns = live.ready_ns.filter(|_| ns == 0);
             }
         }
@@ -315,7 +316,7 @@ impl Fold for Tasks {
         if let Some(delay) = live.ready_ns.take() {
             let row = &mut live.row;
             row.delays += 1;
-            row.delay_ns += delay;
+            grow(&mut row.delay_ns, delay);
             if delay > row.max_delay_ns || row.max_delay_end.is_none() {
                 (row.max_delay_ns, row.max_delay_end) = (delay, Some(at));
             }

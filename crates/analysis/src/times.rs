@@ -135,9 +135,18 @@ impl Clock {
     }
 }
 
-/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the greatest.
+/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the greatest,
+/// which tables show as unknown.
 pub fn total(times: impl Iterator<Item = u64>) -> u64 {
     times.fold(0, u64::saturating_add)
+}
+
+/// The average of so many times; `None` of none. Where no number holds their sum, it is the greatest number, too.
+pub(crate) fn mean(sum: u64, count: u64) -> Option<u64> {
+    match sum {
+        u64::MAX if count > 0 => Some(u64::MAX),
+        _ => sum.checked_div(count),
+    }
 }
 
 /// Adds to a sum of times, as [`total`] does.

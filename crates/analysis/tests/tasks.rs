@@ -197,3 +197,14 @@ fn tasks_of_one_name_make_one_row() {
     assert_eq!((sum.task, sum.tasks, sum.name.as_str(), sum.polls, sum.busy_ns), (None, 2, "work", 3, 4));
     assert_eq!((sum.longest_ns, sum.longest_begin, sum.max_delay_ns, sum.delays), (2, Some(20), 29, 3));
 }
+
+#[test]
+fn a_sum_that_no_number_holds_is_the_greatest_and_not_a_small_one() {
+    let begin = -9_000_000_000_000_000_000;
+    let mut events = vec![(begin, 10, work())];
+    events.extend((1..4).map(|thread| (begin, 10, create(thread))));
+    events.extend((1..4).map(|thread| (-begin, 10, runs(thread))));
+    let tasks = fold(&events, 1, true);
+    let [sum] = &tasks[..] else { panic!("{tasks:?}") };
+    assert_eq!(sum.scheduled_ns, u64::MAX);
+}

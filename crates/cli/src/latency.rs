@@ -13,7 +13,7 @@ use std::io::{Result as IoResult, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{
     self as analysis, Bar, Distribution, Episode, EventPattern, Latency, LatencyGroup, LatencyTable, Moment,
-    Nesting, Period, Question,
+    Nesting, Period, Question, total,
 };
 use tracewing_trace::{Filter, TimePoint, Variable};
 
@@ -437,11 +437,13 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<
     let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
     let preempted = (*preempted_ns > 0).then(|| part((gave_way, *preempted_ns)));
     let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
+    let told = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter());
+    let in_no_mode = times.running_ns.saturating_sub(told);
     let parts = [
         (times.user_ns, "user", String::new()),
         (times.system_ns, "system calls", listed(calls.collect())),
         (times.interrupted_ns, "interrupted", String::new()),
-        (times.running_ns - times.user_ns - times.system_ns - times.interrupted_ns, "running", String::new()),
+        (in_no_mode, "running", String::new()),
         (times.waiting_ns, "ready", listed(preempted.into_iter().collect())),
         (times.blocked_ns, "blocked", listed(on.collect())),
         (times.nested_ns, "others within it", String::new()),

@@ -42,7 +42,10 @@ pub struct Table {
 }
 
 impl Table {
-    fn new(heads: Vec<Head>, rows: Vec<Vec<Cell>>, limit: Option<usize>) -> Self {
+    /// Sums of times that no number holds are not known.
+    fn new(heads: Vec<Head>, mut rows: Vec<Vec<Cell>>, limit: Option<usize>) -> Self {
+        let is_too_long = |cell: &&mut Cell| matches!(cell, Cell::Ns(u64::MAX) | Cell::Period(u64::MAX));
+        rows.iter_mut().flatten().filter(is_too_long).for_each(|cell| *cell = Cell::None);
         Self { heads, rows, limit }
     }
 

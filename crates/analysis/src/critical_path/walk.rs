@@ -4,6 +4,7 @@ use super::past::{LwpDoing, Past, Slot};
 use super::record::{By, Stretch, UserDoing};
 use super::{Actor, CriticalPath, STEPS, Step, What, Why};
 use crate::names::Names;
+use crate::times::grow;
 use crate::who::Who;
 use std::collections::HashMap;
 use std::hash::Hash;
@@ -340,7 +341,7 @@ fn add<K: Clone + Eq + Hash>(sums: &mut HashMap<K, u64>, key: &K, ns: u64) {
 fn sorted<K: ToString>(sums: HashMap<K, u64>) -> Vec<(String, u64)> {
     let mut by_name: HashMap<String, u64> = HashMap::new();
     for (key, ns) in sums {
-        *by_name.entry(key.to_string()).or_default() += ns;
+        grow(by_name.entry(key.to_string()).or_default(), ns);
     }
     let mut sums: Vec<_> = by_name.into_iter().collect();
     sums.sort_by(|(a, longest), (b, longer)| longer.cmp(longest).then_with(|| a.cmp(b)));

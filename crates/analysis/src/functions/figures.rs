@@ -38,7 +38,7 @@ impl Figures {
 
     /// The average, if there is any.
     pub fn mean_ns(&self) -> Option<u64> {
-        self.sum_ns.checked_div(self.count)
+        crate::times::mean(self.sum_ns, self.count)
     }
 
     /// The standard deviation, ns, if there is any.

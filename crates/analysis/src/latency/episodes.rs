@@ -4,7 +4,7 @@
 use super::{Episode, LatencyTable};
 use crate::names::Names;
 use crate::run::Analysis;
-use crate::times::Clock;
+use crate::times::{Clock, grow};
 use crate::who::Who;
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
 
@@ -39,21 +39,21 @@ impl Sums {
         self.clock.add(doing, ns);
         match doing {
             Doing::Running { mode: Mode::SystemCall(call), .. } => self.add_call(call, ns),
-            Doing::Runnable { preempted: true } => self.preempted += ns,
+            Doing::Runnable { preempted: true } => grow(&mut self.preempted, ns),
             _ => {}
         }
     }
 
     fn add_call(&mut self, call: Name, ns: u64) {
         match self.calls.iter_mut().find(|(known, _)| *known == call) {
-            Some((_, sum)) => *sum += ns,
+            Some((_, sum)) => grow(sum, ns),
             None => self.calls.push((call, ns)),
         }
     }
 
     fn take(&mut self, mut other: Sums) {
         self.clock.take(&mut other.clock);
-        self.preempted += other.preempted;
+        grow(&mut self.preempted, other.preempted);
         other.calls.into_iter().for_each(|(call, ns)| self.add_call(call, ns));
     }
 }

@@ -136,7 +136,7 @@ impl Sum {
 
     /// The average, if there is any.
     pub fn mean_ns(&self) -> Option<u64> {
-        self.total_ns.checked_div(self.count)
+        crate::times::mean(self.total_ns, self.count)
     }
 }
 

@@ -42,6 +42,7 @@ pub use self::uses::{LockUse, LockUses};
 use crate::images::Epoch;
 use crate::programs::Programs;
 use crate::run::{Analysis, Loss, Ran};
+use crate::times::grow;
 
 /// What a line of the table is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -661,7 +662,7 @@ impl Totals {
         if let Some(wait) = wait {
             account.waits.add(wait);
             if let Some(owner) = owners.last() {
-                *account.owners.entry(*owner).or_default() += wait;
+                grow(account.owners.entry(*owner).or_default(), wait);
             }
         }
         if let Some(spins) = spins {

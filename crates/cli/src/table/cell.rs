@@ -119,6 +119,7 @@ impl Cell {
             Cell::None => 1,
             Cell::Count(count) => digits(*count),
             Cell::Number(number) => digits(number.unsigned_abs()) + usize::from(*number < 0),
+            Cell::Ns(u64::MAX) => "unknown".len(),
             Cell::Ns(ns) => digits(ns / 1_000_000) + ".000".len(),
             Cell::Time(..) => "00:00:00.000000000".len(),
             _ => self.shown().width(),
@@ -187,7 +188,7 @@ fn write_quoted(out: &mut impl Write, text: &str) -> IoResult<()> {
     }
 }
 
-/// Nanoseconds as milliseconds with three digits.
+/// Nanoseconds as milliseconds with three digits; a sum that no number holds is unknown.
 pub fn milliseconds(ns: u64) -> String {
     Milliseconds(ns).to_string()
 }
@@ -196,7 +197,10 @@ struct Milliseconds(u64);
 
 impl fmt::Display for Milliseconds {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{:03}", self.0 / 1_000_000, self.0 / 1_000 % 1_000)
+        match self.0 {
+            u64::MAX => f.write_str("unknown"),
+            ns => write!(f, "{}.{:03}", ns / 1_000_000, ns / 1_000 % 1_000),
+        }
     }
 }
 
@@ -211,6 +215,7 @@ pub fn period(ns: u64) -> String {
         format!("{:.digits$} {unit}", ns as f64 / divisor as f64)
     };
     match ns {
+        u64::MAX => "unknown".to_owned(),
         ..1_000 => format!("{ns} ns"),
         1_000..1_000_000 => unit(1_000, "µs"),
         1_000_000..1_000_000_000 => unit(1_000_000, "ms"),

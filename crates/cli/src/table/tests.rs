@@ -172,3 +172,12 @@ fn a_period_has_the_unit_that_suits_it() {
         assert_eq!(period(ns), shown);
     }
 }
+
+#[test]
+fn a_sum_that_no_number_holds_is_unknown() {
+    let made = Made { id: Some(1), name: "", ns: u64::MAX, parts: Vec::new() };
+    let options = options(None, &["time_ns"], false, TableFormat::Csv);
+    let table = options.layout(&columns()).expect("there is such a column").table(&[made]);
+    assert_eq!(table.rows, [[Cell::None]]);
+    assert_eq!((milliseconds(u64::MAX), period(u64::MAX)), ("unknown".to_owned(), "unknown".to_owned()));
+}
