@@ -1,7 +1,10 @@
 /* Two processes with a mutex at the same address, and a thread in each that takes it, and often when there is something to be read; it
-   prints process and mutex each time, and stays until the writer of that has ended. */
+   prints process and mutex each time, and stays until the writer of that has ended. All run on one CPU, so that later events overwrite
+   earlier ones. */
+#define _GNU_SOURCE
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -31,6 +34,10 @@ static void *works(void *none) {
 }
 
 int main(void) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    sched_setaffinity(0, sizeof one, &one);
     for (int child = 0; child < 2; child++) {
         if (fork() == 0) {
             pthread_t thread;
