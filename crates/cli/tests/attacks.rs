@@ -17,28 +17,7 @@ use rustix::net::{
 use tracewing_abi::message::snapshot::{LARGEST_ANSWER, Question, Status, Taken};
 use tracewing_abi::message::{Answer, Hello, Joining};
 use tracewing_abi::region::VERSION;
-
-/// A user that no account belongs to.
-const STRANGER: u32 = 54321;
-const NOBODY: u32 = 65534;
-
-fn is_root() -> bool {
-    let is_root = rustix::process::getuid().is_root();
-    if !is_root {
-        eprintln!("skipped: only root can become another user");
-    }
-    is_root
-}
-
-/// Has this thread become another user.
-fn become_user(user: u32) {
-    // SAFETY: the system calls themselves change only this thread.
-    unsafe {
-        assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
-        assert_eq!(libc::syscall(libc::SYS_setresgid, user, user, user), 0);
-        assert_eq!(libc::syscall(libc::SYS_setresuid, user, user, user), 0);
-    }
-}
+use tracewing_testing::{NOBODY, STRANGER, become_user, is_root};
 
 fn tracewing(arguments: &[&str]) -> Output {
     Command::new(env!("CARGO_BIN_EXE_tracewing")).args(arguments).output().unwrap()
@@ -248,18 +227,22 @@ fn as_stranger(program: &Path) -> Command {
     command
 }
 
-/// Says hello to a recorder from a process with these real, effective and saved users: whether it is welcome.
-fn is_welcome(path: &Path, users: [u32; 3]) -> bool {
-    let address = SocketAddrUnix::new(path).unwrap();
-    let hello = Hello {
+/// What the copy of the library with this number says first.
+fn hello(copy: u64) -> Hello {
+    Hello {
         version: VERSION,
         pid: 1,
         can_publish: true,
         joining: Joining::Program,
-        copy: 1,
+        copy,
         waits: [0, u64::MAX],
-    };
-    let hello = hello.encode();
+    }
+}
+
+/// Says hello to a recorder from a process with these real, effective and saved users: whether it is welcome.
+fn is_welcome(path: &Path, users: [u32; 3]) -> bool {
+    let address = SocketAddrUnix::new(path).unwrap();
+    let hello = hello(1).encode();
     // SAFETY: the child makes system calls only, on what was made before the fork, and ends.
     unsafe {
         let child = libc::fork();
@@ -325,15 +308,7 @@ fn a_users_recorder_takes_only_processes_that_are_wholly_that_users() {
 /// A process of another user that joins as often as it can, and keeps what it gets until it is killed.
 fn hoard(path: &Path, is_done: &OwnedFd) -> i32 {
     let address = SocketAddrUnix::new(path).unwrap();
-    let hello = Hello {
-        version: VERSION,
-        pid: 1,
-        can_publish: true,
-        joining: Joining::Program,
-        copy: 0,
-        waits: [0, u64::MAX],
-    };
-    let hellos: Vec<_> = (0..100).map(|copy| Hello { copy, ..hello }.encode()).collect();
+    let hellos: Vec<_> = (0..100).map(|copy| hello(copy).encode()).collect();
     // SAFETY: as in `is_welcome`; what the child has opened is closed when it is killed.
     unsafe {
         let child = libc::fork();

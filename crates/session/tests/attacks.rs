@@ -20,28 +20,12 @@ use tracewing_abi::message::{Answer, ClassesWriter, Hello, MAX_MESSAGE};
 use tracewing_abi::region::CpuControl;
 use tracewing_session::options::SnapshotOn;
 use tracewing_session::{Options, Outcome};
-
-/// A user that no account belongs to.
-const STRANGER: u32 = 54321;
-const NOBODY: u32 = 65534;
-
-fn is_root() -> bool {
-    let is_root = rustix::process::getuid().is_root();
-    if !is_root {
-        eprintln!("skipped: only root can become another user");
-    }
-    is_root
-}
+use tracewing_testing::{NOBODY, STRANGER, become_user, is_root};
 
 /// Does something as another user.
 fn as_user<T: Send>(uid: u32, work: impl FnOnce() -> T + Send) -> T {
     let work = move || {
-        // SAFETY: the system calls themselves change only this thread, which ends with the work.
-        unsafe {
-            assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
-            assert_eq!(libc::syscall(libc::SYS_setresgid, uid, uid, uid), 0);
-            assert_eq!(libc::syscall(libc::SYS_setresuid, uid, uid, uid), 0);
-        }
+        become_user(uid);
         work()
     };
     thread::scope(|scope| scope.spawn(work).join().unwrap())

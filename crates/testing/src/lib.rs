@@ -1,13 +1,16 @@
 //! What tests of several packages need. Programs that tests build: targets of the project's own workspace, and workspaces of
-//! their own in the target folder; copies of them. Comparisons with the kernel's account, and filters for system calls.
+//! their own in the target folder; copies of them. Comparisons with the kernel's account, filters for system calls, and other
+//! users.
 
 mod account;
 mod seccomp;
 mod signals;
+mod users;
 
 pub use account::{agrees_with_the_kernels, stolen};
 pub use seccomp::{allow_only, filter};
 pub use signals::with_default_signals;
+pub use users::{NOBODY, STRANGER, become_user, is_root};
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,0 +1,29 @@
+//! Other users of the machine, which only root can become.
+
+/// A user that no account belongs to.
+pub const STRANGER: u32 = 54321;
+/// A user that an account belongs to, on every machine.
+pub const NOBODY: u32 = 65534;
+
+/// Whether this process can become another user; says so if not.
+pub fn is_root() -> bool {
+    // SAFETY: the call has no arguments and cannot fail.
+    let is_root = unsafe { libc::geteuid() == 0 };
+    if !is_root {
+        eprintln!("skipped: only root can become another user");
+    }
+    is_root
+}
+
+/// Has the calling thread, and no other, become another user.
+///
+/// # Panics
+/// It is not root's.
+pub fn become_user(user: u32) {
+    // SAFETY: the system calls themselves change only this thread.
+    unsafe {
+        assert_eq!(libc::syscall(libc::SYS_setgroups, 0, std::ptr::null::<u32>()), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresgid, user, user, user), 0);
+        assert_eq!(libc::syscall(libc::SYS_setresuid, user, user, user), 0);
+    }
+}
