@@ -10,6 +10,7 @@
 //! | [`Tasks`] | the polls of each task: what they cost, how long it waited for them, what is wrong with them |
 //! | [`Threads`] | where the time of each thread, user thread and process went |
 //! | [`Times`] | time by what it was spent on |
+//! | [`ShownTimes`] | the same as far as a recording's events show it |
 //! | [`Latency`] | how long it takes from one event to another |
 //! | [`CriticalPaths`] | who had to come to an end so that somebody could |
 //!
@@ -30,6 +31,7 @@ mod programs;
 mod run;
 mod sched;
 mod serials;
+mod shown;
 mod subjects;
 mod tasks;
 mod threads;
@@ -56,6 +58,7 @@ pub use locks::{
 pub use names::Names;
 pub use run::{Analysis, Loss, Ran, Recorded, run};
 pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
+pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};
 pub use times::{Part, Times, total};

@@ -162,7 +162,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         let filter = Filter { from, to, zone: filter.zone, ..Filter::default() };
         let again = analysis::run(&recording, &filter, &mut episodes, &mut |progress| watch.show(progress))?;
         if !again.stopped {
-            episodes.finish(&mut table, &again.names);
+            episodes.finish(&mut table, &again);
         }
         ran.failure = ran.failure.or(again.failure);
     }
@@ -366,13 +366,13 @@ fn breakdown(episode: Option<&Episode>) -> [Cell; 9] {
     let parts = times.blocked_on.iter().map(|blocked| (blocked.on.clone(), blocked.ns));
     [
         Cell::Text(who.to_string()),
-        Cell::Ns(times.running_ns),
-        Cell::Ns(times.waiting_ns),
-        Cell::Ns(times.blocked_ns),
+        Cell::ns(times.running_ns),
+        Cell::ns(times.waiting_ns),
+        Cell::ns(times.blocked_ns),
         Cell::Ns(times.unknown_ns),
-        Cell::Ns(times.interrupted_ns),
+        Cell::ns(times.interrupted_ns),
         Cell::Parts(parts.collect()),
-        Cell::Count(*wakeups),
+        Cell::count(*wakeups),
         woken_by.as_ref().map_or(Cell::None, |by| Cell::Text(by.to_string())),
     ]
 }
@@ -435,10 +435,10 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<
     let part = |(name, ns): (&str, u64)| format!("{name} {}", period(ns));
     let calls = system_calls.iter().map(|(call, ns)| part((call, *ns)));
     let gave_way = if who.user_thread.is_some() { "yielded" } else { "preempted" };
-    let preempted = (*preempted_ns > 0).then(|| part((gave_way, *preempted_ns)));
+    let preempted = preempted_ns.filter(|ns| *ns > 0).map(|ns| part((gave_way, ns)));
     let on = times.blocked_on.iter().map(|blocked| part((blocked.on.as_deref().unwrap_or("?"), blocked.ns)));
-    let told = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter());
-    let in_no_mode = times.running_ns.saturating_sub(told);
+    let told = total([times.user_ns, times.system_ns, times.interrupted_ns].into_iter().flatten());
+    let in_no_mode = times.running_ns.map(|ns| ns.saturating_sub(told));
     let parts = [
         (times.user_ns, "user", String::new()),
         (times.system_ns, "system calls", listed(calls.collect())),
@@ -446,14 +446,17 @@ fn print_episode(out: &mut impl Write, episode: &Episode, end: i64) -> IoResult<
         (in_no_mode, "running", String::new()),
         (times.waiting_ns, "ready", listed(preempted.into_iter().collect())),
         (times.blocked_ns, "blocked", listed(on.collect())),
-        (times.nested_ns, "others within it", String::new()),
-        (times.unknown_ns, "unknown", String::new()),
+        (Some(times.nested_ns), "others within it", String::new()),
+        (Some(times.unknown_ns), "unknown", String::new()),
     ];
-    let parts = parts.iter().filter(|(ns, ..)| *ns > 0);
-    let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(*ns))).collect();
+    let parts = parts.into_iter().filter_map(|(ns, what, more)| Some((ns.filter(|ns| *ns > 0)?, what, more)));
+    let parts: Vec<_> = parts.map(|(ns, what, more)| format!("{what} {}{more}", period(ns))).collect();
     writeln!(out, "   {}: {}", shown(&who.to_string()), shown(&parts.join(", ")))?;
     if let (Some(by), Some(at)) = (woken_by, woken_ns) {
-        let times = if *wakeups == 1 { "once".to_owned() } else { format!("{wakeups} times, last") };
+        let times = match wakeups {
+            Some(wakeups @ 2..) => format!("{wakeups} times, last"),
+            _ => "once".to_owned(),
+        };
         let before = period(end.abs_diff(*at));
         writeln!(out, "     woken {times} by {}, {before} before the end", shown(&by.to_string()))?;
     }

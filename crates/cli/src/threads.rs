@@ -242,7 +242,8 @@ fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_>> {
     let counts = |thread: &UserThreadAccount| Counts {
         polls: polls.then_some(thread.polls),
         lwp_migrations: polls.then_some(thread.lwp_migrations),
-        cpu_migrations: polls.then_some(thread.cpu_migrations),
+        // In the middle of a poll, only switches show them.
+        cpu_migrations: known.switches.then_some(thread.cpu_migrations),
         wakeups: (!known.recorded.lacks_user_wakes).then_some(thread.wakeups),
         ..Counts::default()
     };

@@ -14,7 +14,7 @@ use std::process::Command;
 /// A table: the command, the member of its document, and what names a row.
 type Table = (&'static [&'static str], &'static str, &'static [&'static str]);
 
-const TABLES: [Table; 7] = [
+const TABLES: [Table; 8] = [
     (&["threads"], "threads", &["tid"]),
     (&["threads", "--by", "task"], "user_threads", &["process", "task"]),
     (&["sched", "latency"], "threads", &["tid"]),
@@ -22,17 +22,41 @@ const TABLES: [Table; 7] = [
     (&["locks"], "locks", &["lock", "kind"]),
     (&["functions"], "functions", &["function"]),
     (&["breakdown"], "rows", &["process", "part", "row"]),
+    (
+        &["latency", "--begin", "server:request", "--end", "server:response", "--by", "id", "-n", "1000"],
+        "worst",
+        &["key"],
+    ),
 ];
 
+/// A row's numbers by the names of their columns, each with those of the objects around it; `None` is unknown.
+type Row = BTreeMap<String, Option<f64>>;
+
+fn numbers(value: &Value, name: &str, row: &mut Row) {
+    match value {
+        Value::Object(members) => {
+            for (member, value) in members {
+                let name = if name.is_empty() { member.clone() } else { format!("{name}.{member}") };
+                numbers(value, &name, row);
+            }
+        }
+        value => drop(row.insert(name.to_owned(), value.as_f64())),
+    }
+}
+
 /// A table's rows, by their names.
-fn rows(trace: &Path, table: Table) -> BTreeMap<String, Value> {
+fn rows(trace: &Path, table: Table) -> BTreeMap<String, Row> {
     let (command, member, keys) = table;
     let mut run = Command::new(env!("CARGO_BIN_EXE_tracewing"));
     let output = run.args(command).arg(trace).args(["--format", "json"]).output().unwrap();
     assert!(output.status.success(), "{command:?}: {output:?}");
     let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
     let Value::Array(rows) = document[member].take() else { panic!("{command:?}: {document}") };
-    let named = |row: Value| (keys.iter().map(|key| row[key].to_string() + " ").collect(), row);
+    let named = |row: Value| {
+        let mut columns = Row::new();
+        numbers(&row, "", &mut columns);
+        (keys.iter().map(|key| row[key].to_string() + " ").collect(), columns)
+    };
     rows.into_iter().map(named).collect()
 }
 
@@ -76,7 +100,7 @@ const REMOVED: [(&str, &[&str]); 22] = [
     ("server:request", &[]),
     // What the LWPs were blocked for is unknown, or ends some microseconds later.
     // So is how often another one interrupted who waited.
-    ("sched_waking", &["blocked_ns", "waiting_ns", "calls"]),
+    ("sched_waking", &["blocked_ns", "waiting_ns", "calls", "woken_ns"]),
     ("sched_wak*", &["blocked_ns", "waiting_ns", "calls"]),
     // Without interrupts, theirs is in the time of what they interrupted.
     ("irq_softirq_exit", &["user_ns", "system_ns", "own_ns"]),
@@ -110,23 +134,23 @@ fn numbers_are_those_of_the_whole_or_unknown() {
             }
             for (key, row) in rows(&part, *table) {
                 let Some(all) = whole.get(&key) else { continue };
-                for (column, value) in row.as_object().unwrap() {
-                    let (is, was) = (value.as_f64(), all[column].as_f64());
-                    let is_less = less.contains(&column.as_str());
+                for (column, &is) in &row {
+                    let was = all.get(column).copied().flatten();
+                    let (around, own_name) = column.rsplit_once('.').unwrap_or(("", column));
+                    let is_less = less.contains(&own_name);
                     // A thread that comes from an idle CPU runs from its first event on, where the kernel reports no switch.
-                    let unknown = |row: &Value| row["unknown_ns"].as_f64().unwrap_or(0.0);
+                    let unknown_ns = format!("{around}.unknown_ns");
+                    let unknown_ns = unknown_ns.trim_start_matches('.');
+                    let unknown = |row: &Row| row.get(unknown_ns).copied().flatten().unwrap_or(0.0);
                     let is_unknown = column.ends_with("_ns")
                         && is <= was
                         && was.unwrap_or(0.0) - is.unwrap_or(0.0) <= unknown(&row) - unknown(all);
-                    let is_well = is.is_none()
-                        || is == was
-                        || is_less
-                        || is_unknown
-                        || ALWAYS.contains(&column.as_str());
+                    let is_well =
+                        is.is_none() || is == was || is_less || is_unknown || ALWAYS.contains(&own_name);
                     if !is_well {
                         wrong.push(format!(
-                            "without {name}, {:?}: {column} is {value} of {}, {key}",
-                            table.0, all[column]
+                            "without {name}, {:?}: {column} is {is:?} of {was:?}, {key}",
+                            table.0[0]
                         ));
                     }
                 }

@@ -3,7 +3,8 @@
 
 use super::{Episode, LatencyTable};
 use crate::names::Names;
-use crate::run::Analysis;
+use crate::run::{Analysis, Ran};
+use crate::shown::Shown;
 use crate::times::{Clock, grow};
 use crate::who::Who;
 use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
@@ -77,16 +78,17 @@ impl Account {
         self.woken = Some((at, *by));
     }
 
-    fn finish(self, names: &Names) -> Option<Episode> {
+    fn finish(self, names: &Names, shown: Shown) -> Option<Episode> {
         let Sums { clock, mut calls, preempted } = self.sums;
+        calls.retain(|_| shown.modes);
         calls.sort_by_key(|(_, ns)| std::cmp::Reverse(*ns));
         let (woken_ns, woken_by) = self.woken.map(|(at, by)| (at, Who::woke(&by, names))).unzip();
         Some(Episode {
             who: self.who?,
-            times: clock.times(names),
+            times: shown.times(clock.times(names)),
             system_calls: calls.into_iter().map(|(call, ns)| (names.get(call).to_owned(), ns)).collect(),
-            preempted_ns: preempted,
-            wakeups: self.wakeups,
+            preempted_ns: shown.preempted(preempted),
+            wakeups: shown.wakes.then_some(self.wakeups),
             woken_by,
             woken_ns,
         })
@@ -106,10 +108,12 @@ impl Episodes {
     }
 
     /// Puts the answers into the table that they were asked for.
-    pub fn finish(self, table: &mut LatencyTable, names: &Names) {
+    pub fn finish(self, table: &mut LatencyTable, ran: &Ran) {
+        let (of_lwps, of_user_threads) = (Shown::of_threads(ran), Shown::of_user_threads(ran));
         for (asked, period) in self.asked.into_iter().zip(&mut table.worst) {
-            period.lwp = asked.lwp.and_then(|account| account.finish(names));
-            period.user_thread = asked.user_thread.and_then(|account| account.finish(names));
+            period.lwp = asked.lwp.and_then(|account| account.finish(&ran.names, of_lwps));
+            period.user_thread =
+                asked.user_thread.and_then(|account| account.finish(&ran.names, of_user_threads));
         }
     }
 
@@ -197,13 +201,14 @@ impl Fold for Episodes {
 mod tests {
     use super::super::Period;
     use super::*;
-    use crate::times::Times;
+    use crate::run::Recorded;
+    use crate::shown::ShownTimes;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
 
     const READ: Name = Name(0);
 
     /// Two LWPs, of which 7 runs a task; told from 20 to 95.
-    fn told(lwp: usize, user_thread: Option<usize>) -> Period {
+    fn told(lwp: usize, user_thread: Option<usize>, recorded: Recorded) -> Period {
         let switch = |prev, prev_state, next| Kind::Switch {
             prev,
             prev_name: b"lwp",
@@ -252,24 +257,36 @@ mod tests {
         let mut names = Names::default();
         names.learn(READ, "read");
         let mut table = LatencyTable { worst: vec![Period::default()], ..LatencyTable::default() };
-        episodes.finish(&mut table, &names);
+        episodes.finish(&mut table, &Ran { names, recorded, ..Ran::default() });
         table.worst.remove(0)
     }
 
     /// User, system, waiting, blocked, all.
-    fn times(times: &Times) -> [u64; 5] {
-        let all = times.running_ns + times.waiting_ns + times.blocked_ns + times.nested_ns + times.unknown_ns;
-        [times.user_ns, times.system_ns, times.waiting_ns, times.blocked_ns, all]
+    fn times(times: &ShownTimes) -> [Option<u64>; 5] {
+        let ShownTimes { running_ns, waiting_ns, blocked_ns, user_ns, system_ns, .. } = *times;
+        let shown = [running_ns, waiting_ns, blocked_ns].into_iter().flatten().sum::<u64>();
+        [user_ns, system_ns, waiting_ns, blocked_ns, Some(shown + times.nested_ns + times.unknown_ns)]
     }
+
+    const ALL: Recorded = Recorded {
+        switches: true,
+        wakes: true,
+        system_calls: true,
+        page_faults: true,
+        interrupts: true,
+        lacks_user_switches: false,
+        lacks_user_wakes: false,
+        lacks_ends_of_functions: false,
+    };
 
     #[test]
     fn all_of_the_time_is_told_of_an_lwp_and_of_its_user_thread() {
-        let period = told(0, Some(0));
+        let period = told(0, Some(0), ALL);
         let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
-        assert_eq!(times(&lwp.times), [20 + 20, 5 + 5, 10, 15, 75]);
-        assert_eq!(times(&task.times), [10 + 5, 0, 10, 50, 75]);
-        assert_eq!((lwp.who.to_string(), lwp.wakeups), ("thread 7 (lwp)".to_owned(), 1));
-        assert_eq!((task.who.to_string(), task.wakeups), ("task 1 (task)".to_owned(), 1));
+        assert_eq!(times(&lwp.times), [20 + 20, 5 + 5, 10, 15, 75].map(Some));
+        assert_eq!(times(&task.times), [10 + 5, 0, 10, 50, 75].map(Some));
+        assert_eq!((lwp.who.to_string(), lwp.wakeups), ("thread 7 (lwp)".to_owned(), Some(1)));
+        assert_eq!((task.who.to_string(), task.wakeups), ("task 1 (task)".to_owned(), Some(1)));
         assert_eq!(
             (lwp.woken_ns, lwp.woken_by.unwrap().to_string()),
             (Some(60), "thread 9 (lwp)".to_owned())
@@ -278,13 +295,25 @@ mod tests {
         assert_eq!(task.woken_by.unwrap().to_string(), "thread 7 (lwp)");
         assert_eq!(lwp.times.blocked_on[0].on.as_deref(), Some("read"));
         assert_eq!((lwp.system_calls, task.system_calls), (vec![("read".to_owned(), 10)], Vec::new()));
-        assert_eq!((lwp.preempted_ns, task.preempted_ns), (0, 0));
+        assert_eq!((lwp.preempted_ns, task.preempted_ns), (Some(0), Some(0)));
+    }
+
+    #[test]
+    fn what_no_event_shows_is_unknown() {
+        let without = Recorded { wakes: false, interrupts: false, lacks_user_wakes: true, ..ALL };
+        let period = told(0, Some(0), without);
+        let (lwp, task) = (period.lwp.unwrap(), period.user_thread.unwrap());
+        assert_eq!(times(&lwp.times), [Some(40), Some(10), None, None, Some(75)]);
+        assert_eq!(times(&task.times), [Some(15), Some(0), None, None, Some(75)]);
+        assert_eq!((lwp.times.unknown_ns, task.times.unknown_ns), (25, 60));
+        assert_eq!((lwp.times.interrupted_ns, lwp.wakeups, task.wakeups), (None, None, None));
+        assert_eq!((lwp.preempted_ns, task.preempted_ns), (None, None));
     }
 
     #[test]
     fn nobody_else_is_told_of() {
-        let period = told(1, Some(5));
-        assert_eq!(times(&period.lwp.unwrap().times)[4], 75);
+        let period = told(1, Some(5), ALL);
+        assert_eq!(times(&period.lwp.unwrap().times)[4], Some(75));
         assert_eq!(period.user_thread, None);
     }
 }

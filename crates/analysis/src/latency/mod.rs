@@ -19,7 +19,7 @@ pub use groups::Group;
 pub use pairs::{Moment, Nesting};
 
 use crate::run::{Analysis, Loss};
-use crate::times::Times;
+use crate::shown::ShownTimes;
 use crate::who::Who;
 use durations::Durations;
 use groups::Groups;
@@ -122,13 +122,13 @@ pub struct Episode {
     /// Who.
     pub who: Who,
     /// What for how long: together the whole period, or as much of it as is known of this one.
-    pub times: Times,
-    /// Parts of [`Times::system_ns`]: system calls by their names, longest first, in nanoseconds.
+    pub times: ShownTimes,
+    /// Parts of [`ShownTimes::system_ns`]: system calls by their names, longest first, in nanoseconds.
     pub system_calls: Vec<(String, u64)>,
-    /// Part of [`Times::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been woken.
-    pub preempted_ns: u64,
-    /// How often it was woken.
-    pub wakeups: u64,
+    /// Part of [`ShownTimes::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been woken.
+    pub preempted_ns: Option<u64>,
+    /// How often it was woken, if wakes are recorded.
+    pub wakeups: Option<u64>,
     /// By whom the last time.
     pub woken_by: Option<Who>,
     /// When that was, in nanoseconds on the recording's clock.

@@ -1,0 +1,104 @@
+//! Which times the events of a recording show; the others are unknown, not 0.
+
+use crate::run::Ran;
+use crate::times::{Part, Times, grow};
+use serde::Serialize;
+
+/// [`Times`], each `None` if the recording lacks events that show it. `unknown_ns` then includes it.
+#[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
+pub struct ShownTimes {
+    /// See [`Times::running_ns`].
+    pub running_ns: Option<u64>,
+    /// See [`Times::waiting_ns`].
+    pub waiting_ns: Option<u64>,
+    /// See [`Times::blocked_ns`].
+    pub blocked_ns: Option<u64>,
+    /// See [`Times::nested_ns`].
+    pub nested_ns: u64,
+    /// See [`Times::unknown_ns`].
+    pub unknown_ns: u64,
+    /// See [`Times::user_ns`].
+    pub user_ns: Option<u64>,
+    /// See [`Times::system_ns`].
+    pub system_ns: Option<u64>,
+    /// See [`Times::interrupted_ns`].
+    pub interrupted_ns: Option<u64>,
+    /// See [`Times::blocked_on`].
+    pub blocked_on: Vec<Part>,
+    /// See [`Times::interrupted_by`].
+    pub interrupted_by: Vec<Part>,
+}
+
+/// What the events of a recording show of a thread or a user thread.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Shown {
+    /// When it runs.
+    running: bool,
+    /// From when on it could run.
+    waits: bool,
+    /// When it could have gone on, but lost its CPU or its turn.
+    preemptions: bool,
+    /// Whether it is in its program or in a system call.
+    pub(crate) modes: bool,
+    interrupts: bool,
+    /// How often it is woken, and by which thread.
+    pub(crate) wakes: bool,
+}
+
+impl Shown {
+    pub(crate) fn of_threads(ran: &Ran) -> Self {
+        let (running, wakes) = (!ran.switchless, ran.recorded.wakes);
+        Self {
+            running,
+            waits: running && wakes,
+            preemptions: running && wakes,
+            modes: running && !ran.modeless,
+            interrupts: running && ran.recorded.interrupts,
+            wakes,
+        }
+    }
+
+    pub(crate) fn of_user_threads(ran: &Ran) -> Self {
+        let polls = !ran.recorded.lacks_user_switches;
+        let wakes = !ran.recorded.lacks_user_wakes;
+        let Self { running, modes, interrupts, .. } = Self::of_threads(ran);
+        Self {
+            running: running && polls,
+            waits: polls && wakes,
+            preemptions: running && polls && wakes,
+            modes: modes && polls,
+            interrupts: interrupts && polls,
+            wakes,
+        }
+    }
+
+    /// Time in which it had lost its CPU or its turn, if that is known.
+    pub(crate) fn preempted(self, ns: u64) -> Option<u64> {
+        self.preemptions.then_some(ns)
+    }
+
+    pub(crate) fn times(self, times: Times) -> ShownTimes {
+        let mut unknown_ns = times.unknown_ns;
+        let mut part = |is_shown: bool, ns: u64| {
+            if !is_shown {
+                grow(&mut unknown_ns, ns);
+            }
+            is_shown.then_some(ns)
+        };
+        let running_ns = part(self.running, times.running_ns);
+        let waiting_ns = part(self.waits, times.waiting_ns);
+        let blocked_ns = part(self.waits, times.blocked_ns);
+        ShownTimes {
+            running_ns,
+            waiting_ns,
+            blocked_ns,
+            nested_ns: times.nested_ns,
+            unknown_ns,
+            user_ns: self.modes.then_some(times.user_ns),
+            system_ns: self.modes.then_some(times.system_ns),
+            interrupted_ns: self.interrupts.then_some(times.interrupted_ns),
+            blocked_on: times.blocked_on,
+            interrupted_by: times.interrupted_by,
+        }
+    }
+}
