@@ -53,8 +53,10 @@ pub fn run(length: Duration) -> Result<()> {
 
 /// Kills what the recorder has started, that long after it did, and waits for the recorder.
 fn kill_child(mut recorder: Child, moment: Duration) -> Result<()> {
-    let killed = child_of(recorder.id()).and_then(|child| {
+    let killed = child_of(recorder.id()).and_then(|_| {
         std::thread::sleep(moment);
+        // The first one may have been a short process of the recorder's own.
+        let child = child_of(recorder.id())?;
         let status = Command::new("kill").args(["-9", &child]).status().context("cannot start kill")?;
         ensure!(status.success(), "cannot kill process {child}");
         Ok(())
