@@ -20,7 +20,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Target>,
 
-    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet; for json and csv, - is standard output; without it, the last TRACE is OUT
+    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet but a pipe for a file; for json and csv, - is standard output; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -126,12 +126,10 @@ fn write_lines(input: &Input, format: Format, out: &Path) -> anyhow::Result<Exit
     let mut warn = |line: &[u8]| watch.bar.suspend(|| drop(Output::new(Form::Text).warning(line)));
     let exported = listing.export(&recording, out, &mut warn, &mut |progress| watch.show(progress))?;
     drop(watch);
-    writeln!(
-        screen::stdout(Form::Text),
-        "{}: {}",
-        shown(&out.display().to_string()),
-        indicatif::HumanBytes(exported.bytes)
-    )?;
+    if exported.is_file {
+        let size = indicatif::HumanBytes(exported.bytes);
+        writeln!(screen::stdout(Form::Text), "{}: {size}", shown(&out.display().to_string()))?;
+    }
     if exported.is_empty {
         print_warning(&ANY.why_nothing_in(input)?);
     }

@@ -35,7 +35,7 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Target,
 
-    /// Where to write it, where nothing may be yet; - is standard output
+    /// Where to write it, where nothing may be yet but a pipe; - is standard output
     #[arg(short = 'o', long = "output", value_name = "FILE")]
     out: PathBuf,
 
@@ -68,6 +68,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
     if out.as_os_str() != "-" {
         check_outside(args.input.traces(), out)?;
         let (unfinished, mut file) = Unfinished::file(out)?;
+        let Some(unfinished) = unfinished else {
+            return Ok(export(args, &std::env::temp_dir(), &mut file)?.1);
+        };
         let folder = out.parent().filter(|folder| !folder.as_os_str().is_empty());
         let (said, status) = export(args, folder.unwrap_or(Path::new(".")), &mut file)?;
         unfinished.finish()?;

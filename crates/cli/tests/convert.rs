@@ -30,6 +30,28 @@ fn trace(folder: &Path, packets: u64) {
 }
 
 #[test]
+fn pipes_and_standard_output_are_written_as_they_are() {
+    let folder = tempfile::tempdir().unwrap();
+    trace(&folder.path().join("trace"), 2);
+    let pipe = folder.path().join("pipe");
+    assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
+    for command in [["convert", "--to", "csv"], ["convert", "--to", "json"], ["export", "--format", "chrome"]]
+    {
+        let to = |out: &str| {
+            let output = tracewing(folder.path(), &[&command[..], &["trace", "-o", out]].concat());
+            assert!(output.status.success(), "{command:?} -o {out}: {output:?}");
+            text(&output.stdout)
+        };
+        let expected = to("-");
+        assert!(expected.lines().count() > 10, "{command:?}: {expected}");
+        assert_eq!(to("/dev/stdout"), expected, "{command:?}");
+        let reader = Command::new("cat").arg(&pipe).stdout(Stdio::piped()).spawn().unwrap();
+        assert_eq!(to("pipe"), "", "{command:?}");
+        assert_eq!(text(&reader.wait_with_output().unwrap().stdout), expected, "{command:?}");
+    }
+}
+
+#[test]
 fn every_target_holds_the_same_events() {
     let folder = tempfile::tempdir().unwrap();
     trace(&folder.path().join("trace"), 3);

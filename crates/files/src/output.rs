@@ -28,24 +28,42 @@ impl OutputFile {
     /// # Errors
     /// It cannot be made, or is [`Refused`]: a symbolic link, a file or pipe of another user, a folder.
     pub fn create(path: &Path) -> io::Result<Self> {
-        if let Some(number) = descriptor(path) {
-            // SAFETY: only borrowed for the call, in which the kernel refuses a number that is not open.
-            let file = unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?;
-            return Ok(Self { file: file.into(), place: None });
+        if let Some(file) = Self::stream(path)? {
+            return Ok(Self { file, place: None });
         }
-        let name = path.file_name().ok_or(Refused::NotAFile)?;
-        let folder = Dir::parent(path.parent().unwrap_or(Path::new("")))?;
+        let (folder, name) = split(path)?;
         match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(found) => match FileType::from_raw_mode(found.st_mode as RawMode) {
                 FileType::RegularFile if found.st_uid == geteuid().as_raw() => Self::beside(folder, name),
-                FileType::Fifo if found.st_uid == geteuid().as_raw() => Self::open(&folder, name),
-                FileType::CharacterDevice => Self::open(&folder, name),
-                FileType::RegularFile | FileType::Fifo => Err(Refused::Foreign(found.st_uid).into()),
+                FileType::RegularFile => Err(Refused::Foreign(found.st_uid).into()),
                 FileType::Symlink => Err(Refused::Link.into()),
                 _ => Err(Refused::NotAFile.into()),
             },
             Err(Errno::NOENT) => Self::beside(folder, name),
             Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Output to a pipe or device at `path`, or to one of this process's descriptors; `None` if there is nothing, or anything else.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is another user's pipe ([`Refused`]).
+    pub fn stream(path: &Path) -> io::Result<Option<File>> {
+        if let Some(number) = descriptor(path) {
+            // SAFETY: only borrowed for the call, in which the kernel refuses a number that is not open.
+            return Ok(Some(unsafe { BorrowedFd::borrow_raw(number) }.try_clone_to_owned()?.into()));
+        }
+        let (folder, name) = split(path)?;
+        let found = match statat(&folder, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Err(Errno::NOENT) => return Ok(None),
+            found => found?,
+        };
+        match FileType::from_raw_mode(found.st_mode as RawMode) {
+            FileType::Fifo if found.st_uid != geteuid().as_raw() => {
+                Err(Refused::Foreign(found.st_uid).into())
+            }
+            FileType::Fifo | FileType::CharacterDevice => Self::open(&folder, name).map(Some),
+            _ => Ok(None),
         }
     }
 
@@ -65,11 +83,11 @@ impl OutputFile {
     }
 
     /// A pipe or device. What has become a regular file meanwhile is left alone.
-    fn open(folder: &Dir, name: &OsStr) -> io::Result<Self> {
+    fn open(folder: &Dir, name: &OsStr) -> io::Result<File> {
         let flags = OFlags::WRONLY | OFlags::NOFOLLOW | OFlags::NOCTTY | OFlags::CLOEXEC;
         let file = openat(folder, name, flags, Mode::empty())?;
         match FileType::from_raw_mode(fstat(&file)?.st_mode as RawMode) {
-            FileType::Fifo | FileType::CharacterDevice => Ok(Self { file: file.into(), place: None }),
+            FileType::Fifo | FileType::CharacterDevice => Ok(file.into()),
             _ => Err(Refused::NotAFile.into()),
         }
     }
@@ -104,6 +122,12 @@ impl Drop for OutputFile {
             let _ = folder.remove(beside);
         }
     }
+}
+
+/// The folder of a path, and the name in it.
+fn split(path: &Path) -> io::Result<(Dir, &OsStr)> {
+    let name = path.file_name().ok_or(Refused::NotAFile)?;
+    Ok((Dir::parent(path.parent().unwrap_or(Path::new("")))?, name))
 }
 
 /// The descriptor that a path names by its number.

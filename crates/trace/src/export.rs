@@ -17,10 +17,12 @@ pub struct Exported {
     pub bytes: u64,
     /// Whether no event is in it: at most what the columns are called.
     pub is_empty: bool,
+    /// Whether it is a file, and no pipe or device.
+    pub is_file: bool,
 }
 
 impl Listing {
-    /// Writes what it prints of `recording` to the file `out`, which must not exist. Lines about
+    /// Writes what it prints of `recording` to the file `out`, which must not exist, or to a pipe or device there. Lines about
     /// losses go to `warn`. `watch` is told from time to time how much is written ([`Progress::total`] is 0: nobody knows
     /// it), and may end it.
     ///
@@ -42,9 +44,9 @@ impl Listing {
             other => other,
         })?;
         let head = u64::from(self.format == Format::Csv);
-        let exported = Exported { bytes: sink.written, is_empty: sink.lines <= head };
-        unfinished.finish()?;
-        Ok(exported)
+        let (bytes, is_empty) = (sink.written, sink.lines <= head);
+        let is_file = unfinished.map(Unfinished::finish).transpose()?.is_some();
+        Ok(Exported { bytes, is_empty, is_file })
     }
 }
 

@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
-use tracewing_files::Dir;
+use tracewing_files::{Dir, OutputFile};
 
 /// A folder or file that is being written.
 #[derive(Debug)]
@@ -29,14 +29,17 @@ impl Unfinished {
         made.map_err(|error| unfinished.taken(error)).map(|dir| (unfinished.begun(), dir))
     }
 
-    /// A file that is to be at `place`, where nothing may be.
+    /// A file that is to be at `place`, where nothing may be but a pipe or device: that is written as it is, and never unfinished.
     ///
     /// # Errors
     /// As [`Unfinished::folder`].
-    pub fn file(place: &Path) -> Result<(Self, File), Error> {
+    pub fn file(place: &Path) -> Result<(Option<Self>, File), Error> {
+        if let Some(stream) = OutputFile::stream(place).map_err(Error::io(place))? {
+            return Ok((None, stream));
+        }
         let unfinished = Unfinished::beside(place)?;
         let made = unfinished.parent.create_file(&unfinished.hidden);
-        made.map_err(|error| unfinished.taken(error)).map(|file| (unfinished.begun(), file))
+        made.map_err(|error| unfinished.taken(error)).map(|file| (Some(unfinished.begun()), file))
     }
 
     /// Nothing is made yet, so nothing goes away.
