@@ -1,14 +1,15 @@
 //! The command line, and which file does what.
 //!
 //! `bench record` measures in four sections: what one event costs ([`events`]), what it costs several threads
-//! ([`threads`]), what reaches the disk ([`disk`]), and how long single events take ([`latency`]). Worker processes do the
-//! work ([`process`]): this program itself, started again under `tracewing record` ([`own`], [`worker`]), a C program
-//! under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What comes out is printed ([`report`]),
-//! compared with what is required ([`bounds`]), and made into a page ([`page`], [`plot`]).
+//! ([`threads`]), what reaches the disk ([`disk`]), and how long single events take ([`latency`]). Worker
+//! processes do the work ([`process`]): this program itself, started again under `tracewing record` ([`own`],
+//! [`worker`]), a C program under LTTng ([`lttng`]), and programs with other Rust tracers ([`peers`]). What
+//! comes out is printed ([`report`]), compared with what is required ([`bounds`]), and made into a page
+//! ([`page`], [`plot`]).
 //!
-//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload` in [`preload`], `bench functions` in
-//! [`functions`], `bench families` in [`families`].
-//! `bench trigger` is in [`trigger`]; its worker is a program of its own (`src/trigger`).
+//! `bench seek` is in [`seek`], `bench tasks` in [`tasks`], `bench analyse` in [`analyse`], `bench preload`
+//! in [`preload`], `bench functions` in [`functions`], `bench families` in [`families`]. `bench trigger` is
+//! in [`trigger`]; its worker is a program of its own (`src/trigger`).
 
 mod analyse;
 mod bounds;

@@ -1,4 +1,5 @@
-//! The schemes that tracewing is compared with do what they are measured for: what is read back is what was written.
+//! The schemes that tracewing is compared with do what they are measured for: what is read back is what was
+//! written.
 #![cfg(not(loom))]
 
 use baseline::Scheme;
@@ -82,7 +83,8 @@ fn local_cas() {
     assert_eq!(of_thread(&buffer.into_events().expect("uncommitted bytes"), 1), expected());
 }
 
-/// One thread: with several, a buffer's count may be zeroed behind another's commit, which `into_events` would notice.
+/// One thread: with several, a buffer's count may be zeroed behind another's commit, which `into_events`
+/// would notice.
 #[test]
 fn k42() {
     let k42 = K42::new(GEOMETRY, Bytes::new(GEOMETRY));

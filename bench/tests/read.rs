@@ -13,7 +13,10 @@ fn said(command: &mut Command) -> String {
 fn babeltrace2_finds_the_same_checksum() {
     let python = "/usr/bin/python3";
     if !Command::new(python).args(["-c", "import bt2"]).output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: babeltrace2's Python bindings (python3-bt2) are not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("python3-bt2"),
+            "babeltrace2's Python bindings (python3-bt2) are not installed",
+        );
         return;
     }
     let bench = env!("CARGO_BIN_EXE_bench");

@@ -60,7 +60,10 @@ fn nothing_makes_no_system_call_and_every_event_has_a_sample() {
     let path = folder.path().join("samples");
     let (answers, well) = answers(&format!("empty 1000 {}\n", path.display()));
     if !well {
-        eprintln!("skipped: this kernel does not catch system calls (Syscall User Dispatch, Linux 5.11)");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Kernel(5, 11),
+            "this kernel does not catch system calls (Syscall User Dispatch, Linux 5.11)",
+        );
         return;
     }
     let numbers: Vec<u64> = answers[0].split(' ').map(|number| number.parse().expect("a number")).collect();

@@ -1,5 +1,6 @@
-//! An input's parts, and inputs to begin with: the traces of the project's own tests and of `../shared/ctf-conformance`, in the form that the
-//! targets take, and what the fuzzer has found before (`fuzz/findings`).
+//! An input's parts, and inputs to begin with: the traces of the project's own tests and of
+//! `../shared/ctf-conformance`, in the form that the targets take, and what the fuzzer has found before
+//! (`fuzz/findings`).
 
 use std::fs;
 use std::path::{Path, PathBuf};

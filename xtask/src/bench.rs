@@ -1,5 +1,5 @@
-//! `cargo xtask bench`: installs the peers, builds the measuring program and runs it. What is measured, and how, stands
-//! in the package `bench`.
+//! `cargo xtask bench`: installs the peers, builds the measuring program and runs it. What is measured, and
+//! how, stands in the package `bench`.
 
 use crate::packages;
 use crate::steps::{cargo, run as run_command, target_folder};
@@ -18,7 +18,8 @@ pub enum Comparison {
         cargo xtask bench record --only events     what one event costs, and the two ratios\n  \
         cargo xtask bench record --quick           to see that everything works")]
     Record(Record),
-    /// What sites cost that nobody wants, and switching them, beside LTTng-UST, `tracing` and other forms of sites
+    /// What sites cost that nobody wants, and switching them, beside LTTng-UST, `tracing` and other forms of
+    /// sites
     #[command(after_help = "Examples:\n  \
         cargo xtask bench trigger                  everything: two minutes, and as many to build the peers once\n  \
         cargo xtask bench trigger --page           the same, and writes docs/performance-trigger.md\n  \
@@ -367,8 +368,8 @@ enum Build {
     Unstable,
 }
 
-/// Builds the other Rust tracers' programs, which are no part of the workspace; gives the folder where they are. Whatever
-/// does not build is left out of the comparison, and said.
+/// Builds the other Rust tracers' programs, which are no part of the workspace; gives the folder where they
+/// are. Whatever does not build is left out of the comparison, and said.
 fn build_peers(root: &Path, target: &Path, build: Build, peers: &[&str]) -> Result<PathBuf> {
     let manifest = root.join("bench/peers/rust/Cargo.toml").display().to_string();
     let (target, settings): (_, &[&str]) = match build {

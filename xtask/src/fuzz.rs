@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: bytes that nobody has thought of, for the readers of traces.
 //!
-//! The targets are in the folder `fuzz`, which is no part of the workspace: cargo-fuzz builds them with a nightly compiler.
-//! What runs here is one target after the other, each for the given time, with bounds on time and memory. What is found
-//! is put into `fuzz/findings`, where the tests of the crates run it, too.
+//! The targets are in the folder `fuzz`, which is no part of the workspace: cargo-fuzz builds them with a
+//! nightly compiler. What runs here is one target after the other, each for the given time, with bounds on
+//! time and memory. What is found is put into `fuzz/findings`, where the tests of the crates run it, too.
 
 #[path = "../../fuzz/src/inputs.rs"]
 #[allow(dead_code, reason = "what is in an input is the targets' concern")]
@@ -15,9 +15,11 @@ use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// What a target may take for one input: seconds, MiB for one allocation, and MiB in all (AddressSanitizer's own included).
+/// What a target may take for one input: seconds, MiB for one allocation, and MiB in all (AddressSanitizer's
+/// own included).
 const BOUNDS: [&str; 3] = ["-timeout=10", "-malloc_limit_mb=64", "-rss_limit_mb=1024"];
-/// Threads that have done their part may still be on their way out when an input is over, which looks like a leak.
+/// Threads that have done their part may still be on their way out when an input is over, which looks like a
+/// leak.
 const NO_LEAKS: &str = "-detect_leaks=0";
 
 /// What `cargo xtask fuzz` accepts.

@@ -1,8 +1,8 @@
 //! The project's chores: `cargo xtask demo`, `test`, `models`, `mutants`, `soak`, `fuzz`, `conformance`,
-//! `capi`, `bench` and `tidy`.
+//! `capi`, `bench`, `tidy` and `events`.
 //!
-//! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine stands in
-//! `packages.rs`.
+//! This file reads the command line. Each chore has a file of its own; what a chore needs on the machine
+//! stands in `packages.rs`.
 
 mod bench;
 mod capi;
@@ -37,6 +37,7 @@ use std::process::ExitCode;
         cargo xtask soak --minutes 30        everything at once for half an hour, with kill -9\n  \
         cargo xtask fuzz --minutes 20        hostile metadata, packets, indexes and traces\n  \
         cargo xtask tidy                     the house rules alone, in a second\n  \
+        cargo xtask events                   write docs/events.md anew\n  \
         cargo xtask conformance DIR          read every CTF trace of a folder of cases\n  \
         cargo xtask capi --prefix DIR        libtracewing and tracewing.h for C and C++\n  \
         cargo xtask bench record             the price of an event, beside LTTng-UST and rdtsc\n  \
@@ -63,8 +64,11 @@ enum Chore {
     Soak(soak::Options),
     /// Feed the readers of traces with bytes that nobody has thought of
     Fuzz(fuzz::Options),
-    /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and orderings
+    /// Check the house rules: file heads, lengths, licences, references, comments on unsafe code and
+    /// orderings
     Tidy,
+    /// Write docs/events.md, the page of all events that tracewing records or interprets
+    Events,
     /// Run the cases of a folder of CTF traces, and print each that disagrees with its reference
     Conformance(conformance::Options),
     /// Build the library for C and C++ and install it
@@ -83,6 +87,7 @@ fn main() -> ExitCode {
         Chore::Soak(options) => soak::run(&options),
         Chore::Fuzz(options) => fuzz::run(&options),
         Chore::Tidy => tidy::run(),
+        Chore::Events => tidy::write_events(),
         Chore::Conformance(options) => conformance::run(&options),
         Chore::Capi(options) => capi::run(&options),
         Chore::Bench(comparison) => bench::run(&comparison),

@@ -1,8 +1,9 @@
-//! `cargo xtask mutants`: puts one fault after the other into a copy of the ring, and sees that a test finds it.
+//! `cargo xtask mutants`: puts one fault after the other into a copy of the ring, and sees that a test finds
+//! it.
 //!
-//! `catalogue.rs` lists the faults: a weaker ordering, a check that is missing. Each names the test that must fail. A fault
-//! that does not compile, or that the test lets pass, fails the command: then either the test is too weak, or the code has an
-//! ordering or a check that it does not need.
+//! `catalogue.rs` lists the faults: a weaker ordering, a check that is missing. Each names the test that must
+//! fail. A fault that does not compile, or that the test lets pass, fails the command: then either the test
+//! is too weak, or the code has an ordering or a check that it does not need.
 
 mod catalogue;
 

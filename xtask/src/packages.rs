@@ -1,5 +1,5 @@
-//! What the chores need from the distribution, and how it gets there: the one list of Debian packages, each with its
-//! reason, and their installation by apt.
+//! What the chores need from the distribution, and how it gets there: the one list of Debian packages, each
+//! with its reason, and their installation by apt.
 //!
 //! Only what is missing is installed, so nothing here needs a network once everything is there.
 
@@ -85,8 +85,8 @@ pub const FOR_BENCH_READ: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 /// What `cargo xtask demo` needs: a linker, and another reader to show the same trace with.
 pub const FOR_DEMO: &[Package] = &[GCC, LIBC_DEV, BABELTRACE];
 
-/// Installs those of `wanted` that are missing. On a system without dpkg it says what is wanted and succeeds, since
-/// the same tools may be there under other names; what then is absent shows as skipped tests.
+/// Installs those of `wanted` that are missing. On a system without dpkg it says what is wanted and succeeds,
+/// since the same tools may be there under other names; what then is absent shows as skipped tests.
 pub fn ensure(wanted: &[Package]) -> Result<()> {
     if !is_debian() {
         println!(

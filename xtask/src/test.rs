@@ -1,4 +1,5 @@
-//! `cargo xtask test`: everything that must hold before a change is good, on a machine that has only a toolchain.
+//! `cargo xtask test`: everything that must hold before a change is good, on a machine that has only a
+//! toolchain.
 
 use crate::packages;
 use crate::steps::{self, Steps, cargo};

@@ -1,6 +1,7 @@
-//! A compare-and-swap reserves, an addition to the sub-buffer's commit count commits: paper 000, table 1 (the operations)
-//! and table 2 (the buffer), paper 002, section 4. With the lock prefix any thread may write; without it only those of
-//! one CPU exclude each other, as each x86 instruction is whole as far as its own CPU can tell.
+//! A compare-and-swap reserves, an addition to the sub-buffer's commit count commits: paper 000, table 1 (the
+//! operations) and table 2 (the buffer), paper 002, section 4. With the lock prefix any thread may write;
+//! without it only those of one CPU exclude each other, as each x86 instruction is whole as far as its own
+//! CPU can tell.
 
 use crate::Scheme;
 use crate::event::{Event, LENGTH, now};
@@ -42,7 +43,8 @@ impl Operations for Local {
     #[inline(always)]
     fn exchange(word: &AtomicU64, old: u64, new: u64) -> bool {
         let before: u64;
-        // SAFETY: one instruction on a word that outlives it; rax holds the expected value and gets the one found.
+        // SAFETY: one instruction on a word that outlives it; rax holds the expected value and gets the one
+        // found.
         unsafe {
             core::arch::asm!(
                 "cmpxchg [{word}], {new}",
@@ -90,9 +92,9 @@ impl<O: Operations> CasBuffer<O> {
         }
     }
 
-    /// Reserves an event's bytes, and those that are left over in front of it where it begins a sub-buffer. As in the
-    /// papers, the clock is read in each attempt, since stamps must not go backwards, and attempts are not bounded.
-    /// Nothing is reserved where `stamp` says that tracing is off.
+    /// Reserves an event's bytes, and those that are left over in front of it where it begins a sub-buffer.
+    /// As in the papers, the clock is read in each attempt, since stamps must not go backwards, and attempts
+    /// are not bounded. Nothing is reserved where `stamp` says that tracing is off.
     #[inline(always)]
     pub(crate) fn reserve(&self, mut stamp: impl FnMut() -> Option<u64>) -> Option<Reserved> {
         loop {

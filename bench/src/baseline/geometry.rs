@@ -1,4 +1,5 @@
-//! Positions in a buffer that is cut into sub-buffers. A position counts bytes for ever; its low bits are the offset.
+//! Positions in a buffer that is cut into sub-buffers. A position counts bytes for ever; its low bits are the
+//! offset.
 
 /// Sizes of a buffer, in bytes, both powers of two.
 #[derive(Clone, Copy, Debug)]
@@ -32,8 +33,8 @@ impl Geometry {
         self.total
     }
 
-    /// Whether that many bytes fit behind a position without reaching the end of its sub-buffer. (Strictly, as in
-    /// Figure 2 of paper 004: `newIndex >= buffer end` takes the slow path.)
+    /// Whether that many bytes fit behind a position without reaching the end of its sub-buffer. (Strictly,
+    /// as in Figure 2 of paper 004: `newIndex >= buffer end` takes the slow path.)
     #[inline(always)]
     pub const fn fits(self, position: u64, length: u64) -> bool {
         (position & (self.sub_buffer - 1)) + length < self.sub_buffer

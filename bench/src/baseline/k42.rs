@@ -1,17 +1,19 @@
-//! K42's scheme: Wisniewski and Rosenburg (paper 004), Figure 2, with the counters `buffersProduced`, `buffersConsumed` and
-//! `bufferCount` as paper 002, section 2, describes them. It is here to be measured, and to be shown wrong.
+//! K42's scheme: Wisniewski and Rosenburg (paper 004), Figure 2, with the counters `buffersProduced`,
+//! `buffersConsumed` and `bufferCount` as paper 002, section 2, describes them. It is here to be measured,
+//! and to be shown wrong.
 //!
 //! The papers' words, and ours: K42's *buffer* is a sub-buffer, `index` the write position, `traceReserve` is
-//! [`K42::reserve`], `traceReserveSlow` [`K42::reserve_slow`], `traceCommit` [`K42::commit`]. Figure 2 leaves open when a new
-//! buffer's count is zeroed and `buffersProduced` incremented; 002 says of the latter "upon buffer space reservation for an
-//! event crossing a K42 buffer boundary", and 004 of the former "during the start new buffer code": both are done
-//! by whoever has moved the index, at once.
+//! [`K42::reserve`], `traceReserveSlow` [`K42::reserve_slow`], `traceCommit` [`K42::commit`]. Figure 2 leaves
+//! open when a new buffer's count is zeroed and `buffersProduced` incremented; 002 says of the latter "upon
+//! buffer space reservation for an event crossing a K42 buffer boundary", and 004 of the former "during the
+//! start new buffer code": both are done by whoever has moved the index, at once.
 //!
 //! # The race
 //! A buffer counts as complete when it has been left and its count is a multiple of its size. So is zero: a
-//! buffer whose events are all reserved and none of them committed looks complete, and the consumer reads what nobody
-//! has written. `tests/k42.rs` lets loom find it. (002: "it would make an uncommitted K42 buffer appear as fully
-//! committed"; LTTng's counts are free-running and compared with the lap that is expected, Equation 1.)
+//! buffer whose events are all reserved and none of them committed looks complete, and the consumer reads
+//! what nobody has written. `tests/k42.rs` lets loom find it. (002: "it would make an uncommitted K42 buffer
+//! appear as fully committed"; LTTng's counts are free-running and compared with the lap that is expected,
+//! Equation 1.)
 
 use crate::Scheme;
 use crate::atomic::{AtomicU64, Ordering};
@@ -73,7 +75,8 @@ impl<M: Memory> K42<M> {
         }
     }
 
-    /// `traceReserveSlow`: moves to the next buffer, unless another writer was faster, and fills up the one it leaves.
+    /// `traceReserveSlow`: moves to the next buffer, unless another writer was faster, and fills up the one
+    /// it leaves.
     #[cold]
     #[inline(never)]
     fn reserve_slow(&self, length: u64) -> (u64, u64) {
@@ -136,7 +139,8 @@ impl<M: Memory> K42<M> {
 }
 
 impl K42<Bytes> {
-    /// The events that it holds, if it has not wrapped; `None` if the count of a buffer is not what it should be.
+    /// The events that it holds, if it has not wrapped; `None` if the count of a buffer is not what it should
+    /// be.
     pub fn into_events(mut self) -> Option<Vec<Event>> {
         let end = self.reserved();
         let committed: u64 = self.buffer_counts.iter().map(|count| count.0.load(Ordering::Relaxed)).sum();

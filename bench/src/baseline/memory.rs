@@ -1,4 +1,5 @@
-//! Where the schemes put their events: bytes that writers share, guarded by nothing but what the schemes hand out.
+//! Where the schemes put their events: bytes that writers share, guarded by nothing but what the schemes hand
+//! out.
 
 use crate::event::{Event, LENGTH};
 use crate::geometry::Geometry;
@@ -22,7 +23,8 @@ pub trait Memory {
 /// Ordinary memory, every page of it touched.
 pub struct Bytes(Box<[UnsafeCell<u8>]>);
 
-// SAFETY: whoever writes owns the bytes (`Memory`'s contract), whoever reads has the memory to itself (`&mut`).
+// SAFETY: whoever writes owns the bytes (`Memory`'s contract), whoever reads has the memory to itself
+// (`&mut`).
 unsafe impl Sync for Bytes {}
 
 impl Bytes {
@@ -58,7 +60,8 @@ impl Memory for Bytes {
     #[inline(always)]
     unsafe fn put(&self, offset: usize, event: Event) {
         debug_assert!(offset + LENGTH <= self.0.len());
-        // SAFETY: in the memory and this caller's alone, by the contract; UnsafeCell<u8> is a byte that may change.
+        // SAFETY: in the memory and this caller's alone, by the contract; UnsafeCell<u8> is a byte that may
+        // change.
         unsafe {
             let at = self.0.as_ptr().add(offset).cast::<u8>().cast_mut();
             at.cast::<u64>().write_unaligned(event.header);

@@ -1,7 +1,7 @@
-//! A sequence lock around what a writer must know and others may change (whether tracing is on, the clock's base), and a
-//! locked compare-and-swap to reserve: paper 000, table 2, column "sequence lock and CAS", which RCU and the local
-//! compare-and-swap replaced. DTrace protects its clock so. A writer that interrupts the control's owner would wait for
-//! ever; the paper names that deadlock as the reason against it.
+//! A sequence lock around what a writer must know and others may change (whether tracing is on, the clock's
+//! base), and a locked compare-and-swap to reserve: paper 000, table 2, column "sequence lock and CAS", which
+//! RCU and the local compare-and-swap replaced. DTrace protects its clock so. A writer that interrupts the
+//! control's owner would wait for ever; the paper names that deadlock as the reason against it.
 
 use crate::Scheme;
 use crate::cas::{CasBuffer, Locked};

@@ -1,5 +1,6 @@
-//! `bench analyse`: how many events a second each analysis takes on one CPU, and how much memory, of a recording of the kernel
-//! and of a program with tasks. The recording is made by `analyse/trace.rs`, and removed afterwards.
+//! `bench analyse`: how many events a second each analysis takes on one CPU, and how much memory, of a
+//! recording of the kernel and of a program with tasks. The recording is made by `analyse/trace.rs`, and
+//! removed afterwards.
 
 mod trace;
 
@@ -18,7 +19,7 @@ const ANALYSES: [(&str, &[&str]); 7] = [
     ("threads --by task", &["threads", "--by", "task"]),
     ("sched latency", &["sched", "latency"]),
     ("tasks", &["tasks"]),
-    ("tasks --by-name", &["tasks", "--by-name"]),
+    ("tasks --by name", &["tasks", "--by", "name"]),
     // What all did is read back up to its end, which comes early.
     ("critical-path", &["critical-path", "--tid", trace::FIRST_WORKER]),
 ];

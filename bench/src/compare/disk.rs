@@ -1,9 +1,10 @@
-//! What reaches the disk when one thread emits events as fast as it can, beside a plain loop of writes of 1 MiB to the same
-//! file system, in turn.
+//! What reaches the disk when one thread emits events as fast as it can, beside a plain loop of writes of 1
+//! MiB to the same file system, in turn.
 //!
-//! Each side begins with a page cache that is as empty as this program can make it (the files of the side before are
-//! removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. What is still in a recorder's
-//! buffer at the end of that time is written later; so the size of a buffer is taken off what it has kept.
+//! Each side begins with a page cache that is as empty as this program can make it (the files of the side
+//! before are removed, `sync`, and, for root, /proc/sys/vm/drop_caches), and writes for the same time. What
+//! is still in a recorder's buffer at the end of that time is written later; so the size of a buffer is taken
+//! off what it has kept.
 
 use crate::compare::figures::Rounds;
 use crate::compare::lttng::{self, Lttng};

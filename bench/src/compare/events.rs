@@ -1,9 +1,10 @@
 //! What one event costs one thread.
 //!
-//! Everything runs on one CPU, in turn, burst by burst: a burst of `rdtsc`, one of tracewing, one of LTTng-UST, and so on.
-//! A round's figure is the median of its bursts, of the thread's CPU time, so that other programs on the machine do not
-//! count. Both recorders keep a flight recorder: nothing is lost for want of a reader, and nothing is written meanwhile.
-//! Afterwards a snapshot of each shows that the events were there.
+//! Everything runs on one CPU, in turn, burst by burst: a burst of `rdtsc`, one of tracewing, one of
+//! LTTng-UST, and so on. A round's figure is the median of its bursts, of the thread's CPU time, so that
+//! other programs on the machine do not count. Both recorders keep a flight recorder: nothing is lost for
+//! want of a reader, and nothing is written meanwhile. Afterwards a snapshot of each shows that the events
+//! were there.
 
 use crate::compare::figures::{Rounds, median};
 use crate::compare::lttng::Lttng;
@@ -203,9 +204,10 @@ pub fn measure(setting: &Setting, lttng: Option<&Lttng>) -> Result<Events> {
     Ok(Events { rows, bursts: setting.bursts, cpu })
 }
 
-/// Makes sure that every byte that was emitted is in the snapshot, or has been overwritten and counted. The thread's
-/// introduction and the headers of packets come on top, less than a hundred bytes to a sub-buffer; and ten bytes for each
-/// event that follows the beginning of its sub-buffer by 2^32 cycles, since this process had to wait so long for its turn.
+/// Makes sure that every byte that was emitted is in the snapshot, or has been overwritten and counted. The
+/// thread's introduction and the headers of packets come on top, less than a hundred bytes to a sub-buffer;
+/// and ten bytes for each event that follows the beginning of its sub-buffer by 2^32 cycles, since this
+/// process had to wait so long for its turn.
 fn account(contents: Contents, emitted: u64) -> Result<()> {
     let known = contents.bytes + contents.overwritten;
     let most = emitted + emitted * 10 / 28 + 100 * (emitted / BURST_BYTES + 8);

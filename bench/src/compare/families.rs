@@ -1,8 +1,9 @@
-//! `bench families`: what a build costs that is recorded: thousands of short programs, each with buffers of its own.
+//! `bench families`: what a build costs that is recorded: thousands of short programs, each with buffers of
+//! its own.
 //!
-//! One C program, unmodified, starts short ones under `tracewing record --locks`, one after the other or several at a time; the
-//! recorder and the pre-loaded library are the side's own, so an older build can be compared (`--against`). All sides take
-//! turns, round by round.
+//! One C program, unmodified, starts short ones under `tracewing record --locks`, one after the other or
+//! several at a time; the recorder and the pre-loaded library are the side's own, so an older build can be
+//! compared (`--against`). All sides take turns, round by round.
 
 mod page;
 mod side;

@@ -17,8 +17,9 @@ impl Rounds {
         (smallest, largest)
     }
 
-    /// Between what the median of ever more rounds would lie, with 95 % confidence: ranks of the sorted rounds by the
-    /// binomial distribution, for which nothing need be known of the figures' own. From least to most where there are few.
+    /// Between what the median of ever more rounds would lie, with 95 % confidence: ranks of the sorted
+    /// rounds by the binomial distribution, for which nothing need be known of the figures' own. From least
+    /// to most where there are few.
     pub fn interval(&self) -> (f64, f64) {
         let mut sorted = self.0.clone();
         sorted.sort_by(f64::total_cmp);

@@ -1,9 +1,10 @@
-//! `bench functions`: what it adds to the call of a function that its begin and its end are recorded, beside uftrace, a uprobe, a
-//! system call and a `printf` of the same (paper 001's Table 1; 002, 5.8: a breakpoint against a static site).
+//! `bench functions`: what it adds to the call of a function that its begin and its end are recorded, beside
+//! uftrace, a uprobe, a system call and a `printf` of the same (paper 001's Table 1; 002, 5.8: a breakpoint
+//! against a static site).
 //!
-//! One C program, built in three ways, takes turns with itself: bare; with `-finstrument-functions` and with `-pg -mfentry`, each under
-//! `tracewing record --functions` and `uftrace record`, both of which write to the disk. What a side adds is its figure less the bare
-//! program's of the same round.
+//! One C program, built in three ways, takes turns with itself: bare; with `-finstrument-functions` and with
+//! `-pg -mfentry`, each under `tracewing record --functions` and `uftrace record`, both of which write to the
+//! disk. What a side adds is its figure less the bare program's of the same round.
 
 use crate::compare::figures::Rounds;
 use crate::compare::own::{How, Recording, contents};
@@ -18,7 +19,8 @@ use std::process::{Command, Stdio};
 /// What is required: how many times cheaper than uftrace.
 const LIMIT: f64 = 3.0;
 
-/// Calls in a turn. The events of two fit into the buffers, where they wait for the disk, and those of one begin a new sub-buffer.
+/// Calls in a turn. The events of two fit into the buffers, where they wait for the disk, and those of one
+/// begin a new sub-buffer.
 const COUNT: u64 = 30_000;
 
 /// How the program is built.

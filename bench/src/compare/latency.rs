@@ -1,6 +1,6 @@
-//! How long single events take: each is timed by itself, and what timing nothing costs stands beside it. Each round has
-//! new processes, so that its first million events are the first after start-up. Page faults and system calls in them
-//! are counted (`worker/latency.rs`).
+//! How long single events take: each is timed by itself, and what timing nothing costs stands beside it. Each
+//! round has new processes, so that its first million events are the first after start-up. Page faults and
+//! system calls in them are counted (`worker/latency.rs`).
 
 use crate::compare::figures::{Rounds, percentile};
 use crate::compare::lttng::Lttng;

@@ -5,7 +5,8 @@ use tracewing_ctf::model::{
 };
 use tracewing_ctf::write;
 
-/// One data stream class with these event record classes, whose ids are counted from 0. Stamps are nanoseconds.
+/// One data stream class with these event record classes, whose ids are counted from 0. Stamps are
+/// nanoseconds.
 pub fn trace_class(uuid: [u8; 16], events: Vec<(&str, StructureClass)>) -> TraceClass {
     let mut class = TraceClass::new();
     class.uuid = Some(uuid);

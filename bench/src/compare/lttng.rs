@@ -1,8 +1,8 @@
 //! The peer LTTng-UST: builds its C program, prepares sessions for it, and takes everything away again.
 //!
-//! Its channel has 4 sub-buffers of 1 MiB per CPU, buffers are shared by the user's processes, and each event carries
-//! the thread id: what comes closest to a tracewing event. A session either is a snapshot session (the channel
-//! overwrites, and nothing is written while measuring) or writes to a folder.
+//! Its channel has 4 sub-buffers of 1 MiB per CPU, buffers are shared by the user's processes, and each event
+//! carries the thread id: what comes closest to a tracewing event. A session either is a snapshot session
+//! (the channel overwrites, and nothing is written while measuring) or writes to a folder.
 
 use crate::compare::process::{Worker, pinned};
 use anyhow::{Context, Result, bail, ensure};
@@ -21,7 +21,8 @@ pub struct Lttng {
     pub version: String,
 }
 
-/// A running session, the only one while it lives: a program records into all that there are. Dropping it destroys it.
+/// A running session, the only one while it lives: a program records into all that there are. Dropping it
+/// destroys it.
 pub struct Session<'a> {
     name: String,
     lttng: &'a Lttng,
@@ -89,8 +90,8 @@ impl Session<'_> {
         }
     }
 
-    /// Makes sure that the events really are in the buffers: takes a snapshot into `folder` and looks whether it
-    /// has any size.
+    /// Makes sure that the events really are in the buffers: takes a snapshot into `folder` and looks whether
+    /// it has any size.
     pub fn check(&self, folder: &Path) -> Result<()> {
         let output = folder.to_str().context("the scratch folder is not UTF-8")?;
         command(&["snapshot", "record", "--session", &self.name, output])?;

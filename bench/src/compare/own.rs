@@ -1,5 +1,5 @@
-//! Recordings by `tracewing record` with this program as the worker, and what a finished trace holds. The latter is asked
-//! of `tracewing info`, for LTTng's traces too.
+//! Recordings by `tracewing record` with this program as the worker, and what a finished trace holds. The
+//! latter is asked of `tracewing info`, for LTTng's traces too.
 
 use crate::compare::process::Worker;
 use anyhow::{Context, Result, bail, ensure};
@@ -15,7 +15,8 @@ pub const CLASS: &str = "bench:two_u64";
 /// How a recording is made.
 #[derive(Clone, Default)]
 pub struct How {
-    /// Events go to the disk, and are lost where it is too slow; else they stay in the buffers, and new ones overwrite old.
+    /// Events go to the disk, and are lost where it is too slow; else they stay in the buffers, and new ones
+    /// overwrite old.
     pub to_disk: bool,
     /// The worker has no restartable sequences, so that it falls back to the protocol `Smp`.
     pub smp: bool,

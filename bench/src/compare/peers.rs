@@ -18,8 +18,8 @@ pub struct Peer {
     pub burst: u64,
 }
 
-/// All that there are. Their bursts are short: they hand events to threads of their own, which would still be at work
-/// while the next side is measured.
+/// All that there are. Their bursts are short: they hand events to threads of their own, which would still be
+/// at work while the next side is measured.
 pub const PEERS: &[Peer] = &[
     Peer {
         key: "perfetto",
@@ -48,7 +48,8 @@ pub const PEERS: &[Peer] = &[
 ];
 
 impl Peer {
-    /// Starts it, if it was built into `folder`. Its own threads may use any CPU, the one that is measured stays on `cpu`.
+    /// Starts it, if it was built into `folder`. Its own threads may use any CPU, the one that is measured
+    /// stays on `cpu`.
     pub fn start(&self, folder: &Path, cpu: usize) -> Result<Option<Worker>> {
         let program = folder.join(self.program);
         if !program.is_file() {

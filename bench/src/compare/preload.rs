@@ -1,7 +1,8 @@
 //! `bench preload`: what it adds to a mutex that a pre-loaded library records it, beside LTTng's wrapper.
 //!
-//! One C program, unmodified, takes turns with itself: alone, under `tracewing record --locks` with and without call chains,
-//! and under LTTng's `liblttng-ust-pthread-wrapper.so`. What a side adds is its figure less the bare program's of the same round.
+//! One C program, unmodified, takes turns with itself: alone, under `tracewing record --locks` with and
+//! without call chains, and under LTTng's `liblttng-ust-pthread-wrapper.so`. What a side adds is its figure
+//! less the bare program's of the same round.
 
 use crate::compare::figures::Rounds;
 use crate::compare::lttng::{self, Lttng};

@@ -1,6 +1,6 @@
-//! A worker process that measures on demand: each line on its standard input is an order, `NAME NUMBER` and what else the
-//! order needs, and each is answered by one line. The common order is `VARIANT COUNT`: run COUNT times what VARIANT names;
-//! the answer is the nanoseconds of CPU time that the whole loop took.
+//! A worker process that measures on demand: each line on its standard input is an order, `NAME NUMBER` and
+//! what else the order needs, and each is answered by one line. The common order is `VARIANT COUNT`: run
+//! COUNT times what VARIANT names; the answer is the nanoseconds of CPU time that the whole loop took.
 //!
 //! All sides of a comparison speak this protocol, so that one loop can take turns between them.
 
@@ -70,8 +70,8 @@ impl Worker {
     }
 }
 
-/// The CPU on which single threads are measured: the last that this process may use, which leaves the first ones, where
-/// most interrupts go, to others.
+/// The CPU on which single threads are measured: the last that this process may use, which leaves the first
+/// ones, where most interrupts go, to others.
 pub fn measuring_cpu() -> Result<usize> {
     let allowed = sched_getaffinity(None).context("cannot ask for the allowed CPUs")?;
     (0..CpuSet::MAX_CPU).rev().find(|cpu| allowed.is_set(*cpu)).context("no CPU is allowed")

@@ -1,5 +1,6 @@
-//! `bench seek`: how long `tracewing list --from … --to …` takes to its first line in a trace of gigabytes, and to its end,
-//! by where the index comes from. The trace is made by `seek/trace.rs`, and removed afterwards.
+//! `bench seek`: how long `tracewing list --from … --to …` takes to its first line in a trace of gigabytes,
+//! and to its end, by where the index comes from. The trace is made by `seek/trace.rs`, and removed
+//! afterwards.
 
 mod trace;
 

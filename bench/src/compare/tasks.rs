@@ -1,9 +1,9 @@
-//! `bench tasks`: what it costs to tell of tasks, by the program Sumtime of the multi-level trace paper (3.3), beside other
-//! tracers of tokio.
+//! `bench tasks`: what it costs to tell of tasks, by the program Sumtime of the multi-level trace paper
+//! (3.3), beside other tracers of tokio.
 //!
-//! Every side grows the same trees (`src/tasks/tree.rs`), each in a process of its own, in turn, round by round. A side's overhead
-//! is its time to that of the same trees without it in the same round. Peers are compared with their own plain trees, since they
-//! need another build of tokio.
+//! Every side grows the same trees (`src/tasks/tree.rs`), each in a process of its own, in turn, round by
+//! round. A side's overhead is its time to that of the same trees without it in the same round. Peers are
+//! compared with their own plain trees, since they need another build of tokio.
 
 mod page;
 mod report;
@@ -98,7 +98,8 @@ const SIDES: &[(&str, &str, Option<&str>, &str, &str)] = &[
     ("console", "tokio-console: its subscriber", Some("console-plain"), "console", "tree"),
 ];
 
-/// The peers whose overhead is compared with ours, with our degree; that of dial9's hooks, which tell no wakes, with the same, too.
+/// The peers whose overhead is compared with ours, with our degree; that of dial9's hooks, which tell no
+/// wakes, with the same, too.
 const PEERS: &[(&str, &str)] = &[
     ("dial9", "switches"),
     ("dial9", "scheduling"),

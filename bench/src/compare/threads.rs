@@ -1,7 +1,8 @@
 //! What an event costs when several threads emit at once: 1 to 16 threads, on all CPUs that there are.
 //!
-//! The figure is the CPU time of all threads, divided by their events, and by what an `rdtsc` costs the same number of
-//! threads in a loop of nothing else, measured right before. What is left is what the threads do to each other.
+//! The figure is the CPU time of all threads, divided by their events, and by what an `rdtsc` costs the same
+//! number of threads in a loop of nothing else, measured right before. What is left is what the threads do to
+//! each other.
 
 use crate::compare::figures::Rounds;
 use crate::compare::lttng::Lttng;
@@ -12,8 +13,8 @@ use anyhow::{Result, ensure};
 /// How many threads.
 pub const THREADS: &[u64] = &[1, 2, 4, 8, 16];
 
-/// What a thread's loop does: the key, what a reader is told, and its share of [`Setting::thread_events`], since
-/// slower ones need fewer for the same time.
+/// What a thread's loop does: the key, what a reader is told, and its share of [`Setting::thread_events`],
+/// since slower ones need fewer for the same time.
 const VARIANTS: &[(&str, &str, u64)] = &[
     ("rdtsc", "rdtsc", 1),
     ("two_u64", "tracewing", 1),
@@ -46,7 +47,8 @@ impl Threads {
         Some(series.cost.iter().zip(&floor.cost).map(|(cost, floor)| cost.ratio_to(floor)).collect())
     }
 
-    /// The largest of the medians of [`Self::in_rdtsc`], divided by the smallest: 1 where threads cost each other nothing.
+    /// The largest of the medians of [`Self::in_rdtsc`], divided by the smallest: 1 where threads cost each
+    /// other nothing.
     pub fn flatness(&self, key: &str) -> Option<f64> {
         let (least, most) = Rounds(self.in_rdtsc(key)?.iter().map(Rounds::median).collect()).range();
         Some(most / least)

@@ -1,5 +1,5 @@
-//! `bench trigger`: what a site costs that nobody wants, what one costs that somebody wants, how long switching takes, and
-//! what the `tracing` layer costs. Measures, prints, and compares with what is required.
+//! `bench trigger`: what a site costs that nobody wants, what one costs that somebody wants, how long
+//! switching takes, and what the `tracing` layer costs. Measures, prints, and compares with what is required.
 //!
 //! | module | measures |
 //! |---|---|

@@ -1,5 +1,6 @@
-//! The worker of `bench tasks`: grows trees of tasks ([`tree`]) on demand, plain or told. It obeys orders on standard input
-//! (`compare/process.rs`): `VARIANT COUNT` grows COUNT trees, and is answered with ns of CPU time.
+//! The worker of `bench tasks`: grows trees of tasks ([`tree`]) on demand, plain or told. It obeys orders on
+//! standard input (`compare/process.rs`): `VARIANT COUNT` grows COUNT trees, and is answered with ns of CPU
+//! time.
 //!
 //! | variant | tasks are spawned by | on | CPU time of |
 //! |---|---|---|---|

@@ -1,5 +1,5 @@
-//! Sumtime, the program by which the multi-level trace paper measures (3.3): it builds a binary tree of tasks, which do nothing but
-//! spawn, join and add. One text for all sides, which differ in how they spawn.
+//! Sumtime, the program by which the multi-level trace paper measures (3.3): it builds a binary tree of
+//! tasks, which do nothing but spawn, join and add. One text for all sides, which differ in how they spawn.
 
 /// The height of a tree.
 pub const HEIGHT: u32 = 11;

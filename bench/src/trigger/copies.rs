@@ -1,6 +1,7 @@
-//! Copies of compiled functions at chosen addresses. Where a function comes to lie can change its speed by more than an
-//! instruction in it (Mytkowicz et al., *Producing Wrong Data Without Doing Anything Obviously Wrong!*, 2009); as many
-//! places as there are rounds take that out of the comparison (Curtsinger and Berger, *Stabilizer*, 2013).
+//! Copies of compiled functions at chosen addresses. Where a function comes to lie can change its speed by
+//! more than an instruction in it (Mytkowicz et al., *Producing Wrong Data Without Doing Anything Obviously
+//! Wrong!*, 2009); as many places as there are rounds take that out of the comparison (Curtsinger and Berger,
+//! *Stabilizer*, 2013).
 
 use anyhow::{Context, Result, ensure};
 use rustix::mm::{MapFlags, ProtFlags, mmap_anonymous};
@@ -42,7 +43,8 @@ impl Copies {
             at.copy_from_nonoverlapping(code.as_ptr(), code.len());
             at
         };
-        // SAFETY: a function of this type (the caller's). On x86-64 a processor executes what it has itself written before.
+        // SAFETY: a function of this type (the caller's). On x86-64 a processor executes what it has itself
+        // written before.
         Ok(unsafe { std::mem::transmute::<*mut u8, Code>(function) })
     }
 }

@@ -1,6 +1,6 @@
-//! What passing a site costs, by how it is made: [`IN_A_ROW`] of them stand in a row in a loop, each with two values to
-//! record, and nothing else. That is more than they cost in a program, where the processor waits for other things
-//! meanwhile; it is what can be compared.
+//! What passing a site costs, by how it is made: [`IN_A_ROW`] of them stand in a row in a loop, each with two
+//! values to record, and nothing else. That is more than they cost in a program, where the processor waits
+//! for other things meanwhile; it is what can be compared.
 
 use crate::orders::cpu_time;
 use anyhow::{Result, bail};

@@ -1,5 +1,5 @@
-//! The worker of `bench trigger`: a program of its own, so that its sites are in no other program that is measured. It obeys
-//! orders on standard input, one on a line (`compare/process.rs`):
+//! The worker of `bench trigger`: a program of its own, so that its sites are in no other program that is
+//! measured. It obeys orders on standard input, one on a line (`compare/process.rs`):
 //!
 //! | order | does | answer |
 //! |---|---|---|

@@ -1,5 +1,5 @@
-//! Functions of several shapes, each compiled without a site and with an `emit!` that nobody wants; and the former once more,
-//! in a copy of its own, which tells how well two times can be compared here.
+//! Functions of several shapes, each compiled without a site and with an `emit!` that nobody wants; and the
+//! former once more, in a copy of its own, which tells how well two times can be compared here.
 
 use crate::copies::{ALIGNMENT, Code, Copies, PAGE};
 use crate::orders::cpu_time;
@@ -175,7 +175,8 @@ enum Second {
     Function,
 }
 
-/// Measures all variants of a shape, copied to the same position in pages of their own; `rest` is `NAME POSITION`.
+/// Measures all variants of a shape, copied to the same position in pages of their own; `rest` is
+/// `NAME POSITION`.
 pub fn run(count: u64, rest: &str) -> Result<String> {
     let (name, position) = rest.split_once(' ').context("which shape, and where?")?;
     let position: usize = position.parse().context("no position")?;

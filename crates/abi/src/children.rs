@@ -1,7 +1,8 @@
-//! A page beside a region: where children count what they lose that have not got the region by `fork`, and none of their own.
+//! A page beside a region: where children count what they lose that have not got the region by `fork`, and
+//! none of their own.
 //!
-//! It is a file of its own, of which nothing leads to the region's. What a child writes here can say something about losses of
-//! children, and nothing else.
+//! It is a file of its own, of which nothing leads to the region's. What a child writes here can say
+//! something about losses of children, and nothing else.
 
 use crate::atomic::Ordering::Relaxed;
 use crate::atomic::{AtomicU32, AtomicU64};

@@ -1,10 +1,10 @@
-//! What a program's memory says about its event classes: for whoever looks into a core dump or a stopped process, where the
-//! buffers lie but no recorder's metadata.
+//! What a program's memory says about its event classes: for whoever looks into a core dump or a stopped
+//! process, where the buffers lie but no recorder's metadata.
 //!
-//! The table is a private mapping of its own (a memfd named [`NAME`]), so that it begins at a page, no neighbour is merged
-//! with it, and core dumps hold it (bit 0 of `coredump_filter`, which is set by default). Children have copies. A program writes it
-//! once it knows its ids and never reads it.
-//! There may be several in a process: one per copy of the library, and per recording.
+//! The table is a private mapping of its own (a memfd named [`NAME`]), so that it begins at a page, no
+//! neighbour is merged with it, and core dumps hold it (bit 0 of `coredump_filter`, which is set by default).
+//! Children have copies. A program writes it once it knows its ids and never reads it. There may be several
+//! in a process: one per copy of the library, and per recording.
 //!
 //! ```text
 //! offset 0   u64 magic, u32 version (of the region), u32 bytes of the entries, u8[16] identity of the recording
@@ -105,8 +105,8 @@ impl Header {
     }
 }
 
-/// Ids and descriptions (for [`ClassView::decode`](crate::schema::ClassView::decode)) in the bytes behind the header, up
-/// to the first that is cut short.
+/// Ids and descriptions (for [`ClassView::decode`](crate::schema::ClassView::decode)) in the bytes behind the
+/// header, up to the first that is cut short.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     let mut input = Input::new(bytes);
     core::iter::from_fn(move || {

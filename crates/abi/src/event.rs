@@ -5,9 +5,9 @@
 //! extended   u32 low half of the time stamp | u16 65535 | u16 length | u64 time stamp | u16 id | i32 tid | payload
 //! ```
 //!
-//! `length` counts the whole event from its first byte. An event is extended when its stamp lies 2^32 or more above
-//! the begin of its sub-buffer; every other stamp is told by its low half, since stamps never go backwards in a
-//! buffer.
+//! `length` counts the whole event from its first byte. An event is extended when its stamp lies 2^32 or more
+//! above the begin of its sub-buffer; every other stamp is told by its low half, since stamps never go
+//! backwards in a buffer.
 
 /// Bytes before the thread id of a compact event.
 pub const HEADER: usize = 8;
@@ -30,8 +30,9 @@ pub const fn split_header_word(word: u64) -> (u32, u16, u16) {
     (word as u32, (word >> 32) as u16, (word >> 48) as u16)
 }
 
-/// The full time stamp of an event with this low half that is not older than `last` and less than 2^32 younger. Below
-/// `last` when there is no such stamp, since `last` lies less than 2^32 below the end of 64 bits.
+/// The full time stamp of an event with this low half that is not older than `last` and less than 2^32
+/// younger. Below `last` when there is no such stamp, since `last` lies less than 2^32 below the end of 64
+/// bits.
 pub const fn extend_stamp(last: u64, low: u32) -> u64 {
     last.wrapping_add(low.wrapping_sub(last as u32) as u64)
 }

@@ -1,16 +1,19 @@
-//! First events of a class that the recorder does not know yet: the event [`NAME`], which has the class's [`key`] and the
-//! event's own payload in it. The recorder puts the event itself in its place once it knows the class, so no program waits.
+//! First events of a class that the recorder does not know yet: the event [`NAME`], which has the class's
+//! [`key`] and the event's own payload in it. The recorder puts the event itself in its place once it knows
+//! the class, so no program waits.
 //!
 //! ```text
 //! u64 low, u64 high (the key) | u32 process id | u16 length | payload
 //! ```
 //!
-//! With [`DESCRIPTION`] as process id the payload is the class's description. It comes before the first event of the class,
-//! in this buffer or another one of the recording, so that the recorder needs nothing else of the program, which may have ended.
+//! With [`DESCRIPTION`] as process id the payload is the class's description. It comes before the first event
+//! of the class, in this buffer or another one of the recording, so that the recorder needs nothing else of
+//! the program, which may have ended.
 //!
-//! A program may write such events as soon as the recorder has granted the class [`NAME`] in it, and for as long as it likes:
-//! until a class has an id of its own in it. The recorder asks for that ([`Describe`](crate::message::ask::Describe)) when it finds
-//! such events, or where it does not look at events before a snapshot, when [`news`](crate::region::RegionHeader::news) has changed.
+//! A program may write such events as soon as the recorder has granted the class [`NAME`] in it, and for as
+//! long as it likes: until a class has an id of its own in it. The recorder asks for that
+//! ([`Describe`](crate::message::ask::Describe)) when it finds such events, or where it does not look at
+//! events before a snapshot, when [`news`](crate::region::RegionHeader::news) has changed.
 
 /// The event class's name.
 pub const NAME: &str = "tracewing:first";
@@ -19,11 +22,12 @@ pub const HEADER: usize = 16 + 4 + 2;
 /// In place of a process id: the payload is a description, not an event.
 pub const DESCRIPTION: u32 = 0;
 
-/// What a class is known by before it has an id: a number of 128 bits made of its description, as a message has it.
+/// What a class is known by before it has an id: a number of 128 bits made of its description, as a message
+/// has it.
 pub type Key = [u64; 2];
 
-/// The key of a class with this description (what [`decode_classes`](crate::message::decode_classes) gives). Equal descriptions
-/// are one class; of different ones, no two keys are equal as far as chance allows.
+/// The key of a class with this description (what [`decode_classes`](crate::message::decode_classes) gives).
+/// Equal descriptions are one class; of different ones, no two keys are equal as far as chance allows.
 pub fn key(description: &[u8]) -> Key {
     // FNV-1a, 128 bits.
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

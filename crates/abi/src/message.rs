@@ -1,5 +1,5 @@
-//! The handshake by which a traced program joins a recording: messages over a `SOCK_SEQPACKET` Unix socket, one
-//! message per packet, all numbers little-endian, at most [`MAX_MESSAGE`] bytes each.
+//! The handshake by which a traced program joins a recording: messages over a `SOCK_SEQPACKET` Unix socket,
+//! one message per packet, all numbers little-endian, at most [`MAX_MESSAGE`] bytes each.
 //!
 //! ```text
 //! program                                   recorder
@@ -17,15 +17,17 @@
 //!                                      <-   Join (an invitation to a further recording, see [`join`]; no answer)
 //! ```
 //!
-//! The program always waits for the answer before it sends more, so neither side can fill the other's socket buffer.
-//! Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that are off.
+//! The program always waits for the answer before it sends more, so neither side can fill the other's socket
+//! buffer. Grants and changes are [`grant`]'s. Ids hold for the whole recording, also those of classes that
+//! are off.
 //!
-//! [`Hello::joining`] says on whose behalf: a program; a forked child that needs a region of its own and has none; a child that
-//! goes on using its parent's and only wants reports of changes; a program that has got more classes, by `dlopen` for
-//! instance, whose connection ends with the last grant; a process that wants a region for the next child that it forks; or such
-//! a child, which has taken it over.
+//! [`Hello::joining`] says on whose behalf: a program; a forked child that needs a region of its own and has
+//! none; a child that goes on using its parent's and only wants reports of changes; a program that has got
+//! more classes, by `dlopen` for instance, whose connection ends with the last grant; a process that wants a
+//! region for the next child that it forks; or such a child, which has taken it over.
 //!
-//! A connection may also begin with a question about the recording, [`snapshot`], or a wish to change it, [`control`].
+//! A connection may also begin with a question about the recording, [`snapshot`], or a wish to change it,
+//! [`control`].
 
 pub mod ask;
 pub mod control;
@@ -57,10 +59,11 @@ pub enum Joining {
     Sharer = 2,
     /// A program that is recorded, and sends classes that came later. It is [`Answer::Known`].
     More = 3,
-    /// A process that is recorded, and wants a region for the next child that it forks. The connection ends with the answer.
+    /// A process that is recorded, and wants a region for the next child that it forks. The connection ends
+    /// with the answer.
     Parent = 4,
-    /// A forked child that has its parent's ids, and the region that its parent had for it, whose number is the first of
-    /// [`Hello::waits`]. It is [`Answer::Known`].
+    /// A forked child that has its parent's ids, and the region that its parent had for it, whose number is
+    /// the first of [`Hello::waits`]. It is [`Answer::Known`].
     Heir = 5,
 }
 
@@ -89,8 +92,8 @@ pub struct Hello {
     pub joining: Joining,
     /// Which copy of the tracewing library in the process this is: libraries can have copies of their own.
     pub copy: u64,
-    /// When the program began to wait for the recorder, and when it stops, which is when it begins to emit events that nothing is
-    /// known of: times of day in nanoseconds since 1970.
+    /// When the program began to wait for the recorder, and when it stops, which is when it begins to emit
+    /// events that nothing is known of: times of day in nanoseconds since 1970.
     pub waits: [u64; 2],
 }
 
@@ -131,13 +134,14 @@ impl Hello {
 /// The recorder's answer to [`Hello`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// Comes with the region's file descriptor; the region's header says the rest. Where it is not shared, a descriptor of its
-    /// [`Children`](crate::children::Children) comes second, and then may come those of another region, of the same size.
+    /// Comes with the region's file descriptor; the region's header says the rest. Where it is not shared, a
+    /// descriptor of its [`Children`](crate::children::Children) comes second, and then may come those of
+    /// another region, of the same size.
     Welcome {
         /// Size of the region to map, bytes.
         size: u64,
-        /// Forked children go on using the region. Else they must not have it: a child takes over the one that its parent has
-        /// for it, or asks for one of its own ([`Joining::Child`]).
+        /// Forked children go on using the region. Else they must not have it: a child takes over the one
+        /// that its parent has for it, or asks for one of its own ([`Joining::Child`]).
         shared: bool,
         /// Number of the region that comes last where that is for the next child, not 0; else 0.
         spare: u64,

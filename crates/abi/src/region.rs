@@ -6,9 +6,10 @@
 //!   + CONTROL          data of CPU c           sub-buffers of S bytes, each beginning with a SubBufferHeader
 //! ```
 //!
-//! A buffer is a ring of N slots; N and S are powers of two. Sub-buffers are numbered for ever: number `s` belongs to
-//! slot `s % N`. In discard mode slot k is sub-buffer k of the data. In overwrite mode there is one more sub-buffer,
-//! which is the reader's, and a slot's word in [`TableEntry::reference`] says which one belongs to it at the moment.
+//! A buffer is a ring of N slots; N and S are powers of two. Sub-buffers are numbered for ever: number `s`
+//! belongs to slot `s % N`. In discard mode slot k is sub-buffer k of the data. In overwrite mode there is
+//! one more sub-buffer, which is the reader's, and a slot's word in [`TableEntry::reference`] says which one
+//! belongs to it at the moment.
 //!
 //! A position in a buffer is one word, and says all that a writer needs to know:
 //!
@@ -18,12 +19,14 @@
 //!                               sequence: its number, the other bits; wraps around
 //! ```
 //!
-//! with P the number of sub-buffers in the data, rounded up to a power of two. The lower two fields together are the
-//! offset into the data, so no writer looks anything up.
+//! with P the number of sub-buffers in the data, rounded up to a power of two. The lower two fields together
+//! are the offset into the data, so no writer looks anything up.
 //!
-//! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes only
-//! `state`, `majors` and the clock's calibration; writers (threads of traced programs) change [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table, the data, and
-//! [`RegionHeader::news`]; the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges sub-buffers in the table.
+//! Who writes what: the recorder fills in [`RegionHeader`] before it hands the region out and later changes
+//! only `state`, `majors` and the clock's calibration; writers (threads of traced programs) change
+//! [`CpuControl::head`], [`CpuControl::last`], the loss counters, the table, the data, and
+//! [`RegionHeader::news`]; the consumer changes [`CpuControl::consumed`] and, in overwrite mode, exchanges
+//! sub-buffers in the table.
 
 #[cfg(not(loom))]
 use core::mem::{offset_of, size_of};
@@ -89,7 +92,8 @@ impl Mode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Clock {
-    /// The processor's time stamp counter, in cycles; the kernel's trace clock `x86-tsc` reads the same counter.
+    /// The processor's time stamp counter, in cycles; the kernel's trace clock `x86-tsc` reads the same
+    /// counter.
     Tsc = 1,
     /// `CLOCK_MONOTONIC`, in nanoseconds; the kernel's trace clock `mono` reads the same clock.
     Monotonic = 2,
@@ -136,29 +140,34 @@ pub struct RegionHeader {
     pub mode: u32,
     /// [`STATE_OPEN`] or [`STATE_CLOSED`].
     pub state: AtomicU32,
-    /// The clock's frequency, Hz; 0 until the recorder has said it. For whoever finds the region without its recording.
+    /// The clock's frequency, Hz; 0 until the recorder has said it. For whoever finds the region without its
+    /// recording.
     pub frequency: AtomicU64,
-    /// Real time at which the clock would have shown 0, as in the recording's metadata: whole seconds since 1970, an `i64`,
+    /// Real time at which the clock would have shown 0, as in the recording's metadata: whole seconds since
+    /// 1970, an `i64`,
     pub offset_seconds: AtomicU64,
     /// and cycles.
     pub offset_cycles: AtomicU64,
-    /// One bit per major class ([`crate::schema::MAJORS`]): events of the others are not wanted, which their writers look at
-    /// for each event (002, section 3.4; K42's mask word). 0 while the recording is paused. The recorder's to change.
+    /// One bit per major class ([`crate::schema::MAJORS`]): events of the others are not wanted, which their
+    /// writers look at for each event (002, section 3.4; K42's mask word). 0 while the recording is paused.
+    /// The recorder's to change.
     pub majors: AtomicU64,
-    /// Overwrite mode: changes when a program writes an event of a class that has no id yet ([`crate::first`]). The recorder looks
-    /// at it now and then, and asks.
+    /// Overwrite mode: changes when a program writes an event of a class that has no id yet
+    /// ([`crate::first`]). The recorder looks at it now and then, and asks.
     pub news: AtomicU64,
 }
 
 /// The words of one CPU's buffer that change. Each group has a cache line of its own.
 #[cfg_attr(not(loom), repr(C, align(64)))]
 pub struct CpuControl {
-    /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write count.
+    /// Write position. `Publish`: the one word that commits an event. `Smp`, `Local`: the paper's write
+    /// count.
     pub head: AtomicU64,
     /// `Smp`: what tells the next writer that it need not wait for the clock ([`Last`]).
     pub last: AtomicU64,
     _pad0: [u64; 6],
-    /// Position up to which the consumer has released (the paper's read count); its physical part means nothing.
+    /// Position up to which the consumer has released (the paper's read count); its physical part means
+    /// nothing.
     pub consumed: AtomicU64,
     _pad1: [u64; 7],
     /// Events lost, cumulative, never reset; a counter per [`Loss`].
@@ -169,8 +178,8 @@ pub struct CpuControl {
     _pad3: [u64; (CONTROL - 192 - 32 * MAX_SUB_BUFFERS) / 8],
 }
 
-/// The newest event of a buffer: the low 40 bits of the write count behind it, and the low 24 of its stamp. A hint: it may
-/// speak of an older event, which its position tells.
+/// The newest event of a buffer: the low 40 bits of the write count behind it, and the low 24 of its stamp. A
+/// hint: it may speak of an older event, which its position tells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Last(pub u64);
 
@@ -182,8 +191,8 @@ impl Last {
         Self(head << Self::STAMP_BITS | stamp & ((1 << Self::STAMP_BITS) - 1))
     }
 
-    /// Whether the event in front of `head` is this one and not younger than `stamp`, which was taken at most 2^23 cycles
-    /// before that event or at any time behind it. May say `false` of one that is older by more.
+    /// Whether the event in front of `head` is this one and not younger than `stamp`, which was taken at most
+    /// 2^23 cycles before that event or at any time behind it. May say `false` of one that is older by more.
     pub fn allows(self, head: u64, stamp: u64) -> bool {
         let differs = self.0 ^ Self::new(head, stamp).0;
         let later = stamp.wrapping_sub(self.0) << (64 - Self::STAMP_BITS);
@@ -194,14 +203,15 @@ impl Last {
 /// One slot of the ring: an entry of the sub-buffer table.
 #[cfg_attr(not(loom), repr(C))]
 pub struct TableEntry {
-    /// Overwrite mode: number and physical index of the sub-buffer that the slot holds ([`Reference`]). The word in
-    /// which writers claim the slot for the next lap, and the reader exchanges the sub-buffer with its own.
+    /// Overwrite mode: number and physical index of the sub-buffer that the slot holds ([`Reference`]). The
+    /// word in which writers claim the slot for the next lap, and the reader exchanges the sub-buffer with
+    /// its own.
     pub reference: AtomicU64,
     /// `Smp`, `Local`: bytes committed into the slot since the beginning, all laps together (002, section 4,
     /// "commit count").
     pub committed: AtomicU64,
-    /// `Smp`, `Local`: the commit count up to which no byte was missing when that was last known (002, section 4,
-    /// "commit seq").
+    /// `Smp`, `Local`: the commit count up to which no byte was missing when that was last known (002,
+    /// section 4, "commit seq").
     pub commit_seq: AtomicU64,
     _pad: u64,
 }
@@ -317,10 +327,12 @@ impl Loss {
     }
 }
 
-/// First bytes of every sub-buffer. `end` and `used` mean something only once `head` has passed the sub-buffer.
+/// First bytes of every sub-buffer. `end` and `used` mean something only once `head` has passed the
+/// sub-buffer.
 #[cfg_attr(not(loom), repr(C))]
 pub struct SubBufferHeader {
-    /// Time at which the sub-buffer was opened; no event in it is older, and none in the one before is younger.
+    /// Time at which the sub-buffer was opened; no event in it is older, and none in the one before is
+    /// younger.
     pub begin: AtomicU64,
     /// Time at which it was closed; no event in it is younger.
     pub end: AtomicU64,
@@ -448,8 +460,8 @@ impl Geometry {
         self.sub_buffers() * self.sub_buffer_bytes()
     }
 
-    /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those behind the last sub-buffer are never
-    /// touched; they keep whatever position a damaged word claims inside the CPU's own data.
+    /// P * S, bytes of one CPU's data in the mapping. In overwrite mode those behind the last sub-buffer are
+    /// never touched; they keep whatever position a damaged word claims inside the CPU's own data.
     pub fn data_bytes(&self) -> usize {
         1 << self.data_bits
     }
@@ -474,8 +486,8 @@ impl Geometry {
         (self.sub_buffer_bytes() / 2).min(u16::MAX as usize)
     }
 
-    /// The position `at` bytes into sub-buffer number `sequence`, which is the data's sub-buffer `physical`. Cut off to what
-    /// the fields hold.
+    /// The position `at` bytes into sub-buffer number `sequence`, which is the data's sub-buffer `physical`.
+    /// Cut off to what the fields hold.
     pub fn position(&self, sequence: u64, physical: usize, at: usize) -> u64 {
         let offset = (physical * self.sub_buffer_bytes() + at) & (self.data_bytes() - 1);
         (sequence << self.sequence_shift()) | offset as u64
@@ -486,8 +498,8 @@ impl Geometry {
         position >> self.sequence_shift()
     }
 
-    /// The index of a position's sub-buffer in the data, below [`Geometry::physical_sub_buffers`] rounded up to a power
-    /// of two.
+    /// The index of a position's sub-buffer in the data, below [`Geometry::physical_sub_buffers`] rounded up
+    /// to a power of two.
     pub fn physical(&self, position: u64) -> usize {
         (position as usize & (self.data_bytes() - 1)) >> self.sub_buffer_bytes.trailing_zeros()
     }
@@ -518,9 +530,10 @@ impl Geometry {
         (sequence >> self.sub_buffers.trailing_zeros()) << self.sub_buffer_bytes.trailing_zeros()
     }
 
-    /// Bytes of sub-buffer `sequence` that are committed when its slot's count is `count`; more than S, and rather
-    /// 2^40, while an earlier one is not complete. Numbers wrap around earlier than counts do, so the count's upper bits
-    /// are cut off (002, section 4.2: "both sides of the equation overflow at the same value").
+    /// Bytes of sub-buffer `sequence` that are committed when its slot's count is `count`; more than S, and
+    /// rather 2^40, while an earlier one is not complete. Numbers wrap around earlier than counts do, so the
+    /// count's upper bits are cut off (002, section 4.2: "both sides of the equation overflow at the same
+    /// value").
     pub fn committed(&self, count: u64, sequence: u64) -> u64 {
         let unused = self.sequence_shift() + self.sub_buffers.trailing_zeros()
             - self.sub_buffer_bytes.trailing_zeros();

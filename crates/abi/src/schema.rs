@@ -1,7 +1,8 @@
 //! Descriptions of event classes, as a program sends them to its recorder.
 //!
-//! [`Class`] is what a program has in its read-only data; [`ClassView`] is what the recorder makes of the bytes. Equal
-//! bytes are the same class, whichever program or copy of a library sent them, and get the same id.
+//! [`Class`] is what a program has in its read-only data; [`ClassView`] is what the recorder makes of the
+//! bytes. Equal bytes are the same class, whichever program or copy of a library sent them, and get the same
+//! id.
 //!
 //! Encoding (little-endian; `str` is a `u16` length and UTF-8 bytes):
 //!
@@ -173,7 +174,8 @@ pub struct Field<'a> {
     pub labels: &'a [Label<'a>],
 }
 
-/// Number of major classes (K42: Wisniewski and Rosenburg, section 2, "64 major classes": one mask word switches them).
+/// Number of major classes (K42: Wisniewski and Rosenburg, section 2, "64 major classes": one mask word
+/// switches them).
 pub const MAJORS: u8 = 64;
 
 /// One event class. The layout is fixed, so that it can be read from a program's file.

@@ -1,19 +1,20 @@
-//! Trigger sites as they lie in a program: one [`Record`] per copy of a site's instruction, the [`Site`] behind it, and
-//! the ELF note by which a reader from outside finds the records.
+//! Trigger sites as they lie in a program: one [`Record`] per copy of a site's instruction, the [`Site`]
+//! behind it, and the ELF note by which a reader from outside finds the records.
 //!
-//! The crate `trigger` writes all of them from the code of the sites; whoever reads a program's file, or another
-//! process, needs no more than this page.
+//! The crate `trigger` writes all of them from the code of the sites; whoever reads a program's file, or
+//! another process, needs no more than this page.
 //!
 //! # In a file
-//! Each program or library with sites has an ELF note of owner [`NOTE_OWNER`] and type [`NOTE_TYPE`] (another, beside it,
-//! for another version of all this). Its description is two `i64`, little-endian: distances from each of these words itself to the first
-//! record and to the end of the records. Equal ends, or distances that lead to address 0 (the linker has dropped all
-//! sites), mean that there are none. The section headers, where they are there, call the records' section [`SECTION`].
+//! Each program or library with sites has an ELF note of owner [`NOTE_OWNER`] and type [`NOTE_TYPE`]
+//! (another, beside it, for another version of all this). Its description is two `i64`, little-endian:
+//! distances from each of these words itself to the first record and to the end of the records. Equal ends,
+//! or distances that lead to address 0 (the linker has dropped all sites), mean that there are none. The
+//! section headers, where they are there, call the records' section [`SECTION`].
 //!
-//! A record's `describe` is an address, filled in by the dynamic linker: in the file of a position-independent program it
-//! is the addend of a relocation. What it points to returns the address of the [`Site`] and does nothing else (optimised:
-//! `lea rax, [rip + …]; ret`). `Site`, `schema::Class` and `schema::Field` are read-only data with relocations of the same
-//! kind.
+//! A record's `describe` is an address, filled in by the dynamic linker: in the file of a
+//! position-independent program it is the addend of a relocation. What it points to returns the address of
+//! the [`Site`] and does nothing else (optimised: `lea rax, [rip + …]; ret`). `Site`, `schema::Class` and
+//! `schema::Field` are read-only data with relocations of the same kind.
 
 use core::mem::offset_of;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -23,10 +24,8 @@ use crate::schema;
 /// Owner of the note, without its final NUL.
 pub const NOTE_OWNER: &str = "tracewing";
 
-/// The note's section.
-pub const NOTE_SECTION: &str = ".note.tracewing";
-
-/// The note's type: the version of all layouts here, [`schema::Class`] included; also the number at the end of [`SECTION`].
+/// The note's type: the version of all layouts here, [`schema::Class`] included; also the number at the end
+/// of [`SECTION`].
 pub const NOTE_TYPE: u32 = 2;
 
 /// Bytes of the note's description.
@@ -36,7 +35,8 @@ pub const NOTE_SIZE: usize = 16;
 pub const SECTION: &str = "tracewing_sites_2";
 
 /// Bytes of a site on x86-64. Off it is one instruction that does nothing, `0f 1f 84 e9` and 32 bits,
-/// `nop dword [rcx + 8 * rbp + disp32]`; on it is two, `0f 1f c0`, `nop eax`, and `e9` and the same 32 bits, `jmp rel32`.
+/// `nop dword [rcx + 8 * rbp + disp32]`; on it is two, `0f 1f c0`, `nop eax`, and `e9` and the same 32 bits,
+/// `jmp rel32`.
 pub const INSTRUCTION: usize = 8;
 
 /// Bytes at its beginning by which a site is known; behind them are the 32 bits.
@@ -59,13 +59,15 @@ pub const BREAKPOINT: u8 = 0xcc;
 pub struct Instruction {
     /// Whether the site is on.
     pub is_on: bool,
-    /// Whether there is a breakpoint on its first byte. A debugger's changes nothing about the site. Under a uprobe the
-    /// kernel executes the instruction of the program's file instead: the site does nothing, even if it is on.
+    /// Whether there is a breakpoint on its first byte. A debugger's changes nothing about the site. Under a
+    /// uprobe the kernel executes the instruction of the program's file instead: the site does nothing, even
+    /// if it is on.
     pub has_breakpoint: bool,
 }
 
 impl Instruction {
-    /// Reads the first bytes of a site. A breakpoint on the jump, behind the `nop`, is none of the site's business.
+    /// Reads the first bytes of a site. A breakpoint on the jump, behind the `nop`, is none of the site's
+    /// business.
     ///
     /// # Errors
     /// The first byte that neither the assembler nor somebody who switches or debugs puts there.
@@ -82,21 +84,21 @@ impl Instruction {
     }
 }
 
-/// One copy of a site. The compiler makes several where it inlines the code around a site, or instantiates it for several
-/// types.
+/// One copy of a site. The compiler makes several where it inlines the code around a site, or instantiates it
+/// for several types.
 ///
 /// Offsets: 0 distance, 8 `describe`, 16 `on`, 20 reserved.
 ///
-/// Only the assembler makes them: a record stands for an instruction in the code of its program, which whoever switches
-/// sites relies on.
+/// Only the assembler makes them: a record stands for an instruction in the code of its program, which
+/// whoever switches sites relies on.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Record {
     /// Distance from this record to the site's instruction; 0 on processors where the site is a load of `on`.
     distance: i64,
     describe: extern "C" fn() -> &'static Site,
-    /// 1 where the site has been switched on, else 0. Processors without an instruction to patch test this word; on
-    /// x86-64 it repeats what was asked for, and the instruction decides.
+    /// 1 where the site has been switched on, else 0. Processors without an instruction to patch test this
+    /// word; on x86-64 it repeats what was asked for, and the instruction decides.
     on: AtomicU32,
     /// Zero.
     reserved: u32,
@@ -123,8 +125,8 @@ impl Record {
         self.on.load(Ordering::Relaxed) != 0
     }
 
-    /// Says what is asked of the site, and gives what was before. Whoever switches the site says it; on x86-64 it has no
-    /// other effect.
+    /// Says what is asked of the site, and gives what was before. Whoever switches the site says it; on
+    /// x86-64 it has no other effect.
     pub fn set_wanted(&self, on: bool) -> bool {
         self.on.swap(on.into(), Ordering::Relaxed) != 0
     }
@@ -141,10 +143,11 @@ impl Record {
 #[repr(C)]
 #[derive(Debug, Clone, Copy)]
 pub struct Site {
-    /// The events that are recorded there. A [`Callback`](Kind::Callback) site has a class with a name and no fields.
+    /// The events that are recorded there. A [`Callback`](Kind::Callback) site has a class with a name and no
+    /// fields.
     pub class: &'static schema::Class<'static>,
-    /// To whom the site belongs: of an [`Event`](Kind::Event) site, the crate `tracewing`'s `EventClass`; of a
-    /// `Callback` site, its trigger.
+    /// To whom the site belongs: of an [`Event`](Kind::Event) site, the crate `tracewing`'s `EventClass`; of
+    /// a `Callback` site, its trigger.
     pub owner: extern "C" fn() -> *const (),
     /// Source file of the site.
     pub file: &'static str,

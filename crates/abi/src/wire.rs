@@ -1,4 +1,5 @@
-//! Little-endian reading and writing of bounded byte strings, shared by the messages and the class descriptions.
+//! Little-endian reading and writing of bounded byte strings, shared by the messages and the class
+//! descriptions.
 
 /// Why bytes could not be encoded or decoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Changes of a running recording and their answers: what one side encodes the other decodes to the same; what is cut or
-//! garbled gives an error, never a panic.
+//! Changes of a running recording and their answers: what one side encodes the other decodes to the same;
+//! what is cut or garbled gives an error, never a panic.
 
 use proptest::prelude::*;
 use tracewing_abi::message::control::{Answer, AnswerWriter, Control, Effect, Item, decode_answer};

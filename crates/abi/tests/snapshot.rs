@@ -1,5 +1,5 @@
-//! Questions to a recorder and their answers: what one side encodes the other decodes to the same; what is cut or garbled
-//! gives an error, never a panic.
+//! Questions to a recorder and their answers: what one side encodes the other decodes to the same; what is
+//! cut or garbled gives an error, never a panic.
 
 use proptest::prelude::*;
 use tracewing_abi::message::snapshot::{Asker, LARGEST_ANSWER, LONGEST_TEXT, Question, Status, Taken};

@@ -1,12 +1,14 @@
-//! Which files the code in memory is from, as events tell it of each process: what is told of addresses replaces what was known of
-//! them from then on, since a library may be where another one was before, or another program.
+//! Which files the code in memory is from, as events tell it of each process: what is told of addresses
+//! replaces what was known of them from then on, since a library may be where another one was before, or
+//! another program.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use tracewing_trace::super_trace::{Kind, Seen};
 
-/// How often code has been replaced by other code, in any process: a time by which it can be told what was where.
+/// How often code has been replaced by other code, in any process: a time by which it can be told what was
+/// where.
 pub(crate) type Epoch = u32;
 
 /// Processes that are asked for code: one and those above it.
@@ -42,7 +44,8 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to addresses in the file.
+    /// The code at these addresses of a process is from the file at `path`; `bias` is what is added to
+    /// addresses in the file.
     pub(crate) fn learn(&mut self, process: Option<i32>, addresses: Range<u64>, bias: u64, path: String) {
         if addresses.is_empty() {
             return;
@@ -113,7 +116,8 @@ impl Images {
             .or_else(|| self.shared(process, address, epoch))
     }
 
-    /// A process that tells of no code at all is on its parent's memory (`vfork`): it is what all others say, if they agree.
+    /// A process that tells of no code at all is on its parent's memory (`vfork`): it is what all others say,
+    /// if they agree.
     fn shared(&self, process: Option<i32>, address: u64, epoch: Epoch) -> Option<&Image> {
         if self.processes.get(&process).is_some_and(|own| own.tells(epoch)) {
             return None;
@@ -123,7 +127,8 @@ impl Images {
         found.all(|other| (&other.path, other.bias) == (&first.path, first.bias)).then_some(first)
     }
 
-    /// A process and those that it was forked from, as it executes their program: each with the last time that concerns it.
+    /// A process and those that it was forked from, as it executes their program: each with the last time
+    /// that concerns it.
     pub(crate) fn lineage(
         &self,
         process: Option<i32>,

@@ -16,8 +16,10 @@
 //!
 //! | [`run()`] | reads a recording for one of them |
 //!
-//! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says so.
+//! No analysis reads files or prints; none fails: an event that it cannot match leaves time unknown, and says
+//! so.
 
+mod analysis;
 mod breakdown;
 mod critical_path;
 mod filtered;
@@ -38,6 +40,7 @@ mod threads;
 mod times;
 mod who;
 
+pub use analysis::{Analysis, Input, Loss};
 pub use breakdown::{
     Breakdown, BreakdownTable, Entry, Ipc, Machine, Outside, ProcessBreakdown, Row as BreakdownRow, Spent,
     Start, Waits,
@@ -56,8 +59,8 @@ pub use locks::{
     LocksTable, Party, Row, Subject, Sum, Unpaired,
 };
 pub use names::Names;
-pub use run::{Analysis, Loss, Ran, Recorded, run};
-pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
+pub use run::{Ran, Recorded, run};
+pub use sched::{SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 pub use shown::ShownTimes;
 pub use tasks::{Task, Tasks, Thresholds};
 pub use threads::{Process, Thread, Threads, ThreadsTable, UserThreadAccount};

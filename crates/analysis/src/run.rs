@@ -1,111 +1,41 @@
-//! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a filter lets through.
+//! Reads a recording once, for one analysis: merged events, the super-trace's state, and of both what a
+//! filter lets through.
 
+use crate::analysis::{Analysis, Input, Loss};
 use crate::filtered::Filtered;
 use crate::names::Names;
 use crate::times::grow;
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
-use tracewing_trace::super_trace::{
-    Adapter, AllUnseen, Doing, Fold, Follower, Lwp, Name, Scope, Seen, Unseen, UserThread, Waker,
-};
+use tracewing_trace::super_trace::{Adapter, AllUnseen, Change, Fold, Follower, Name, Scope, Unseen};
 use tracewing_trace::{
     Error, EventRef, Filter, Lost, LostKind, Merge, Message, Progress, Recording, Selection, Stream,
     TimeRange, Trace,
 };
+use tracewing_vocabulary::function::{Entry, Exit};
+use tracewing_vocabulary::kernel::{self, Interrupt, InterruptEvent, SystemCall};
+use tracewing_vocabulary::{profile, user_thread};
 
 /// Messages between two looks at how far it is.
 const PERIOD: u64 = 1 << 16;
 
-/// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
-///
-/// Of each event it is first told that it is there ([`Analysis::event`]), then what has come to an end by it ([`Fold`]).
-pub trait Analysis: Fold {
-    /// Whether it is to be told of events, whose places need not be found otherwise.
-    const EVENTS: bool = true;
-
-    /// Whether it is also told, before [`Analysis::begins`], of events that lie before, of who ends there, and of what is missing:
-    /// where it has a state of its own that comes from them.
-    const BEFORE: bool = false;
-
-    /// Whether it makes something of what it is told at once, not at the end of whom it is about: then it is told nothing of
-    /// those of whom no event tells yet whether they are wanted.
-    const AT_ONCE: bool = false;
-
-    /// Names of events that tell something together, in groups: of which a filter may tear some apart ([`Ran::torn`]).
-    const TOGETHER: &[&[&str]] = &[];
-
-    /// Fields that have one value in all events that belong together.
-    const SAME: &[&str] = &[];
-
-    /// What is analysed begins: with the first event, or at the time that the user asked for. Nothing has been told before,
-    /// but names, and what [`Analysis::BEFORE`] says.
-    fn begins(&mut self, _time: i64) {}
-
-    /// The recording says that it follows some LWPs only: told before all else.
-    fn is_of_some(&mut self) {}
-
-    /// What a name is called that will be told from now on.
-    fn name(&mut self, _name: Name, _text: &str) {}
-
-    /// Whether it wants no more, as when its output cannot be written. It is asked now and then.
-    fn is_done(&self) -> bool {
-        false
-    }
-
-    /// An event whoever it is of, and whether or not the filter lets it through, from the recording's begin on: for those that
-    /// explain others.
-    fn explained(&mut self, _event: &EventRef<'_>) {}
-
-    /// An event that the filter lets through.
-    fn event(&mut self, _seen: &Seen<'_>) {}
-
-    /// A state dump names a living thread, or one that has ended since.
-    fn dumped(&mut self, _tid: i32, _process: i32, _name: &[u8]) {}
-
-    /// An LWP that the filter leaves out did one thing for a time.
-    fn other(&mut self, _lwp: &Lwp, _doing: Doing, _from: i64, _to: i64) {}
-
-    /// An LWP that the filter leaves out was woken.
-    fn other_woken(&mut self, _lwp: &Lwp, _by: &Waker, _at: i64) {}
-
-    /// An LWP that the filter leaves out has ended, or the recording has.
-    fn other_ends(&mut self, _lwp: &Lwp) {}
-
-    /// Events are missing from now on, some or all.
-    fn lost(&mut self, _lost: &Loss) {}
-
-    /// From now on, no events of programs are missing that were told to be.
-    fn loss_over(&mut self, _time: i64) {}
-}
-
-/// Events that are missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    /// Whose.
-    pub scope: Scope,
-    /// The CPU in whose buffer they had no room, where the stream says.
-    pub cpu: Option<u32>,
-    /// After this time, in nanoseconds on the recording's clock.
-    pub from: i64,
-    /// Before this time.
-    pub to: i64,
-    /// How many; `None` where nobody knows, as of whole packets.
-    pub events: Option<u64>,
-}
-
-/// Of which kinds of the kernel's events a recording has classes, and is no part that leaves some of them out: what others would count is
-/// not known, and not 0.
+/// Of which kinds of the kernel's events a recording has classes, and is no part that leaves some of them
+/// out: what others would count is not known, and not 0.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub struct Recorded {
     /// Switches of threads.
     pub switches: bool,
     /// Wakes of threads.
     pub wakes: bool,
+    /// Those by which new threads begin as well.
+    pub first_wakes: bool,
     /// Begins of system calls.
     pub system_calls: bool,
+    /// Begins of all of them, not only of certain ones.
+    pub all_system_calls: bool,
     /// Page faults, those of programs and those of the kernel.
     pub page_faults: bool,
-    /// Interrupts of any kind.
+    /// Interrupts, of every kind.
     pub interrupts: bool,
     /// Not all switches of its user threads.
     pub lacks_user_switches: bool,
@@ -113,7 +43,17 @@ pub struct Recorded {
     pub lacks_user_wakes: bool,
     /// Not all ends of functions whose begins it has.
     pub lacks_ends_of_functions: bool,
+    /// Not all functions that were recorded are in it, or in what is analysed: time in those that are left
+    /// may be of others.
+    pub lacks_functions: bool,
+    /// It has samples, and not all mappings of files.
+    pub lacks_mappings: bool,
+    /// It has samples, and not all events that say which programs processes execute.
+    pub lacks_programs: bool,
 }
+
+/// What says which program a process executes: it begins with its parent's, and maps each one's file first.
+const PROGRAM: [&str; 3] = [profile::Mapping::NAME, profile::Thread::NAME, profile::Fork::NAME];
 
 impl Recorded {
     fn of(recording: &Recording) -> Self {
@@ -123,29 +63,38 @@ impl Recorded {
         let left_out = recording.left_out();
         let mut this = Self::default();
         let mut faults = [false; 2];
-        let has_user_threads = names.iter().any(|name| name.starts_with("user_thread:"));
-        this.lacks_user_switches = has_user_threads && !names.contains("user_thread:switch");
-        this.lacks_user_wakes = has_user_threads && !names.contains("user_thread:wake");
-        let begun = names.iter().filter_map(|name| name.strip_prefix("function:entry"));
+        let has_user_threads = names.iter().any(|name| name.starts_with(user_thread::START));
+        this.lacks_user_switches = has_user_threads && !names.contains(user_thread::Switch::NAME);
+        this.lacks_user_wakes = has_user_threads && !names.contains(user_thread::Wake::NAME);
+        let has_samples = names.contains(profile::Sample::NAME);
+        this.lacks_mappings = has_samples && !names.contains(profile::Mapping::NAME);
+        this.lacks_programs = has_samples && PROGRAM.iter().any(|name| !names.contains(name));
+        let begun = names.iter().filter_map(|name| name.strip_prefix(Entry::NAME));
         this.lacks_ends_of_functions =
-            begun.into_iter().any(|function| !names.contains(format!("function:exit{function}").as_str()));
+            begun.into_iter().any(|function| !names.contains(format!("{}{function}", Exit::NAME).as_str()));
         for name in &names {
-            this.switches |= *name == "sched_switch";
-            this.wakes |= name.starts_with("sched_wak");
-            this.system_calls |= name.starts_with("syscall_entry_");
-            faults[0] |= *name == "x86_exceptions_page_fault_user";
-            faults[1] |= *name == "x86_exceptions_page_fault_kernel";
-            this.interrupts |= is_of_interrupt(name);
+            this.switches |= *name == kernel::Switch::NAME;
+            this.wakes |= is_wake(name) && *name != kernel::WakeupNew::NAME;
+            this.first_wakes |= *name == kernel::WakeupNew::NAME;
+            this.system_calls |= is_call(name);
+            faults[0] |= *name == kernel::PageFaultUser::NAME;
+            faults[1] |= *name == kernel::PageFaultKernel::NAME;
         }
+        this.interrupts = has_interrupts(&names);
         this.page_faults = faults == [true; 2];
+        this.all_system_calls = names.iter().filter(|name| is_call(name)).nth(SystemCall::FEWER).is_some();
         for name in left_out {
-            this.lacks_user_switches |= name == "user_thread:switch";
-            this.lacks_user_wakes |= name == "user_thread:wake";
-            this.lacks_ends_of_functions |= name.starts_with("function:exit");
-            this.switches &= name != "sched_switch";
-            this.wakes &= !name.starts_with("sched_wak");
-            this.system_calls &= !name.starts_with("syscall_entry_");
-            this.page_faults &= !name.starts_with("x86_exceptions_page_fault_");
+            this.lacks_user_switches |= name == user_thread::Switch::NAME;
+            this.lacks_user_wakes |= name == user_thread::Wake::NAME;
+            this.lacks_ends_of_functions |= name.starts_with(Exit::NAME);
+            this.lacks_functions |= name.starts_with(Entry::NAME);
+            this.lacks_mappings |= name == profile::Mapping::NAME;
+            this.lacks_programs |= PROGRAM.contains(&name);
+            this.switches &= name != kernel::Switch::NAME;
+            this.wakes &= !is_wake(name);
+            this.system_calls &= !is_call(name);
+            this.all_system_calls &= !is_call(name);
+            this.page_faults &= ![kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME].contains(&name);
             this.interrupts &= !is_of_interrupt(name);
         }
         this
@@ -153,24 +102,51 @@ impl Recorded {
 }
 
 impl Recorded {
-    /// What is left of it where a filter leaves out events of these names: state comes from them all the same.
+    /// What is left of it where a filter leaves out events of these names: state comes from them all the
+    /// same.
     fn chosen(mut self, left_out: &BTreeSet<String>) -> Self {
-        let mut ends = left_out.iter().filter_map(|name| name.strip_prefix("function:exit"));
+        let mut ends = left_out.iter().filter_map(|name| name.strip_prefix(Exit::NAME));
         self.lacks_ends_of_functions |=
-            ends.any(|function| !left_out.contains(&format!("function:entry{function}")));
+            ends.any(|function| !left_out.contains(&format!("{}{function}", Entry::NAME)));
+        self.lacks_functions |= left_out.iter().any(|name| name.starts_with(Entry::NAME));
         self
     }
 }
 
+/// Whether classes of these names are of the begin and the end of every kind of interrupt: of time on a CPU,
+/// what one kind took cannot be told from what the program had.
+fn has_interrupts(names: &BTreeSet<&str>) -> bool {
+    let has = |event: fn(InterruptEvent<'_>) -> bool| {
+        let kinds =
+            names.iter().filter_map(|name| InterruptEvent::of_name(name)).filter(|known| event(*known));
+        let kinds: Vec<Interrupt> = kinds.map(InterruptEvent::kind).collect();
+        [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector].iter().all(|kind| kinds.contains(kind))
+    };
+    has(|event| matches!(event, InterruptEvent::Entry(..)))
+        && has(|event| matches!(event, InterruptEvent::Exit(_)))
+}
+
 /// Whether events of this name are of interrupts of any kind.
 fn is_of_interrupt(name: &str) -> bool {
-    ["irq_handler_", "irq_softirq_", "softirq_", "x86_irq_vectors_"].iter().any(|kind| name.starts_with(kind))
+    InterruptEvent::of_name(name).is_some()
+}
+
+/// Whether events of this name are of threads that are woken.
+fn is_wake(name: &str) -> bool {
+    use kernel::Class::{Wakeup, WakeupNew, Waking};
+    matches!(kernel::Class::of_name(name), Some(Waking | Wakeup | WakeupNew))
+}
+
+/// Whether events of this name are of system calls that begin.
+fn is_call(name: &str) -> bool {
+    matches!(SystemCall::of_name(name), Some(SystemCall::Entry(_)))
 }
 
 /// What is known at the end.
 #[derive(Debug, Default)]
 pub struct Ran {
-    /// When what was analysed began and ended, nanoseconds on the recording's clock; 0 where there was no event.
+    /// When what was analysed began and ended, nanoseconds on the recording's clock; 0 where there was no
+    /// event.
     pub begin_ns: i64,
     /// See [`Ran::begin_ns`].
     pub end_ns: i64,
@@ -178,14 +154,15 @@ pub struct Ran {
     pub events: u64,
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]).
     pub partial: bool,
-    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows otherwise.
+    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows
+    /// otherwise.
     pub whole: bool,
     /// Events that are known to be missing.
     pub lost_events: u64,
     /// Places where others are missing, nobody knows how many.
     pub lost_parts: u64,
-    /// When the last buffer begins of which the first part was overwritten, where that is in what was analysed: until then some
-    /// events are missing.
+    /// When the last buffer begins of which the first part was overwritten, where that is in what was
+    /// analysed: until then some events are missing.
     pub incomplete_until: Option<i64>,
     /// CPUs whose kernel events were recorded, by the recording's streams.
     pub cpus: u64,
@@ -195,16 +172,22 @@ pub struct Ran {
     pub switchless: bool,
     /// Whether it lacks some system calls, so that the mode of running threads is unknown.
     pub modeless: bool,
-    /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine: since when others ran
-    /// there is not known.
+    /// CPUs whose kernel told of no switch from their idle threads, in a recording of the whole machine:
+    /// since when others ran there is not known.
     pub idle_untold: Vec<u32>,
+    /// Threads of whose system calls no event shows that the kernel records them, as it does not of 32-bit
+    /// programs ([`Lwp::lacks_calls`]): it is not known whether they were in one.
+    pub without_calls: u64,
     /// Whether the filter left somebody out, or some of their time.
     pub chosen: bool,
-    /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on another one.
+    /// Whether only what happened on some CPUs was analysed: a thread may have begun or ended anything on
+    /// another one.
     pub some_cpus: bool,
-    /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything on another one.
+    /// Whether only what happened on some LWPs was analysed: a user thread may have begun or ended anything
+    /// on another one.
     pub some_tids: bool,
-    /// Whether the filter may leave out some of the events that tell something together ([`Analysis::TOGETHER`]).
+    /// Whether the filter may leave out some of the events that tell something together
+    /// ([`Analysis::TOGETHER`]).
     pub torn: bool,
     /// All names.
     pub names: Names,
@@ -219,17 +202,17 @@ pub struct Ran {
 impl Ran {
     /// How long what was analysed lasted, in nanoseconds.
     pub fn duration_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.begin_ns).unsigned_abs()
+        self.end_ns.abs_diff(self.begin_ns)
     }
 }
 
-/// Tells `analysis` what `filter` lets through of a recording. What lies before its begin is read for the state and told
-/// nobody; times are clipped there and counters are 0. `watch` is told from time to time how far it is, and may end it: the
-/// result is then of what was read.
+/// Tells `analysis` what `filter` lets through of a recording. What lies before its begin is read for the
+/// state and told nobody; times are clipped there and counters are 0. `watch` is told from time to time how
+/// far it is, and may end it: the result is then of what was read.
 ///
 /// # Errors
-/// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error: it is in
-/// [`Ran::failure`].
+/// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error: it is
+/// in [`Ran::failure`].
 pub fn run<A: Analysis>(
     recording: &Recording,
     filter: &Filter,
@@ -237,8 +220,8 @@ pub fn run<A: Analysis>(
     watch: &mut dyn FnMut(Progress) -> ControlFlow<()>,
 ) -> Result<Ran, Error> {
     let follower = Follower::of(recording);
-    if follower.is_of_some() {
-        analysis.is_of_some();
+    if follower.state().coverage().of_some {
+        analysis.input(Input::FollowsSome);
     }
     let mut run = Run {
         range: filter.range(recording)?,
@@ -253,8 +236,8 @@ pub fn run<A: Analysis>(
         ran: Ran {
             cpus: kernel_cpus(recording),
             recorded: Recorded::of(recording).chosen(&filter.leaves_out(recording)),
-            some_cpus: filter.chooses_cpus() || recording.is_part_of_cpus(),
-            some_tids: filter.chooses_tids() || recording.is_part_of_lwps(),
+            some_cpus: filter.chooses_cpus() || recording.is_extract_of_cpus(),
+            some_tids: filter.chooses_tids() || recording.is_extract_of_lwps(),
             torn: filter.tears(recording, A::TOGETHER, A::SAME),
             ..Ran::default()
         },
@@ -306,16 +289,14 @@ fn kernel_cpus(recording: &Recording) -> u64 {
     cpus.collect::<BTreeSet<u32>>().len() as u64
 }
 
-/// Tells only who ends.
+/// Passes on only what ends.
 struct Ends<'a, F>(&'a mut F);
 
 impl<F: Fold> Fold for Ends<'_, F> {
-    fn lwp_ends(&mut self, lwp: &Lwp) {
-        self.0.lwp_ends(lwp);
-    }
-
-    fn user_thread_ends(&mut self, thread: &UserThread) {
-        self.0.user_thread_ends(thread);
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpEnds { .. } | Change::UserThreadEnds { .. } = change {
+            self.0.change(change);
+        }
     }
 }
 
@@ -344,7 +325,7 @@ impl<A: Analysis> Run<'_, A> {
         self.ran.events += 1;
         let activity = self.follower.activity(event);
         self.learn_names();
-        self.filtered.explained(event);
+        self.filtered.input(Input::Explained(event));
         if let Some(time) = activity.as_ref().map(|activity| activity.time) {
             if time > self.range.end {
                 self.ran.end_ns = self.range.end;
@@ -366,7 +347,7 @@ impl<A: Analysis> Run<'_, A> {
         if A::EVENTS && (self.begun || A::BEFORE) {
             let seen = self.follower.seen(event, activity.as_ref());
             if self.selection.wants_seen(&seen) {
-                self.filtered.event(&seen);
+                self.filtered.input(Input::Event(&seen));
             }
         }
         if let Some(activity) = &activity {
@@ -389,7 +370,7 @@ impl<A: Analysis> Run<'_, A> {
     fn learn_names(&mut self) {
         let names = self.follower.adapter().names();
         for (number, text) in names.iter().enumerate().skip(self.filtered.known_names()) {
-            self.filtered.name(Name(number as u32), text);
+            self.filtered.input(Input::Name { name: Name(number as u32), text });
         }
     }
 
@@ -400,7 +381,7 @@ impl<A: Analysis> Run<'_, A> {
         self.begun = true;
         (self.ran.begin_ns, self.ran.end_ns) = (begin, begin);
         self.follower.restart(begin);
-        self.filtered.begins(begin);
+        self.filtered.input(Input::Begins { time: begin });
         let (lost, before) = (std::mem::take(&mut self.lost_before), self.before);
         for loss in lost.into_iter().filter(|loss| loss.to >= begin) {
             // How many of them are in the range nobody knows.
@@ -417,7 +398,7 @@ impl<A: Analysis> Run<'_, A> {
             (_, None) => self.ran.lost_parts += 1,
         }
         if tells {
-            self.filtered.lost(loss);
+            self.filtered.input(Input::Lost(loss));
         }
     }
 
@@ -431,7 +412,7 @@ impl<A: Analysis> Run<'_, A> {
         self.is_blind_until(scope, to);
         let from = if self.begun { from.max(self.ran.begin_ns) } else { from };
         if from <= to {
-            self.filtered.lost(&Loss { scope, cpu, from, to, events: None });
+            self.filtered.input(Input::Lost(&Loss { scope, cpu, from, to, events: None }));
         }
     }
 
@@ -446,7 +427,7 @@ impl<A: Analysis> Run<'_, A> {
         if let Some(until) = self.blind_until.take_if(|until| *until <= time)
             && (self.begun || A::BEFORE)
         {
-            self.filtered.loss_over(until);
+            self.filtered.input(Input::LossOver { time: until });
         }
     }
 
@@ -467,7 +448,7 @@ impl<A: Analysis> Run<'_, A> {
             }
             false => {
                 if A::BEFORE {
-                    self.filtered.lost(&loss);
+                    self.filtered.input(Input::Lost(&loss));
                 }
                 if to >= self.range.begin {
                     self.lost_before.push(loss);
@@ -480,12 +461,14 @@ impl<A: Analysis> Run<'_, A> {
     fn finish(mut self) -> Ran {
         self.ran.chosen = self.filtered.leaves_out();
         let state = self.follower.state();
-        self.ran.switchless = state.is_switchless();
+        let coverage = state.coverage();
+        self.ran.switchless = !coverage.switches;
         self.ran.recorded.switches &= !self.ran.switchless;
-        self.ran.modeless = state.is_modeless();
-        if self.follower.is_system_wide() {
+        self.ran.modeless = !coverage.system_calls;
+        if coverage.system_wide {
             self.ran.idle_untold = state.idle_untold();
         }
+        self.ran.without_calls = if self.ran.modeless { 0 } else { state.without_calls() };
         self.ran.whole = self.follower.is_whole();
         self.ran.partial = self.follower.has_strangers();
         match self.begun {

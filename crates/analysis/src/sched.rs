@@ -1,10 +1,13 @@
-//! The scheduler's decisions: each time that an LWP had a CPU, how long it had waited for it, and who had woken it.
+//! The scheduler's decisions: each time that an LWP had a CPU, how long it had waited for it, and who had
+//! woken it.
 //!
 //! The figures are those of `perf sched timehist` and `perf sched latency`, as far as the events prove them.
 
-use crate::run::{Analysis, Ran};
+use crate::analysis::{Analysis, Input};
+use crate::run::Ran;
 use crate::times::{grow, mean};
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, Name, Waker};
+use tracewing_trace::super_trace::TaskState;
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Name, Waker};
 
 /// One time that an LWP had a CPU, told when it is over. Times are in nanoseconds.
 #[derive(Debug)]
@@ -23,8 +26,8 @@ pub struct Slice<'a> {
     pub delay_ns: Option<u64>,
     /// How long it is known to have run.
     pub run_ns: u64,
-    /// The kernel's state that it left the CPU in ([`state_letters`]); `None` where `end` is.
-    pub state: Option<i64>,
+    /// State in which it left the CPU; `None` where `end` is.
+    pub state: Option<TaskState>,
     /// Who had woken it, if it had slept.
     pub waker: Option<Waker>,
 }
@@ -72,7 +75,7 @@ struct Progress {
 }
 
 impl Progress {
-    fn slice<'a>(&self, lwp: &'a Lwp, end: Option<(i64, i64)>) -> Slice<'a> {
+    fn slice<'a>(&self, lwp: &'a Lwp, end: Option<(i64, TaskState)>) -> Slice<'a> {
         Slice {
             lwp,
             cpu: self.cpu,
@@ -114,8 +117,24 @@ impl<S: SliceSink> Slices<S> {
 
 impl<S: SliceSink> Analysis for Slices<S> {
     const EVENTS: bool = false;
+
     const AT_ONCE: bool = true;
 
+    fn is_done(&self) -> bool {
+        self.sink.is_done()
+    }
+
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::FollowsSome => self.is_of_some(),
+            Input::Name { name, text } => self.name(name, text),
+            _ => {}
+        }
+    }
+}
+
+impl<S: SliceSink> Slices<S> {
     fn is_of_some(&mut self) {
         self.of_some = true;
     }
@@ -123,16 +142,26 @@ impl<S: SliceSink> Analysis for Slices<S> {
     fn name(&mut self, name: Name, text: &str) {
         self.sink.name(name, text);
     }
-
-    fn is_done(&self) -> bool {
-        self.sink.is_done()
-    }
 }
 
 impl<S: SliceSink> Fold for Slices<S> {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpWoken { lwp, by, .. } => self.lwp_woken(lwp, by),
+            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu, at),
+            Change::LwpStops { lwp, cpu, prev_state, at } => self.lwp_stops(lwp, cpu, prev_state, at),
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            _ => {}
+        }
+    }
+}
+
+impl<S: SliceSink> Slices<S> {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         if ns == 0 {
             return;
         }
@@ -155,7 +184,7 @@ impl<S: SliceSink> Fold for Slices<S> {
         }
     }
 
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, _: i64) {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker) {
         let progress = self.of(lwp);
         match progress.cpu {
             Some(_) => progress.early = Some(*by),
@@ -170,7 +199,7 @@ impl<S: SliceSink> Fold for Slices<S> {
         (progress.cpu, progress.begin, progress.run_ns) = (Some(cpu), Some(at), 0);
     }
 
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: TaskState, at: i64) {
         self.follows |= lwp.followed;
         let met_beside = self.of_some && self.follows && !lwp.followed;
         let progress = self.of(lwp);
@@ -180,29 +209,13 @@ impl<S: SliceSink> Fold for Slices<S> {
             (progress.wait_ns, progress.delay_ns, progress.waker) = (None, None, None);
         }
         let slice = progress.slice(lwp, Some((at, prev_state)));
-        let early = progress.early.filter(|_| !goes_on(prev_state));
+        let early = progress.early.filter(|_| !prev_state.goes_on());
         *progress = Progress { wait_ns: Some(0), delay_ns: Some(0), early, ..Progress::default() };
         self.sink.slice(&slice);
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
         self.breaks_off(lwp);
-    }
-}
-
-/// Whether a thread that leaves a CPU in this state could have gone on.
-fn goes_on(prev_state: i64) -> bool {
-    state_letters(prev_state).starts_with('R')
-}
-
-/// The letters of a `prev_state` as `ps` and perf have them: `R` could have gone on, `R+` was preempted, `S` sleeps, `D` sleeps
-/// and takes no signals, and so on (`TASK_REPORT` of the kernel's `include/linux/sched.h`).
-pub fn state_letters(prev_state: i64) -> &'static str {
-    const LETTERS: [&str; 8] = ["S", "D", "T", "t", "X", "Z", "P", "I"];
-    match prev_state {
-        0 => "R",
-        _ if prev_state & 0xff != 0 => LETTERS[(prev_state & 0xff).trailing_zeros() as usize],
-        _ => "R+",
     }
 }
 
@@ -252,7 +265,8 @@ pub struct SchedLatencies {
 }
 
 impl SchedLatencies {
-    /// By the longest wait, longest first; and of how many others the recording tells only what they had to do with these.
+    /// By the longest wait, longest first; and of how many others the recording tells only what they had to
+    /// do with these.
     pub fn finish(self, ran: &Ran) -> (Vec<SchedLatency>, u64) {
         let mut rows = self.rows;
         let before = rows.len();

@@ -1,4 +1,5 @@
-//! Values by serial numbers: a look-up is an index, and memory grows with those that live, not with all that ever did.
+//! Values by serial numbers: a look-up is an index, and memory grows with those that live, not with all that
+//! ever did.
 
 /// Serial numbers that share an allocation; it is freed when the last of them is taken away.
 const CHUNK: usize = 64;

@@ -86,20 +86,18 @@ impl<'a> Subjects<'a> {
 
     /// Whether a process is wanted.
     fn process(&self, process: Option<i32>) -> Fits {
-        let Filter { pids, processes, .. } = self.filter;
-        if pids.is_empty() && processes.is_empty() {
+        let processes = &self.filter.processes;
+        if processes.is_empty() {
             return Fits::Yes;
         }
         let Some(process) = process else { return Fits::Unknown };
-        if !pids.is_empty() && !pids.contains(&process) {
-            return Fits::No;
-        }
-        if processes.is_empty() || processes.iter().any(|pattern| pattern.fits(process, None)) {
+        if processes.iter().any(|pattern| pattern.fits(process, None)) {
             return Fits::Yes;
         }
         match self.named.get(&process) {
             Some((_, true)) => Fits::Yes,
             Some((_, false)) => Fits::No,
+            None if processes.iter().all(|pattern| matches!(pattern, ProcessPattern::Id(_))) => Fits::No,
             None => Fits::Unknown,
         }
     }
@@ -123,7 +121,8 @@ impl<'a> Subjects<'a> {
             || wanted.iter().any(|pattern| pattern.matches(thread.process, thread.id, &thread.name))
     }
 
-    /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time was wanted.
+    /// Whether an LWP is one of those asked for, when it has ended; `told` is whether anything of its time
+    /// was wanted.
     pub(crate) fn is_of_lwp(&self, lwp: &Lwp, told: bool) -> bool {
         self.lwp(lwp) == Fits::Yes && (told || (self.filter.threads.is_empty() && !self.chooses_times()))
     }

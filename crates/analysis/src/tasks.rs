@@ -1,11 +1,11 @@
-//! The tasks of async runtimes, and other user threads: their polls, what polls cost, how long they waited to be polled, and
-//! what is wrong with them.
+//! The tasks of async runtimes, and other user threads: their polls, what polls cost, how long they waited to
+//! be polled, and what is wrong with them.
 
-use crate::run::Analysis;
+use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use crate::times::{grow, mean};
 use std::collections::HashMap;
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, SwitchCause, UserThread};
 
 /// So many tasks have a row each. What more have ended are summed by their names, so that memory has a bound.
 const ROWS: usize = 1 << 18;
@@ -28,8 +28,8 @@ impl Default for Thresholds {
     }
 }
 
-/// One task, or several of one name. Times are in nanoseconds; `busy_ns`, `scheduled_ns`, `idle_ns`, `nested_ns` and
-/// `unknown_ns` add up to its life within the recording.
+/// One task, or several of one name. Times are in nanoseconds; `busy_ns`, `scheduled_ns`, `idle_ns`,
+/// `nested_ns` and `unknown_ns` add up to its life within the recording.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Task {
     /// Its process, where the events say.
@@ -84,8 +84,8 @@ pub struct Task {
     pub long_ns: u64,
     /// Polls in which its worker slept for [`Thresholds::blocking_ns`] or longer.
     pub blocking_polls: u64,
-    /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which it recorded no
-    /// event but of a wait, began no system call, and woke and created nobody.
+    /// Wakes in vain: polls that were not its first, ran for less than 10 µs and ended pending, and in which
+    /// it recorded no event but of a wait, began no system call, and woke and created nobody.
     pub vain_polls: u64,
 }
 
@@ -133,7 +133,8 @@ pub struct Tasks {
     /// Whether tasks of one name make one row.
     by_name: bool,
     tasks: Serials<Live>,
-    /// By the serial numbers of LWPs: what it did for the task that it runs, and has not been told to be that task's.
+    /// By the serial numbers of LWPs: what it did for the task that it runs, and has not been told to be that
+    /// task's.
     workers: Serials<Spent>,
     rows: Vec<Task>,
     sums: HashMap<(Option<i32>, String), Task>,
@@ -256,13 +257,30 @@ impl Live {
 
 impl Analysis for Tasks {
     const EVENTS: bool = false;
+
+    fn input(&mut self, _: Input<'_>) {}
 }
 
 impl Fold for Tasks {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
+            Change::UserThreadStops { thread, lwp, cause, .. } => self.user_thread_stops(thread, lwp, cause),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Tasks {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         if lwp.runs_user_thread() {
-            self.workers.at(lwp.serial).take(doing, to.saturating_sub(from).unsigned_abs());
+            self.workers.at(lwp.serial).take(doing, to.abs_diff(from));
         }
     }
 
@@ -285,7 +303,7 @@ impl Fold for Tasks {
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         let live = self.tasks.at(thread.serial);
         match doing {
             Doing::Runnable { .. } => {
@@ -323,7 +341,7 @@ impl Fold for Tasks {
         }
     }
 
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause, _: i64) {
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, cause: SwitchCause) {
         let live = self.tasks.at(thread.serial);
         if cause == SwitchCause::Nested {
             live.nested = true;

@@ -1,12 +1,14 @@
 //! Where the time of each thread and each user thread went: running, waiting for a CPU, blocked, or unknown.
 //!
-//! A fold over the super-trace in one pass; its memory grows with the LWPs, and with the user threads that live at a time.
+//! A fold over the super-trace in one pass; its memory grows with the LWPs, and with the user threads that
+//! live at a time.
 
-use crate::run::{Analysis, Ran};
+use crate::analysis::{Analysis, Input};
+use crate::run::Ran;
 use crate::serials::Serials;
 use crate::times::{Clock, Times};
 use std::collections::{BTreeMap, HashMap};
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, UserThread};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread};
 
 /// So many user threads have an account each. What more have ended are summed by their names.
 const ACCOUNTS: usize = 1 << 18;
@@ -32,6 +34,8 @@ pub struct Thread {
     pub wakeups: u64,
     /// System calls that it began.
     pub system_calls: u64,
+    /// Whether these are not all ([`Lwp::lacks_calls`]).
+    pub lacks_calls: bool,
     /// How often it touched a page that was not there.
     pub page_faults: u64,
     /// Events of its program that it recorded.
@@ -49,8 +53,8 @@ pub struct UserThreadAccount {
     pub thread: Option<u64>,
     /// Its last known name.
     pub name: String,
-    /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no LWP is free
-    /// for it, and is blocked while it waits for another user thread.
+    /// Its life within the recording. What the LWP that ran it did counts as its own; it also waits while no
+    /// LWP is free for it, and is blocked while it waits for another user thread.
     pub times: Times,
     /// How often an LWP began to run it.
     pub polls: u64,
@@ -83,6 +87,8 @@ pub struct Process {
     pub wakeups: u64,
     /// See [`Thread`].
     pub system_calls: u64,
+    /// Whether these are not all ([`Lwp::lacks_calls`]).
+    pub lacks_calls: bool,
     /// See [`Thread`].
     pub page_faults: u64,
     /// See [`Thread`].
@@ -98,7 +104,8 @@ pub struct ThreadsTable {
     pub threads: Vec<Thread>,
     /// By running time, longest first, where that is known.
     pub user_threads: Vec<UserThreadAccount>,
-    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of them.
+    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of
+    /// them.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
@@ -123,6 +130,7 @@ impl ThreadsTable {
             sum.migrations += thread.migrations;
             sum.wakeups += thread.wakeups;
             sum.system_calls += thread.system_calls;
+            sum.lacks_calls |= thread.lacks_calls;
             sum.page_faults += thread.page_faults;
             sum.user_events += thread.user_events;
             sum.polls += thread.polls;
@@ -197,6 +205,15 @@ struct Ended {
 impl Analysis for Threads {
     const EVENTS: bool = false;
 
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        if let Input::Dumped { tid, process, name } = input {
+            self.dumped(tid, process, name);
+        }
+    }
+}
+
+impl Threads {
     /// A dump may also tell of a thread that has ended; the last one of its number.
     fn dumped(&mut self, tid: i32, process: i32, name: &[u8]) {
         if tid == process {
@@ -212,9 +229,23 @@ impl Analysis for Threads {
 }
 
 impl Fold for Threads {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Threads {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         let clocks = self.lwps.at(lwp.serial);
         clocks.all.add(doing, ns);
         if lwp.runs_user_thread() {
@@ -231,7 +262,7 @@ impl Fold for Threads {
     }
 
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
-        self.user_threads.at(thread.serial).add(doing, to.saturating_sub(from).unsigned_abs());
+        self.user_threads.at(thread.serial).add(doing, to.abs_diff(from));
     }
 
     fn lwp_ends(&mut self, lwp: &Lwp) {
@@ -245,6 +276,7 @@ impl Fold for Threads {
             migrations: lwp.migrations,
             wakeups: lwp.wakeups,
             system_calls: lwp.system_calls,
+            lacks_calls: lwp.lacks_calls(),
             page_faults: lwp.page_faults,
             user_events: lwp.user_events,
             polls: lwp.polls,

@@ -4,8 +4,8 @@ use crate::names::Names;
 use serde::Serialize;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
-/// Time in nanoseconds, by what it was spent on. `running_ns`, `waiting_ns`, `blocked_ns`, `nested_ns` and `unknown_ns` add
-/// up to all of it.
+/// Time in nanoseconds, by what it was spent on. `running_ns`, `waiting_ns`, `blocked_ns`, `nested_ns` and
+/// `unknown_ns` add up to all of it.
 #[derive(Debug, Default, Clone, PartialEq, Eq, Serialize)]
 pub struct Times {
     /// On a CPU, interrupts included.
@@ -33,7 +33,8 @@ pub struct Times {
 /// Time spent waiting for one kind of thing, or in one kind of interrupt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Part {
-    /// A system call, or what a user thread says that it waits for; an interrupt; `None` where no event tells.
+    /// A system call, or what a user thread says that it waits for; an interrupt; `None` where no event
+    /// tells.
     pub on: Option<String>,
     /// How long, in nanoseconds.
     pub ns: u64,
@@ -135,13 +136,14 @@ impl Clock {
     }
 }
 
-/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the greatest,
-/// which tables show as unknown.
+/// Adds times up. Of stamps that make no sense the sum may be more than there are numbers: then it is the
+/// greatest, which tables show as unknown.
 pub fn total(times: impl Iterator<Item = u64>) -> u64 {
     times.fold(0, u64::saturating_add)
 }
 
-/// The average of so many times; `None` of none. Where no number holds their sum, it is the greatest number, too.
+/// The average of so many times; `None` of none. Where no number holds their sum, it is the greatest number,
+/// too.
 pub(crate) fn mean(sum: u64, count: u64) -> Option<u64> {
     match sum {
         u64::MAX if count > 0 => Some(u64::MAX),

@@ -1,8 +1,9 @@
 //! The breakdown on hand-made events whose answer is known.
 
 use tracewing_analysis::{
-    Analysis, Breakdown, BreakdownRow, BreakdownTable, Ipc, Names, ProcessBreakdown, Ran, Spent, Waits,
+    Analysis, Breakdown, BreakdownRow, BreakdownTable, Input, Ipc, Names, ProcessBreakdown, Ran, Spent, Waits,
 };
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, SuperTrace};
 
 const SLEEPS: i64 = 1;
@@ -33,13 +34,14 @@ const KILL: Name = Name(10);
 
 type Event = (i64, u32, i32, Kind<'static>);
 
-/// What a recording of the whole machine with two CPUs gives. LWPs below 100 are process 1's, the others each a process.
+/// What a recording of the whole machine with two CPUs gives. LWPs below 100 are process 1's, the others each
+/// a process.
 fn of(events: &[Event]) -> BreakdownTable {
-    let (mut state, mut breakdown) = (SuperTrace::new(), Breakdown::new());
+    let (mut state, mut breakdown) = (SuperTrace::default(), Breakdown::new());
     let mut names = Names::default();
     for (number, text) in (0..).zip(NAMES) {
         names.learn(Name(number), text);
-        breakdown.name(Name(number), text);
+        breakdown.input(Input::Name { name: Name(number), text });
     }
     for (time, cpu, tid, kind) in events {
         let process = Some(if *tid < 100 { 1 } else { *tid }).filter(|_| *tid != 0);
@@ -60,7 +62,12 @@ fn of(events: &[Event]) -> BreakdownTable {
 }
 
 fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
-    (time, cpu, prev, Kind::Switch { prev, prev_name: b"lwp", prev_state, next, next_name: b"lwp" })
+    (
+        time,
+        cpu,
+        prev,
+        Kind::Switch { prev, prev_name: b"lwp", prev_state: TaskState(prev_state), next, next_name: b"lwp" },
+    )
 }
 
 fn waking(time: i64, cpu: u32, by: i32, tid: i32) -> Event {
@@ -109,9 +116,9 @@ fn pipeline() -> Vec<Event> {
         switch(0, 0, 0, 0, 7),
         switch(0, 1, 0, 0, 200),
         (0, 1, 200, Kind::User),
-        (5, 0, 7, Kind::PageFault { user: true }),
+        (5, 0, 7, Kind::PageFault { user: true, high: true }),
         begins(10, 0, 7, READ),
-        (12, 0, 7, Kind::PageFault { user: false }),
+        (12, 0, 7, Kind::PageFault { user: false, high: false }),
         switch(20, 0, 7, SLEEPS, 0),
         begins(30, 1, 200, WRITE),
         waking(35, 1, 200, 7),
@@ -167,7 +174,8 @@ fn all_time_of_all_cpus_is_somewhere() {
 #[test]
 fn who_is_woken_works_for_who_woke_it_until_it_waits_again() {
     let table = of(&pipeline());
-    // 10 ns of system call after the wait, without the interrupt, then 10 of its own, and 5 up to its next wait.
+    // 10 ns of system call after the wait, without the interrupt, then 10 of its own, and 5 up to its next
+    // wait.
     assert_eq!(outside(process(&table, 200)), [(Some(1), "", 1, 17 + 10 + 5)]);
     // The interrupt had the idle CPU for 3 ns, and woke 7.
     assert_eq!(outside(process(&table, 1)), [(None, "local_timer", 1, 3)]);
@@ -200,7 +208,8 @@ fn who_makes_a_process_and_whose_end_is_waited_for_has_no_servants() {
     assert_eq!(row(parent, "read").ipc[Ipc::Pipe as usize].count, 1, "the end of the other closes its files");
 }
 
-/// Over what 7 waited in `waits` for 200 in `wakes`, which an interrupt's wake stands for where there is none.
+/// Over what 7 waited in `waits` for 200 in `wakes`, which an interrupt's wake stands for where there is
+/// none.
 fn over(waits: Name, wakes: Option<Name>, socket: bool) -> Vec<(Ipc, u64)> {
     let mut events = vec![
         switch(0, 0, 0, 0, 7),

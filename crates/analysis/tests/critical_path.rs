@@ -1,10 +1,13 @@
-//! Critical paths on hand-made events whose answer is known, and on any events: their steps are the whole time.
+//! Critical paths on hand-made events whose answer is known, and on any events: their steps are the whole
+//! time.
 
 use proptest::prelude::*;
 use std::io::Cursor;
 use tracewing_analysis::{CriticalPath, CriticalPaths, Names, NoPath, Target};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace, SwitchCause, UserThreadKind,
+    Activity, Context, Coverage, Interrupt, Interrupts, Kind, Name, Scope, SuperTrace, SwitchCause,
+    UserThreadKind,
 };
 use tracewing_trace::{Filter, ThreadPattern};
 
@@ -26,7 +29,7 @@ struct Machine {
 
 impl Machine {
     fn new(target: Target) -> Self {
-        Machine { state: SuperTrace::new(), paths: CriticalPaths::new(target, Cursor::default()) }
+        Machine { state: SuperTrace::default(), paths: CriticalPaths::new(target, Cursor::default()) }
     }
 
     fn event(&mut self, (time, cpu, tid, kind): &Event) {
@@ -72,7 +75,12 @@ fn names() -> Names {
 }
 
 fn switch(time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Event {
-    (time, cpu, prev, Kind::Switch { prev, prev_name: b"lwp", prev_state, next, next_name: b"lwp" })
+    (
+        time,
+        cpu,
+        prev,
+        Kind::Switch { prev, prev_name: b"lwp", prev_state: TaskState(prev_state), next, next_name: b"lwp" },
+    )
 }
 
 fn waking(time: i64, cpu: u32, by: i32, tid: i32) -> Event {
@@ -146,7 +154,8 @@ fn a_block_is_its_wakers_time_and_a_wait_the_time_of_who_had_the_cpu() {
 #[test]
 fn who_may_have_been_interrupted_is_not_on_the_path() {
     let mut machine = Machine::new(lwp(7));
-    machine.state.has_interrupts_of_followed();
+    let coverage = Coverage { interrupts: Interrupts::OfFollowed, ..Coverage::default() };
+    machine.state = SuperTrace::new(coverage);
     let events = [
         switch(0, 0, 0, 0, 7),
         call(10, 0, 7),
@@ -366,7 +375,7 @@ fn any_event() -> impl Strategy<Value = (i64, u32, i32, Kind<'static>)> {
         4 => (tid(), state, tid()).prop_map(|(prev, prev_state, next)| Kind::Switch {
             prev,
             prev_name: b"lwp",
-            prev_state,
+            prev_state: TaskState(prev_state),
             next,
             next_name: b"lwp",
         }),

@@ -1,12 +1,13 @@
-//! What missing events cost: never a result, only knowledge. A small machine runs at random; of what it records, some is
-//! left out.
+//! What missing events cost: never a result, only knowledge. A small machine runs at random; of what it
+//! records, some is left out.
 
 use proptest::prelude::*;
 use std::collections::BTreeMap;
 use tracewing_analysis::{Ran, Task, Tasks, Threads, ThreadsTable, Thresholds, Times};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause, UserThread,
-    UserThreadKind,
+    Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Name, Scope, SuperTrace, SwitchCause,
+    UserThread, UserThreadKind,
 };
 
 const SLEEPS: i64 = 1;
@@ -75,7 +76,10 @@ impl Machine {
 
     fn switch(&mut self, cpu: usize, prev_state: i64) {
         let (prev, next) = (self.cpus[cpu], self.any(State::Runnable).unwrap_or(0));
-        self.tell(cpu, Kind::Switch { prev, prev_name: b"a", prev_state, next, next_name: b"b" });
+        self.tell(
+            cpu,
+            Kind::Switch { prev, prev_name: b"a", prev_state: TaskState(prev_state), next, next_name: b"b" },
+        );
         self.cpus[cpu] = next;
         if let Some(thread) = self.threads.get_mut(&next) {
             thread.0 = State::Running;
@@ -183,6 +187,15 @@ impl Machine {
 struct Spans(BTreeMap<i32, Vec<(i64, i64, Doing)>>);
 
 impl Fold for Spans {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpDid { lwp, doing, from, to } = change {
+            self.lwp(lwp, doing, from, to);
+        }
+    }
+}
+
+impl Spans {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         let spans = self.0.entry(lwp.tid).or_default();
         assert!(from <= to && spans.last().is_none_or(|last| last.1 == from), "{} has a gap", lwp.tid);
@@ -198,7 +211,19 @@ struct Lives {
 }
 
 impl Fold for Lives {
-    fn lwp(&mut self, lwp: &Lwp, _: Doing, from: i64, to: i64) {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, from, to, .. } => self.user_thread(thread, from, to),
+            _ => {}
+        }
+    }
+}
+
+impl Lives {
+    fn lwp(&mut self, lwp: &Lwp, from: i64, to: i64) {
         if lwp.runs_user_thread() {
             *self.pending.entry(lwp.serial).or_default() += to - from;
         }
@@ -209,7 +234,7 @@ impl Fold for Lives {
         thread.into_iter().for_each(|thread| *self.lives.entry(thread.id).or_default() += ran);
     }
 
-    fn user_thread(&mut self, thread: &UserThread, _: Doing, from: i64, to: i64) {
+    fn user_thread(&mut self, thread: &UserThread, from: i64, to: i64) {
         *self.lives.entry(thread.id).or_default() += to - from;
     }
 }
@@ -234,7 +259,7 @@ fn fold<F: Fold + Default>(events: &[Event], mut loss: Loss) -> F {
 }
 
 fn feed<F: Fold>(events: &[Event], loss: &mut Loss, mut fold: F) -> (F, Ran) {
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in events {
         if let Some((scope, from, to)) = loss.take_if(|(_, from, _)| *from <= *time) {
             state.lost(scope, from, to, &mut fold);

@@ -1,6 +1,7 @@
 //! Time slices on hand-made events whose answer is known.
 
-use tracewing_analysis::{Analysis, Ran, SchedLatencies, Slice, SliceSink, Slices};
+use tracewing_analysis::{Analysis, Input, Ran, SchedLatencies, Slice, SliceSink, Slices};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Kind, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
@@ -9,7 +10,7 @@ const GOES_ON: i64 = 0x100;
 type Event = (i64, u32, i32, Kind<'static>);
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"out", prev_state, next, next_name: b"in" }
+    Kind::Switch { prev, prev_name: b"out", prev_state: TaskState(prev_state), next, next_name: b"in" }
 }
 
 fn waking(tid: i32) -> Kind<'static> {
@@ -25,7 +26,7 @@ fn fold<S: SliceSink>(events: &[Event], lost: Option<(i64, i64)>, sink: S) -> S 
 }
 
 fn follow<S: SliceSink>(events: &[Event], mut lost: Option<(i64, i64)>, mut slices: Slices<S>) -> S {
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in events {
         if let Some((from, to)) = lost.take_if(|(_, to)| *to < *time) {
             state.lost(Scope::Kernel(Some(*cpu)), from, to, &mut slices);
@@ -54,7 +55,7 @@ impl SliceSink for Notes {
     fn slice(&mut self, slice: &Slice<'_>) {
         let Slice { lwp, begin, end, wait_ns, delay_ns, run_ns, state, waker, .. } = *slice;
         let waker = waker.and_then(|waker| waker.tid);
-        self.0.push((lwp.tid, begin, end, [wait_ns, delay_ns], run_ns, state, waker));
+        self.0.push((lwp.tid, begin, end, [wait_ns, delay_ns], run_ns, state.map(|state| state.0), waker));
     }
 }
 
@@ -152,7 +153,7 @@ fn who_is_woken_twice_has_run_in_between() {
 fn how_long_strangers_wait_is_not_known() {
     let of_some_told = |sink| {
         let mut slices = Slices::new(sink);
-        slices.is_of_some();
+        slices.input(Input::FollowsSome);
         slices
     };
     let slices = follow(&of_some(), None, of_some_told(Notes::default())).0;
@@ -160,7 +161,7 @@ fn how_long_strangers_wait_is_not_known() {
     assert!(of(9).all(|slice| slice.3 == [None, None] && slice.6.is_none()) && of(9).count() == 2);
     assert!(of(7).any(|slice| slice.3[1] == Some(10)));
     let mut slices = Slices::new(SchedLatencies::default());
-    slices.is_of_some();
+    slices.input(Input::FollowsSome);
     let rows = follow(&of_some(), None, slices).finish(&Ran { partial: true, ..Ran::default() });
     assert_eq!((rows.0.iter().map(|row| row.tid).collect::<Vec<_>>(), rows.1), (vec![7], 1));
 }

@@ -1,6 +1,7 @@
 //! The task analysis on hand-made events whose answer is known.
 
 use tracewing_analysis::{Task, Tasks, Thresholds};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
     Activity, Context, Kind, Name, SuperTrace, SwitchCause, UserThreadKind as User,
 };
@@ -15,7 +16,7 @@ const MS: i64 = 1_000_000;
 type Event = (i64, i32, Kind<'static>);
 
 fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     let mut tasks = Tasks::new(Thresholds::default(), by_name);
     for (time, tid, kind) in events {
         let process = (*tid != 0).then_some(10);
@@ -34,7 +35,7 @@ fn fold(events: &[Event], unit: i64, by_name: bool) -> Vec<Task> {
 }
 
 fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"a", prev_state, next, next_name: b"b" }
+    Kind::Switch { prev, prev_name: b"a", prev_state: TaskState(prev_state), next, next_name: b"b" }
 }
 
 fn runs(thread: u64) -> Kind<'static> {
@@ -71,7 +72,7 @@ fn story() -> Vec<Event> {
         (11, 10, Kind::SystemCallEnd { call: READ }),
         (12, 10, switch(10, GOES_ON, 11)),
         (14, 11, switch(11, SLEEPS, 10)),
-        (15, 10, Kind::PageFault { user: true }),
+        (15, 10, Kind::PageFault { user: true, high: true }),
         (16, 10, Kind::UserThread(User::Wait { kind: MUTEX })),
         (17, 10, stops(1, SwitchCause::Blocked)),
         (20, 10, wake(1)),

@@ -1,6 +1,7 @@
 //! The thread analysis on hand-made events whose answer is known.
 
-use tracewing_analysis::{Analysis, Ran, Thread, Threads, ThreadsTable};
+use tracewing_analysis::{Analysis, Input, Ran, Thread, Threads, ThreadsTable};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Activity, Context, Interrupt, Kind, Name, Scope, SuperTrace};
 
 const SLEEPS: i64 = 1;
@@ -23,7 +24,7 @@ impl Fed {
             Activity { time, cpu: Some(cpu), tid: Some(tid), process: None, context: Context::Unknown, kind };
         self.state.event(&event, &mut self.threads);
         if let Kind::Dump { tid, process, name, .. } = kind {
-            self.threads.dumped(tid, process, name);
+            self.threads.input(Input::Dumped { tid, process, name });
         }
         self.times = Some((self.times.map_or(time, |(begin, _)| begin), time));
     }
@@ -44,7 +45,13 @@ struct Events(Vec<(i64, u32, i32, Kind<'static>)>);
 
 impl Events {
     fn switch(mut self, time: i64, cpu: u32, prev: i32, prev_state: i64, next: i32) -> Self {
-        let kind = Kind::Switch { prev, prev_name: b"out", prev_state, next, next_name: b"in" };
+        let kind = Kind::Switch {
+            prev,
+            prev_name: b"out",
+            prev_state: TaskState(prev_state),
+            next,
+            next_name: b"in",
+        };
         self.0.push((time, cpu, prev, kind));
         self
     }

@@ -1,7 +1,8 @@
 //! What `tracewing.h` declares: the crate `tracewing` for programs in C and C++.
 //!
-//! Their sites, classes and descriptions are laid out by their own compiler, through the header's macros, just as the
-//! crate's macros do it for Rust; so the same agent finds and switches them, and all tools see them.
+//! Their sites, classes and descriptions are laid out by their own compiler, through the header's macros,
+//! just as the crate's macros do it for Rust; so the same agent finds and switches them, and all tools see
+//! them.
 //!
 //! | module | does |
 //! |---|---|
@@ -12,8 +13,8 @@
 //! | `sandbox` | programs that give up the clock |
 //! | `text` | strings in and out |
 //!
-//! The functions whose names end in `_2` are the macros' part, in version 2 of `tracewing_abi::site`. What each of the others
-//! does is said in the header.
+//! The functions whose names end in `_2` are the macros' part, in version 2 of `tracewing_abi::site`. What
+//! each of the others does is said in the header.
 
 mod event;
 mod sandbox;

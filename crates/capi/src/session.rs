@@ -67,7 +67,8 @@ unsafe extern "C" fn tracewing_session_start(
 }
 
 /// # Safety
-/// `session` is from `tracewing_session_start` and is not used afterwards; `error` is `NULL` or points to `size` bytes.
+/// `session` is from `tracewing_session_start` and is not used afterwards; `error` is `NULL` or points to
+/// `size` bytes.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn tracewing_session_stop(
     session: *mut Session,

@@ -55,7 +55,10 @@ fn pkgconfig() -> PathBuf {
 fn is_there(compiler: &str) -> bool {
     let there = Command::new(compiler).arg("--version").output().is_ok();
     if !there {
-        eprintln!("skipped: there is no {compiler}");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program(compiler),
+            format_args!("there is no {compiler}"),
+        );
     }
     there
 }

@@ -1,4 +1,5 @@
-//! Reads the command line. What is wrong with it is said without anything in it that could command the terminal.
+//! Reads the command line. What is wrong with it is said without anything in it that could command the
+//! terminal.
 
 use clap::Parser;
 use std::ffi::OsString;
@@ -18,7 +19,8 @@ fn explain<P: Parser>(given: Vec<OsString>, error: &clap::Error) -> ! {
     if escaped == given {
         error.exit();
     }
-    // What is wrong with them is mostly wrong with the escaped ones, too. Otherwise it is said without colours: arguments could have some.
+    // What is wrong with them is mostly wrong with the escaped ones, too. Otherwise it is said without
+    // colours: arguments could have some.
     let Err(same) = P::try_parse_from(escaped) else {
         let text = error.render().to_string();
         for line in text.lines() {

@@ -1,8 +1,9 @@
-//! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and changing it.
+//! `tracewing enable`, `disable`, `pause`, `resume` and `rules`: what a recording that runs takes, and
+//! changing it.
 
 use crate::format::TextFormat;
 use crate::output::{print_warning, shown};
-use crate::owner;
+use crate::owner::Which;
 use crate::screen::{self, Form};
 use crate::selection::{self, Condition, Selection, Wish};
 use std::io::Write;
@@ -40,13 +41,8 @@ all the same.";
 
 #[derive(Debug, clap::Args)]
 pub struct Common {
-    /// The recording: its recorder's process id, its command's process id, or its command's name [default: the only one]
-    #[arg(value_name = "PID|NAME")]
-    recording: Option<String>,
-
-    /// Ask a recording of this user, in place of one of your own: only root may
-    #[arg(long, value_name = "NAME|UID")]
-    user: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// How to print what the recording takes now
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -135,8 +131,7 @@ fn change(wish: Wish, on: bool) -> anyhow::Result<Change> {
 impl Common {
     /// Makes a change, and another one behind it, and prints what there is then.
     fn make(&self, change: &Change, then: Option<&Change>) -> anyhow::Result<ExitCode> {
-        let recording =
-            owner::recordings(self.user.as_deref())?.choose(self.recording.as_deref(), Kind::Any)?;
+        let recording = self.which.find(Kind::Any)?;
         let mut changed = recording.change(change)?;
         if let Some(change) = then {
             changed = recording.change(change)?;

@@ -1,4 +1,5 @@
-//! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as comma-separated values.
+//! `tracewing convert`: a recording, or a part of it, as CTF traces of either version, as JSON, or as
+//! comma-separated values.
 
 use crate::input::Input;
 use crate::nothing::ANY;
@@ -20,7 +21,8 @@ pub struct Args {
     #[arg(long, value_enum)]
     format: Option<Target>,
 
-    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet but a pipe for a file; for json and csv, - is standard output; without it, the last TRACE is OUT
+    /// The folder (ctf1, ctf2) or file (json, csv) to write, where nothing may be yet but a pipe for a file;
+    /// for json and csv, - is standard output; without it, the last TRACE is OUT
     #[arg(short, long, value_name = "OUT")]
     output: Option<PathBuf>,
 
@@ -80,7 +82,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
 }
 
-/// Writes what is chosen of the input as traces of a version, or of the one that each has; with what it needs to be `explained`.
+/// Writes what is chosen of the input as traces of a version, or of the one that each has; with what it needs
+/// to be `explained`.
 pub fn write_traces(
     input: &Input,
     version: Option<Version>,

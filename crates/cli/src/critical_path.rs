@@ -1,31 +1,33 @@
 //! `tracewing critical-path`: who had to come to an end so that a task or a thread could.
 
+use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
 use crate::nothing::ANY;
 use crate::output::shown;
+use crate::parts::{Part, RECORD_KERNEL, RECORD_TASKS, tell_missing};
 use crate::progress::Watch;
 use crate::screen;
-use crate::table::{Cell, Order, Table, figure, hidden, milliseconds, text};
+use crate::table::reference::{self, View};
+use crate::table::{Cell, Column, Layout, Table, TableOptions, columns, heads, milliseconds};
 use anyhow::{Result, bail};
+use std::collections::BTreeSet;
 use std::io::{BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{self as analysis, CriticalPath, CriticalPaths, NoPath, Step, Target};
-use tracewing_trace::{Filter, TimePoint};
+use tracewing_trace::{Filter, TimePoint, Zone};
 
 /// So much of what happened is held in memory before a temporary file is made, in bytes.
 const HELD: usize = 64 << 20;
 
-/// What `tracewing critical-path` accepts.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
+const HELP: &str = "\
 Examples:
   tracewing critical-path my-trace --task daemon --from +1.2s --to +1.3s
-  tracewing critical-path my-trace --tid 4711 --sort ms -n 10      the ten longest steps
+  tracewing critical-path my-trace --tid 4711 --sort time -n 10      the ten longest steps
   tracewing critical-path my-trace --task 4711/21 --format json
   tracewing critical-path my-trace --process cargo       of the process' first thread
 
---task or --tid say whose path it is, one of one process where --pid or --process say so, too; these alone mean the process' first \
+--task or --tid say whose path it is, one of one process where --process say so, too; these alone mean the process' first \
 thread. Other filters would leave out what the path goes over, and are refused.
 
 The path is found from --to backwards. While the task or thread runs, the time is its own; where it was blocked, the path goes \
@@ -37,20 +39,38 @@ device that was waited for. Each step says who did what, and why that is on the 
 Times are in ms (ns in JSON and CSV), `at` counts from the path's begin. It needs a recording of kernel events, and for the \
 parts of others one of the whole machine (--system-wide). What all did in the time is kept until the path is found, in some 10 \
 bytes for each system call, switch and wake: up to 64 MB in memory, more in a temporary file (in $TMPDIR). Of a path of more \
-than 262144 steps, the last ones are told; the sums are of all.")]
+than 262144 steps, the last ones are told; the sums are of all.
+";
+
+/// What `tracewing critical-path` accepts.
+#[derive(Debug, clap::Args)]
+#[command(after_help = format!("{HELP}{}", reference::help(&[view()])))]
 pub struct Args {
     #[command(flatten)]
-    order: Order,
-
-    /// How to print
-    #[arg(long, value_enum, default_value_t)]
-    format: TableFormat,
+    table: TableOptions,
 
     #[command(flatten)]
     input: Input,
 }
 
+/// What is told by events of the kernel that a recording may be without.
+const KERNEL_PARTS: [Part; 4] = [
+    Part::switches("when threads ran is not known"),
+    Part::system_calls("what threads did on CPUs is `running`"),
+    Part::wakes(
+        "where one is missing, the path stays with the thread that was blocked, as if nothing had woken it",
+    ),
+    Part::interrupts("their time is that of the threads that they interrupted"),
+];
+
+/// The same of tasks.
+const TASK_PARTS: [Part; 2] = [
+    Part::task_switches("which thread ran which task is not known"),
+    Part::task_wakes("between its polls a task may have been ready or idle, which is `unknown`"),
+];
+
 pub fn run(args: &Args) -> Result<ExitCode> {
+    let layout = args.table.layout(&columns())?;
     let (recording, chosen) = args.input.open()?;
     let mut paths = CriticalPaths::new(Target::new(&chosen)?, tempfile::spooled_tempfile(HELD));
     let Filter { from, to, zone, .. } = chosen;
@@ -70,10 +90,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         Err(NoPath::Missing(_)) if ran.events == 0 => bail!(ANY.why_nothing_in(&args.input)?),
         path => path?,
     };
-    let mut rows = table(&path);
-    rows.arrange(&args.order)?;
-    let mut out = screen::stdout(args.format.into());
-    match args.format {
+    let rows = layout.table(&lines(&path, zone));
+    let mut out = screen::stdout(args.table.format.into());
+    match args.table.format {
         TableFormat::Json => {
             let mut out = BufWriter::new(&mut out);
             serde_json::to_writer(&mut out, &Document::new(&path, &rows)).map_err(std::io::Error::from)?;
@@ -86,7 +105,20 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             print_sums(&mut out, &path)?;
         }
     }
+    tell_missing(&KERNEL_PARTS, RECORD_KERNEL, &mut out, args.table.format, &args.input)?;
+    if ran.recorded.lacks_user_switches || ran.recorded.lacks_user_wakes {
+        tell_missing(&TASK_PARTS, RECORD_TASKS, &mut out, args.table.format, &args.input)?;
+    }
     out.flush()?;
+    let processes: BTreeSet<_> = path
+        .steps
+        .iter()
+        .filter(|step| step.who.user_thread.is_some())
+        .map(|step| step.who.process)
+        .collect();
+    if !ran.stopped && !processes.is_empty() {
+        across::warn(&args.input, &filter, |across| processes.contains(&across.process))?;
+    }
     warn_of_losses(&ran);
     Ok(conclude(ran))
 }
@@ -129,59 +161,70 @@ impl<'p> Document<'p> {
     }
 }
 
-fn table(path: &CriticalPath) -> Table {
-    let mut table = Table::by_position([
-        hidden("from_ns"),
-        hidden("to_ns"),
-        figure("at", "after_ns"),
-        figure("ms", "ns"),
-        figure("cpu", "cpu"),
-        text("who", "who"),
-        text("what", "what"),
-        text("why", "why"),
-        text("whom", "whom"),
-        hidden("process"),
-        hidden("tid"),
-        hidden("thread_name"),
-        hidden("task"),
-        hidden("task_name"),
-    ]);
-    for step in &path.steps {
-        let Step { from_ns, to_ns, cpu, who, what, why, whom } = step;
-        let name = |name: &str| if name.is_empty() { Cell::None } else { name.into() };
-        table.push(vec![
-            Cell::Number(*from_ns),
-            Cell::Number(*to_ns),
-            Cell::Ns(from_ns.abs_diff(path.from_ns)),
-            Cell::Ns(step.ns()),
-            cpu.map_or(Cell::None, |cpu| Cell::Count(cpu.into())),
-            Cell::Text(who.to_string()),
-            Cell::Text(what.to_string()),
-            Cell::Text(why.to_string()),
-            Cell::Text(whom.as_ref().map(ToString::to_string).unwrap_or_default()),
-            who.process.into(),
-            who.tid.into(),
-            name(&who.name),
-            who.user_thread.map_or(Cell::None, Cell::Count),
-            name(&who.user_thread_name),
-        ]);
+/// A step as a line of the table.
+struct Line<'p> {
+    step: &'p Step,
+    /// The path's begin.
+    begin: i64,
+    zone: Zone,
+}
+
+fn lines(path: &CriticalPath, zone: Zone) -> Vec<Line<'_>> {
+    path.steps.iter().map(|step| Line { step, begin: path.from_ns, zone }).collect()
+}
+
+/// A name that is not empty.
+fn name(name: &str) -> Cell {
+    if name.is_empty() { Cell::None } else { name.into() }
+}
+
+fn columns<'p>() -> Vec<Column<Line<'p>>> {
+    columns! { line: Line<'p>;
+        clock "from" "from_ns" extra, "begin of the step" => Cell::Time(line.step.from_ns, line.zone);
+        clock "to" "to_ns" extra, "end of the step" => Cell::Time(line.step.to_ns, line.zone);
+        duration "at" "after_ns" high, "time from the path's begin to the step's" => Cell::Ns(line.step.from_ns.abs_diff(line.begin));
+        duration "time" "ns" key, "length of the step" => Cell::Ns(line.step.ns());
+        number "cpu" "cpu" low, "the CPU" => Cell::count(line.step.cpu.map(u64::from));
+        text "who" "who" key + shrinking, "thread, task or interrupt that the time is of" => Cell::Text(line.step.who.to_string());
+        text "what" "what" key, "what it did" => Cell::Text(line.step.what.to_string());
+        text "why" "why" high, "why that is on the path" => Cell::Text(line.step.why.to_string());
+        text "whom" "whom" normal + shrinking, "thread or task that it held up or woke"
+            => Cell::Text(line.step.whom.as_ref().map(ToString::to_string).unwrap_or_default());
+        number "process" "process" extra, "number of the process that the time is of" => line.step.who.process.into();
+        number "tid" "tid" extra, "number of its thread" => line.step.who.tid.into();
+        text "thread-name" "thread_name" extra, "name of the thread" => name(&line.step.who.name);
+        number "task" "task" extra, "number of the user thread" => Cell::count(line.step.who.user_thread);
+        text "task-name" "task_name" extra, "name of the user thread" => name(&line.step.who.user_thread_name);
     }
-    table
+}
+
+pub fn view() -> View {
+    View::new("critical-path", heads(columns()))
+}
+
+/// A part of the path's time.
+struct Sum<'p> {
+    name: &'p str,
+    ns: u64,
+    percent: f64,
 }
 
 /// Whose the time was, and what was done in it; most of it.
 fn print_sums(out: &mut impl Write, path: &CriticalPath) -> std::io::Result<()> {
     const MOST: usize = 20;
     let whole = path.to_ns.abs_diff(path.from_ns);
+    let percent = |ns: u64| ns as f64 * 100.0 / whole as f64;
     for (title, sums) in [("who", &path.by_who), ("what", &path.by_what)] {
-        let mut table = Table::by_position([figure("ms", "ns"), figure("%", "percent"), text(title, title)]);
+        let columns = [
+            Column::duration("", "ns", "time", |sum: &Sum| Cell::Ns(sum.ns)).key(),
+            Column::percent("", "percent", "part of the path", |sum: &Sum| Cell::Rate(sum.percent)).key(),
+            Column::text(title, title, "of whom, or in what", |sum: &Sum| sum.name.into()).shrinking(),
+        ];
+        let most = sums.iter().take(MOST);
+        let lines: Vec<_> = most.map(|(name, ns)| Sum { name, ns: *ns, percent: percent(*ns) }).collect();
         let more = sums.len().saturating_sub(MOST);
-        for (name, ns) in sums.iter().take(MOST) {
-            let percent = *ns as f64 * 100.0 / whole as f64;
-            table.push(vec![Cell::Ns(*ns), Cell::Rate(percent), Cell::Text(name.clone())]);
-        }
         writeln!(out)?;
-        table.print(out)?;
+        Layout::all(&columns, TableFormat::Table).table(&lines).print(out)?;
         if more > 0 {
             writeln!(out, "and {more} more; --format json has them")?;
         }

@@ -21,7 +21,7 @@ Examples:
   tracewing extract my-trace --from +1s --to +2s -o one-second
   tracewing extract --from +1s --to +2s my-trace one-second
   tracewing extract my-trace --task 'worker-*' -o workers
-  tracewing extract my-trace --pid 4711 --kernel -o kernel-of-4711
+  tracewing extract my-trace --process 4711 --kernel -o kernel-of-4711
   tracewing extract my-trace --where '$call == \"futex\"' -o futex
 
 TIME and CONDITION are as in `tracewing list --help`.
@@ -34,7 +34,7 @@ tracewing:thread, profile:thread), what tasks have in common (user_thread:origin
 
 Analyses of OUT know only what is in it: who runs where follows from sched_switch and user_thread:switch. Where -e, --exclude, \
 --user or --where leave out switches of threads, OUT says so, and nobody is told to have run between two events; with --task, what \
-threads do beside the tasks is unknown, with --tid, --pid or --process what all others do, with --cpu what becomes of whom another one runs. OUT begins at \
+threads do beside the tasks is unknown, with --tid, --process what all others do, with --cpu what becomes of whom another one runs. OUT begins at \
 --from, also where it says that TIMEs count from its begin.
 
 OUT gets its name when it is complete. After an error, or Ctrl-C, there is nothing.";

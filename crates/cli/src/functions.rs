@@ -7,7 +7,8 @@ mod replay;
 use crate::flame_graph;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude};
-use crate::nothing::{How, Needed};
+use crate::nothing::{How, Needed, say};
+use crate::output::print_warning;
 use crate::screen;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
@@ -17,7 +18,8 @@ use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use tracewing_analysis::{CallNode, Function, FunctionRow, Functions, FunctionsTable, Ran};
-use tracewing_symbols::Symbols;
+use tracewing_programs::symbols::Symbols;
+use tracewing_vocabulary::function::Named;
 
 /// What `tracewing functions` accepts.
 #[derive(Debug, clap::Args)]
@@ -65,7 +67,7 @@ have the attribute #[tracewing::traced].
 /// Those by which there is a call; of a probe, where its function returns.
 const NEEDED: Needed = Needed {
     what: "about functions",
-    names: &["function:entry*", "function:exit*", "*%return"],
+    names: &[Named::GLOBS[0], Named::GLOBS[1], "*%return"],
     how: How::Option("--functions", "none was called that was built to tell of it (docs/functions.md)"),
 };
 
@@ -93,6 +95,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ("not_followed", Cell::Count(found.unmatched.not_followed)),
     ];
     let has_ends = !ran.recorded.lacks_ends_of_functions && !ran.torn;
+    let has_selves = !ran.recorded.lacks_functions;
     ensure!(
         has_ends || !(args.graph || args.flame_graph.is_some() || args.diff.is_some()),
         "{WITHOUT_ENDS}; only the table counts calls"
@@ -101,6 +104,9 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         ensure!(!found.rows.is_empty(), NEEDED.why_nothing(&args.input, &ran)?);
         flame_graph::write(file, "functions", "ns", &flame_graph::stacks(&found.graph))?;
         print_totals(&mut out, &found, has_ends)?;
+        if !has_selves {
+            print_warning(WITHOUT_SOME);
+        }
         return Ok(conclude(ran));
     }
     let table = match &args.diff {
@@ -108,19 +114,22 @@ pub fn run(args: &Args) -> Result<ExitCode> {
             let mut functions = Functions::new();
             let other = args.input.analyse_other(other, &mut functions)?;
             let found_there = functions.finish(&other, &mut |function| names.of(function));
-            let table = diff::table(&found.rows, &found_there.rows, &args.table)?;
+            let has_selves = has_selves && !other.recorded.lacks_functions;
+            let table = diff::table(&found.rows, &found_there.rows, has_selves, &args.table)?;
             fail_early(other)?;
             table
         }
-        None if args.graph => graph::table(&found.graph, &args.table)?,
+        None if args.graph => graph::table(&found.graph, has_selves, &args.table)?,
         None => {
-            let lines: Vec<_> = found.rows.iter().map(|row| Line { row, has_ends }).collect();
+            let lines: Vec<_> = found.rows.iter().map(|row| Line { row, has_ends, has_selves }).collect();
             args.table.layout(&columns())?.table(&lines)
         }
     };
     table.write(&mut out, format, ("functions", &members), |out| print_totals(out, &found, has_ends))?;
     if found.rows.is_empty() {
         NEEDED.tell(&mut out, format, &args.input, &ran)?;
+    } else if has_ends && !has_selves {
+        say(&mut out, format, WITHOUT_SOME)?;
     }
     out.flush()?;
     Ok(conclude(ran))
@@ -157,11 +166,17 @@ struct Line<'f> {
     row: &'f FunctionRow,
     /// Whether it is known how long calls took.
     has_ends: bool,
+    /// Whether it is known how long they took less the functions that they called.
+    has_selves: bool,
 }
 
 impl Line<'_> {
     fn time(&self, ns: Option<u64>) -> Cell {
         Cell::period(ns.filter(|_| self.has_ends))
+    }
+
+    fn own(&self, ns: Option<u64>) -> Cell {
+        self.time(ns.filter(|_| self.has_selves))
     }
 }
 
@@ -175,12 +190,12 @@ fn columns<'f>() -> Vec<Column<Line<'f>>> {
         period "total-stdev" "total_stdev_ns" low, "standard deviation of total of single calls"
             => line.time(line.row.calls.deviation_ns());
         period "self" "self_ns" high, "total less that of the recorded functions that it called"
-            => line.time(Some(line.row.own.sum_ns));
-        period "self-avg" "self_avg_ns" normal, "mean self of single calls" => line.time(line.row.own.mean_ns());
-        period "self-min" "self_min_ns" low, "the shortest self of a call" => line.time(Some(line.row.own.min_ns));
-        period "self-max" "self_max_ns" low, "the longest self of a call" => line.time(Some(line.row.own.max_ns));
+            => line.own(Some(line.row.own.sum_ns));
+        period "self-avg" "self_avg_ns" normal, "mean self of single calls" => line.own(line.row.own.mean_ns());
+        period "self-min" "self_min_ns" low, "the shortest self of a call" => line.own(Some(line.row.own.min_ns));
+        period "self-max" "self_max_ns" low, "the longest self of a call" => line.own(Some(line.row.own.max_ns));
         period "self-stdev" "self_stdev_ns" low, "standard deviation of self of single calls"
-            => line.time(line.row.own.deviation_ns());
+            => line.own(line.row.own.deviation_ns());
         number "calls" "calls" high, "how often it was called" => Cell::Count(line.row.calls.count);
         text "function" "function" key + shrinking, "the function" => line.row.name.as_str().into();
     }
@@ -196,6 +211,8 @@ pub fn views() -> Vec<View> {
 
 const WITHOUT_ENDS: &str =
     "not all ends of functions (function:exit) are in the recording: how long calls took is not known";
+
+const WITHOUT_SOME: &str = "Some of the functions that were recorded are left out: how long those that are left took without them is not known.";
 
 fn print_totals(out: &mut impl Write, found: &FunctionsTable, has_ends: bool) -> std::io::Result<()> {
     let unmatched = &found.unmatched;

@@ -1,10 +1,11 @@
 //! `tracewing info`: what a recording holds, as tables or as JSON.
 
 use crate::format::TextFormat;
+use crate::options::TimeZone;
 use crate::output::{print_error, raise_file_limit, shown, warn_of_missing};
 use crate::recorded;
 use crate::screen;
-use anstyle::Style;
+use crate::style::HEADER;
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,9 +25,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: TextFormat,
 
-    /// Print times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
+    #[command(flatten)]
+    time_zone: TimeZone,
 }
 
 const EXAMPLES: &str = "\
@@ -48,7 +48,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
             serde_json::to_writer(&mut out, &report).map_err(std::io::Error::from)?;
             writeln!(out)?;
         }
-        TextFormat::Text => print(&mut out, &report, if args.clock_gmt { Zone::Utc } else { Zone::Local })?,
+        TextFormat::Text => print(&mut out, &report, args.time_zone.zone())?,
     }
     out.flush()?;
     let damaged = !errors.is_empty();
@@ -59,7 +59,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<()> {
-    let bold = Style::new().bold();
     for note in &report.recordings {
         recorded::print(out, note, zone)?;
     }
@@ -70,14 +69,13 @@ fn print(out: &mut impl Write, report: &Report, zone: Zone) -> std::io::Result<(
     }
     for trace in &report.traces {
         let name = if trace.name.is_empty() { "trace" } else { &trace.name };
-        writeln!(out, "\n{bold}{}{bold:#}", shown(name))?;
+        writeln!(out, "\n{HEADER}{}{HEADER:#}", shown(name))?;
         print_trace(out, trace, zone)?;
     }
     Ok(())
 }
 
 fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io::Result<()> {
-    let bold = Style::new().bold();
     for folder in &trace.folders {
         writeln!(out, "folder    {}", shown(folder))?;
     }
@@ -113,7 +111,7 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     if trace.streams.is_empty() {
         return writeln!(out, "no streams");
     }
-    writeln!(out, "\n{bold}streams{bold:#}")?;
+    writeln!(out, "\n{HEADER}streams{HEADER:#}")?;
     let headings =
         ["stream", "cpu", "packets", "events", "bytes", "lost events", "lost packets", "seconds", "file"];
     let mut streams = table(&headings);
@@ -124,7 +122,7 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
     writeln!(out, "{streams}")?;
 
     for stream in trace.streams.iter().filter(|stream| !stream.losses.is_empty()) {
-        writeln!(out, "\n{bold}losses of stream {}{bold:#}", stream_id(stream))?;
+        writeln!(out, "\n{HEADER}losses of stream {}{HEADER:#}", stream_id(stream))?;
         for loss in stream.losses.iter().take(MAX_LOSSES) {
             writeln!(out, "  {}", loss_text(loss, zone))?;
         }
@@ -134,7 +132,7 @@ fn print_trace(out: &mut impl Write, trace: &TraceReport, zone: Zone) -> std::io
         }
     }
 
-    writeln!(out, "\n{bold}event classes{bold:#}")?;
+    writeln!(out, "\n{HEADER}event classes{HEADER:#}")?;
     let (seen, unseen): (Vec<_>, Vec<_>) = trace.event_classes.iter().partition(|class| class.count > 0);
     print_classes(out, &seen)?;
     if !unseen.is_empty() {
@@ -195,10 +193,10 @@ fn loss_text(loss: &LossReport, zone: Zone) -> String {
     format!("{count} {} {range}", loss.what)
 }
 
-/// Prints of each event class its count, name and fields, and what its author said of it; on a terminal in lines that
-/// fit, else in one line each.
+/// Prints of each event class its count, name and fields, and what its author said of it; on a terminal in
+/// lines that fit, else in one line each.
 fn print_classes(out: &mut impl Write, classes: &[&ClassReport]) -> std::io::Result<()> {
-    let terminal = Table::new().width().map_or(usize::MAX, usize::from);
+    let terminal = screen::width().unwrap_or(usize::MAX);
     let digits = |numbers: &mut dyn Iterator<Item = u64>, heading: &str| {
         numbers.map(|number| number.to_string().len()).fold(heading.len(), usize::max)
     };
@@ -244,7 +242,8 @@ fn level_text(level: i64) -> String {
     word.to_owned()
 }
 
-/// Prints words from the column `at` on, with line breaks before `width`; the lines after the first begin at `indent`.
+/// Prints words from the column `at` on, with line breaks before `width`; the lines after the first begin at
+/// `indent`.
 fn print_wrapped(
     out: &mut impl Write,
     text: &str,

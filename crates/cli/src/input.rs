@@ -1,5 +1,6 @@
 //! What every command that analyses recordings is given: where they are, and which part of them is meant.
 
+use crate::options::{EventNames, Processes, TimeZone};
 use crate::output::{
     count_of, print_error, print_warning, raise_file_limit, warn_of_missing, warn_of_unmatched,
 };
@@ -10,7 +11,6 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Ran};
-use tracewing_rules::ProcessPattern;
 use tracewing_trace::{Filter, Level, Predicate, Recording, ThreadPattern, Zone};
 
 /// The exit code of a command that Ctrl-C has ended, as shells have it.
@@ -39,33 +39,24 @@ pub struct FilterArgs {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     to: Vec<String>,
 
-    /// Only user threads (tasks) called so: NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given several times
-    #[arg(long = "task", alias = "thread", value_name = "NUMBER|GLOB")]
-    threads: Vec<String>,
-
-    /// Only processes with this number; several with commas
-    #[arg(long = "pid", value_name = "PID", value_delimiter = ',')]
-    pids: Vec<i32>,
+    /// Only user threads (tasks) called so: NUMBER, PROCESS/NUMBER, or a name that matches GLOB; may be given
+    /// several times
+    #[arg(long = "task", value_name = "NUMBER|GLOB")]
+    tasks: Vec<String>,
 
     /// Only threads of the kernel (LWPs) with this number; several with commas
     #[arg(long = "tid", value_name = "TID", value_delimiter = ',')]
     tids: Vec<i32>,
 
-    /// Only processes with this number, or a name that matches GLOB; may be given several times
-    #[arg(long = "process", value_name = "PID|GLOB")]
-    processes: Vec<String>,
+    #[command(flatten)]
+    processes: Processes,
 
     /// Only these CPUs, as in 0,2-3
     #[arg(long = "cpu", value_name = "LIST", value_delimiter = ',', value_parser = cpus)]
     cpus: Vec<RangeInclusive<u32>>,
 
-    /// Only events whose names match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
-
-    /// But not those whose names match GLOB; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
+    #[command(flatten)]
+    names: EventNames,
 
     /// Only events of programs
     #[arg(long, conflicts_with = "kernel")]
@@ -79,9 +70,8 @@ pub struct FilterArgs {
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 
-    /// Read and print times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
+    #[command(flatten)]
+    time_zone: TimeZone,
 }
 
 impl Input {
@@ -137,7 +127,8 @@ impl Input {
         &self.traces
     }
 
-    /// Tells an analysis of what was chosen; on a terminal it shows how far it is, and Ctrl-C ends it with what it has.
+    /// Tells an analysis of what was chosen; on a terminal it shows how far it is, and Ctrl-C ends it with
+    /// what it has.
     ///
     /// # Errors
     /// See [`Input::open`].
@@ -203,6 +194,13 @@ pub fn conclude(ran: Ran) -> ExitCode {
             cpus.join(", ")
         ));
     }
+    if ran.without_calls > 0 {
+        print_warning(&format!(
+            "of {}, no event shows that the kernel records their system calls, as it does not of 32-bit programs: whether they were in \
+             one is unknown",
+            count_of(ran.without_calls as usize, "thread")
+        ));
+    }
     match ran.failure {
         None if ran.stopped => {
             print_warning("stopped before the end; this is what was read until then");
@@ -218,33 +216,21 @@ pub fn conclude(ran: Ran) -> ExitCode {
 
 impl FilterArgs {
     fn chooses(&self) -> bool {
-        let Self {
-            from,
-            to,
-            threads,
-            pids,
-            tids,
-            processes,
-            cpus,
-            events,
-            exclude,
-            user,
-            kernel,
-            condition,
-            ..
-        } = self;
-        let lists = [threads, processes, events, exclude, to];
+        let Self { from, to, tasks, tids, processes, cpus, names, user, kernel, condition, time_zone: _ } =
+            self;
+        let lists = [tasks, &processes.processes, to];
         from.is_some()
             || condition.is_some()
             || *user
             || *kernel
+            || !names.choose_all()
             || lists.iter().any(|list| !list.is_empty())
-            || !(pids.is_empty() && tids.is_empty() && cpus.is_empty())
+            || !(tids.is_empty() && cpus.is_empty())
     }
 
     /// The zone of the user's times.
     pub fn zone(&self) -> Zone {
-        if self.clock_gmt { Zone::Utc } else { Zone::Local }
+        self.time_zone.zone()
     }
 
     /// What the options ask for.
@@ -254,18 +240,17 @@ impl FilterArgs {
     pub fn filter(&self) -> Result<Filter> {
         let mut filter = Filter {
             zone: self.zone(),
-            events: self.events.clone(),
-            exclude: self.exclude.clone(),
+            events: self.names.events.clone(),
+            exclude: self.names.exclude.clone(),
             predicate: self.condition.clone(),
             level: match (self.user, self.kernel) {
                 (true, _) => Some(Level::User),
                 (_, true) => Some(Level::Kernel),
                 _ => None,
             },
-            threads: self.threads.iter().map(|text| ThreadPattern::new(text)).collect(),
-            pids: self.pids.clone(),
+            threads: self.tasks.iter().map(|text| ThreadPattern::new(text)).collect(),
             tids: self.tids.clone(),
-            processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
+            processes: self.processes.patterns(),
             cpus: self.cpus.clone(),
             ..Filter::default()
         };

@@ -1,4 +1,5 @@
-//! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or as JSON.
+//! `tracewing list`: events in the order of time, as babeltrace2 prints them, as their authors meant them, or
+//! as JSON.
 
 use crate::format::EventFormat;
 use crate::input::Input;
@@ -20,7 +21,8 @@ pub struct Args {
     #[arg(long)]
     follow: bool,
 
-    /// Print the super-trace: each event with the CPU, process, thread and user thread (task) that it belongs to
+    /// Print the super-trace: each event with the CPU, process, thread and user thread (task) that it belongs
+    /// to
     #[arg(long = "super", conflicts_with_all = ["pretty", "details", "follow"])]
     super_trace: bool,
 
@@ -28,8 +30,8 @@ pub struct Args {
     #[arg(long, value_enum, default_value_t)]
     format: EventFormat,
 
-    /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams, packets, events;
-    /// =compact for a line each
+    /// Print everything, message by message, as babeltrace2's details printer lays it out: classes, streams,
+    /// packets, events; =compact for a line each
     #[arg(
         long,
         value_enum,
@@ -37,7 +39,7 @@ pub struct Args {
         num_args = 0..=1,
         require_equals = true,
         default_missing_value = "full",
-        conflicts_with_all = ["count", "FilterArgs", "format", "pretty", "follow"]
+        conflicts_with_all = ["count", "FilterArgs", "EventNames", "Processes", "TimeZone", "format", "pretty", "follow"]
     )]
     details: Option<Details>,
 
@@ -61,8 +63,8 @@ pub struct Args {
     #[arg(long)]
     no_delta: bool,
 
-    /// What to print before the event's name: trace, trace:hostname, trace:domain, trace:procname, trace:vpid, loglevel,
-    /// emf, all
+    /// What to print before the event's name: trace, trace:hostname, trace:domain, trace:procname,
+    /// trace:vpid, loglevel, emf, all
     #[arg(long, short = 'f', value_name = "FIELD", value_delimiter = ',')]
     fields: Vec<String>,
 
@@ -102,7 +104,7 @@ TIME is one of
   1795235140.934685633                           seconds since the clock's origin
   shop:served#3, shop:*#3                        the third event with such a name
 
---task, --tid, --pid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
+--task, --tid, --process choose events by where they belong, of the kernel or of programs; a switch into a thread or \
 task belongs to it, too. All that lies before is read then, to know who runs where (docs/filters.md). Several options all \
 have to fit; of several values of one option, one.
 
@@ -134,6 +136,13 @@ only tracewing's own say). Events whose packets appear more than 1.1 s after lat
 The text is the same as babeltrace2 prints for the same trace and options, losses included, which go to standard \
 error; but what could command a terminal is escaped (docs/terminals.md). Where a trace is damaged, what precedes the damage is printed, then an error says what is wrong and where, \
 and the exit status is not 0.";
+
+impl Args {
+    /// Whether it prints events as they are recorded.
+    pub fn follows(&self) -> bool {
+        self.follow
+    }
+}
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listing = Listing {

@@ -9,22 +9,25 @@
 
 mod graph;
 mod histogram;
-mod place;
+pub mod place;
 mod rows;
 
+use crate::across::warning;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{How, Needed, Part, has_all, say, tell_missing};
+use crate::nothing::{How, Needed, say};
 use crate::output::{count_of, print_warning, shown};
+use crate::parts::{Part, has_all, tell_missing};
 use crate::screen;
 use crate::table::reference::{self, View};
-use crate::table::{Cell, TableOptions, heads, milliseconds, period};
+use crate::table::{Cell, TableOptions, heads, milliseconds};
 use anyhow::{Result, ensure};
 use rows::Known;
 use std::io::Write;
 use std::path::PathBuf;
 use std::process::ExitCode;
-use tracewing_analysis::{AcrossAwait, Bins, Group, Locks, LocksTable, Row, Unpaired, total};
-use tracewing_symbols::Symbols;
+use tracewing_analysis::{Bins, Group, Locks, LocksTable, Row, Unpaired, total};
+use tracewing_programs::symbols::Symbols;
+use tracewing_vocabulary::{kernel, lock, user_thread};
 
 const HELP: &str = "\
 Examples:
@@ -34,7 +37,7 @@ Examples:
   tracewing locks my-trace --histogram=linear --svg sections.svg
   tracewing locks my-snapshot --graph
   tracewing locks my-trace --graph=dot | dot -Tsvg > waits.svg
-  tracewing locks my-trace --pid 4711 --format csv > locks.csv
+  tracewing locks my-trace --process 4711 --format csv > locks.csv
 
 Times are in ns in JSON and CSV. The kernel's locks (contention_begin) are in the recording only where somebody waits, and have no holds. \
 futex is a wait in the kernel of which no other event tells what for: \
@@ -121,13 +124,18 @@ enum GraphForm {
 const NEEDED: Needed = Needed {
     what: "about locks",
     names: &[
-        "lock:acquired",
-        "lock:re*ed",
-        "lock:condition_w*",
-        "lock:barrier_*",
-        "user_thread:acquired",
-        "user_thread:wait",
-        "contention_*",
+        lock::Acquired::NAME,
+        lock::Requested::NAME,
+        lock::Refused::NAME,
+        lock::Released::NAME,
+        lock::ConditionWait::NAME,
+        lock::ConditionWoken::NAME,
+        lock::BarrierWait::NAME,
+        lock::BarrierPassed::NAME,
+        user_thread::Acquired::NAME,
+        user_thread::Wait::NAME,
+        kernel::ContentionBegin::NAME,
+        kernel::ContentionEnd::NAME,
     ],
     how: How::Option("--locks", "no program used one that can be seen (docs/locks.md)"),
 };
@@ -140,17 +148,17 @@ const RECORD_ALL: &str =
 const PARTS: [Part; 3] = [
     Part {
         what: "acquisitions (lock:acquired, user_thread:acquired)",
-        names: &["lock:acquired", "user_thread:acquired"],
+        names: &[lock::Acquired::NAME, user_thread::Acquired::NAME],
         without: "no acquisition is known, nor any critical section",
     },
     Part {
         what: "requests (lock:requested, user_thread:wait)",
-        names: &["lock:requested", "user_thread:wait"],
+        names: &[lock::Requested::NAME, user_thread::Wait::NAME],
         without: "how long acquisitions waited is not known, nor who had the lock meanwhile",
     },
     Part {
         what: "releases (lock:released, user_thread:released)",
-        names: &["lock:released", "user_thread:released"],
+        names: &[lock::Released::NAME, user_thread::Released::NAME],
         without: "how long locks were held is not known",
     },
 ];
@@ -263,25 +271,6 @@ fn tell_unknown(found: &LocksTable, args: &Args, out: &mut impl Write) -> Result
 fn is_of_programs(row: &Row) -> bool {
     let names = row.account.kinds.names();
     names.iter().any(|name| *name != "futex" && !name.starts_with("kernel"))
-}
-
-/// What is wrong with a lock that is held across an `.await`, and what to do.
-fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
-    let at = match &across.frames[..] {
-        [] => String::new(),
-        frames => format!(" taken at {}", place::chain(frames, symbols)),
-    };
-    let times = if across.holds.count == 1 { "once" } else { &format!("{} times", across.holds.count) };
-    let process = across.process.map(|process| format!(" of process {process}")).unwrap_or_default();
-    format!(
-        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, who lost {} \
-         by it. Drop the guard before the .await, or give the data to one task and send it messages.",
-        across.kind,
-        across.lock,
-        period(across.holds.max_ns),
-        across.waiters,
-        period(across.waited_ns)
-    )
 }
 
 fn print_totals(out: &mut impl Write, found: &LocksTable) -> std::io::Result<()> {

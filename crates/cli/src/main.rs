@@ -1,11 +1,13 @@
 //! The command `tracewing`: reads the command line and hands over to a module per subcommand.
 //!
-//! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a module and
-//! a variant of [`Command`].
+//! What a subcommand does lies in the libraries; here is only what a terminal needs. A new subcommand is a
+//! module and a variant of [`Command`].
 
+mod across;
 mod arguments;
 mod bar;
 mod breakdown;
+mod colors;
 mod control;
 mod convert;
 mod critical_path;
@@ -20,8 +22,11 @@ mod latency;
 mod list;
 mod locks;
 mod nothing;
+mod options;
 mod output;
 mod owner;
+mod pager;
+mod parts;
 mod preloaded;
 mod profile;
 mod progress;
@@ -35,6 +40,7 @@ mod selection;
 mod sites;
 mod snapshot;
 mod stats;
+mod style;
 mod table;
 mod tasks;
 mod threads;
@@ -43,10 +49,19 @@ use clap::{CommandFactory, Parser, Subcommand};
 use std::io::Write;
 use std::process::ExitCode;
 
-/// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings back.
+/// Records what a Linux machine does, from the scheduler up to the events of programs, and reads recordings
+/// back.
 #[derive(Debug, Parser)]
 #[command(name = "tracewing", bin_name = "tracewing", version, propagate_version = true, after_help = EXAMPLES)]
 struct Cli {
+    /// When output has colours
+    #[arg(long, global = true, value_enum, value_name = "WHEN", default_value_t)]
+    color: style::Color,
+
+    /// Print on the terminal without a pager
+    #[arg(long, global = true)]
+    no_pager: bool,
+
     #[command(subcommand)]
     command: Command,
 }
@@ -93,7 +108,8 @@ enum Command {
     Breakdown(breakdown::Args),
     /// Say when each thread had a CPU, how long it had waited for it, and who had woken it
     Sched(sched::Args),
-    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with it
+    /// Say what each task of an async runtime did in its polls, how long it waited for them, and what is
+    /// wrong with it
     Tasks(tasks::Args),
     /// Say how long it takes from one event to another, and what happened in the worst cases
     Latency(latency::Args),
@@ -125,12 +141,41 @@ enum Command {
 #[cfg(test)]
 fn views() -> Vec<table::reference::View> {
     let sched = vec![sched::timehist_view(), sched::latency_view()];
-    let views = [functions::views(), locks::views(), sched, stats::views(), tasks::views(), threads::views()];
-    views.into_iter().flatten().collect()
+    let one = vec![breakdown::view(), critical_path::view()];
+    let tables =
+        [functions::views(), latency::views(), locks::views(), profile::views(), sched, stats::views()];
+    let views = [one].into_iter().chain(tables).chain([tasks::views(), threads::views()]);
+    views.flatten().collect()
+}
+
+impl Command {
+    /// Whether it prints what one reads: a pager shows that on a terminal.
+    fn is_for_reading(&self) -> bool {
+        match self {
+            Command::List(args) => !args.follows(),
+            Command::Recover(args) => args.prints_events(),
+            Command::Sites(_)
+            | Command::Info(_)
+            | Command::Stats(_)
+            | Command::Threads(_)
+            | Command::Breakdown(_)
+            | Command::Sched(_)
+            | Command::Tasks(_)
+            | Command::Latency(_)
+            | Command::CriticalPath(_)
+            | Command::Locks(_)
+            | Command::Functions(_)
+            | Command::Profile(_) => true,
+            _ => false,
+        }
+    }
 }
 
 fn main() -> ExitCode {
-    let result = match arguments::parse::<Cli>().command {
+    let Cli { color, no_pager, command } = arguments::parse::<Cli>();
+    color.apply();
+    let _paging = (command.is_for_reading() && !no_pager).then(pager::allow);
+    let result = match command {
         Command::Record(args) => record::run(&args),
         Command::Enable(args) => control::enable(&args),
         Command::Disable(args) => control::disable(&args),

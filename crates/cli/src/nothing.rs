@@ -1,15 +1,16 @@
-//! Why there is nothing to print: the recording has no such events, they were lost, or the filter leaves none of them. And what of a
-//! result is missing since events of some kind were not recorded.
+//! Why there is nothing to print: the recording has no such events, they were lost, or the filter leaves none
+//! of them.
 
 use crate::format::TableFormat;
 use crate::input::Input;
 use crate::output::print_warning;
+use crate::style::NOTE;
 use anyhow::Result;
-use std::collections::BTreeSet;
 use std::io::Write;
 use tracewing_analysis::{Ran, total};
 use tracewing_rules::Glob;
 use tracewing_trace::{Filter, Recording, Statistics, described};
+use tracewing_vocabulary::{kernel, user_thread};
 
 /// Events without which an analysis finds nothing.
 #[derive(Debug, Clone, Copy)]
@@ -31,73 +32,13 @@ pub enum How {
     Else(&'static str),
 }
 
-/// Events without which a part of a result is missing.
-#[derive(Debug, Clone, Copy)]
-pub struct Part {
-    /// What they are: `system calls`.
-    pub what: &'static str,
-    /// Patterns for their names; one has to fit.
-    pub names: &'static [&'static str],
-    /// What follows where there are none, behind a colon.
-    pub without: &'static str,
-}
-
-/// Says of each part whose events the recording cannot have, as none of its classes is called so, what follows from that; and how there
-/// would be all.
-///
-/// # Errors
-/// The recording can no longer be opened.
-pub fn tell_missing(
-    parts: &[Part],
-    how: &str,
-    out: &mut impl Write,
-    format: TableFormat,
-    input: &Input,
-) -> Result<()> {
-    let (recording, _) = input.open_again()?;
-    let left_out = recording.left_out();
-    let missing = |part: &Part| {
-        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
-        let leaves_out =
-            || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
-        match recording.unmatched(&names).len() == names.len() {
-            true => Some("no"),
-            false => leaves_out().then_some("not all"),
-        }
-    };
-    let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
-    for (part, how_many) in &missing {
-        say(out, format, &format!("The recording has {how_many} {}: {}.", part.what, part.without))?;
-    }
-    if !missing.is_empty() {
-        say(out, format, how)?;
-    }
-    Ok(())
-}
-
-/// Whether a recording has all of what each part tells, and with `filtered` the filter leaves out none of that by its name.
-///
-/// # Errors
-/// It cannot be opened again.
-pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool) -> Result<[bool; N]> {
-    let (recording, filter) = input.open_again()?;
-    let not_wanted = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
-    let mut left_out = recording.left_out();
-    left_out.extend(not_wanted.iter().map(String::as_str));
-    Ok(parts.each_ref().map(|part| {
-        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
-        let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));
-        recording.unmatched(&names).len() < names.len() && !part.names.iter().any(is_left_out)
-    }))
-}
-
 /// Says something below a table for people, else on standard error.
 ///
 /// # Errors
 /// It cannot be written.
 pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> {
     match format {
-        TableFormat::Table => writeln!(out, "{line}")?,
+        TableFormat::Table => writeln!(out, "{NOTE}{line}{NOTE:#}")?,
         TableFormat::Csv | TableFormat::Json => print_warning(line),
     }
     Ok(())
@@ -106,14 +47,14 @@ pub fn say(out: &mut impl Write, format: TableFormat, line: &str) -> Result<()> 
 /// What tells when threads ran.
 pub const SWITCHES: Needed = Needed {
     what: "of switches of threads",
-    names: &["sched_switch"],
+    names: &[kernel::Switch::NAME],
     how: How::Else("record the kernel's, as root"),
 };
 
 /// What tells of tasks.
 pub const TASKS: Needed = Needed {
     what: "of user threads",
-    names: &["user_thread:*"],
+    names: &[user_thread::GLOB],
     how: How::Else("record a program that tells of its tasks (tracewing-tokio, user_thread)"),
 };
 
@@ -124,7 +65,7 @@ pub const TASKS: Needed = Needed {
 pub fn tell_nameless(out: &mut impl Write, format: TableFormat, input: &Input) -> Result<()> {
     let named = Needed {
         what: "that name tasks",
-        names: &["user_thread:origin", "user_thread:name"],
+        names: &[user_thread::Origin::NAME, user_thread::Name::NAME],
         how: How::Else("`tracewing record -e user_thread:create` records them"),
     };
     let (recording, _) = input.open_again()?;
@@ -226,7 +167,7 @@ impl Needed {
             lost_events: total(counted.streams.iter().map(|stream| stream.lost_events)),
             lost_packets: total(counted.streams.iter().map(|stream| stream.lost_packets)),
             is_incomplete: !recording.missing().is_empty(),
-            is_part: recording.is_part(),
+            is_part: recording.is_extract(),
         })
     }
 

@@ -1,6 +1,7 @@
 //! What all subcommands share: output that ends quietly when its reader goes away, and enough open files.
 
 use crate::screen::{self, Form};
+use crate::style::{ERROR, WARNING};
 use anyhow::Error;
 use rustix::process::{Resource, getrlimit, setrlimit};
 use std::io::{ErrorKind, Write};
@@ -10,8 +11,8 @@ use tracewing_trace::Sink;
 
 pub use tracewing_trace::{is_unsafe, shown};
 
-/// Prints a line on standard error. Where that cannot be written, as its reader is gone or the disk full, nobody can be told
-/// anything, and all else goes on.
+/// Prints a line on standard error. Where that cannot be written, as its reader is gone or the disk full,
+/// nobody can be told anything, and all else goes on.
 macro_rules! say {
     ($($argument:tt)*) => {{
         let _ = ::std::io::Write::write_fmt(&mut $crate::screen::stderr($crate::screen::Form::Text), format_args!("{}\n", format_args!($($argument)*)));
@@ -27,7 +28,8 @@ pub fn interrupt(name: &str) -> String {
     }
 }
 
-/// Says how many threads are not in a table, since the recording tells only what they had to do with those that are.
+/// Says how many threads are not in a table, since the recording tells only what they had to do with those
+/// that are.
 pub fn print_strangers(out: &mut impl Write, count: u64) -> std::io::Result<()> {
     match count {
         0 => Ok(()),
@@ -69,10 +71,9 @@ impl Sink for Output {
     }
 
     fn warning(&mut self, line: &[u8]) -> std::io::Result<()> {
-        let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
         let line = String::from_utf8_lossy(line);
         let lines: Vec<_> = line.trim_end().split('\n').map(shown).collect();
-        writeln!(screen::stderr(Form::Text), "{style}{}{style:#}", lines.join("\n"))
+        writeln!(screen::stderr(Form::Text), "{WARNING}{}{WARNING:#}", lines.join("\n"))
     }
 }
 
@@ -88,16 +89,14 @@ pub fn count_of(count: usize, word: &str) -> String {
 
 /// Prints an error and what caused it.
 pub fn print_error(error: &Error) {
-    let style = anstyle::Style::new().bold().fg_color(Some(anstyle::AnsiColor::Red.into()));
     let message = with_causes(error);
     let lines: Vec<_> = message.split('\n').map(shown).collect();
-    say!("{style}error{style:#}: {}", lines.join("\n"));
+    say!("{ERROR}error{ERROR:#}: {}", lines.join("\n"));
 }
 
 /// Prints what the user should know, on standard error.
 pub fn print_warning(line: &str) {
-    let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
-    say!("{style}tracewing{style:#}: {}", shown(line));
+    say!("{WARNING}tracewing{WARNING:#}: {}", shown(line));
 }
 
 /// Tells which patterns for names of events are in vain.
@@ -114,7 +113,8 @@ pub fn warn_of_missing(recording: &tracewing_trace::Recording) {
     recording.missing().iter().chain(recording.warnings()).for_each(|line| print_warning(line));
 }
 
-/// An error and its causes, without those that the text before them tells already: most of our errors name theirs.
+/// An error and its causes, without those that the text before them tells already: most of our errors name
+/// theirs.
 fn with_causes(error: &Error) -> String {
     let mut message = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -167,7 +167,7 @@ mod tests {
     #[test]
     fn an_error_tells_each_cause_once() {
         let cause = std::io::Error::other("no room");
-        let told = tracewing_recover::Error::Process { pid: 1, source: cause };
+        let told = tracewing_programs::image::Error::Process { pid: 1, source: cause };
         assert_eq!(with_causes(&told.into()).matches("no room").count(), 1);
         let untold = anyhow::anyhow!("no room").context("cannot write");
         assert_eq!(with_causes(&untold), "cannot write: no room");

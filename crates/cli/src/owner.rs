@@ -1,8 +1,29 @@
-//! `--user`: whose running recordings a command is about.
+//! Which running recording a command is about, and `--user`: whose.
 
 use anyhow::{Context, Result, bail};
 use rustix::process::getuid;
-use tracewing_session::running::Recordings;
+use tracewing_session::running::{Kind, Recordings, Running};
+
+/// A running recording.
+#[derive(Debug, clap::Args)]
+pub struct Which {
+    /// The recording: its recorder's process id, its command's process id, or its command's name
+    /// [default: the only one]
+    #[arg(value_name = "PID|NAME")]
+    recording: Option<String>,
+
+    /// Ask a recording of this user, in place of one of your own: only root may
+    #[arg(long, value_name = "NAME|UID")]
+    user: Option<String>,
+}
+
+impl Which {
+    /// # Errors
+    /// There is none or there are several, or the user may not ask it.
+    pub fn find(&self, kind: Kind) -> Result<Running> {
+        Ok(recordings(self.user.as_deref())?.choose(self.recording.as_deref(), kind)?)
+    }
+}
 
 /// The running recordings of this user, or of the one that is named.
 pub fn recordings(user: Option<&str>) -> Result<Recordings> {

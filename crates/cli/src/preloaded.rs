@@ -1,8 +1,10 @@
-//! Event rules for what a pre-loaded library records: it comes beside what else is chosen, and only what was asked for.
+//! Event rules for what a pre-loaded library records: it comes beside what else is chosen, and only what was
+//! asked for.
 
 use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_rules::{Action, Glob, Rule, Rules};
 use tracewing_session::preload::{LOCK_EVENTS, function_events};
+use tracewing_vocabulary::function::Named;
 
 use crate::selection::Selection;
 
@@ -13,7 +15,7 @@ pub fn beside_all(locks: bool, functions: &[String]) -> Rules {
         unwanted.push(LOCK_EVENTS);
     }
     if !functions.is_empty() && !are_all(functions) {
-        unwanted.push("function:*:*");
+        unwanted.push(Named::GLOB);
     }
     if unwanted.is_empty() {
         return Rules::new();

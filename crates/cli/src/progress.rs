@@ -15,7 +15,8 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// From now on, SIGINT, SIGTERM, SIGQUIT do not end the process: they are seen by [`Watch::show`]. Those that were ignored stay so.
+    /// From now on, SIGINT, SIGTERM, SIGQUIT do not end the process: they are seen by [`Watch::show`]. Those
+    /// that were ignored stay so.
     ///
     /// # Errors
     /// The signals cannot be caught.

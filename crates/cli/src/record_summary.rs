@@ -1,11 +1,11 @@
 //! What `tracewing record` prints at the end: streams, losses with their times, totals, and what to do next.
 
 use crate::output::{quoted, say};
-use anstyle::{AnsiColor, Style};
+use crate::style::{HEADER, WARNING};
 use comfy_table::{CellAlignment, ContentArrangement, Table, presets};
 use tracewing_abi::region::Loss;
-use tracewing_consumer::drain::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_consumer::folder::State;
+use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 use tracewing_session::Summary;
 use tracewing_session::outcome::SnapshotSummary;
 
@@ -49,8 +49,7 @@ pub fn print(summary: &Summary, has_rules: bool) {
         say!("No events: no program that links the crate tracewing was run");
     }
     if summary.events > 0 {
-        let bold = Style::new().bold();
-        say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&summary.folder));
+        say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&summary.folder));
     }
 }
 
@@ -84,8 +83,7 @@ fn print_flight(summary: &Summary, snapshots: &[SnapshotSummary]) {
     let state = cut_short(summary);
     say!("{:.3} s, {} {programs} joined, {taken}{state}", summary.seconds, number(summary.processes as u64));
     if let Some(last) = snapshots.last() {
-        let bold = Style::new().bold();
-        say!("Next: {bold}tracewing list -n 20 {}{bold:#}", quoted(&last.folder));
+        say!("Next: {HEADER}tracewing list -n 20 {}{HEADER:#}", quoted(&last.folder));
     }
 }
 
@@ -106,13 +104,12 @@ fn print_overwritten(summary: &Summary) {
     if summary.overwritten.is_empty() {
         return;
     }
-    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
     let sum = |part: fn(&OverwrittenRange) -> u64| {
         summary.overwritten.iter().map(part).fold(0, u64::saturating_add)
     };
     let (sub_buffers, size) = (sum(|range| range.sub_buffers), sum(|range| range.bytes));
     let what = if sub_buffers == 1 { "sub-buffer was" } else { "sub-buffers were" };
-    say!("{style}{} {what} overwritten, with {} of events{style:#}", number(sub_buffers), bytes(size));
+    say!("{WARNING}{} {what} overwritten, with {} of events{WARNING:#}", number(sub_buffers), bytes(size));
     let mut largest: Vec<&OverwrittenRange> = summary.overwritten.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.bytes));
     for range in largest.iter().take(MOST_LOSSES) {
@@ -136,8 +133,7 @@ pub fn print_losses(summary: &Summary) {
     if summary.lost == 0 {
         return;
     }
-    let style = Style::new().bold().fg_color(Some(AnsiColor::Yellow.into()));
-    say!("{style}{} events were lost{style:#}", number(summary.lost));
+    say!("{WARNING}{} events were lost{WARNING:#}", number(summary.lost));
     let mut largest: Vec<&LossRange> = summary.losses.iter().collect();
     largest.sort_by_key(|range| std::cmp::Reverse(range.events));
     for range in largest.iter().take(MOST_LOSSES) {

@@ -1,6 +1,7 @@
 //! What a recording's `tracewing.json` says, for `tracewing info`: by whom, where and how it was made.
 //!
-//! Whatever is not there, or not as expected, is left out: the file may come from another version, or from anybody.
+//! Whatever is not there, or not as expected, is left out: the file may come from another version, or from
+//! anybody.
 
 use crate::output::shown;
 use serde_json::Value;

@@ -1,20 +1,23 @@
-//! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list` prints events, or
-//! out of buffers in files into a trace folder.
+//! `tracewing recover`: the last events that a program left in its buffers: out of its memory as `list`
+//! prints events, or out of buffers in files into a trace folder.
 
 use crate::format::EventFormat;
+use crate::options::{EventNames, TimeZone};
 use crate::output::{Output, raise_file_limit, say, shown};
 use crate::screen::Form;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use tracewing_recover::{BufferFolder, CoreDump, Image, Process, Recovered, Wanted, write_trace};
-use tracewing_trace::{ClockStyle, Filter, Listing, Recording, Sink, Style, Zone};
+use tracewing_programs::image::{AddressSpace, CoreDump, Process};
+use tracewing_recover::{BufferFolder, Recovered, Wanted, write_trace};
+use tracewing_trace::{ClockStyle, Filter, Listing, Recording, Sink, Style};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = HELP)]
 #[command(group = clap::ArgGroup::new("source").required(true).args(["folder", "core", "pid"]))]
 pub struct Args {
-    /// The folder of a recording's buffers (`tracewing record --buffers-in DIR`): writes what is in them as a trace
-    #[arg(value_name = "DIR", conflicts_with_all = ["count", "events", "format", "pretty", "clock_gmt"])]
+    /// The folder of a recording's buffers (`tracewing record --buffers-in DIR`): writes what is in them as a
+    /// trace
+    #[arg(value_name = "DIR", conflicts_with_all = ["count", "EventNames", "format", "pretty", "TimeZone"])]
     folder: Option<PathBuf>,
 
     /// Trace folder to write; must not exist, or be empty [default: DIR-recovered]
@@ -37,9 +40,8 @@ pub struct Args {
     #[arg(short = 'n', long = "count", value_name = "N")]
     count: Option<u64>,
 
-    /// Print only events whose names match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
+    #[command(flatten)]
+    names: EventNames,
 
     /// How to print events
     #[arg(long, value_enum, default_value_t)]
@@ -49,9 +51,8 @@ pub struct Args {
     #[arg(long, conflicts_with = "format")]
     pretty: bool,
 
-    /// Print times in UTC instead of the local time zone
-    #[arg(long)]
-    clock_gmt: bool,
+    #[command(flatten)]
+    time_zone: TimeZone,
 }
 
 const HELP: &str = "\
@@ -77,17 +78,24 @@ make sense is left out with a warning. The files are not changed; remove them wh
 
 In gdb: contrib/gdb/tracewing.py adds a command that does this for the program or core dump at hand.";
 
+impl Args {
+    /// Whether it prints events, rather than writing a trace.
+    pub fn prints_events(&self) -> bool {
+        self.folder.is_none()
+    }
+}
+
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if let Some(folder) = &args.folder {
         return recover_folder(folder, args);
     }
-    let image: Box<dyn Image> = match (&args.core, args.pid) {
+    let space: Box<dyn AddressSpace> = match (&args.core, args.pid) {
         (Some(core), _) => Box::new(CoreDump::open(core)?),
         (None, Some(pid)) => Box::new(Process::open(pid)?),
         (None, None) => anyhow::bail!("give a core dump or a process"),
     };
     let folder = tempfile::Builder::new().prefix("tracewing-recover-").tempdir()?;
-    let recovered = write_trace(&*image, folder.path())?;
+    let recovered = write_trace(&*space, folder.path())?;
     let mut output = Output::new(args.format.into());
     for warning in warnings(&recovered) {
         output.warning(format!("WARNING: {}\n", shown(&warning)).as_bytes())?;
@@ -95,13 +103,14 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let listing = Listing {
         format: args.format.of_list(args.pretty),
         style: Style {
-            clock: ClockStyle {
-                zone: if args.clock_gmt { Zone::Utc } else { Zone::Local },
-                ..ClockStyle::default()
-            },
+            clock: ClockStyle { zone: args.time_zone.zone(), ..ClockStyle::default() },
             ..Style::default()
         },
-        filter: Filter { events: args.events.clone(), ..Filter::default() },
+        filter: Filter {
+            events: args.names.events.clone(),
+            exclude: args.names.exclude.clone(),
+            ..Filter::default()
+        },
         last: args.count,
         ..Listing::default()
     };

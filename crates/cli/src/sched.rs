@@ -1,4 +1,5 @@
-//! `tracewing sched`: what the scheduler decided, in the columns of `perf sched timehist` and `perf sched latency`.
+//! `tracewing sched`: what the scheduler decided, in the columns of `perf sched timehist` and
+//! `perf sched latency`.
 
 use crate::format::{EventFormat, TableFormat};
 use crate::input::{Input, conclude, warn_of_losses};
@@ -11,9 +12,9 @@ use anyhow::Result;
 use clap::Subcommand;
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
-use tracewing_analysis::{Names, SchedLatencies, SchedLatency, Slice, SliceSink, Slices, state_letters};
+use tracewing_analysis::{Names, SchedLatencies, SchedLatency, Slice, SliceSink, Slices};
 use tracewing_trace::Zone;
-use tracewing_trace::super_trace::{Name, Waker};
+use tracewing_trace::super_trace::{Name, TaskState, Waker};
 
 /// What `tracewing sched` accepts.
 #[derive(Debug, clap::Args)]
@@ -92,7 +93,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
 struct Left {
     end: i64,
     zone: Zone,
-    state: i64,
+    state: TaskState,
     name: String,
     tid: i32,
     process: Option<i32>,
@@ -118,7 +119,7 @@ fn slice_columns() -> Vec<Column<Left>> {
             => Cell::ns(left.delay_ns);
         duration(9) "run" "run_ns" high, "time on the CPU; unknown where its begin is" => Cell::ns(left.run_ns);
         text(5) "state" "state" normal, "state in which it left: R ready, R+ preempted, S asleep, D uninterruptible, X and Z ended"
-            => state_letters(left.state).into();
+            => left.state.letters().into();
         text "woken-by" "waker" low, "thread, task or interrupt that ended its sleep"
             => left.waker.as_ref().map_or(Cell::None, name_of_waker),
             in_text: left.waker.as_ref().map_or(Cell::None, |waker| left.titled_waker(waker).into());

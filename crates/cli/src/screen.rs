@@ -1,8 +1,10 @@
-//! The last thing before a terminal: what no text of a trace, path or name may contain is written as an escape.
+//! The last thing before a terminal: what no text of a trace, path or name may contain is written as an
+//! escape.
 //!
-//! All that the command prints goes through a [`Screen`], so a place that forgets [`shown`](tracewing_trace::shown) harms no
-//! terminal. Cells and names go through `shown` all the same, since only there ESC and line breaks of a trace differ from
-//! those of the command itself, and since the width of a column is that of the escaped text.
+//! All that the command prints goes through a [`Screen`], so a place that forgets
+//! [`shown`](tracewing_trace::shown) harms no terminal. Cells and names go through `shown` all the same,
+//! since only there ESC and line breaks of a trace differ from those of the command itself, and since the
+//! width of a column is that of the escaped text.
 //!
 //! | form | escaped |
 //! |---|---|
@@ -10,8 +12,12 @@
 //! | JSON | the same characters, as `\u009b`, which a parser gives back |
 //! | data (CSV, graphs) | nothing in files and pipes; on a terminal as text, and ESC too |
 
+use crate::colors::Colors;
 use crate::format::{EventFormat, TableFormat, TextFormat};
-use std::io::{IsTerminal, Result, Write};
+use crate::pager;
+use anstream::{AutoStream, ColorChoice};
+use std::io::{self, IsTerminal, Result, StderrLock, StdoutLock, Write};
+use std::sync::OnceLock;
 use tracewing_trace::is_unsafe;
 
 /// In what form the output is.
@@ -61,28 +67,50 @@ pub struct Screen<W: Write> {
     rest: Vec<u8>,
 }
 
-/// Standard output.
-pub fn stdout(form: Form) -> Screen<anstream::AutoStream<std::io::StdoutLock<'static>>> {
-    let is_terminal = std::io::stdout().is_terminal();
-    let stream = match form {
-        Form::Text => anstream::stdout(),
-        // A value that looks like a colour is a value.
-        Form::Json | Form::Data => anstream::AutoStream::always_ansi(std::io::stdout()),
-    };
-    Screen::new(stream.lock(), form, is_terminal)
+/// What standard output and standard error are, before a pager takes their place.
+#[derive(Debug, Clone, Copy)]
+pub struct Terminal {
+    /// Whether a terminal shows standard output.
+    pub is_terminal: bool,
+    width: Option<usize>,
+    colors: ColorChoice,
+    error_colors: ColorChoice,
 }
 
-/// How many characters a line of standard output has space for: what `COLUMNS` says, else the terminal; files and pipes have no
-/// limit.
+/// Looked at once.
+pub fn terminal() -> &'static Terminal {
+    static TERMINAL: OnceLock<Terminal> = OnceLock::new();
+    TERMINAL.get_or_init(|| Terminal {
+        is_terminal: io::stdout().is_terminal(),
+        width: rustix::termios::tcgetwinsize(io::stdout()).ok().map(|size| size.ws_col.into()),
+        colors: AutoStream::choice(&io::stdout()),
+        error_colors: AutoStream::choice(&io::stderr()),
+    })
+}
+
+/// Standard output, or the pager in its place.
+pub fn stdout(form: Form) -> Screen<Colors<StdoutLock<'static>>> {
+    let Terminal { is_terminal, colors, .. } = *terminal();
+    pager::start();
+    let colors = match form {
+        Form::Text => colors,
+        // A value that looks like a colour is a value.
+        Form::Json | Form::Data => ColorChoice::AlwaysAnsi,
+    };
+    Screen::new(Colors::new(io::stdout().lock(), colors), form, is_terminal)
+}
+
+/// How many characters a line of standard output has space for: what `COLUMNS` says, else the terminal; files
+/// and pipes have no limit.
 pub fn width() -> Option<usize> {
     let told = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    let of_terminal = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_col.into());
-    told.or_else(of_terminal).filter(|width| *width > 0)
+    told.or_else(|| terminal().width).filter(|width| *width > 0)
 }
 
 /// Standard error.
-pub fn stderr(form: Form) -> Screen<anstream::AutoStream<std::io::StderrLock<'static>>> {
-    Screen::new(anstream::stderr().lock(), form, std::io::stderr().is_terminal())
+pub fn stderr(form: Form) -> Screen<Colors<StderrLock<'static>>> {
+    let stream = Colors::new(io::stderr().lock(), terminal().error_colors);
+    Screen::new(stream, form, io::stderr().is_terminal())
 }
 
 impl<W: Write> Screen<W> {
@@ -121,8 +149,7 @@ impl<W: Write> Write for Screen<W> {
         if self.form == Form::Data && !self.is_terminal {
             return self.inner.write(bytes);
         }
-        let is_plain = |byte: &u8| (0x20..0x7f).contains(byte) || *byte == b'\n';
-        if self.rest.is_empty() && bytes.iter().all(is_plain) {
+        if self.rest.is_empty() && is_plain(bytes) {
             return self.inner.write(bytes);
         }
         let mut all = std::mem::take(&mut self.rest);
@@ -144,6 +171,13 @@ impl<W: Write> Drop for Screen<W> {
         let rest = std::mem::take(&mut self.rest);
         let _ = self.escaped(&rest);
     }
+}
+
+/// Whether bytes are printable ASCII and line breaks. In pieces, each without a branch: long output is looked
+/// at many bytes at a time.
+fn is_plain(bytes: &[u8]) -> bool {
+    let is_plain = |byte: &u8| (0x20..0x7f).contains(byte) | (*byte == b'\n');
+    bytes.chunks(64).all(|piece| piece.iter().fold(true, |plain, byte| plain & is_plain(byte)))
 }
 
 /// How many bytes there are before a character that may only have begun.

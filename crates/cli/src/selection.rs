@@ -1,6 +1,8 @@
 //! The options that choose events of programs, shared by `record`, `enable` and `disable`.
 
-use tracewing_rules::{Action, Glob, Levels, Majors, Predicate, ProcessPattern, Rule};
+use crate::options::{EventNames, Processes};
+use tracewing_rules::{Action, Glob, Levels, Majors, Predicate, Rule};
+use tracewing_vocabulary::user_thread;
 
 /// What the options mean, for the long help.
 pub const LONG_HELP: &str = "\
@@ -18,43 +20,40 @@ not have it.
 --major alone, without another of these options, switches major classes (0 to 63, which programs give to their events) in \
 the recording's mask: programs need not be told, so it is the fastest way. Beside other options it is a part of the rule.";
 
-/// That a task is created, waits, or has something; and what those of one place have in common: their name, file and line.
-const OF_ORIGIN: [&str; 3] = ["user_thread:create", "user_thread:wait", "user_thread:acquired"];
-const TASK_ORIGIN: &str = "user_thread:origin";
+/// That a task is created, waits, or has something; and what those of one place have in common: their name,
+/// file and line.
+const OF_ORIGIN: [&str; 3] =
+    [user_thread::Create::NAME, user_thread::Wait::NAME, user_thread::Acquired::NAME];
+const TASK_ORIGIN: &str = user_thread::Origin::NAME;
 
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Events of programs")]
 pub struct Selection {
-    /// Those whose names (PROVIDER:EVENT) match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
+    #[command(flatten)]
+    names: EventNames,
 
-    /// But not those whose names match GLOB; may be given several times
-    #[arg(long, value_name = "GLOB")]
-    exclude: Vec<String>,
-
-    /// Those of providers that match GLOB; may be given several times
+    /// Only those of providers that match GLOB; may be given several times
     #[arg(long = "provider", value_name = "GLOB")]
     providers: Vec<String>,
 
-    /// Those at least as severe as LEVEL (error, warn, info, debug, trace), or from one level to another: debug..info
+    /// Only those at least as severe as LEVEL (error, warn, info, debug, trace), or from one level to
+    /// another: debug..info
     #[arg(long = "level", value_name = "LEVEL")]
     levels: Option<Levels>,
 
-    /// Those of these major classes, as in 3,8-12
+    /// Only those of these major classes, as in 3,8-12
     #[arg(long = "major", value_name = "LIST")]
     majors: Option<Majors>,
 
-    /// Those of the process with this id, or of programs whose names match the GLOB; may be given several times
-    #[arg(long = "process", value_name = "PID|GLOB")]
-    processes: Vec<String>,
+    #[command(flatten)]
+    processes: Processes,
 }
 
 /// The condition of a rule that enables.
 #[derive(Debug, Clone, Default, PartialEq, clap::Args)]
 #[command(next_help_heading = "Events of programs")]
 pub struct Condition {
-    /// Those for which this is true, as in 'depth > 3 && customer == "x"'
+    /// Only those for which this is true, as in 'depth > 3 && customer == "x"'
     #[arg(long = "where", value_name = "CONDITION")]
     condition: Option<Predicate>,
 }
@@ -81,32 +80,30 @@ impl Selection {
 
     /// A rule for events of these names that enables them, too, but for those that are excluded.
     pub fn enable_also(&self, names: &[String]) -> Rule {
-        Self { events: names.to_vec(), exclude: self.exclude.clone(), ..Self::default() }
-            .rule(Action::Enable(None))
+        let names = EventNames { events: names.to_vec(), exclude: self.names.exclude.clone() };
+        Self { names, ..Self::default() }.rule(Action::Enable(None))
     }
 
-    /// The rule by which tasks that are told have names, where this chooses their creations by name, and not what they have in
-    /// common (`user_thread:origin`), or not all of that.
+    /// The rule by which tasks that are told have names, where this chooses their creations by name, and not
+    /// what they have in common (`user_thread:origin`), or not all of that.
     pub fn names_of_tasks(&self, condition: &Condition) -> Option<Rule> {
-        let chooses_by_name = !(self.events.is_empty() && self.providers.is_empty());
+        let chooses_by_name = !(self.names.events.is_empty() && self.providers.is_empty());
         let is_whole = condition.condition.is_none() && self.levels.is_none() && self.majors.is_none();
-        let is_missing = !(is_whole && self.names(TASK_ORIGIN));
-        let excluded = matches_any(&self.exclude, TASK_ORIGIN);
-        (chooses_by_name && OF_ORIGIN.iter().any(|name| self.names(name)) && is_missing && !excluded).then(
+        let is_missing = !(is_whole && self.choose(TASK_ORIGIN));
+        let excluded = matches_any(&self.names.exclude, TASK_ORIGIN);
+        (chooses_by_name && OF_ORIGIN.iter().any(|name| self.choose(name)) && is_missing && !excluded).then(
             || {
-                let events = vec![TASK_ORIGIN.to_owned()];
+                let names = EventNames { events: vec![TASK_ORIGIN.to_owned()], exclude: Vec::new() };
                 let processes = self.processes.clone();
-                Self { events, processes, ..Self::default() }.rule(Action::Enable(None))
+                Self { names, processes, ..Self::default() }.rule(Action::Enable(None))
             },
         )
     }
 
     /// Whether events of a class of this name are meant, as far as that goes.
-    fn names(&self, name: &str) -> bool {
+    fn choose(&self, name: &str) -> bool {
         let provider = name.split(':').next().unwrap_or_default();
-        (self.events.is_empty() || matches_any(&self.events, name))
-            && (self.providers.is_empty() || matches_any(&self.providers, provider))
-            && !matches_any(&self.exclude, name)
+        self.names.choose(name) && (self.providers.is_empty() || matches_any(&self.providers, provider))
     }
 
     fn wish(&self, action: Action) -> Wish {
@@ -124,12 +121,12 @@ impl Selection {
         let globs = |texts: &[String]| texts.iter().map(|text| Glob::new(text.as_str())).collect();
         Rule {
             action,
-            events: globs(&self.events),
-            exclude: globs(&self.exclude),
+            events: globs(&self.names.events),
+            exclude: globs(&self.names.exclude),
             providers: globs(&self.providers),
             levels: self.levels.unwrap_or_default(),
             majors: self.majors.unwrap_or_default(),
-            processes: self.processes.iter().map(|text| ProcessPattern::new(text)).collect(),
+            processes: self.processes.patterns(),
         }
     }
 }

@@ -1,6 +1,7 @@
 //! `tracewing sites`: the places where programs can be traced, as a table, JSON or CSV.
 
 use crate::format::TableFormat;
+use crate::options::EventNames;
 use crate::output::{Output, shown};
 use crate::screen::{self, Form};
 use anyhow::Result;
@@ -11,9 +12,9 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use tracewing_abi::schema::{Base, Scalar};
 use tracewing_abi::site::Kind;
-use tracewing_probes::{Usdt, usdt};
-use tracewing_rules::pattern;
-use tracewing_sites::{Files, Image, Listing, Place, Process, Site, find_library};
+use tracewing_programs::image::{Files, Image, Place, Process, find_library};
+use tracewing_programs::probes::{Usdt, usdt};
+use tracewing_programs::sites::{Listing, Site};
 use tracewing_trace::Sink;
 
 /// What `tracewing sites` accepts.
@@ -37,9 +38,8 @@ pub struct Args {
     #[arg(required = true, value_name = "PROGRAM|PID")]
     sources: Vec<String>,
 
-    /// Only sites whose names match GLOB; may be given several times
-    #[arg(short = 'e', long = "event", value_name = "GLOB")]
-    events: Vec<String>,
+    #[command(flatten)]
+    names: EventNames,
 
     /// Also the USDT probes of libraries that are not named
     #[arg(long)]
@@ -120,9 +120,7 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         rows.extend(usdt);
     }
     let all = rows.len();
-    if !args.events.is_empty() {
-        rows.retain(|row| args.events.iter().any(|glob| pattern::matches(glob.bytes(), row.name.bytes())));
-    }
+    rows.retain(|row| args.names.choose(&row.name));
     if rows.is_empty() && all > 0 {
         remarks.push(format!("none of the {} has a name that matches", count(all)));
     }

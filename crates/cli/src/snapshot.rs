@@ -2,7 +2,7 @@
 
 use crate::format::TextFormat;
 use crate::output::shown;
-use crate::owner;
+use crate::owner::Which;
 use crate::screen;
 use std::io::Write;
 use std::process::ExitCode;
@@ -23,13 +23,8 @@ has again what its buffers still hold of this one.";
 #[derive(Debug, clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The flight recorder: its process id, its command's process id, or its command's name [default: the only one]
-    #[arg(value_name = "PID|NAME")]
-    recorder: Option<String>,
-
-    /// Ask a recording of this user, in place of one of your own: only root may
-    #[arg(long, value_name = "NAME|UID")]
-    user: Option<String>,
+    #[command(flatten)]
+    which: Which,
 
     /// How to print the snapshot's folder
     #[arg(long, value_enum, value_name = "FORMAT", default_value_t)]
@@ -37,8 +32,7 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let recorder =
-        owner::recordings(args.user.as_deref())?.choose(args.recorder.as_deref(), Kind::FlightRecorder)?;
+    let recorder = args.which.find(Kind::FlightRecorder)?;
     let folder = recorder.snapshot()?;
     let mut out = screen::stdout(args.format.into());
     match args.format {

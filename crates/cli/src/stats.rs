@@ -154,9 +154,9 @@ fn counts<'s>() -> Vec<Column<Line<'s>>> {
 
 fn losses<'s>() -> Vec<Column<Line<'s>>> {
     columns! { line: Line<'s>;
-        number "lost events" "lost_events" high, "events that the stream has lost"
+        number "lost events" "lost_events" high + alarming, "events that the stream has lost"
             => Cell::count(line.lost.map(|lost| lost.events));
-        number "lost packets" "lost_packets" normal, "packets that the stream has lost"
+        number "lost packets" "lost_packets" normal + alarming, "packets that the stream has lost"
             => Cell::count(line.lost.map(|lost| lost.packets));
     }
 }

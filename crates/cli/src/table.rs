@@ -14,7 +14,6 @@ mod column;
 mod fit;
 mod layout;
 mod lines;
-mod positional;
 pub mod reference;
 #[cfg(test)]
 mod tests;
@@ -24,7 +23,6 @@ pub(crate) use column::columns;
 pub use column::{Column, Head, heads};
 pub use layout::{Choice, Layout, Order, TableOptions};
 pub use lines::Lines;
-pub use positional::{figure, hidden, text};
 
 use crate::format::TableFormat;
 use fit::{fit, write_aligned, write_titles};
@@ -39,14 +37,16 @@ pub struct Table {
     rows: Vec<Vec<Cell>>,
     /// Width of the terminal that it must fit.
     limit: Option<usize>,
+    /// Whether the command has the options of [`Choice`].
+    has_choice: bool,
 }
 
 impl Table {
     /// Sums of times that no number holds are not known.
-    fn new(heads: Vec<Head>, mut rows: Vec<Vec<Cell>>, limit: Option<usize>) -> Self {
+    fn new(heads: Vec<Head>, mut rows: Vec<Vec<Cell>>, limit: Option<usize>, has_choice: bool) -> Self {
         let is_too_long = |cell: &&mut Cell| matches!(cell, Cell::Ns(u64::MAX) | Cell::Period(u64::MAX));
         rows.iter_mut().flatten().filter(is_too_long).for_each(|cell| *cell = Cell::None);
-        Self { heads, rows, limit }
+        Self { heads, rows, limit, has_choice }
     }
 
     /// Prints a table for people. Below it are the columns for which the terminal is too narrow.
@@ -59,19 +59,14 @@ impl Table {
                 *width = cell.width().max(*width);
             }
         }
-        let mut widths = fit(&self.heads, &full, self.limit);
-        for (width, head) in widths.iter_mut().zip(&self.heads) {
-            if head.meaning.is_empty() && head.is_extra() {
-                *width = None;
-            }
-        }
+        let widths = fit(&self.heads, &full, self.limit);
         write_titles(&mut out, &self.heads, &widths)?;
         for row in &self.rows {
             write_aligned(&mut out, &self.heads, &widths, row)?;
         }
         let is_out = |(head, width): (&Head, &Option<usize>)| width.is_none().then_some(head.header);
         let out_of_it = self.heads.iter().zip(&widths).filter_map(is_out).filter(|header| !header.is_empty());
-        say_left_out(&mut out, &out_of_it.collect::<Vec<_>>())?;
+        say_left_out(&mut out, &out_of_it.collect::<Vec<_>>(), self.has_choice)?;
         out.flush()
     }
 
@@ -83,8 +78,8 @@ impl Table {
         out.flush()
     }
 
-    /// Prints in the format that was asked for: a table with `totals` below it, CSV, or one line of JSON, an object with the
-    /// rows as `name` and with `members`.
+    /// Prints in the format that was asked for: a table with `totals` below it, CSV, or one line of JSON, an
+    /// object with the rows as `name` and with `members`.
     pub fn write<W: Write>(
         &self,
         out: &mut W,
@@ -109,12 +104,11 @@ impl Table {
 }
 
 /// Says which columns the terminal was too narrow for.
-fn say_left_out(out: &mut impl Write, headers: &[&str]) -> IoResult<()> {
+fn say_left_out(out: &mut impl Write, headers: &[&str], has_choice: bool) -> IoResult<()> {
+    let hint = if has_choice { "--wide shows all, --columns chooses" } else { "COLUMNS=200 shows more" };
     match headers {
         [] => Ok(()),
-        headers => {
-            writeln!(out, "Hidden columns: {} (--wide shows all, --columns chooses)", headers.join(", "))
-        }
+        headers => writeln!(out, "Hidden columns: {} ({hint})", headers.join(", ")),
     }
 }
 

@@ -1,11 +1,14 @@
-//! `tracewing tasks`: what each task of an async runtime did in its polls, how long it waited for them, and what is wrong with
-//! it.
+//! `tracewing tasks`: what each task of an async runtime did in its polls, how long it waited for them, and
+//! what is wrong with it.
 
+use crate::across;
 use crate::format::TableFormat;
 use crate::input::{Input, conclude, warn_of_losses};
-use crate::nothing::{Part, TASKS, tell_missing, tell_nameless};
+use crate::nothing::{TASKS, tell_nameless};
 use crate::output::shown;
+use crate::parts::{Part, RECORD_TASKS, tell_missing};
 use crate::screen;
+use crate::style::WARNING;
 use crate::table::reference::{self, View};
 use crate::table::{Cell, Column, TableOptions, columns, heads, milliseconds};
 use anyhow::Result;
@@ -24,7 +27,7 @@ const HELP: &str = "\
 Examples:
   tracewing tasks my-trace
   tracewing tasks my-trace --sort max-delay -n 10
-  tracewing tasks my-trace --by-name --long-poll 1ms
+  tracewing tasks my-trace --by name --long-poll 1ms
   tracewing tasks my-trace --columns name,busy,longest --task 'worker*' --format csv > tasks.csv
 
 A task is a user thread (events user_thread:*). Times are in ms (ns in JSON and CSV). Without the kernel's switches, what they tell \
@@ -39,9 +42,9 @@ of its polls, and ten, are such.
 #[derive(Debug, clap::Args)]
 #[command(after_help = format!("{HELP}{}", reference::help(&views())))]
 pub struct Args {
-    /// One line for all tasks of a name
-    #[arg(long)]
-    by_name: bool,
+    /// What a line stands for
+    #[arg(long, value_enum, default_value_t)]
+    by: By,
 
     /// From when on a poll is called long
     #[arg(long, value_name = "TIME", default_value = "10ms", value_parser = time)]
@@ -58,6 +61,15 @@ pub struct Args {
     input: Input,
 }
 
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+enum By {
+    /// A task
+    #[default]
+    Task,
+    /// All tasks of a name
+    Name,
+}
+
 /// A line of the table.
 struct Line<'t> {
     task: &'t Task,
@@ -68,6 +80,11 @@ struct Line<'t> {
 impl Line<'_> {
     fn polls(&self) -> bool {
         !self.ran.recorded.lacks_user_switches
+    }
+
+    /// Whether it is known when the task could go on.
+    fn task_wakes(&self) -> bool {
+        self.polls() && !self.ran.recorded.lacks_user_wakes
     }
 
     /// Whether it is known what the worker did in a poll, which switches of threads show.
@@ -94,14 +111,14 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
     columns! { line: Line<'t>;
         number "process" "process" key, "number of its process" => line.task.process.into();
         number "task" "task" key, "number of the task" => Cell::count(line.task.task);
-        number "tasks" "tasks" extra, "how many tasks a line stands for (--by-name)" => Cell::Count(line.task.tasks);
+        number "tasks" "tasks" extra, "how many tasks a line stands for (--by name)" => Cell::Count(line.task.tasks);
         text "name" "name" key + shrinking, "its name" => line.task.name.as_str().into();
         number "polls" "polls" high, "how often it was polled" => Cell::count_if(line.polls(), line.task.polls);
         duration "busy" "busy_ns" key, "time in polls" => Cell::ns_if(line.polls(), line.task.busy_ns);
         duration "scheduled" "scheduled_ns" high, "time ready to run while no worker polled it"
-            => Cell::ns_if(line.polls(), line.task.scheduled_ns);
+            => Cell::ns_if(line.task_wakes(), line.task.scheduled_ns);
         duration "idle" "idle_ns" high, "time waiting for something else"
-            => Cell::ns_if(line.polls(), line.task.idle_ns);
+            => Cell::ns_if(line.task_wakes(), line.task.idle_ns);
         duration "nested" "nested_ns" extra, "time in which another task ran within it"
             => Cell::ns_if(line.polls(), line.task.nested_ns);
         duration "unknown" "unknown_ns" normal, "time before the first event that shows its state, and where events are missing"
@@ -129,11 +146,11 @@ fn columns<'t>() -> Vec<Column<Line<'t>>> {
         clock "max-delay-end" "max_delay_end" extra, "end of the longest delay" => line.time(line.task.max_delay_end);
         number "delays" "delays" extra, "how many delays are known" => Cell::count_if(line.polls(), line.task.delays);
         duration "long-polls-ran" "long_polls_ran_ns" extra, "time that long polls ran" => Cell::ns_if(line.worker(), line.task.long_ns);
-        number "long" "long_polls" normal, "polls that ran for --long-poll or longer without an await that gave way to others"
+        number "long" "long_polls" normal + alarming, "polls that ran for --long-poll or longer without an await that gave way to others"
             => Cell::count_if(line.worker(), line.task.long_polls);
-        number "blocking" "blocking_polls" normal, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
+        number "blocking" "blocking_polls" normal + alarming, "polls in which its worker slept for --blocking-poll or longer: no other task ran on it"
             => Cell::count_if(line.wakes(), line.task.blocking_polls);
-        number "vain" "vain_polls" normal, "polls after wakes in vain: short, pending, and without any effect"
+        number "vain" "vain_polls" normal + alarming, "polls after wakes in vain: short, pending, and without any effect"
             => Cell::count_if(line.polls(), line.task.vain_polls);
     }
 }
@@ -142,28 +159,18 @@ pub fn views() -> Vec<View> {
     vec![View::new("tasks", heads(columns()))]
 }
 
-/// How there would be all of [`PARTS`].
-const RECORD_ALL: &str =
-    "`tracewing record -e 'user_thread:*'` records all that a program tells of its tasks.";
-
 /// What is told by events that a recording of tasks may be without.
 const PARTS: [Part; 2] = [
-    Part {
-        what: "switches of tasks (user_thread:switch)",
-        names: &["user_thread:switch"],
-        without: "no poll is known, nor how long any took",
-    },
-    Part {
-        what: "wakes of tasks (user_thread:wake)",
-        names: &["user_thread:wake"],
-        without: "between its polls a task may have been ready or idle, which is `unknown`; `delay` is of first polls",
-    },
+    Part::task_switches("no poll is known, nor how long any took"),
+    Part::task_wakes(
+        "between its polls a task may have been ready or idle, which is not known (-); `delay` is of first polls",
+    ),
 ];
 
 pub fn run(args: &Args) -> Result<ExitCode> {
     let layout = args.table.layout(&columns())?;
     let thresholds = Thresholds { long_ns: args.long_poll, blocking_ns: args.blocking_poll };
-    let mut tasks = Tasks::new(thresholds, args.by_name);
+    let mut tasks = Tasks::new(thresholds, args.by == By::Name);
     let ran = args.input.analyse(&mut tasks)?;
     let tasks = tasks.finish();
     let (zone, polls) = (args.input.zone(), !ran.recorded.lacks_user_switches);
@@ -188,12 +195,15 @@ pub fn run(args: &Args) -> Result<ExitCode> {
         )?;
     }
     if !tasks.is_empty() {
-        tell_missing(&PARTS, RECORD_ALL, &mut out, format, &args.input)?;
+        tell_missing(&PARTS, RECORD_TASKS, &mut out, format, &args.input)?;
         if tasks.iter().all(|task| task.name.is_empty()) {
             tell_nameless(&mut out, format, &args.input)?;
         }
     }
     out.flush()?;
+    if !tasks.is_empty() && !ran.stopped {
+        across::warn(&args.input, &args.input.filter()?, |_| true)?;
+    }
     warn_of_losses(&ran);
     Ok(conclude(ran))
 }
@@ -233,7 +243,6 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
             ));
         }
     }
-    let style = anstyle::Style::new().fg_color(Some(anstyle::AnsiColor::Yellow.into()));
     for (task, warning) in warnings.iter().take(WARNINGS) {
         let whose = match (task.task, task.name.is_empty()) {
             (Some(number), true) => format!("task {number}"),
@@ -241,7 +250,7 @@ fn warn(out: &mut impl Write, tasks: &[Task], names: &Names) -> io::Result<()> {
             (None, _) => format!("tasks `{}`", shown(&task.name)),
         };
         let process = task.process.map(|process| format!(" of process {process}")).unwrap_or_default();
-        writeln!(out, "{style}warning{style:#}: {whose}{process} {warning}")?;
+        writeln!(out, "{WARNING}warning{WARNING:#}: {whose}{process} {warning}")?;
     }
     if warnings.len() > WARNINGS {
         writeln!(

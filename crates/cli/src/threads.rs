@@ -254,7 +254,7 @@ fn of_tasks(user_threads: &[UserThreadAccount], known: Known) -> Vec<Line<'_>> {
         threads: 0,
         times: &thread.times,
         known,
-        waits: polls,
+        waits: polls && !known.recorded.lacks_user_wakes,
         counts: counts(thread),
     });
     lines.collect()
@@ -269,8 +269,8 @@ macro_rules! counts_of {
             preemptions: recorded.switches.then_some(of.preemptions),
             cpu_migrations: recorded.switches.then_some(of.migrations),
             lwp_migrations: None,
-            wakeups: recorded.wakes.then_some(of.wakeups),
-            system_calls: recorded.system_calls.then_some(of.system_calls),
+            wakeups: (recorded.wakes && recorded.first_wakes).then_some(of.wakeups),
+            system_calls: (recorded.all_system_calls && !of.lacks_calls).then_some(of.system_calls),
             page_faults: recorded.page_faults.then_some(of.page_faults),
             user_events: Some(of.user_events),
             polls: (!recorded.lacks_user_switches).then_some(of.polls),

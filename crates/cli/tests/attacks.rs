@@ -81,7 +81,8 @@ fn forge(forged: &Forged, claimed: u32, asked: &AtomicUsize, is_over: &AtomicBoo
     }
 }
 
-/// Runs commands of root while another user forges a recorder. Gives what they gave, and how often the forger was asked.
+/// Runs commands of root while another user forges a recorder. Gives what they gave, and how often the forger
+/// was asked.
 fn beside_a_forger<T>(name: &str, claimed: u32, commands: impl FnOnce() -> T) -> (T, usize) {
     let (asked, is_ready, is_over) = (AtomicUsize::new(0), AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -133,7 +134,8 @@ fn a_recorder_is_the_process_that_it_says_it_is() {
     assert!(asked >= 2);
 }
 
-/// Where programs connect stands in their environment, which goes on through `su`, and after the recorder's end.
+/// Where programs connect stands in their environment, which goes on through `su`, and after the recorder's
+/// end.
 #[test]
 fn programs_of_root_join_no_recorder_of_another_user() {
     if !is_root() {

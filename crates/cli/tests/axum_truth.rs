@@ -1,5 +1,6 @@
-//! What each command reports of a web server (`crates/tokio/examples/axum_server.rs`), against its own log and its clients': plain
-//! `axum::serve`, whose tasks are not instrumented, or known by tokio's hooks alone (`tokio_unstable`), with spans and events of `tracing`.
+//! What each command reports of a web server (`crates/tokio/examples/axum_server.rs`), against its own log
+//! and its clients': plain `axum::serve`, whose tasks are not instrumented, or known by tokio's hooks alone
+//! (`tokio_unstable`), with spans and events of `tracing`.
 
 mod recorded;
 mod server_log;
@@ -17,7 +18,7 @@ fn record(options: &[&str]) -> Run {
 
 /// How long each period lasted, by what `by` is in its first event; and the table.
 fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, Vec<(u64, u64)>) {
-    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--by", by, "-n", "1000"]);
+    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
     let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
     let all = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "ns"))).collect();
     (table, all)

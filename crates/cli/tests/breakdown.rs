@@ -1,5 +1,5 @@
-//! `tracewing breakdown` against others who account for the same: strace's calls, the kernel's own sums, the wall clock on
-//! all CPUs. Needs root.
+//! `tracewing breakdown` against others who account for the same: strace's calls, the kernel's own sums, the
+//! wall clock on all CPUs. Needs root.
 
 #[path = "kernel_common/mod.rs"]
 mod common;
@@ -33,13 +33,17 @@ fn ns(row: &Value, name: &str) -> u64 {
     row[name].as_u64().unwrap_or_else(|| panic!("{name} of {row}"))
 }
 
-/// Records, and gives what the command printed; `None` where nothing of the kernel was recorded, or events were lost.
+/// Records, and gives what the command printed; `None` where nothing of the kernel was recorded, or events
+/// were lost.
 fn recorded(command: &mut Command) -> Option<String> {
     let output = command.output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let summary = common::summary(&output);
     if summary["lost"] != 0 {
-        eprintln!("skipped: events were lost: {summary}");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("events lost"),
+            format_args!("events were lost: {summary}"),
+        );
         return None;
     }
     Some(String::from_utf8(output.stdout).unwrap())
@@ -67,7 +71,10 @@ fn system_calls_are_those_that_strace_counts() {
     let strace = ["strace", "-ff", "-o", "log", "sh", "-c", work];
     let status = Command::new(strace[0]).args(&strace[1..]).current_dir(folder.path()).status().unwrap();
     if !status.success() {
-        return eprintln!("skipped: strace cannot trace here");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("strace"),
+            "strace cannot trace here",
+        );
     }
     let logs =
         fs::read_dir(folder.path()).unwrap().flatten().filter(|entry| entry.path().extension().is_some());
@@ -122,8 +129,8 @@ fn times_are_the_wall_time_of_all_cpus() {
     let all: u64 = machine.values().sum();
     eprintln!("{machine:?} of {whole} ns, {:.4} of it", all as f64 / whole);
     assert!((0.99..=1.01).contains(&(all as f64 / whole)), "{machine:?} of {whole} ns");
-    // Where the kernel leaves out a switch, as it does now and then, the time up to the next event is unknown: up to a tick.
-    // With some load, that is less than 1 %.
+    // Where the kernel leaves out a switch, as it does now and then, the time up to the next event is
+    // unknown: up to a tick. With some load, that is less than 1 %.
     assert!(machine["unknown"] as f64 <= 0.02 * whole, "{machine:?} of {whole} ns");
     // Processes and idle CPUs together are the same.
     let others = machine["idle"] + machine["interrupts"];
@@ -243,7 +250,8 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
     let running: u64 = inside.iter().map(|row| ns(row, "own_ns") + ns(row, "interrupted_ns")).sum();
     let kernels = said("schedstat ");
     eprintln!("on CPUs for {running} ns, schedstat {kernels} ns");
-    // It ends somewhat later; and each of its switches is some hundred nanoseconds earlier in the kernel's account.
+    // It ends somewhat later; and each of its switches is some hundred nanoseconds earlier in the kernel's
+    // account.
     let apart = kernels / 20 + 5_000_000;
     if !(kernels.saturating_sub(apart)..=kernels + stolen + apart).contains(&running) {
         return Err(format!("{running} ns running, the kernel says {kernels}"));

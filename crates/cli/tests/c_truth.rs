@@ -1,5 +1,6 @@
-//! What each command reports of a C program (`crates/capi/tests/programs/clerks.c`), against the program's own log: locks, latencies,
-//! spans, user threads, functions, system calls, sleep. Each number lies between what the program measured inside and outside.
+//! What each command reports of a C program (`crates/capi/tests/programs/clerks.c`), against the program's
+//! own log: locks, latencies, spans, user threads, functions, system calls, sleep. Each number lies between
+//! what the program measured inside and outside.
 
 mod recorded;
 
@@ -102,7 +103,7 @@ fn program(folder: &Path) -> Option<PathBuf> {
     .arg(capi.join("include"));
     gcc.arg(capi.join("tests/programs/clerks.c")).arg(library).args(["-lm", "-ldl", "-o"]).arg(&program);
     let Ok(output) = gcc.output() else {
-        eprintln!("skipped: there is no gcc");
+        tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "there is no gcc");
         return None;
     };
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -154,7 +155,7 @@ fn locks_are_the_programs(trace: &Path, log: &Log) {
 
 /// How long each lasted, by what the program calls it.
 fn periods(trace: &Path, begin: &str, end: &str, by: &str) -> (Value, BTreeMap<u64, u64>) {
-    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--by", by, "-n", "1000"]);
+    let table = json(trace, &["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1000"]);
     let key = |row: &Value| row["key"][0][1].as_str().unwrap().parse().unwrap();
     let worst = table["worst"].as_array().unwrap().iter().map(|row| (key(row), number(row, "ns"))).collect();
     (table, worst)
@@ -213,7 +214,8 @@ fn critical_paths_are_as_long_as_the_programs(trace: &Path, log: &Log) {
         };
         let path = json(trace, &["critical-path", "--task", &task.to_string()]);
         let (from, to) = (number(&path, "from_ns"), number(&path, "to_ns"));
-        // It begins when it is made, which is some instructions before; another thread may have had the CPU between these.
+        // It begins when it is made, which is some instructions before; another thread may have had the CPU
+        // between these.
         let earliest = log.0.iter().map(|(.., stamps)| stamps[0]).min().unwrap();
         let length = Sums { count: 1, least: last[2] - first[1], most: last[3] - earliest };
         assert!(length.least <= to - from && length.is_near(to - from), "{task}: {from} to {to}, {length:?}");
@@ -262,8 +264,8 @@ fn threads_are_the_programs(trace: &Path, log: &Log) {
     }
 }
 
-/// How often the program slept, and how long; the latter only if all system calls were recorded, since else the program may have been
-/// in another one.
+/// How often the program slept, and how long; the latter only if all system calls were recorded, since else
+/// the program may have been in another one.
 fn system_calls_are_the_programs(trace: &Path, log: &Log, has_all: bool) {
     let table = json(trace, &["breakdown"]);
     let mut rows = table["rows"].as_array().unwrap().iter();

@@ -1,5 +1,5 @@
-//! `tracewing enable`, `disable`, `pause` and `resume` on recordings of a real program: events begin and stop when they
-//! should, programs that do not answer are named, and there can be several recordings at once.
+//! `tracewing enable`, `disable`, `pause` and `resume` on recordings of a real program: events begin and stop
+//! when they should, programs that do not answer are named, and there can be several recordings at once.
 
 mod recorded;
 
@@ -222,7 +222,8 @@ fn a_recording_that_has_ended_leaves_nothing_in_the_program() {
     leaves_nothing(4, "echo $$; exec \"$0\"");
 }
 
-/// Nor does it with protocol `Smp`, where a program can take part in more recordings, one after the other, than it has slots.
+/// Nor does it with protocol `Smp`, where a program can take part in more recordings, one after the other,
+/// than it has slots.
 #[test]
 fn a_recording_without_sequences_leaves_nothing_in_the_program() {
     leaves_nothing(10, "echo $$; GLIBC_TUNABLES=glibc.pthread.rseq=0 exec \"$0\"");
@@ -262,7 +263,8 @@ fn leaves_nothing(recordings: usize, script: &str) {
     pilot.end();
 }
 
-/// Forty programs that live at once, where 64 files can be open. Returns how many received a change meanwhile.
+/// Forty programs that live at once, where 64 files can be open. Returns how many received a change
+/// meanwhile.
 fn beyond_the_limit_on_open_files(options: &[&str], user: Option<u32>) -> (Recording, Option<u64>) {
     let script = "ulimit -n 64 -H; exec \"$@\"";
     let folder = tempfile::tempdir().unwrap();

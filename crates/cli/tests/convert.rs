@@ -175,7 +175,7 @@ fn is_interrupted(folder: &Path, target: &str) -> bool {
 #[test]
 fn a_recording_of_the_kernel_comes_back_from_ctf_2() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: kernel events need root");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "kernel events need root");
         return;
     }
     let folder = tempfile::tempdir().unwrap();

@@ -1,5 +1,6 @@
-//! Processes that drop their rights, without `exec` and by raw system calls, and then write over everything that they still
-//! have mapped: of other programs, and of their parents and siblings, every event is read, in order, and the damage is reported.
+//! Processes that drop their rights, without `exec` and by raw system calls, and then write over everything
+//! that they still have mapped: of other programs, and of their parents and siblings, every event is read, in
+//! order, and the damage is reported.
 //!
 //! The programs are this test itself, started again with a variable set.
 
@@ -175,7 +176,8 @@ fn play(how: &str, task: &str, number: u32) {
         unsafe { libc::_exit(0) };
     }
     let mapped = mappings();
-    // Children that have no buffers can write where they count what they lose, and nowhere else; others to what the parent had for them.
+    // Children that have no buffers can write where they count what they lose, and nowhere else; others to
+    // what the parent had for them.
     let is_childs = if task == "fork" { "tracewing-child" } else { "tracewing-children " };
     let child = match task {
         // SAFETY: the child makes system calls and writes to memory.
@@ -334,7 +336,7 @@ fn other_programs_events_are_safe_from_a_process_that_has_dropped_its_rights() {
 #[test]
 fn so_they_are_for_users_that_have_none() {
     if !is_root() {
-        return eprintln!("skipped: another user needs root");
+        return tracewing_testing::skip(tracewing_testing::Cause::Root, "another user needs root");
     }
     check(Some(USER), &[]);
 }
@@ -342,14 +344,15 @@ fn so_they_are_for_users_that_have_none() {
 #[test]
 fn root_shares_with_no_other_program_whatever_it_asks_for() {
     if !is_root() {
-        return eprintln!("skipped: needs root");
+        return tracewing_testing::skip(tracewing_testing::Cause::Root, "needs root");
     }
     for options in [["--buffers", "user"], ["--buffers", "program"]] {
         check(None, &options);
     }
 }
 
-/// Nobody waits for anything: a child has the buffers that its parent had for it, or loses what it emits until it gets some.
+/// Nobody waits for anything: a child has the buffers that its parent had for it, or loses what it emits
+/// until it gets some.
 #[test]
 fn many_forked_children_have_every_event_or_count_it_lost() {
     for options in [&[][..], &["--clock", "mono"]] {

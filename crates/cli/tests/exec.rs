@@ -10,7 +10,8 @@ use kernel_common::{installed, traceable};
 use recorded::{Recording, build, ended, record};
 use serde_json::Value;
 
-/// What a chain of three programs in a folder does, which are the same but for their names; `None` where that cannot be made.
+/// What a chain of three programs in a folder does, which are the same but for their names; `None` where that
+/// cannot be made.
 fn recording(folder: &Path, options: &[&str], with_kernel: bool) -> Option<Recording> {
     if !installed(&["gcc"]) || (with_kernel && !traceable()) {
         return None;

@@ -1,5 +1,6 @@
-//! `tracewing export` of a program whose tasks share two workers: what pajeng, protoc and a JSON reader find in the files has
-//! the times of `tracewing threads`, to the nanosecond. As root with the events of the kernel, else without.
+//! `tracewing export` of a program whose tasks share two workers: what pajeng, protoc and a JSON reader find
+//! in the files has the times of `tracewing threads`, to the nanosecond. As root with the events of the
+//! kernel, else without.
 
 mod export_formats;
 mod recorded;
@@ -73,7 +74,10 @@ fn times(filter: &[&str]) -> BTreeMap<String, Times> {
 fn is_missing(program: &str) -> bool {
     let is_missing = Command::new(program).arg("--version").output().is_err();
     if is_missing {
-        eprintln!("skipped: {program} is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program(program),
+            format_args!("{program} is not installed"),
+        );
     }
     is_missing
 }

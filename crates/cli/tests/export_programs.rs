@@ -1,5 +1,6 @@
-//! `tracewing export` of programs that were never instrumented: their locks, functions, probes, samples and counters are in each format as
-//! in the tables of `tracewing locks`, `functions` and `profile`. As root with the events of the kernel, else without.
+//! `tracewing export` of programs that were never instrumented: their locks, functions, probes, samples and
+//! counters are in each format as in the tables of `tracewing locks`, `functions` and `profile`. As root with
+//! the events of the kernel, else without.
 
 mod export_formats;
 mod recorded;
@@ -37,7 +38,7 @@ fn recorded(program: &str, options: &[&str], how: &[&str], arguments: &[&str]) -
     match gcc.current_dir(folder.path()).output() {
         Ok(output) => assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr)),
         Err(_) => {
-            eprintln!("skipped: gcc is not installed");
+            tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
             return None;
         }
     }
@@ -58,7 +59,10 @@ fn export(folder: &Path) -> Shown {
     let is_there = |program: &str| {
         let is_there = Command::new(program).arg("--version").output().is_ok();
         if !is_there {
-            eprintln!("skipped: {program} is not installed");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program(program),
+                format_args!("{program} is not installed"),
+            );
         }
         is_there
     };
@@ -152,7 +156,10 @@ fn samples_and_counters_are_those_of_profile() {
     let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let traceable = traceable();
     if !setting.trim().parse::<i32>().is_ok_and(|setting| traceable || setting <= 2) {
-        return eprintln!("skipped: perf_event_paranoid is {setting:?}");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Root,
+            format_args!("perf_event_paranoid is {setting:?}"),
+        );
     }
     let kernel: &[&str] = if traceable { &["-k", "sched_switch"] } else { &["--no-kernel"] };
     let Some(folder) =
@@ -191,7 +198,7 @@ fn probes_of_begin_and_return_are_slices_and_others_events() {
     let how =
         ["--probe", "./program:serve", "--probe", "./program:serve%return", "--probe", "libc.so.6:getppid"];
     let Some(folder) =
-        recorded("probes/tests/programs/shop.c", &[], &[&["--no-kernel"], &how[..]].concat(), &["200"])
+        recorded("programs/tests/programs/shop.c", &[], &[&["--no-kernel"], &how[..]].concat(), &["200"])
     else {
         return;
     };

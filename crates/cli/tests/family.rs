@@ -1,5 +1,6 @@
-//! A program with eight threads and three forked children, one of which is killed with `kill -9`, knows how many events it
-//! emitted: the recording has exactly those, in order per thread, and babeltrace2 prints them as `tracewing list` does.
+//! A program with eight threads and three forked children, one of which is killed with `kill -9`, knows how
+//! many events it emitted: the recording has exactly those, in order per thread, and babeltrace2 prints them
+//! as `tracewing list` does.
 //!
 //! The program is this test itself, started again with a variable set.
 
@@ -25,7 +26,8 @@ struct Numbered {
     number: u64,
 }
 
-/// The program. Writes into the file that the variable names how many events each emitted: one line per thread or child.
+/// The program. Writes into the file that the variable names how many events each emitted: one line per
+/// thread or child.
 #[test]
 fn program() {
     let Some(report) = std::env::var_os(ROLE) else { return };
@@ -124,8 +126,8 @@ fn check(options: &[&str], has_own_buffers: bool) {
         };
         numbers.entry(value("who") as usize).or_default().push(value("number"));
     }
-    // Under the protocol that has such a thing, the killed child can have left an event half done. Children that need buffers of
-    // their own do not wait for them.
+    // Under the protocol that has such a thing, the killed child can have left an event half done. Children
+    // that need buffers of their own do not wait for them.
     let (mut half_done, mut unready) = (0, 0);
     for loss in summary["losses"].as_array().unwrap() {
         let events = loss["events"].as_u64().unwrap();
@@ -155,7 +157,10 @@ fn check(options: &[&str], has_own_buffers: bool) {
     assert!((missing..=missing + 1).contains(&unready), "{unready} counted, {missing} missing");
 
     match Command::new("babeltrace2").arg("--version").output() {
-        Err(_) => eprintln!("skipped: babeltrace2 is not installed"),
+        Err(_) => tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        ),
         Ok(_) => {
             let (printed, warnings) = lines(Command::new("babeltrace2").arg(&trace));
             assert!(warnings.lines().all(|line| line.contains("Tracer discarded")), "{warnings}");
@@ -170,7 +175,10 @@ fn a_full_disk_stops_the_recording_and_nothing_else() {
     let mounts = "mount -t tmpfs -o size=2m tmpfs /tmp";
     if !Command::new("unshare").args(["-m", "sh", "-c", mounts]).status().is_ok_and(|status| status.success())
     {
-        return eprintln!("skipped: a small file system to fill needs root");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Root,
+            "a small file system to fill needs root",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("disk")).unwrap();

@@ -1,5 +1,5 @@
-//! Fields of every type reach the trace: `tracewing list` prints the values that were emitted, and babeltrace2 prints the
-//! same, also of the trace in CTF 2 and back.
+//! Fields of every type reach the trace: `tracewing list` prints the values that were emitted, and
+//! babeltrace2 prints the same, also of the trace in CTF 2 and back.
 //!
 //! The program is the example `fields`, inside this test, started again with a variable set.
 

@@ -1,6 +1,6 @@
-//! Filters, end to end: a program whose tasks share two workers is recorded, and each filter gives the events that a plain
-//! reading of `tracewing list --super` gives, with every command, and in what `tracewing extract` writes. As root with the
-//! events of the kernel, else without.
+//! Filters, end to end: a program whose tasks share two workers is recorded, and each filter gives the events
+//! that a plain reading of `tracewing list --super` gives, with every command, and in what
+//! `tracewing extract` writes. As root with the events of the kernel, else without.
 
 mod recorded;
 
@@ -141,10 +141,10 @@ fn events_belong_to_whom_they_happen_in_and_to_whom_they_switch() {
     };
     let of_task = |_: &Value, place: Place| place.2 == Some(work);
     same(&["--task", "work/1"], &of_task);
-    same(&["--thread", &work.to_string()], &of_task);
+    same(&["--task", &work.to_string()], &of_task);
     same(&["--task", &format!("{process}/{work}")], &of_task);
     same(&["--tid", &tid.to_string()], &|_, place| place.1 == Some(tid));
-    same(&["--pid", &process.to_string()], &|_, place| place.0 == Some(process));
+    same(&["--process", &process.to_string()], &|_, place| place.0 == Some(process));
     // With the program's events alone, its name is known only when its first thread has told it.
     if has_kernel() {
         // It is called so once it has executed the program.
@@ -206,7 +206,7 @@ fn every_command_chooses_the_same_and_an_extract_holds_it() {
     let filters: &[&[&str]] = &[
         &["--task", &work],
         &["--task", "work/*", "--exclude", "user_thread:wake"],
-        &["--pid", &process, "--cpu", &cpu],
+        &["--process", &process, "--cpu", &cpu],
         &["--process", "reactivity", "--user", "--from", "+1ms", "--to", "+1min"],
         &["--where", "$task_name == 'daemon'", "--from", "reactivity:received_msg#1"],
         &["--from", "reactivity:received_msg#1", "--to", "reactivity:received_msg#3"],
@@ -303,7 +303,8 @@ fn a_part_names_tasks_that_were_created_before_it() {
     let of_part = names_of_tasks("named-work", &[]);
     assert!(of_part.is_subset(&of_whole), "{of_part:?}");
     assert!(of_part.iter().any(|(_, name)| name == "work/1"), "{of_part:?}");
-    // Those that have ended before are no matter of it: when the last message is there, `main` goes to its end.
+    // Those that have ended before are no matter of it: when the last message is there, `main` goes to its
+    // end.
     let exits =
         super_trace(&["-e", "user_thread:exit", "-e", "user_thread:switch", "--where", "cause == 'ended'"]);
     let end = exits.first().expect("a task ends")["ns"].as_u64().expect("a time") + 1;
@@ -344,8 +345,9 @@ fn what_a_part_leaves_out_is_unknown_in_it() {
     run(&["extract", "trace", "-o", "of-kernel", "--kernel", "--from", "reactivity:received_msg#2"]);
     assert!(threads_of("of-kernel", &["--process", "reactivity"]).len() > 2);
     let known = |row: &Value| sum(std::slice::from_ref(row), &["running_ns", "waiting_ns", "blocked_ns"]);
-    // What workers did for the task, and nothing else. Others' events may show that one of its is missing, as where a kernel does not
-    // tell when a CPU's idle thread stops: what was taken for running without them is unknown then.
+    // What workers did for the task, and nothing else. Others' events may show that one of its is missing, as
+    // where a kernel does not tell when a CPU's idle thread stops: what was taken for running without them is
+    // unknown then.
     run(&["extract", "trace", "-o", "of-task", "--task", "work/1"]);
     let [rows, whole] = [threads_of("of-task", &[]), threads("thread", &["--task", "work/1"])];
     let doubtful = sum(&whole, &["unknown_ns"]);
@@ -389,7 +391,7 @@ fn a_part_tells_times_of_whom_it_is_of_only() {
     let known = ["running_ns", "waiting_ns", "blocked_ns"];
     let number = |row: &Value| row["tid"].as_i64().expect("a number");
     let filters: [&[&str]; 4] =
-        [&["--tid", &tid], &["--pid", &pid], &["--process", "react*"], &["--tid", &stranger]];
+        [&["--tid", &tid], &["--process", &pid], &["--process", "react*"], &["--tid", &stranger]];
     for (place, filter) in filters.into_iter().enumerate() {
         let part = format!("of-whom-{place}");
         run(&[&["extract", "trace", "-o", &part], filter].concat());
@@ -511,8 +513,9 @@ fn analyses_are_told_of_whom_is_wanted_only() {
     assert_eq!(sum(&for_task, &["running_ns"]), row["running_ns"].as_u64().expect("ns"));
     let process = process.to_string();
     let cpus: BTreeSet<u64> = super_trace(&[]).iter().filter_map(|event| event["cpu"].as_u64()).collect();
-    let running =
-        |filter: &[&str]| sum(&threads("thread", &[&["--pid", &process], filter].concat()), &["running_ns"]);
+    let running = |filter: &[&str]| {
+        sum(&threads("thread", &[&["--process", &process], filter].concat()), &["running_ns"])
+    };
     let parts: u64 = cpus.iter().map(|cpu| running(&["--cpu", &cpu.to_string()])).sum();
     assert_eq!(parts, running(&[]));
 }
@@ -532,9 +535,10 @@ fn slices_are_those_of_whom_is_wanted_only() {
     let mut wanted = slices(&[]);
     wanted.retain(|[of, ..]| *of == process);
     assert!(!wanted.is_empty());
-    assert_eq!(slices(&["--pid", &process.to_string()]), wanted);
+    assert_eq!(slices(&["--process", &process.to_string()]), wanted);
     assert!(slices(&["--process", "reactiv?ty"]).iter().all(|slice| wanted.contains(slice)));
-    let latencies = run(&["sched", "latency", "trace", "--format", "json", "--pid", &process.to_string()]);
+    let latencies =
+        run(&["sched", "latency", "trace", "--format", "json", "--process", &process.to_string()]);
     let table: Value = serde_json::from_str(&latencies).expect("JSON");
     let rows = table["threads"].as_array().expect("a list");
     assert!(!rows.is_empty() && rows.iter().all(|row| row["process"] == process), "{rows:?}");

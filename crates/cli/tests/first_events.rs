@@ -1,5 +1,6 @@
-//! First events of call sites of `tracing` (`crates/tracing/tests/programs/tracing_sandbox.rs`): recorded by whatever kind of recording, also
-//! where the program makes no system call any more, is killed, or is a child that ends at once. Nothing is asked for meanwhile.
+//! First events of call sites of `tracing` (`crates/tracing/tests/programs/tracing_sandbox.rs`): recorded by
+//! whatever kind of recording, also where the program makes no system call any more, is killed, or is a child
+//! that ends at once. Nothing is asked for meanwhile.
 
 mod recorded;
 
@@ -96,7 +97,8 @@ fn of_a_program_that_is_killed_at_once() {
     }
 }
 
-/// A child that shares its parent's buffers. Its own name is not known: it has ended before the recorder looks.
+/// A child that shares its parent's buffers. Its own name is not known: it has ended before the recorder
+/// looks.
 #[test]
 fn of_a_forked_child_that_ends_at_once() {
     for options in [&[][..], &["--process", "tracing_sandbox"]] {
@@ -143,8 +145,8 @@ fn are_in_snapshots() {
     }
 }
 
-/// The recorder is stopped from before the first event until after the program's end. What waited for it would wait for an hour, in
-/// which the program is ended.
+/// The recorder is stopped from before the first event until after the program's end. What waited for it
+/// would wait for an hour, in which the program is ended.
 #[test]
 fn wait_for_no_recorder() {
     for (options, before) in WAYS.into_iter().chain([(&FLIGHT[..], &[][..])]) {
@@ -161,7 +163,8 @@ fn wait_for_no_recorder() {
     }
 }
 
-/// Recorder and program are dead, and the recorder has read nothing. Which classes the rules leave out, it has decided for none.
+/// Recorder and program are dead, and the recorder has read nothing. Which classes the rules leave out, it
+/// has decided for none.
 #[test]
 fn are_recovered() {
     for before in [&[][..], &["env", NO_RSEQ]] {

@@ -1,5 +1,5 @@
-//! Flight recorders: snapshots by signal, by command, by the program, on panic and at exit; what they hold, event by event;
-//! and that `tracewing list` and babeltrace2 agree about each.
+//! Flight recorders: snapshots by signal, by command, by the program, on panic and at exit; what they hold,
+//! event by event; and that `tracewing list` and babeltrace2 agree about each.
 
 mod recorded;
 
@@ -15,7 +15,8 @@ use serde_json::Value;
 
 /// Bytes of an event of the pilot: header, thread id, two u64.
 const EVENT: u64 = 12 + 16;
-/// The same with an extended header: 2^32 cycles after its sub-buffer was opened, as happens on a busy machine.
+/// The same with an extended header: 2^32 cycles after its sub-buffer was opened, as happens on a busy
+/// machine.
 const LARGEST_EVENT: u64 = EVENT + 10;
 /// Of its thread's announcement: pid, "pilot" and its end.
 const ANNOUNCEMENT: u64 = 12 + 4 + 6;
@@ -142,8 +143,8 @@ fn bytes_of(events: u64, more: u64) -> RangeInclusive<u64> {
     events * EVENT + more..=events * LARGEST_EVENT + more
 }
 
-/// Checks a snapshot: gap-free on each CPU, the same to babeltrace2, and its description true. Gives first and last number
-/// by CPU.
+/// Checks a snapshot: gap-free on each CPU, the same to babeltrace2, and its description true. Gives first
+/// and last number by CPU.
 fn check(trace: &Path) -> BTreeMap<u64, (u64, u64)> {
     let events = list(trace);
     let found = suffixes(&events);
@@ -180,7 +181,10 @@ fn check(trace: &Path) -> BTreeMap<u64, (u64, u64)> {
 
 fn compare_with_babeltrace2(trace: &Path) {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
-        return eprintln!("skipped: babeltrace2 is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
     };
     let ours = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(trace).output().unwrap();
     assert!(peer.status.success() && ours.status.success());
@@ -189,8 +193,9 @@ fn compare_with_babeltrace2(trace: &Path) {
     assert!(ours == peer, "tracewing list and babeltrace2 differ");
 }
 
-/// A listing without the names in a dump of threads that have ended: they are empty, for which babeltrace2 prints the text of
-/// the event before. Such threads are there when one of anybody's ended between an event of it and the snapshot.
+/// A listing without the names in a dump of threads that have ended: they are empty, for which babeltrace2
+/// prints the text of the event before. Such threads are there when one of anybody's ended between an event
+/// of it and the snapshot.
 fn without_names_of_the_dead(listing: &[u8]) -> String {
     let without = |line: &str| match (line.split_once(", name = \""), line.split_once("\", type = ")) {
         (Some((before, _)), Some((_, behind))) if line.contains("status = ( \"dead\"") => {
@@ -276,8 +281,8 @@ fn what_the_buffers_never_had_to_give_up_is_in_every_snapshot() {
 #[test]
 fn snapshots_of_writers_at_full_speed_have_no_gap() {
     for options in [&[][..], &["--clock", "mono"], &["--buffers", "process"]] {
-        // With protocol `Smp` a thread that loses its CPU in the middle of an event keeps the rest of its sub-buffer from a snapshot,
-        // which does not wait for it for long.
+        // With protocol `Smp` a thread that loses its CPU in the middle of an event keeps the rest of its
+        // sub-buffer from a snapshot, which does not wait for it for long.
         let unfinished = if options.contains(&"mono") { SUB_BUFFER / EVENT } else { 0 };
         let mut flight = Flight::start(&[&SMALL[..], options].concat());
         flight.order("fly");
@@ -466,7 +471,10 @@ fn what_is_overwritten_unread_is_told_with_its_range_of_time() {
         assert!(events > 0 && of.all(|range| range["begin"].as_u64() < range["end"].as_u64()));
     }
     let Ok(peer) = Command::new("babeltrace2").arg(&trace).output() else {
-        return eprintln!("skipped: babeltrace2 is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
     };
     let ours = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(&trace).output().unwrap();
     assert!(ours.stdout == peer.stdout, "tracewing list and babeltrace2 differ");

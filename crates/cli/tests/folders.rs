@@ -1,5 +1,6 @@
-//! What `tracewing` writes where another user can write, too: foreign folders, planted links, folders that are swapped or
-//! deleted, and who can read the result. The other user is a number without an entry in any file.
+//! What `tracewing` writes where another user can write, too: foreign folders, planted links, folders that
+//! are swapped or deleted, and who can read the result. The other user is a number without an entry in any
+//! file.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
@@ -19,7 +20,7 @@ impl Shared {
     fn new() -> Option<Self> {
         let has_setpriv = || Command::new("setpriv").arg("--version").output().is_ok();
         if !rustix::process::geteuid().is_root() || !has_setpriv() {
-            eprintln!("skipped: a second user needs root and setpriv");
+            tracewing_testing::skip(tracewing_testing::Cause::Root, "a second user needs root and setpriv");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -105,7 +106,8 @@ const RECORDING: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/golden/recor
 #[test]
 fn what_is_made_of_recordings_goes_nowhere_that_another_user_has_prepared() {
     let Some(shared) = Shared::new() else { return };
-    // Buffers of a recorder that is killed while it records; buffers of an ended process would be removed soon.
+    // Buffers of a recorder that is killed while it records; buffers of an ended process would be removed
+    // soon.
     let options = ["-p", "tracewing", "--example", "tasks"];
     let program = tracewing_testing::build(env!("CARGO_TARGET_TMPDIR"), &options).join("examples/tasks");
     let script = format!(

@@ -1,5 +1,5 @@
-//! `tracewing record --functions` and `tracewing functions`: what C++ programs say that they called, and what uftrace says, against
-//! what was recorded.
+//! `tracewing record --functions` and `tracewing functions`: what C++ programs say that they called, and what
+//! uftrace says, against what was recorded.
 
 mod kernel_common;
 mod recorded;
@@ -20,7 +20,8 @@ const BUILDS: [(&str, &[&str]); 4] = [
     ("clang++", &["-pg", "-mfentry"]),
 ];
 
-/// Functions of the program that are left with others of the same thread above them, since they change stacks.
+/// Functions of the program that are left with others of the same thread above them, since they change
+/// stacks.
 const OF_STACKS: [&str; 3] = ["coroutine", "yields", "resumes"];
 
 /// Compiles the C++ program, and builds the library; `None` where there is no such compiler.
@@ -40,7 +41,10 @@ fn program_of(source: &str, folder: &Path, compiler: &str, options: &[&str]) -> 
         Ok(output) if output.status.success() => Some(program),
         Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         _ => {
-            eprintln!("skipped: {compiler} cannot make this with {options:?}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("compiler option"),
+                format_args!("{compiler} cannot make this with {options:?}"),
+            );
             None
         }
     }
@@ -101,7 +105,8 @@ fn every_call_is_counted_however_it_is_left() {
         let mut found = counted(&rows);
         let mut told = told(&recording.stdout);
         assert!(told.len() > 20, "{told:?}");
-        // Children of `vfork` run on their parent's thread block, so their events are counted lost. They have no other functions.
+        // Children of `vfork` run on their parent's thread block, so their events are counted lost. They have
+        // no other functions.
         let in_vforked = told.remove("before_exec").unwrap();
         assert_eq!(recording.reasons(), [("thread not protected", in_vforked)].into(), "{what}");
         found.retain(|name, _| told.contains_key(name)); // there are functions of headers, too
@@ -121,7 +126,8 @@ fn every_call_is_counted_however_it_is_left() {
     }
 }
 
-/// A function that waits for 20 ms takes no less, and the average of calls lies between the shortest and the longest.
+/// A function that waits for 20 ms takes no less, and the average of calls lies between the shortest and the
+/// longest.
 fn check_times(rows: &BTreeMap<String, Value>, what: &str) {
     assert!(rows["waits"]["total_ns"].as_u64().unwrap() >= 20_000_000, "{what}");
     for (name, row) in rows {
@@ -170,7 +176,10 @@ fn uftrace_counts_the_same() {
             command
         };
         let Ok(output) = uftrace(&["record", "--no-libcall"]).arg(&program).output() else {
-            return eprintln!("skipped: uftrace is not installed");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Program("uftrace"),
+                "uftrace is not installed",
+            );
         };
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         let report = uftrace(&["report", "-f", "call", "--demangle=full"]).output().unwrap();
@@ -243,7 +252,10 @@ fn copies_that_gcc_has_made_are_asked_for_by_their_functions_name() {
     let names = Command::new("nm").arg(&program).output().unwrap();
     let names = String::from_utf8(names.stdout).unwrap();
     let Some(copy) = names.split_whitespace().find(|name| name.starts_with("scaled.")) else {
-        return eprintln!("skipped: this gcc makes no copy");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("compiler option"),
+            "this gcc makes no copy",
+        );
     };
     for pattern in ["scaled", copy] {
         let recording = record(&["--functions", pattern], &[&program]);
@@ -466,7 +478,10 @@ fn arguments_and_results_stay_as_they_are() {
         let mut gcc = Command::new("gcc");
         gcc.args(["-w", "-pg", "-mfentry", "-o"]).arg(&program).arg(&source).args(options);
         if !gcc.output().is_ok_and(|output| output.status.success()) {
-            return eprintln!("skipped: gcc cannot make this with {options:?}");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("compiler option"),
+                format_args!("gcc cannot make this with {options:?}"),
+            );
         }
         let alone = Command::new(&program).current_dir(folder.path()).output().unwrap();
         let recording = record(&["--functions"], &[&program]);

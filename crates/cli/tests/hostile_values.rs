@@ -1,5 +1,5 @@
-//! Recordings that are well-formed, and whose values make no sense: every analysis and every export comes to an end, with a result or
-//! an error, in bounded memory and time.
+//! Recordings that are well-formed, and whose values make no sense: every analysis and every export comes to
+//! an end, with a result or an error, in bounded memory and time.
 
 #[path = "../../trace/tests/common/hostile.rs"]
 mod hostile;
@@ -33,9 +33,9 @@ const COMMANDS: &[&str] = &[
     "sched timehist --format json",
     "tasks",
     "tasks --format json",
-    "latency --begin sched_waking --end sched_switch --by tid=next_tid",
-    "latency --begin lock:requested --end lock:acquired --by lock --group kind --worst 5",
-    "latency --begin shop:work_begin --end shop:work_end --by span --format json",
+    "latency --begin sched_waking --end sched_switch --match tid=next_tid",
+    "latency --begin lock:requested --end lock:acquired --match lock --by kind --worst 5",
+    "latency --begin shop:work_begin --end shop:work_end --match span --format json",
     "critical-path --tid 1",
     "critical-path --tid 0 --format json",
     "critical-path --task 1",

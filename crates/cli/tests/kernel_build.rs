@@ -1,5 +1,6 @@
-//! `tracewing record --system-wide` of a parallel compile, programs that know nothing of it: nothing is lost with the
-//! default buffers, babeltrace2 prints what `tracewing list` prints, and every process that strace saw has its name.
+//! `tracewing record --system-wide` of a parallel compile, programs that know nothing of it: nothing is lost
+//! with the default buffers, babeltrace2 prints what `tracewing list` prints, and every process that strace
+//! saw has its name.
 
 mod kernel_common;
 

@@ -1,5 +1,5 @@
-//! However a recording with kernel events ends, both readers open what it leaves and nothing of it stays in tracefs:
-//! signals, a killed recorder, a full disk; and who may not trace the kernel is told what to do.
+//! However a recording with kernel events ends, both readers open what it leaves and nothing of it stays in
+//! tracefs: signals, a killed recorder, a full disk; and who may not trace the kernel is told what to do.
 
 mod kernel_common;
 
@@ -21,7 +21,8 @@ struct Tick {
     number: u64,
 }
 
-/// The program: emits, once at least, until the file `stop` appears, then writes `stopped`. Leaves in `socket` where the recorder listens.
+/// The program: emits, once at least, until the file `stop` appears, then writes `stopped`. Leaves in
+/// `socket` where the recorder listens.
 #[test]
 fn program() {
     if !role_is("program") {
@@ -54,11 +55,11 @@ fn start(folder: &Path) -> Child {
     recorder
 }
 
-/// The program's events in a recording are the first ones that it emitted; there are events of the kernel, too. Gives the
-/// number of the last one, plus one.
+/// The program's events in a recording are the first ones that it emitted; there are events of the kernel,
+/// too. Gives the number of the last one, plus one.
 ///
-/// A recorder that was killed between two CPUs' buffers leaves the events of one of them up to a later time: what the other
-/// held is then missing in between.
+/// A recorder that was killed between two CPUs' buffers leaves the events of one of them up to a later time:
+/// what the other held is then missing in between.
 fn check_trace(folder: &Path, was_killed: bool) -> i64 {
     let (text, warnings) = listing(&folder.join("t"));
     assert_eq!(warnings, "");
@@ -121,7 +122,8 @@ fn after_a_killed_recorder_the_next_one_cleans_up() {
     assert!(!socket_folder(folder.path()).exists(), "left where programs join");
 }
 
-/// Records a program that makes many events into `disk/t`, where `disk` has this size, and copies that to `t`.
+/// Records a program that makes many events into `disk/t`, where `disk` has this size, and copies that to
+/// `t`.
 fn record_to_disk(folder: &Path, size: &str, options: &[&str]) -> Output {
     fs::create_dir(folder.join("disk")).unwrap();
     let inside = format!(

@@ -1,8 +1,10 @@
-//! User events and kernel events stand in one true order: whatever a thread emitted lies on the CPU and within the times
-//! at which the scheduler's own events say that it ran, to within the clock error of `docs/clock.md`.
+//! User events and kernel events stand in one true order: whatever a thread emitted lies on the CPU and
+//! within the times at which the scheduler's own events say that it ran, to within the clock error of
+//! `docs/clock.md`.
 //!
-//! Some virtual machines record no switch away from certain threads (idle ones that were restored from a snapshot):
-//! where the scheduler tells only of a stretch's end, the switch before it on that CPU bounds its begin.
+//! Some virtual machines record no switch away from certain threads (idle ones that were restored from a
+//! snapshot): where the scheduler tells only of a stretch's end, the switch before it on that CPU bounds its
+//! begin.
 
 mod kernel_common;
 
@@ -79,7 +81,8 @@ fn allowed_cpus() -> Vec<usize> {
 }
 
 fn run_on(cpu: usize) {
-    // SAFETY: an all-zero set is a valid one, the CPU is one of an equally large set, and the calling thread is meant.
+    // SAFETY: an all-zero set is a valid one, the CPU is one of an equally large set, and the calling thread
+    // is meant.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

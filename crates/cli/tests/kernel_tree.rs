@@ -1,6 +1,6 @@
-//! What a recording holds by default, without `--system-wide`: compared event by event with a recording of everything that
-//! is made at the same time. All that members of the command's process tree did, and all that happened on a CPU while one
-//! of them ran there; all wake-ups of members by anybody; nothing else.
+//! What a recording holds by default, without `--system-wide`: compared event by event with a recording of
+//! everything that is made at the same time. All that members of the command's process tree did, and all that
+//! happened on a CPU while one of them ran there; all wake-ups of members by anybody; nothing else.
 
 mod kernel_common;
 
@@ -83,8 +83,8 @@ fn the_default_is_what_concerns_the_tree() {
     assert!(tree.iter().any(|event| by_stranger(&event)), "nobody was woken by a stranger");
 }
 
-/// Both recordings have the same events of a thread: CPU by CPU, those of each kind in the same order. (An interrupt may
-/// come between the two recordings of one event, so that there is no order among kinds.)
+/// Both recordings have the same events of a thread: CPU by CPU, those of each kind in the same order. (An
+/// interrupt may come between the two recordings of one event, so that there is no order among kinds.)
 fn compare<'a>(all: &[Event<'a>], tree: &[Event<'a>], tid: i64, wanted: &dyn Fn(&&Event<'_>) -> bool) {
     let sequences = |events: &[Event<'a>]| {
         let mut sequences: BTreeMap<(u32, &str), Vec<String>> = BTreeMap::new();

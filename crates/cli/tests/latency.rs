@@ -1,5 +1,5 @@
-//! `tracewing latency` and `tracewing critical-path` on recordings of `examples/reactivity`, in which a task treats messages
-//! later than they come.
+//! `tracewing latency` and `tracewing critical-path` on recordings of `examples/reactivity`, in which a task
+//! treats messages later than they come.
 
 mod recorded;
 
@@ -75,7 +75,7 @@ fn figures_are_those_of_the_events() {
     let mut sorted: Vec<u64> = late.values().copied().collect();
     sorted.sort_unstable();
     // Messages are treated in their order, so a queue finds the same without asking for their numbers.
-    let by_message = json(&[&["latency"], &SENT[..], &["--by", "message", "-n", "2"]].concat());
+    let by_message = json(&[&["latency"], &SENT[..], &["--match", "message", "-n", "2"]].concat());
     let in_order = json(&[&["latency"], &SENT[..], &["--nested", "queue", "-n", "2"]].concat());
     for table in [&by_message, &in_order] {
         let figure = |name: &str| table[name].as_u64().unwrap();
@@ -93,7 +93,7 @@ fn figures_are_those_of_the_events() {
     let message: u64 = by_message["worst"][0]["key"][0][1].as_str().unwrap().parse().unwrap();
     assert_eq!(late[&message], sorted[4]);
 
-    let csv = printed(&[&["latency"], &SENT[..], &["--by", "message", "--format", "csv"]].concat());
+    let csv = printed(&[&["latency"], &SENT[..], &["--match", "message", "--format", "csv"]].concat());
     assert!(csv.starts_with("count,min_ns,mean_ns,"), "{csv}");
     assert!(csv.lines().nth(1).unwrap().starts_with(&format!("5,{},", sorted[0])), "{csv}");
     let one = json(&[
@@ -102,7 +102,7 @@ fn figures_are_those_of_the_events() {
         "reactivity:sent_msg where message == 2",
         "--end",
         "*:received_msg",
-        "--by",
+        "--match",
         "message",
     ]);
     assert_eq!((&one["count"], &one["unmatched_ends"]), (&Value::from(1), &Value::from(4)));
@@ -111,7 +111,7 @@ fn figures_are_those_of_the_events() {
 #[test]
 fn groups_are_those_of_the_ends() {
     let late = late();
-    let of_messages = [&["latency"], &SENT[..], &["--by", "message", "--group", "message"]].concat();
+    let of_messages = [&["latency"], &SENT[..], &["--match", "message", "--by", "message"]].concat();
     let table = json(&of_messages);
     let groups = table["groups"].as_array().unwrap();
     let group = |group: &Value| {
@@ -125,12 +125,12 @@ fn groups_are_those_of_the_ends() {
         "longest in all first"
     );
     let whole =
-        json(&[&["latency"], &SENT[..], &["--by", "message", "--group", "$event,message,$process"]].concat());
+        json(&[&["latency"], &SENT[..], &["--match", "message", "--by", "$event,message,$process"]].concat());
     assert_eq!(whole["groups"][0]["group"][0][1], "reactivity:received_msg");
     assert_eq!(whole["groups"].as_array().unwrap().len(), MESSAGES);
     let csv = printed(&[&of_messages[..], &["--format", "csv"]].concat());
     assert_eq!((csv.lines().count(), csv.starts_with("group,count,")), (1 + MESSAGES, true), "{csv}");
-    let output = tracewing(&[&["latency"], &SENT[..], &["--group", "nothing"]].concat());
+    let output = tracewing(&[&["latency"], &SENT[..], &["--by", "nothing"]].concat());
     assert!(
         !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("`nothing` to group by")
     );
@@ -140,7 +140,7 @@ fn groups_are_those_of_the_ends() {
 fn a_switch_that_ends_a_wait_is_grouped_by_whom_it_leads_to() {
     let ends = ["--begin", "user_thread:wake", "--end", "user_thread:switch", "--nested", "latest"];
     let table = json(
-        &[&["latency"], &ends[..], &["--by", "thread=next", "--group", "next,$task,$task_name"]].concat(),
+        &[&["latency"], &ends[..], &["--match", "thread=next", "--by", "next,$task,$task_name"]].concat(),
     );
     let groups = table["groups"].as_array().unwrap();
     assert!(groups.len() > 1, "{table}");
@@ -153,14 +153,15 @@ fn a_switch_that_ends_a_wait_is_grouped_by_whom_it_leads_to() {
     if has_kernel() {
         let ends = ["--begin", "sched_waking", "--end", "sched_switch", "--nested", "latest"];
         let groups =
-            json(&[&["latency"], &ends[..], &["--by", "tid=next_tid", "--group", "next_tid,$tid"]].concat());
+            json(&[&["latency"], &ends[..], &["--match", "tid=next_tid", "--by", "next_tid,$tid"]].concat());
         let groups = groups["groups"].as_array().unwrap();
         assert!(!groups.is_empty());
         assert!(groups.iter().all(|group| group["group"][0][1] == group["group"][1][1]), "{groups:?}");
     }
 }
 
-/// Periods of events that `tracewing list` prints: each end has the latest begin with an equal key. Sorted lengths.
+/// Periods of events that `tracewing list` prints: each end has the latest begin with an equal key. Sorted
+/// lengths.
 fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u64> {
     let (mut open, mut periods) = (BTreeMap::<String, Vec<u64>>::new(), Vec::new());
     for line in printed(&["list", "-e", begin, "-e", end, "--format", "json"]).lines() {
@@ -182,7 +183,7 @@ fn periods(begin: &str, end: &str, key: impl Fn(&Value) -> [Value; 2]) -> Vec<u6
 fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
     let received = "reactivity:received_msg";
     let of = |begin: &str, end: &str, by: &str| {
-        json(&["latency", "--begin", begin, "--end", end, "--by", by, "-n", "1"])
+        json(&["latency", "--begin", begin, "--end", end, "--match", by, "-n", "1"])
     };
     // Only one task receives messages, so that it is the same one adds nothing; the event is end and begin.
     let table = of(received, received, "$task");
@@ -191,7 +192,10 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
     let key = &table["worst"][0]["key"][0];
     assert!(key[0] == "$task" && key[1].as_str().is_some_and(|key| key.split_once('/').is_some()), "{key}");
     if !has_kernel() {
-        return eprintln!("skipped: no kernel events were recorded");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "no kernel events were recorded",
+        );
     }
     let check = |table: &Value, expected: &[u64]| {
         let figures = ["count", "min_ns", "p50_ns", "max_ns"].map(|name| table[name].as_u64().unwrap());
@@ -208,7 +212,8 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
         let expected = periods("sched_waking", "sched_switch", by_field);
         let table = of("sched_waking", "sched_switch", &format!("{begin}={end}"));
         check(&table, &expected);
-        // It is told of the thread that gets the CPU, unless it was not met before: another one of its name was woken.
+        // It is told of the thread that gets the CPU, unless it was not met before: another one of its name
+        // was woken.
         let worst = &table["worst"][0];
         if begin == "tid" || !worst["lwp"].is_null() {
             assert_eq!(worst["lwp"]["who"]["tid"], worst["end"]["tid"]);
@@ -224,12 +229,12 @@ fn events_are_matched_by_fields_of_any_type_and_by_who_they_belong_to() {
 fn what_makes_no_sense_is_told() {
     for (options, told) in [
         (&["--begin", "nothing", "--end", "*"][..], "no event is called `nothing`"),
-        (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--by", "size"], "has `size`"),
+        (&["--begin", "*:sent_msg", "--end", "*:received_msg", "--match", "size"], "has `size`"),
         (&["--begin", "*:sent_msg where x >", "--end", "*"], "expected a field or a value"),
         (&["--begin", "*:sent_msg where", "--end", "*"], "expected a field or a value"),
-        (&["--begin", "*:sent_msg", "--end", "nothing", "--group", "a"], "no event is called `nothing`"),
+        (&["--begin", "*:sent_msg", "--end", "nothing", "--by", "a"], "no event is called `nothing`"),
         (&["--begin", "*:sent_msg where x > 1", "--end", "*"], "no event has what the condition asks for"),
-        (&["--begin", "*:sent_msg", "--end", "*", "--by", "a=b=c"], "write `==` to compare"),
+        (&["--begin", "*:sent_msg", "--end", "*", "--match", "a=b=c"], "write `==` to compare"),
     ] {
         let output = tracewing(&[&["latency"], options].concat());
         let error = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -260,7 +265,10 @@ fn sum(episode: &Value) -> u64 {
 #[test]
 fn the_worst_period_is_taken_apart_and_its_path_leads_over_other_tasks() {
     if !has_kernel() {
-        return eprintln!("skipped: no kernel events were recorded");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "no kernel events were recorded",
+        );
     }
     // The kernel has the message when its softirq for received packets runs.
     let begin = "irq_softirq_entry where vec == 3";

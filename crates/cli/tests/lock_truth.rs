@@ -1,4 +1,5 @@
-//! `tracewing record --locks`: what a C program says that it did with locks, against what was recorded, call by call.
+//! `tracewing record --locks`: what a C program says that it did with locks, against what was recorded, call
+//! by call.
 
 mod kernel_common;
 mod lock_programs;
@@ -21,7 +22,8 @@ const CHAINS: [&str; 3] = ["lock:image", "lock:call_chain", "lock:called_from"];
 /// As in `errno`.
 const EOWNERDEAD: i64 = 130;
 
-/// Largest difference of times, ns, where nothing disturbs. Without optimisation there is more between the program's stamps and ours.
+/// Largest difference of times, ns, where nothing disturbs. Without optimisation there is more between the
+/// program's stamps and ours.
 const PRECISION: u64 = if cfg!(debug_assertions) { 5_000 } else { 1_000 };
 
 /// A thread's events, one behind the other.
@@ -89,7 +91,8 @@ struct Difference {
     tid: i64,
     /// From the end of the call before to the last of the stamps.
     within: RangeInclusive<u64>,
-    /// Whether the thread has not been there before, so that what it does is in none of the processor's caches.
+    /// Whether the thread has not been there before, so that what it does is in none of the processor's
+    /// caches.
     is_first: bool,
 }
 
@@ -102,7 +105,8 @@ struct Differences {
 /// Compares a thread's events with what it did.
 fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &mut Differences) {
     let mut told = Told { events: events.iter().copied().peekable(), tid };
-    // Locks that the thread has: since when, as the program says and as the trace does, and more of that call.
+    // Locks that the thread has: since when, as the program says and as the trace does, and more of that
+    // call.
     let mut held: HashMap<u64, (u64, u64, u64, bool)> = HashMap::new();
     let mut lines = HashSet::new();
     let mut end_of_last = 0;
@@ -155,7 +159,8 @@ fn compare<'a>(tid: i64, calls: &[Call], events: &'a [&'a Event], differences: &
     assert!(rest.is_empty(), "{tid}: {rest:?}");
 }
 
-/// Every wait has a chain, which is described before and begins where the program called; of each caller, the file is told.
+/// Every wait has a chain, which is described before and begins where the program called; of each caller, the
+/// file is told.
 fn check_chains(events: &[Event]) {
     let mut chains = HashMap::new();
     let mut images = Vec::new();
@@ -225,8 +230,9 @@ fn compare_all(recording: &Recording, all: &[Event]) -> Differences {
     differences
 }
 
-/// Times are the program's own, but for where something lies between its stamps and the recorded ones, and the kernel's events tell
-/// what: a switch to another thread, an interrupt, a page fault; or where the thread has not been before.
+/// Times are the program's own, but for where something lies between its stamps and the recorded ones, and
+/// the kernel's events tell what: a switch to another thread, an interrupt, a page fault; or where the thread
+/// has not been before.
 #[test]
 fn times_are_those_that_the_program_measured() {
     let folder = tempfile::tempdir().unwrap();
@@ -342,7 +348,8 @@ fn the_table_counts_what_the_program_did() {
         counts.waited += number("waited");
         *waited.entry(lock).or_default() += number("wait_ns");
     }
-    // Who spins may have to wait, or not; who is cancelled waits for a time that nobody knows, and is left out.
+    // Who spins may have to wait, or not; who is cancelled waits for a time that nobody knows, and is left
+    // out.
     let spins: Vec<u64> =
         calls.values().flatten().filter(|call| call.waited.is_none()).map(|call| call.lock).collect();
     let cancelled = calls.values().flatten().find(|call| call.operation == "cancelled").unwrap().lock;

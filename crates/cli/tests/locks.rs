@@ -1,4 +1,5 @@
-//! `tracewing record --locks`: locks of C programs of all kinds, and `tracewing locks`; `lock_truth.rs` has each call.
+//! `tracewing record --locks`: locks of C programs of all kinds, and `tracewing locks`; `lock_truth.rs` has
+//! each call.
 
 mod kernel_common;
 mod lock_programs;
@@ -310,7 +311,7 @@ fn a_deadlock_is_told_also_if_younger_events_of_others_were_overwritten() {
     let output = command.args(["locks", "--graph"]).arg(&snapshot).output().unwrap();
     let [text, warning] = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
     if !warning.contains("buffers begin at different times") {
-        eprintln!("skipped: there is one CPU only");
+        tracewing_testing::skip(tracewing_testing::Cause::OneCpu, "there is one CPU only");
         return;
     }
     assert!(text.contains("deadlock 1: none of these can go on\n"), "{text}");

@@ -1,4 +1,5 @@
-//! What `tracewing.json` tells of and the files do not have: streams that are gone or cut off, and what was lost behind a stream's end.
+//! What `tracewing.json` tells of and the files do not have: streams that are gone or cut off, and what was
+//! lost behind a stream's end.
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;
@@ -261,7 +262,10 @@ fn whatever_is_told_is_no_reason_to_fail() {
 #[test]
 fn nobody_runs_where_no_event_tells() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "recording kernel events needs root",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let trace = folder.path().join("t");
@@ -277,7 +281,10 @@ fn nobody_runs_where_no_event_tells() {
     // The second packet's offset stands in its entry of LTTng's index.
     let index = fs::read(trace.join("kernel/index/channel_0.idx")).unwrap_or_default();
     let Some(offset) = index.get(16 + 72..16 + 72 + 8) else {
-        return eprintln!("skipped: no kernel events were recorded: {output:?}");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {output:?}"),
+        );
     };
     let offset = u64::from_be_bytes(offset.try_into().unwrap());
     let running = |from: i64| {

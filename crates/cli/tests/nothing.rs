@@ -1,4 +1,5 @@
-//! Analyses that find nothing, or not all, say why: the recording has no such events, or the filter leaves none of them.
+//! Analyses that find nothing, or not all, say why: the recording has no such events, or the filter leaves
+//! none of them.
 
 mod kernel_common;
 mod recorded;
@@ -73,11 +74,11 @@ fn a_filter_that_leaves_nothing_is_named() {
         events.iter().filter(|event| is_lock(&event.name) || conditions.contains(&&*event.name)).count();
     assert!(count > 0);
     let line = format!("The filter leaves none of the recording's {count} events about locks.");
-    for filter in [&["--pid", "1"][..], &["--from", "+1h"], &["--kernel"], &["-e", "tracewing:*"]] {
+    for filter in [&["--process", "1"][..], &["--from", "+1h"], &["--kernel"], &["-e", "tracewing:*"]] {
         let [table, _] = said(&recording, &[&["locks"], filter].concat());
         assert_eq!(table.lines().last(), Some(&*line), "{filter:?}: {table}");
     }
-    let [dot, warning] = said(&recording, &["locks", "--pid", "1", "--graph=dot"]);
+    let [dot, warning] = said(&recording, &["locks", "--process", "1", "--graph=dot"]);
     assert!(dot == "digraph locks {\n}\n" && warning.contains(&line), "{dot}{warning}");
     let [dot, warning] = said(&recording, &["locks", "--graph=dot"]);
     assert!(dot.starts_with("digraph locks {\n") && warning.is_empty(), "{dot}{warning}");
@@ -87,7 +88,7 @@ fn a_filter_that_leaves_nothing_is_named() {
     assert!(bins.starts_with("what,from,to,count,percent,cumulative_percent\n"), "{bins}");
     let drawn = recording.folder.path().join("none.svg");
     let [_, error] =
-        said(&recording, &["locks", "--histogram", "--pid", "1", "--svg", drawn.to_str().unwrap()]);
+        said(&recording, &["locks", "--histogram", "--process", "1", "--svg", drawn.to_str().unwrap()]);
     assert!(error.contains(&line) && !drawn.exists(), "{error}");
     let [table, _] = said(&recording, &["locks", "-e", "lock:released"]);
     assert!(

@@ -1,5 +1,5 @@
-//! `tracewing record --probe` and `--usdt`: events of C programs, compiled in several ways, and of programs of the distribution, against
-//! what they are known to do.
+//! `tracewing record --probe` and `--usdt`: events of C programs, compiled in several ways, and of programs
+//! of the distribution, against what they are known to do.
 
 mod recorded;
 
@@ -17,30 +17,33 @@ const ORDERS: u64 = 1000;
 /// Whether probes can be placed here; says so if not.
 fn probeable() -> bool {
     if let Err(missing) = tracewing_kernel::privileges() {
-        eprintln!("skipped: {missing}");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"));
         return false;
     }
     let exists = Path::new("/sys/kernel/tracing/uprobe_events").exists();
     if !exists {
-        eprintln!("skipped: this kernel has no uprobes");
+        tracewing_testing::skip(tracewing_testing::Cause::Uprobes, "this kernel has no uprobes");
     }
     exists
 }
 
-/// Compiles a program of `crates/probes/tests/programs` with gcc; `None` where there is none.
+/// Compiles a program of `crates/programs/tests/programs` with gcc; `None` where there is none.
 fn compile(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
     compile_with("gcc", folder, name, options)
 }
 
 fn compile_with(compiler: &str, folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
-    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../probes/tests/programs");
+    let sources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/tests/programs");
     let made = folder.join(name);
     let source = sources.join(name).with_extension("c");
     match Command::new(compiler).arg(source).arg("-o").arg(&made).args(options).output() {
         Ok(output) if output.status.success() => Some(made),
         Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => {
-            eprintln!("skipped: {compiler}: {error}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program(compiler),
+                format_args!("{compiler}: {error}"),
+            );
             None
         }
     }
@@ -192,10 +195,15 @@ fn places_behind_a_functions_beginning_have_its_variables_too() {
     let shop = shop.to_str().unwrap();
     // The first instruction behind what sets up the frame: as the line table has it.
     let lines = Command::new("objdump").args(["--dwarf=decodedline", shop]).output();
-    let Ok(lines) = lines else { return eprintln!("skipped: objdump is not installed") };
+    let Ok(lines) = lines else {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("objdump"),
+            "objdump is not installed",
+        );
+    };
     let lines = String::from_utf8(lines.stdout).unwrap();
     let source =
-        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../probes/tests/programs/shop.c"));
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../programs/tests/programs/shop.c"));
     let line = 1 + source.unwrap().lines().position(|line| line.contains("long sum = number")).unwrap();
     let address = lines.lines().find_map(|row| {
         let words: Vec<_> = row.split_whitespace().collect();
@@ -260,7 +268,10 @@ fn rust_functions_are_named_as_in_the_source_and_have_their_arguments() {
         let mut rustc = Command::new("rustc");
         rustc.args(["--edition=2024", "rusty.rs", "-o", "rusty"]).args(build).current_dir(folder.path());
         if !rustc.output().is_ok_and(|output| output.status.success()) {
-            return eprintln!("skipped: rustc is not in the PATH");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Program("rustc"),
+                "rustc is not in the PATH",
+            );
         }
         let program = folder.path().join("rusty");
         let program = program.to_str().unwrap();
@@ -308,9 +319,9 @@ fn copies_that_the_compiler_has_inlined_are_told() {
     let mut gcc = Command::new("gcc");
     gcc.args(["-g", "-O2", "-o", "copies", "copies.c"]).current_dir(folder.path());
     if !gcc.status().is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: gcc is not installed");
+        return tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
     }
-    let resolver = tracewing_probes::Resolver::new(None);
+    let resolver = tracewing_programs::probes::Resolver::new(None);
     let resolved = resolver.probe(&format!("{}/copies:twice", folder.path().display())).unwrap();
     assert_eq!(resolved.remarks, ["copies:twice is also inlined 2 times, which a probe does not see"]);
 }
@@ -323,7 +334,7 @@ fn what_cannot_be_probed_is_refused_with_a_reason() {
     let folder = tempfile::tempdir().unwrap();
     let Some(shop) = compile(folder.path(), "shop", &["-g", "-O1"]) else { return };
     let shop = shop.to_str().unwrap();
-    let resolver = tracewing_probes::Resolver::new(None);
+    let resolver = tracewing_programs::probes::Resolver::new(None);
     let fits = |offset: &i32| resolver.probe(&format!("{shop}:serve+{offset}")).is_ok();
     let within = (1..20).find(|offset| !fits(offset)).unwrap();
     let within = &*format!("serve+{within}");
@@ -435,7 +446,12 @@ fn restartable_sequences_and_own_sites_are_refused() {
     child.wait().unwrap();
     assert!(!sequences.is_empty());
     let headers = Command::new("readelf").args(["-lW", tasks]).output();
-    let Ok(headers) = headers else { return eprintln!("skipped: readelf is not installed") };
+    let Ok(headers) = headers else {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("readelf"),
+            "readelf is not installed",
+        );
+    };
     let headers = String::from_utf8(headers.stdout).unwrap();
     let code = headers.lines().find(|line| line.contains("LOAD") && line.contains("R E")).unwrap();
     let parts: Vec<u64> = code
@@ -445,7 +461,7 @@ fn restartable_sequences_and_own_sites_are_refused() {
         .map(|word| number(word.trim_start_matches("0x")))
         .collect();
     let distance = parts[1] - parts[0];
-    let resolver = tracewing_probes::Resolver::new(None);
+    let resolver = tracewing_programs::probes::Resolver::new(None);
     for &(begin, length) in &sequences {
         let resolved = |at: u64| resolver.probe(&format!("{tasks}:{:#x}", at + distance));
         for inside in [begin, begin + length - 1] {
@@ -592,7 +608,10 @@ fn python_tells_its_audits_and_cpp_its_exceptions() {
         let audits = named(&events, "python:audit");
         assert_eq!(audits.iter().filter(|audit| audit["event"] == "tracewing.test").count(), 1000);
     } else {
-        eprintln!("skipped: {python} is not there");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::File(std::path::Path::new(python)),
+            format_args!("{python} is not there"),
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let source = folder.path().join("throws.cpp");
@@ -608,7 +627,9 @@ fn python_tells_its_audits_and_cpp_its_exceptions() {
         .output();
     match made {
         Ok(Output { status, .. }) if status.success() => {}
-        _ => return eprintln!("skipped: g++ is not installed"),
+        _ => {
+            return tracewing_testing::skip(tracewing_testing::Cause::Program("g++"), "g++ is not installed");
+        }
     }
     let throws = folder.path().join("throws");
     let throws = throws.to_str().unwrap();

@@ -1,5 +1,5 @@
-//! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source says, with frame pointers
-//! and without, beside what `perf` and the kernel's scheduler say of them.
+//! `tracewing record --profile` and `tracewing profile`: C programs that spend their time as their source
+//! says, with frame pointers and without, beside what `perf` and the kernel's scheduler say of them.
 
 mod kernel_common;
 mod recorded;
@@ -29,7 +29,7 @@ fn busy(folder: &Path, options: &[&str]) -> Option<PathBuf> {
             Some(program)
         }
         Err(_) => {
-            eprintln!("skipped: gcc is not installed");
+            tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
             None
         }
     }
@@ -40,7 +40,10 @@ fn can_sample() -> bool {
     let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     let can = setting.trim().parse::<i32>().is_ok_and(|setting| is_root() || setting <= 2);
     if !can {
-        eprintln!("skipped: perf_event_paranoid is {setting:?}");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Root,
+            format_args!("perf_event_paranoid is {setting:?}"),
+        );
     }
     can
 }
@@ -84,8 +87,8 @@ fn by_function(found: &Value, column: &str) -> BTreeMap<String, u64> {
     counts
 }
 
-/// Samples by their innermost functions, without those in the kernel: there lie those that were due when their thread was put
-/// off its CPU, which on a busy machine are many.
+/// Samples by their innermost functions, without those in the kernel: there lie those that were due when
+/// their thread was put off its CPU, which on a busy machine are many.
 fn outside_kernel(found: &Value) -> BTreeMap<String, u64> {
     let outside: Value =
         rows(found, "profile").iter().filter(|row| row["object"] != "[kernel]").cloned().collect();
@@ -201,6 +204,46 @@ fn children_have_names_and_code_of_their_own() {
     assert!(processes.iter().all(|(_, name)| *name == Some("busy")), "{processes:?}");
 }
 
+/// What tells of code is taken away, one kind of events at a time: what it told is unknown, and the rest is
+/// as before.
+#[test]
+fn what_explains_samples_is_named_where_it_is_missing() {
+    let Some((program, _)) = profiled(&[], FRAME_POINTERS, &["0"]) else { return };
+    // The shell makes a process for the program, which begins with the shell's file.
+    let script = format!("{0} 0.3; {0} 0.2", program.path().join("busy").display());
+    let recording = record(&["--profile", "499"], &["sh", "-c", &script]);
+    let found = json(&["--least", "0"], &recording.trace());
+    let whole = by_function(&found, "own");
+    assert!(whole["spin"] > 0 && found["cut_chains"].is_u64(), "{found}");
+    let all: u64 = whole.values().sum();
+    for (events, says) in [
+        ("profile:mapping", "mappings of files"),
+        ("profile:kernel_symbol", "functions of the kernel"),
+        ("profile:thread", "names and programs of threads"),
+        ("profile:fork", "new processes"),
+    ] {
+        let part = recording.folder.path().join("part");
+        let extracted = tracewing(
+            &["convert", "--to", "ctf1", "--exclude", events, recording.trace().to_str().unwrap()],
+            &part,
+        );
+        assert!(extracted.status.success(), "{extracted:?}");
+        let said = String::from_utf8(tracewing(&["profile", "--format", "json"], &part).stderr).unwrap();
+        assert!(said.contains(says), "{events}: {said}");
+        let some = json(&["--least", "0"], &part);
+        let counts = by_function(&some, "own");
+        assert_eq!(counts.values().sum::<u64>(), all, "{events}: samples are left out");
+        for (function, count) in counts.iter().filter(|(function, _)| !function.starts_with('[')) {
+            assert!(*count <= whole[function], "{events}: {count} in {function} of {whole:?}");
+        }
+        let is_kernel = events == "profile:kernel_symbol";
+        assert_eq!(counts.contains_key("spin"), events != "profile:mapping", "{events}: {counts:?}");
+        assert_eq!(some["cut_chains"].is_null(), events == "profile:mapping");
+        assert!(rows(&some, "profile").iter().all(|row| row["program"].is_null() != is_kernel), "{some}");
+        fs::remove_dir_all(&part).unwrap();
+    }
+}
+
 #[test]
 fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
     if !kernel_common::traceable() {
@@ -216,7 +259,7 @@ fn of_the_whole_machine_also_those_are_seen_who_were_there_before() {
     before.kill().unwrap();
     before.wait().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let found = json(&["--pid", &before.id().to_string()], &folder.path().join("t"));
+    let found = json(&["--process", &before.id().to_string()], &folder.path().join("t"));
     assert!(by_function(&found, "total").contains_key("heavy"), "{found}");
     assert!(rows(&found, "profile").iter().all(|row| row["name"] == "busy"), "{found}");
 }
@@ -252,7 +295,7 @@ fn samples_lie_where_the_kernel_says_that_their_thread_runs() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let trace = folder.path().join("t");
     if !trace.join("kernel").is_dir() {
-        return eprintln!("skipped: no kernel events here");
+        return tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "no kernel events here");
     }
     let samples = |condition: &str| {
         let options = ["list", "-e", "profile:sample", "--where", condition];
@@ -280,7 +323,10 @@ fn perf_report(folder: &Path, program: &Path) -> Option<BTreeMap<String, f64>> {
     let mut command = Command::new("perf");
     command.args(["record", "-q", "-e", "cpu-clock", "-F", "499", "-o"]).arg(&data).arg(program).arg("1");
     if !command.output().is_ok_and(|output| output.status.success()) {
-        eprintln!("skipped: perf is not installed, or cannot record");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("perf"),
+            "perf is not installed, or cannot record",
+        );
         return None;
     }
     let output =
@@ -341,7 +387,7 @@ fn samples_of_those_who_wait_for_a_lock_are_found() {
     fs::write(&source, SOURCE).unwrap();
     let gcc = Command::new("gcc").args(["-O1", "-pthread", "-o"]).arg(&program).arg(&source).status();
     if !can_sample() || !gcc.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: no samples, or no gcc");
+        return tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "no samples, or no gcc");
     }
     recorded::build(&["-p", "tracewing-preload"]);
     let recording = record(&["--locks", "--profile"], &[program]);
@@ -374,7 +420,10 @@ fn lost_samples_are_counted() {
     let recording = ended(folder, child);
     let lost = recording.lost();
     if lost == 0 {
-        return eprintln!("skipped: this machine had too little time for the program to lose a sample");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("no loss"),
+            "this machine had too little time for the program to lose a sample",
+        );
     }
     assert_eq!(recording.reasons(), BTreeMap::from([("profile buffer full", lost)]));
     assert_eq!(json(&[], &recording.trace())["lost"], lost);
@@ -436,7 +485,7 @@ fn a_killed_recorder_leaves_what_was_written() {
 fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output> {
     const NOBODY: u32 = 65534;
     if !is_root() {
-        eprintln!("skipped: to become somebody else needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::Root, "to become somebody else needs root");
         return None;
     }
     fs::set_permissions(folder, fs::Permissions::from_mode(0o777)).unwrap();
@@ -444,7 +493,10 @@ fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output
     match recorder.args(command).uid(NOBODY).gid(NOBODY).output() {
         Ok(output) => Some(output),
         Err(error) => {
-            eprintln!("skipped: nobody may not run the recorder: {error}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Root,
+                format_args!("nobody may not run the recorder: {error}"),
+            );
             None
         }
     }
@@ -454,7 +506,10 @@ fn as_nobody(folder: &Path, options: &[&str], command: &[&str]) -> Option<Output
 fn without_privileges_there_are_programs_only() {
     let setting = fs::read_to_string("/proc/sys/kernel/perf_event_paranoid").unwrap_or_default();
     if setting.trim() != "2" {
-        return eprintln!("skipped: perf_event_paranoid is {setting:?}, not 2");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Setting("/proc/sys/kernel/perf_event_paranoid", "2"),
+            format_args!("perf_event_paranoid is {setting:?}, not 2"),
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let Some(program) = busy(folder.path(), FRAME_POINTERS) else { return };

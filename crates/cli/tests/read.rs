@@ -1,4 +1,5 @@
-//! `tracewing list` and `tracewing info` as a shell sees them: output, exit status, what goes to standard error.
+//! `tracewing list` and `tracewing info` as a shell sees them: output, exit status, what goes to standard
+//! error.
 
 #[path = "../../trace/tests/common/mod.rs"]
 mod common;

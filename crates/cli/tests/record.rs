@@ -178,7 +178,7 @@ fn refusals_say_what_to_do_and_leave_nothing() {
 #[test]
 fn what_is_refused_late_leaves_nothing_either() {
     if let Err(missing) = tracewing_kernel::privileges() {
-        return eprintln!("skipped: {missing}");
+        return tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"));
     }
     let folder = tempfile::tempdir().unwrap();
     // Found, but not executed.

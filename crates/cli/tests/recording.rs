@@ -1,5 +1,6 @@
-//! Recordings of `examples/ledger`, a program that keeps account of its events: eight threads, and three children, one of
-//! them killed with `kill -9`. Emitted is what is listed and what is lost, event by event and thread by thread.
+//! Recordings of `examples/ledger`, a program that keeps account of its events: eight threads, and three
+//! children, one of them killed with `kill -9`. Emitted is what is listed and what is lost, event by event
+//! and thread by thread.
 
 mod recorded;
 
@@ -156,7 +157,12 @@ fn without_a_recorder_nothing_happens() {
     let (truth, log) = (folder.path().join("truth.json"), folder.path().join("log"));
     let strace =
         Command::new("strace").args(["-f", "-o"]).arg(&log).arg(ledger()).arg(&truth).arg("50").output();
-    let Ok(output) = strace else { return eprintln!("skipped: strace is not installed") };
+    let Ok(output) = strace else {
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("strace"),
+            "strace is not installed",
+        );
+    };
     assert!(output.status.success());
     assert_eq!((output.stdout, output.stderr), (vec![], vec![]));
     accounts(&truth);

@@ -1,5 +1,6 @@
-//! Recordings in which something goes wrong: processes killed and stopped, recorders killed and stopped, events that are too
-//! large, probes in the middle of the event path. Whatever happens is accounted for, and the program is none the worse.
+//! Recordings in which something goes wrong: processes killed and stopped, recorders killed and stopped,
+//! events that are too large, probes in the middle of the event path. Whatever happens is accounted for, and
+//! the program is none the worse.
 
 mod recorded;
 
@@ -75,8 +76,8 @@ impl Endless {
 fn children_killed_while_they_emit() {
     for options in [&["--sub-buffers", "64"][..], &["--buffers", "process"], &["--clock", "mono"]] {
         let recording = record(options, &[&tasks(), "kills"]);
-        // All that was emitted is there, and of each child at most one event that had only begun; but for what it emits before it
-        // has buffers, where its parent has none for it yet.
+        // All that was emitted is there, and of each child at most one event that had only begun; but for
+        // what it emits before it has buffers, where its parent has none for it yet.
         recording.account(None);
         let mut reasons = recording.reasons();
         reasons.remove("process died while emitting");
@@ -276,20 +277,27 @@ fn instructions(program: &str, begin: u64, end: u64) -> Vec<(u64, String)> {
     text.lines().filter_map(instruction).collect()
 }
 
-/// The kernel runs a probed instruction elsewhere, where the thread may be preempted without the sequence being restarted:
-/// it clears the sequence's mark instead, which the sequence checks in front of its last store. So with a probe on the
-/// last store of the payload no position is ever taken back. A probe further in front is worse, and nothing is done about
-/// it: what the thread writes behind the probe may lie over events that others have completed meanwhile.
+/// The kernel runs a probed instruction elsewhere, where the thread may be preempted without the sequence
+/// being restarted: it clears the sequence's mark instead, which the sequence checks in front of its last
+/// store. So with a probe on the last store of the payload no position is ever taken back. A probe further in
+/// front is worse, and nothing is done about it: what the thread writes behind the probe may lie over events
+/// that others have completed meanwhile.
 #[test]
 fn probes_in_the_middle_of_an_event_take_no_event_back() {
     if let Err(missing) = tracewing_kernel::privileges() {
-        return eprintln!("skipped: {missing}");
+        return tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"));
     }
     if !Path::new("/sys/kernel/tracing/uprobe_events").exists() {
-        return eprintln!("skipped: probes need tracefs with uprobes");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Uprobes,
+            "probes need tracefs with uprobes",
+        );
     }
     if ["objdump", "readelf"].iter().any(|tool| Command::new(tool).arg("--version").output().is_err()) {
-        return eprintln!("skipped: objdump is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("objdump"),
+            "objdump is not installed",
+        );
     }
     let tasks = tasks();
     for _ in 0..2 {

@@ -1,5 +1,5 @@
-//! Several copies of tracewing in one process: a program and its plug-in, and plug-ins of a program that has none
-//! (`crates/tracewing/tests/programs/host.rs` and `plugin.rs`), unloaded while other threads emit.
+//! Several copies of tracewing in one process: a program and its plug-in, and plug-ins of a program that has
+//! none (`crates/tracewing/tests/programs/host.rs` and `plugin.rs`), unloaded while other threads emit.
 
 mod recorded;
 
@@ -37,7 +37,8 @@ fn programs() -> Programs {
     }
 }
 
-/// Whether a program's children need buffers of their own, and lose what they emit before they have them. Root's always do.
+/// Whether a program's children need buffers of their own, and lose what they emit before they have them.
+/// Root's always do.
 fn children_may_lose(options: &[&str]) -> bool {
     is_root() || !options.contains(&"program")
 }

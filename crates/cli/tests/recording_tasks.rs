@@ -1,6 +1,7 @@
-//! Events from the places where emitting is difficult (`crates/tracewing/tests/programs/tasks.rs`): children of every
-//! kind, signal handlers, code that runs while threads and processes end, executed programs. Each in buffers per process, and per
-//! program where that may share, with protocol `Smp`, and in buffers so small that most is lost.
+//! Events from the places where emitting is difficult (`crates/tracewing/tests/programs/tasks.rs`): children
+//! of every kind, signal handlers, code that runs while threads and processes end, executed programs. Each in
+//! buffers per process, and per program where that may share, with protocol `Smp`, and in buffers so small
+//! that most is lost.
 
 mod recorded;
 
@@ -23,8 +24,9 @@ const WAYS: [&[&str]; 4] = [
     &["--sub-buffers", "2", "--sub-buffer-size", "4K", "--flush", "1000"],
 ];
 
-/// Plays a scene in which `tasks` tasks emit. Nothing is lost but in small buffers, and there for want of room only; and what
-/// forked children emit before they have buffers, where their parent has none for them yet.
+/// Plays a scene in which `tasks` tasks emit. Nothing is lost but in small buffers, and there for want of
+/// room only; and what forked children emit before they have buffers, where their parent has none for them
+/// yet.
 fn play(scene: &str, tasks: u64) -> Vec<Recording> {
     play_with(scene, tasks, &[])
 }
@@ -86,7 +88,8 @@ fn children_forked_by_a_signal_handler() {
 fn code_that_runs_while_threads_and_processes_end() {
     let recordings = play("exits", 5);
     let counts: Vec<u64> = recordings[0].counts().into_values().map(|count| *count.start()).collect();
-    // Thread, process, thread-local destructors, key destructors, `atexit`, and the program's own destructors.
+    // Thread, process, thread-local destructors, key destructors, `atexit`, and the program's own
+    // destructors.
     assert_eq!(counts, [1, 3, 6, 6, 3, 3]);
 }
 
@@ -120,7 +123,7 @@ fn a_program_that_executes_itself_is_recorded_on() {
 #[test]
 fn a_program_with_raised_privileges_does_not_join() {
     if !is_root() {
-        return eprintln!("skipped: making a setuid program needs root");
+        return tracewing_testing::skip(tracewing_testing::Cause::Root, "making a setuid program needs root");
     }
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -128,7 +131,10 @@ fn a_program_with_raised_privileges_does_not_join() {
     tracewing_testing::copy_program(tasks(), &copy);
     let as_nobody = ["setpriv", "--reuid=65534", "--clear-groups", copy.to_str().unwrap(), "leaf"];
     if !Command::new("setpriv").arg("--version").output().is_ok_and(|output| output.status.success()) {
-        return eprintln!("skipped: setpriv is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("setpriv"),
+            "setpriv is not installed",
+        );
     }
     for (mode, processes, events) in [(0o755, 1, 101), (0o4755, 0, 0)] {
         fs::set_permissions(&copy, fs::Permissions::from_mode(mode)).unwrap();

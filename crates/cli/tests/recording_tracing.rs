@@ -1,5 +1,5 @@
-//! Recordings of programs that are instrumented with `tracing`: what they emit is listed, and they follow when a running
-//! recording is changed.
+//! Recordings of programs that are instrumented with `tracing`: what they emit is listed, and they follow
+//! when a running recording is changed.
 
 mod recorded;
 
@@ -131,7 +131,10 @@ fn first_events_of_call_sites_are_recorded_and_need_no_conversation() {
         command.extend(["strace", "-f", "-e", calls, "-o"].map(std::ffi::OsStr::new));
         command.push(log.as_os_str());
     } else {
-        eprintln!("skipped: no strace, so system calls are not looked at");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("strace"),
+            "no strace, so system calls are not looked at",
+        );
     }
     command.push(program.as_os_str());
     let recording = record(&["-e", "tracing_first:*", "-e", "log:*"], &command);

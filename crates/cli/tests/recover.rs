@@ -1,5 +1,5 @@
-//! `tracewing recover`: what it gets out of dead, stopped and living programs is what `tracewing list` shows of their recordings,
-//! to the letter; and what it says where there is nothing to get.
+//! `tracewing recover`: what it gets out of dead, stopped and living programs is what `tracewing list` shows
+//! of their recordings, to the letter; and what it says where there is nothing to get.
 
 mod recorded;
 
@@ -40,7 +40,8 @@ fn last_words() -> String {
     program("last_words").to_str().unwrap().to_owned()
 }
 
-/// Records a shell script that is to leave a core dump, which the kernel writes. `None`, and a line, where it does not.
+/// Records a shell script that is to leave a core dump, which the kernel writes. `None`, and a line, where it
+/// does not.
 fn dumped(options: &[&str], script: &str) -> Option<(tempfile::TempDir, PathBuf)> {
     let folder = tempfile::tempdir().unwrap();
     let script = format!("ulimit -c unlimited; {script}");
@@ -51,9 +52,12 @@ fn dumped(options: &[&str], script: &str) -> Option<(tempfile::TempDir, PathBuf)
         .map(|entry| entry.unwrap().path())
         .find(|path| path.file_name().unwrap().to_string_lossy().starts_with("core"));
     if core.is_none() {
-        eprintln!(
-            "skipped: the kernel leaves no core dump in the current folder (/proc/sys/kernel/core_pattern, ulimit -c): {}",
-            String::from_utf8_lossy(&output.stderr)
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Setting("/proc/sys/kernel/core_pattern", "core"),
+            format_args!(
+                "the kernel leaves no core dump in the current folder (/proc/sys/kernel/core_pattern, ulimit -c): {}",
+                String::from_utf8_lossy(&output.stderr)
+            ),
         );
     }
     Some((folder, core?))
@@ -102,7 +106,9 @@ fn in_gdb(arguments: &[&str], last: &str) {
     gdb.args(["-q", "-nx", "-batch", "-x"]).arg(script).args(arguments);
     gdb.args(["-ex", "echo :\\n", "-ex", "tracewing-last-events 3 last:w* last:ad_hoc"]);
     gdb.env("TRACEWING", env!("CARGO_BIN_EXE_tracewing")).env("DEBUGINFOD_URLS", "").stdin(Stdio::null());
-    let Ok(output) = gdb.output() else { return eprintln!("skipped: gdb is not installed") };
+    let Ok(output) = gdb.output() else {
+        return tracewing_testing::skip(tracewing_testing::Cause::Program("gdb"), "gdb is not installed");
+    };
     let stdout = String::from_utf8(output.stdout).unwrap();
     let printed = stdout.split_once("\n:\n").map_or("", |(_, printed)| printed);
     assert!(printed.starts_with(last), "{stdout}\n{}", String::from_utf8_lossy(&output.stderr));
@@ -166,7 +172,7 @@ fn a_stopped_process_and_its_dump() {
     let from_core = match gdb {
         Ok(_) => Some(recover(&["--core", core.to_str().unwrap()]).0),
         Err(_) => {
-            eprintln!("skipped: gdb is not installed");
+            tracewing_testing::skip(tracewing_testing::Cause::Program("gdb"), "gdb is not installed");
             None
         }
     };
@@ -217,8 +223,8 @@ fn a_flight_recorder() {
         assert!(numbers.is_sorted_by(|a, b| a < b), "a CPU's events of a thread are in its order");
         of_thread.entry(tid).or_default().extend(numbers);
     }
-    // A thread that was on one CPU all the time that is left has no gap; that its last event is there holds for the last
-    // thread at least.
+    // A thread that was on one CPU all the time that is left has no gap; that its last event is there holds
+    // for the last thread at least.
     assert!(of_thread.values().any(|numbers| numbers.iter().max() == Some(&(COUNT - 1))));
 }
 

@@ -1,5 +1,5 @@
-//! Every kind of the kernel's events is taken away from a recording, one at a time: what analyses then print is what they print of the
-//! whole, or unknown, or listed here with its reason. Needs root.
+//! Every kind of the kernel's events is taken away from a recording, one at a time: what analyses then print
+//! is what they print of the whole, or unknown, or listed here with its reason. Needs root.
 
 use serde_json::Value;
 use std::collections::BTreeSet;
@@ -8,7 +8,8 @@ use std::process::Command;
 
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
-/// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what `breakdown` says.
+/// What is taken away, the columns of `threads` and of `breakdown` that are unknown then, and what
+/// `breakdown` says.
 const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     (
         "sched_switch",
@@ -40,8 +41,9 @@ const REMOVED: [(&str, &[&str], &[&str], &str); 13] = [
     ("x86_irq_vectors_local_timer_exit", &["interrupted_ns"], &["interrupted_ns"], "not all interrupts"),
 ];
 
-/// Counts in the columns of `threads`: each is that of the whole recording, or unknown. Times are not compared: without interrupts, theirs
-/// is in that of the interrupted threads, and without `sched_waking` a thread is ready from `sched_wakeup` on, some microseconds later.
+/// Counts in the columns of `threads`: each is that of the whole recording, or unknown. Times are not
+/// compared: without interrupts, theirs is in that of the interrupted threads, and without `sched_waking` a
+/// thread is ready from `sched_wakeup` on, some microseconds later.
 const COUNTS: [&str; 6] = ["switches", "preemptions", "migrations", "wakeups", "system_calls", "page_faults"];
 
 fn said(command: &[&str], of: &Path) -> (Value, String) {
@@ -53,7 +55,10 @@ fn said(command: &[&str], of: &Path) -> (Value, String) {
 #[test]
 fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "recording kernel events needs root",
+        );
     }
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
@@ -67,14 +72,20 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
         .unwrap();
     if !whole.join("kernel").exists() {
         let why = String::from_utf8_lossy(&recorded.stderr);
-        return eprintln!("skipped: no kernel events were recorded: {why}");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {why}"),
+        );
     }
     let (all, _) = said(&["threads"], &whole);
     let classes = std::fs::read_to_string(whole.join("kernel/metadata")).unwrap();
     let mut tried = BTreeSet::new();
     for (name, of_threads, of_breakdown, says) in REMOVED {
         if !classes.contains(&format!("\"{}", name.trim_end_matches('*'))) {
-            eprintln!("skipped: this kernel has no {name}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("event class"),
+                format_args!("this kernel has no {name}"),
+            );
             continue;
         }
         tried.insert(name);
@@ -120,8 +131,8 @@ fn what_is_taken_away_is_unknown_and_nothing_else_changes() {
     assert!(tried.contains("sched_switch"), "{tried:?}");
 }
 
-/// A thread that waits on a CPU whose switches from its idle thread are missing runs again before its next event: without the ends of
-/// system calls, that may be an event of its program.
+/// A thread that waits on a CPU whose switches from its idle thread are missing runs again before its next
+/// event: without the ends of system calls, that may be an event of its program.
 #[test]
 fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,4 +159,28 @@ fn without_ends_of_system_calls_running_becomes_unknown_and_nothing_else() {
         assert!(is >= was, "{is} of {was}: {thread}");
     }
     assert!(fell, "running time is known all the same: {some:?}");
+}
+
+/// What was never recorded counts no less than what was taken away.
+#[test]
+fn counts_of_some_events_are_not_those_of_all() {
+    if !rustix::process::geteuid().is_root() {
+        return eprintln!("skipped: recording kernel events needs root");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let trace = folder.path().join("trace");
+    let some = ["sched:sched_switch", "sched:sched_waking", "syscalls:sys_enter_read"];
+    let options = some.iter().flat_map(|event| ["-k", event]);
+    let mut record = Command::new(TRACEWING);
+    let recorded =
+        record.args(["record", "-o"]).arg(&trace).args(options).args(["--", "cat", "/proc/self/maps"]);
+    let recorded = recorded.output().unwrap();
+    if !trace.join("kernel").exists() {
+        return eprintln!("skipped: {}", String::from_utf8_lossy(&recorded.stderr));
+    }
+    let (threads, _) = said(&["threads"], &trace);
+    let threads = threads["threads"].as_array().unwrap();
+    let known = |column: &str| threads.iter().filter(|thread| thread[column].is_u64()).count();
+    assert!(known("switches") > 0, "{threads:?}");
+    assert_eq!((known("system_calls"), known("wakeups")), (0, 0), "{threads:?}");
 }

@@ -1,5 +1,6 @@
-//! Programs under filters for system calls that end them for any but a few (`crates/tracewing/tests/programs/sandbox.rs`): they live on,
-//! and every event is there, or counted lost with its reason.
+//! Programs under filters for system calls that end them for any but a few
+//! (`crates/tracewing/tests/programs/sandbox.rs`): they live on, and every event is there, or counted lost
+//! with its reason.
 
 mod recorded;
 
@@ -9,8 +10,8 @@ use recorded::{Recording, UNREADY, program, record, recorder};
 
 const NO_RSEQ: &str = "GLIBC_TUNABLES=glibc.pthread.rseq=0";
 
-/// Ways to record: buffers per program, user, and process, protocol `Smp` without and with the C library's registration, and buffers
-/// so small that most events open another sub-buffer or find none.
+/// Ways to record: buffers per program, user, and process, protocol `Smp` without and with the C library's
+/// registration, and buffers so small that most events open another sub-buffer or find none.
 const WAYS: [(&[&str], &[&str]); 6] = [
     (&["--sub-buffers", "64"], &[]),
     (&["--sub-buffers", "64", "--buffers", "user"], &[]),
@@ -73,7 +74,8 @@ fn forked_children_of_which_each_system_call_is_the_end() {
     });
 }
 
-/// The agent of a child, which would make it a member of the recording, is ended by such a filter, too: there is none then.
+/// The agent of a child, which would make it a member of the recording, is ended by such a filter, too: there
+/// is none then.
 #[test]
 fn children_of_a_filtered_program() {
     play("zygote", 3, |recording, mut reasons| {
@@ -91,8 +93,8 @@ fn a_filter_that_comes_while_the_process_joins() {
     });
 }
 
-/// The recorder is stopped when the program starts, and goes on when the program is filtered: its agent does not, whether it or the
-/// recorder knows of the filter.
+/// The recorder is stopped when the program starts, and goes on when the program is filtered: its agent does
+/// not, whether it or the recorder knows of the filter.
 #[test]
 fn a_program_that_is_filtered_before_its_recorder_answers() {
     for scene in ["outlives", "outlives_unseen"] {
@@ -136,7 +138,8 @@ fn without_filters_and_without_a_clock() {
     });
 }
 
-/// At the end of a recording the agent's thread, which the filter watches too, has to do without system calls.
+/// At the end of a recording the agent's thread, which the filter watches too, has to do without system
+/// calls.
 #[test]
 fn a_program_that_outlives_its_recording_under_a_filter() {
     let folder = tempfile::tempdir().unwrap();
@@ -182,7 +185,8 @@ fn recorder_and_programs_under_one_filter() {
     assert_eq!(recording.summary["notes"], serde_json::json!([]));
 }
 
-/// Also by a filter that ends it for what joining takes. The recorder looks for such programs now and then, seldom on a busy machine.
+/// Also by a filter that ends it for what joining takes. The recorder looks for such programs now and then,
+/// seldom on a busy machine.
 #[test]
 fn a_program_that_is_filtered_from_its_start_is_noted() {
     let program = program("sandbox");

@@ -1,5 +1,5 @@
-//! `tracewing sched` and `tracewing threads` against others who account for the same run: perf, and the kernel itself. Needs
-//! root.
+//! `tracewing sched` and `tracewing threads` against others who account for the same run: perf, and the
+//! kernel itself. Needs root.
 
 #[path = "kernel_common/mod.rs"]
 mod common;
@@ -15,8 +15,9 @@ use std::sync::Barrier;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use tracewing_trace::Zone;
 
-/// How far the clocks' readings of one switch may be apart: both tools read them in the same tracepoint, one after the
-/// other, and the other one's handler lies in between; the machine may take the CPU from under both.
+/// How far the clocks' readings of one switch may be apart: both tools read them in the same tracepoint, one
+/// after the other, and the other one's handler lies in between; the machine may take the CPU from under
+/// both.
 const SWITCH_MS: f64 = 0.05;
 
 /// A slice's state and its wait, delay and run in ms, where known.
@@ -94,7 +95,8 @@ fn compare_with_perf() -> Result<(), String> {
     Ok(())
 }
 
-/// Not a test: works in threads that each have their own way, and prints at its end what the kernel says of them.
+/// Not a test: works in threads that each have their own way, and prints at its end what the kernel says of
+/// them.
 #[test]
 fn workload() {
     if !role_is("workload") {
@@ -125,7 +127,8 @@ fn workload() {
             });
         }
         done.wait();
-        // They sleep by now, so that the kernel's sums are complete: those of who runs lag behind by up to a tick.
+        // They sleep by now, so that the kernel's sums are complete: those of who runs lag behind by up to a
+        // tick.
         std::thread::sleep(Duration::from_millis(20));
         println!("read {}", SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos());
         for task in fs::read_dir("/proc/self/task").unwrap().flatten() {
@@ -194,7 +197,8 @@ fn compare_with_the_kernels_account() -> Result<(), String> {
             (waiting / waited - 1.0) * 100.0,
             unknown / 1e6,
         );
-        // The kernel reads its clock when it begins to switch, and the tracepoint comes a little later, each time.
+        // The kernel reads its clock when it begins to switch, and the tracepoint comes a little later, each
+        // time.
         let agrees = |ours: f64, theirs: f64, stolen: f64| {
             let apart = theirs / 100.0 + slices * 2000.0;
             ours <= theirs + stolen + apart && theirs <= ours + unknown + apart

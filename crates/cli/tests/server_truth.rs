@@ -1,6 +1,6 @@
-//! What each command reports of a tokio server (`crates/tokio/examples/server.rs`), against the server's own log of waits, holds,
-//! polls and latencies. Its connections are plain `tokio::spawn` tasks, as axum's are, or instrumented ones; or plain ones of a tokio
-//! with `tokio_unstable`, whose hooks alone know them.
+//! What each command reports of a tokio server (`crates/tokio/examples/server.rs`), against the server's own
+//! log of waits, holds, polls and latencies. Its connections are plain `tokio::spawn` tasks, as axum's are,
+//! or instrumented ones; or plain ones of a tokio with `tokio_unstable`, whose hooks alone know them.
 
 mod recorded;
 mod server_log;
@@ -36,7 +36,8 @@ fn each_line_has_its_locks_and_a_lock_held_across_an_await_is_warned_of() {
         assert_eq!(number(row, "held"), logged.acquired, "{row}");
         assert!(logged.hold_ns.has(number(row, "hold_ns")), "{row} {logged:?}");
     }
-    // By default, the line where a lock was held longest; and a warning of the one that `book` holds while it awaits.
+    // By default, the line where a lock was held longest; and a warning of the one that `book` holds while it
+    // awaits.
     let book = *by_line.iter().max_by_key(|(_, logged)| logged.hold_ns.least).unwrap().0;
     let address = run.log.of("lock").find(|line| line[1] == book).unwrap()[0];
     let default = run.json(&["locks"]);

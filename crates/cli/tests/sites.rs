@@ -107,10 +107,10 @@ fn what_is_no_program_is_an_error() {
 fn usdt_probes_stand_beside_them() {
     let folder = tempfile::tempdir().unwrap();
     let program = folder.path().join("usdt");
-    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../probes/tests/programs/usdt.c");
+    let source = concat!(env!("CARGO_MANIFEST_DIR"), "/../programs/tests/programs/usdt.c");
     let gcc = Command::new("gcc").args(["-O1", source, "-o"]).arg(&program).status();
     if !gcc.is_ok_and(|status| status.success()) {
-        return eprintln!("skipped: gcc is not installed");
+        return tracewing_testing::skip(tracewing_testing::Cause::Program("gcc"), "gcc is not installed");
     }
     let program = program.to_str().unwrap();
     let answer = json(&[program]);

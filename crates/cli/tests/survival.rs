@@ -1,5 +1,5 @@
-//! Buffers in files (`--buffers-in`): program and recorder are killed, and every event that was emitted is in the trace
-//! folder or in what `tracewing recover` gets out of the files. Garbage in the files is survived.
+//! Buffers in files (`--buffers-in`): program and recorder are killed, and every event that was emitted is in
+//! the trace folder or in what `tracewing recover` gets out of the files. Garbage in the files is survived.
 
 mod recorded;
 
@@ -101,7 +101,10 @@ fn numbers(events: &[Event]) -> BTreeMap<u64, Vec<u64>> {
 
 fn compare_with_babeltrace2(trace: &Path) {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
-        return eprintln!("skipped: babeltrace2 is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
     };
     let ours = Command::new(env!("CARGO_BIN_EXE_tracewing")).arg("list").arg(trace).output().unwrap();
     assert!(peer.status.success() && ours.status.success(), "{}", String::from_utf8_lossy(&peer.stderr));
@@ -255,7 +258,10 @@ fn a_disk_without_room_for_the_buffers_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let room = rustix::fs::statvfs(folder.path()).unwrap();
     if room.f_bavail * room.f_frsize > 256 << 30 {
-        return eprintln!("skipped: the disk has more than 256 GiB left");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("large disk"),
+            "the disk has more than 256 GiB left",
+        );
     }
     let options = ["--buffers-in", "b", "--sub-buffers", "256", "--sub-buffer-size", "1G"];
     let output = recorder(folder.path(), &options).arg(program("pilot")).output().unwrap();
@@ -268,7 +274,8 @@ fn a_disk_without_room_for_the_buffers_is_told() {
     assert!(!folder.path().join("b").exists());
 }
 
-/// The files of a real recording, damaged in many ways within bounded time: any of them gives events or an error.
+/// The files of a real recording, damaged in many ways within bounded time: any of them gives events or an
+/// error.
 #[test]
 fn damaged_files_give_less_or_an_error() {
     let mut recorded = Recorded::start(&[&SMALL[..], &["--flight-recorder"]].concat(), &[]);

@@ -1,5 +1,6 @@
-//! `tracewing tasks` warns of what is wrong with the tasks of a tokio program (`crates/tokio/examples/troubles.rs`), and of
-//! nothing else. What needs the kernel's events is told as root.
+//! `tracewing tasks` warns of what is wrong with the tasks of a tokio program
+//! (`crates/tokio/examples/troubles.rs`), and of nothing else. What needs the kernel's events is told as
+//! root.
 
 mod recorded;
 
@@ -61,8 +62,8 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
     };
     let count =
         |name: &str, what: &str| task(name)[what].as_u64().unwrap_or_else(|| panic!("{what} in {table}"));
-    // The first poll was not woken, and the last one had something to do. A slow machine makes polls longer than those that
-    // count; one that loses its CPU meanwhile is short all the same.
+    // The first poll was not woken, and the last one had something to do. A slow machine makes polls longer
+    // than those that count; one that loses its CPU meanwhile is short all the same.
     let vain = count("vain", "vain_polls");
     assert!((short_polls(&trace, "vain")..=TIMES).contains(&vain), "{table}");
     assert_eq!(count("vain", "polls"), TIMES + 2, "{table}");
@@ -76,7 +77,10 @@ fn each_trouble_is_reported_for_the_task_that_has_it() {
     };
     assert_eq!(about("vain", "woken in vain"), vain >= FEW && vain * 2 >= TIMES + 2, "{text}");
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped in part: whether a worker sleeps or runs the kernel's events tell");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "whether a worker sleeps or runs the kernel's events tell",
+        );
     }
     assert_eq!(count("blocks", "blocking_polls"), TIMES, "{table}");
     assert!(about("blocks", "blocks its worker") && !about("blocks", "does not yield"), "{text}");

@@ -1,8 +1,8 @@
-//! No text of a trace commands the terminal: recordings with control characters in every name, printed by every command, into
-//! pipes and onto a pseudo-terminal.
+//! No text of a trace commands the terminal: recordings with control characters in every name, printed by
+//! every command, into pipes and onto a pseudo-terminal.
 //!
-//! One recording is of this test itself, started again with a variable set; the other is written by hand, with an `env` block,
-//! event names and file names that no tracer writes.
+//! One recording is of this test itself, started again with a variable set; the other is written by hand,
+//! with an `env` block, event names and file names that no tracer writes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -174,29 +174,11 @@ fn check(what: &str, bytes: &[u8], is_terminal: bool, faults: &mut Vec<String>) 
     }
 }
 
-/// What a command prints on a pseudo-terminal.
-fn on_terminal(arguments: &[&str], trace: &Path) -> Option<Vec<u8>> {
-    // SAFETY: both descriptors are written, the rest is not wanted.
-    let (ours, theirs) = unsafe {
-        let (mut ours, mut theirs) = (-1, -1);
-        let null = std::ptr::null_mut();
-        if libc::openpty(&mut ours, &mut theirs, null, null.cast(), null.cast()) != 0 {
-            return None;
-        }
-        use std::os::fd::{FromRawFd, OwnedFd};
-        (std::fs::File::from(OwnedFd::from_raw_fd(ours)), OwnedFd::from_raw_fd(theirs))
-    };
-    let error = theirs.try_clone().unwrap();
-    let mut child = {
-        let mut command = tracewing();
-        command.args(arguments).arg(trace).env("TERM", "xterm").stdout(theirs).stderr(error);
-        command.spawn().unwrap()
-    };
-    let mut output = Vec::new();
-    // EIO when the other end is closed.
-    let _ = std::io::Read::read_to_end(&mut &ours, &mut output);
-    child.wait().unwrap();
-    Some(output)
+/// What a command prints on a pseudo-terminal, with no pager between.
+fn on_terminal(arguments: &[&str], trace: &Path) -> Vec<u8> {
+    let mut command = tracewing();
+    command.args(arguments).arg(trace).env("TERM", "xterm").env("TRACEWING_PAGER", "");
+    tracewing_testing::on_terminal(command).expect("a pseudo-terminal").1
 }
 
 #[test]
@@ -221,10 +203,7 @@ fn no_text_of_a_trace_commands_the_terminal() {
                 check(&what, &stdout, false, &mut faults);
             }
             check(&format!("{what}, errors"), &stderr, false, &mut faults);
-            match on_terminal(arguments, trace) {
-                Some(shown) => check(&format!("{what}, terminal"), &shown, true, &mut faults),
-                None => eprintln!("skipped: no pseudo-terminal"),
-            }
+            check(&format!("{what}, terminal"), &on_terminal(arguments, trace), true, &mut faults);
         }
     }
     assert!(faults.is_empty(), "{} faults:\n{}", faults.len(), faults.join("\n"));
@@ -249,7 +228,7 @@ fn no_argument_commands_the_terminal() {
         let said = String::from_utf8(output.stderr).unwrap();
         assert!(said.contains("\\u{202e}"), "{said:?}");
         check(&format!("{arguments:?}"), said.as_bytes(), false, &mut faults);
-        let shown = on_terminal(arguments, Path::new("x")).unwrap_or_default();
+        let shown = on_terminal(arguments, Path::new("x"));
         // Not even the colours that they ask for.
         let shown = String::from_utf8_lossy(&shown).replace("\u{1b}[31merror", "error");
         assert!(!shown.contains("\u{1b}[31m"), "{shown:?}");

@@ -1,19 +1,20 @@
-//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile name, with signals, and up to the
-//! end of the recording. Most of it needs root.
+//! `tracewing threads` against the kernel's own account of a thread, `/proc/PID/schedstat`, with a hostile
+//! name, with signals, and up to the end of the recording. Most of it needs root.
 
 use std::path::Path;
 use std::process::Command;
 
 const TRACEWING: &str = env!("CARGO_BIN_EXE_tracewing");
 
-/// Works, sleeps, and prints before and after the shell's own number and account: ns on a CPU, ns waiting for one, time slices.
+/// Works, sleeps, and prints before and after the shell's own number and account: ns on a CPU, ns waiting for
+/// one, time slices.
 const SCRIPT: &str = "echo $$; cat /proc/$$/schedstat; i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; sleep 0.05; \
                       i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; echo $$; cat /proc/$$/schedstat";
 
 #[test]
 fn running_and_waiting_time_are_those_of_the_kernel() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "recording kernel events needs root");
         return;
     }
     tracewing_testing::agrees_with_the_kernels(compare_a_shell);
@@ -34,7 +35,10 @@ fn compare_a_shell() -> Result<(), String> {
         panic!("the script printed `{printed}`")
     };
     if !trace.join("kernel").exists() {
-        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+        );
         return Ok(());
     }
 
@@ -45,8 +49,8 @@ fn compare_a_shell() -> Result<(), String> {
     let shell = threads.iter().find(|thread| thread["tid"] == tid).expect("the shell is in the table");
     let figure = |name: &str| shell[name].as_u64().expect("a number");
     let unknown = figure("unknown_ns");
-    // The recording begins between the shell's own begin and what it prints first. What it does after it printed, and what is
-    // unknown, may be on either side.
+    // The recording begins between the shell's own begin and what it prints first. What it does after it
+    // printed, and what is unknown, may be on either side.
     for (name, before, after, stolen) in
         [("running_ns", ran_before, running, stolen), ("waiting_ns", waited_before, waiting, 0)]
     {
@@ -65,7 +69,10 @@ fn compare_a_shell() -> Result<(), String> {
 #[test]
 fn the_command_has_a_process_though_no_event_tells_it() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "recording kernel events needs root",
+        );
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
     let trace = folder.path().join("trace");
@@ -76,9 +83,9 @@ fn the_command_has_a_process_though_no_event_tells_it() {
         .output()
         .expect("tracewing starts");
     if !trace.join("kernel").exists() {
-        return eprintln!(
-            "skipped: no kernel events were recorded: {}",
-            String::from_utf8_lossy(&recorded.stderr)
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
         );
     }
     let shell = String::from_utf8_lossy(&recorded.stdout);
@@ -96,7 +103,10 @@ fn the_command_has_a_process_though_no_event_tells_it() {
 #[test]
 fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
     if !rustix::process::geteuid().is_root() {
-        return eprintln!("skipped: recording kernel events needs root");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            "recording kernel events needs root",
+        );
     }
     const SIGNALS: &str = "trap : USR1; (while kill -USR1 $$; do sleep 0.01; done) & \
                            i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; kill $!";
@@ -105,7 +115,10 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
     let recorded =
         Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).args(["--", "sh", "-c", SIGNALS]).output();
     if !trace.join("kernel").exists() {
-        return eprintln!("skipped: no kernel events were recorded: {recorded:?}");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {recorded:?}"),
+        );
     }
     let told = |command: &str| -> serde_json::Value {
         let output = Command::new(TRACEWING).args([command, "--format", "json"]).arg(&trace).output();
@@ -126,7 +139,7 @@ fn a_program_that_a_signal_has_interrupted_is_not_in_a_system_call() {
 #[test]
 fn a_name_cannot_command_the_terminal() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "recording kernel events needs root");
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -137,7 +150,10 @@ fn a_name_cannot_command_the_terminal() {
         Command::new(TRACEWING).args(["record", "-o"]).arg(&trace).arg("--").arg(&program).output();
     let recorded = recorded.expect("tracewing starts");
     if !trace.join("kernel").exists() {
-        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+        );
         return;
     }
     let output = Command::new(TRACEWING).arg("threads").arg(&trace).output().expect("tracewing starts");
@@ -159,7 +175,7 @@ fn known(trace: &Path) -> (usize, u64) {
 #[test]
 fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_missing() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "recording kernel events needs root");
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -171,7 +187,10 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
         .output();
     let recorded = recorded.expect("tracewing starts");
     if !trace.join("kernel").exists() {
-        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+        );
         return;
     }
     assert_eq!(known(&trace).1, 0);
@@ -191,7 +210,8 @@ fn nobody_is_a_stranger_in_a_recording_of_the_whole_machine_though_switches_are_
     assert_eq!(known(&part), (of_part + usize::try_from(strangers).expect("few"), 0));
 }
 
-/// What hangs until the recording ends waits until then, though nothing happens any more; also in a part, and for locks in a snapshot.
+/// What hangs until the recording ends waits until then, though nothing happens any more; also in a part, and
+/// for locks in a snapshot.
 #[test]
 fn time_goes_on_up_to_the_end_of_the_recording() {
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -227,7 +247,7 @@ fn time_goes_on_up_to_the_end_of_the_recording() {
 #[test]
 fn what_was_not_recorded_is_not_known_and_not_0() {
     if !rustix::process::geteuid().is_root() {
-        eprintln!("skipped: recording kernel events needs root");
+        tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, "recording kernel events needs root");
         return;
     }
     let folder = tempfile::tempdir().expect("a temporary folder");
@@ -236,7 +256,10 @@ fn what_was_not_recorded_is_not_known_and_not_0() {
     record.args(["record", "-k", "sched_*", "-o"]).arg(&trace).args(["--", "sleep", "0.01"]);
     let recorded = record.output().expect("tracewing starts");
     if !trace.join("kernel").exists() {
-        eprintln!("skipped: no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr));
+        tracewing_testing::skip(
+            tracewing_testing::Cause::KernelEvents,
+            format_args!("no kernel events were recorded: {}", String::from_utf8_lossy(&recorded.stderr)),
+        );
         return;
     }
     let output = Command::new(TRACEWING).args(["threads", "--format", "json"]).arg(&trace).output();

@@ -1,4 +1,5 @@
-//! Filters that leave out some of the events that tell something together: what these would tell is unknown, and nothing else is wrong.
+//! Filters that leave out some of the events that tell something together: what these would tell is unknown,
+//! and nothing else is wrong.
 
 use serde_json::Value;
 use std::path::{Path, PathBuf};

@@ -1,10 +1,10 @@
-//! What the super-trace says of user threads, against a program that logs its own time stamps around every transition
-//! (`crates/tracewing/tests/programs/truth.rs`). Needs root.
+//! What the super-trace says of user threads, against a program that logs its own time stamps around every
+//! transition (`crates/tracewing/tests/programs/truth.rs`). Needs root.
 //!
-//! Nothing is compared with time on the wall, and nothing has to be fast. An event's stamp has to lie between the program's two
-//! around it, which are some hundred cycles apart: that is the truth to far less than a microsecond. Where they are more than a
-//! microsecond apart, something else had the processor between them. The log itself is the evidence of that; the
-//! event still has to lie between the two.
+//! Nothing is compared with time on the wall, and nothing has to be fast. An event's stamp has to lie between
+//! the program's two around it, which are some hundred cycles apart: that is the truth to far less than a
+//! microsecond. Where they are more than a microsecond apart, something else had the processor between them.
+//! The log itself is the evidence of that; the event still has to lie between the two.
 #![cfg(target_arch = "x86_64")]
 
 mod idle;
@@ -100,7 +100,7 @@ fn run() -> Option<Run> {
     let output = record.arg("--").arg(program("truth")).arg(&file).output().unwrap();
     let said = String::from_utf8_lossy(&output.stderr);
     if !output.status.success() && said.contains("clock") {
-        eprintln!("skipped: {said}");
+        tracewing_testing::skip(tracewing_testing::Cause::Tsc, format_args!("{said}"));
         return None;
     }
     assert!(output.status.success(), "{said}");
@@ -220,7 +220,8 @@ fn every_count_and_time_is_the_programs() {
         let seen = ["lwp_migrations", "cpu_migrations"].map(|field| table[field].as_u64().unwrap());
         assert_eq!(seen, moves, "{table}: {places:?}");
 
-        // On a CPU: what the program says of its polls, less what the kernel took of them. A nanosecond for each rounded stamp.
+        // On a CPU: what the program says of its polls, less what the kernel took of them. A nanosecond for
+        // each rounded stamp.
         let [least, most, off] = sums;
         let running = table["running_ns"].as_f64().unwrap();
         let rounded = 4.0 * begins.len() as f64 + 1000.0 * f64::from(u8::from(off > 0.0));
@@ -244,7 +245,8 @@ fn a_competitor_takes_the_cpu_when_it_says() {
                 && entry.after >= competitor.after
         });
         let Some(gap) = gap else {
-            // On a busy machine somebody else may have had the CPU already: then the competitor took it from them.
+            // On a busy machine somebody else may have had the CPU already: then the competitor took it from
+            // them.
             let mut to_it = run.lines.iter().filter(|line| {
                 line.name() == "sched_switch"
                     && line.parameter("next_tid") == competitor.tid

@@ -1,4 +1,5 @@
-//! Libraries that a program loads where others were before: locks and functions are told by the names of each.
+//! Libraries that a program loads where others were before: locks and functions are told by the names of
+//! each.
 
 mod lock_programs;
 mod recorded;

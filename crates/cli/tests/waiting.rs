@@ -4,7 +4,8 @@ mod recorded;
 
 use recorded::{Recording, program, record};
 
-/// What a program may take on a machine that does much else, in milliseconds: ten seconds, as of old, are waited in vain.
+/// What a program may take on a machine that does much else, in milliseconds: ten seconds, as of old, are
+/// waited in vain.
 const LONG: u64 = 10_000;
 
 fn number(recording: &Recording, name: &str) -> u64 {
@@ -34,7 +35,8 @@ fn a_program_starts_without_its_recorder() {
     assert!(notes.iter().any(|note| note.contains(": unknown from ")), "{notes:?}");
 }
 
-/// Twenty programs, one after the other, and their parent: if each of them waited, that would take more than a minute.
+/// Twenty programs, one after the other, and their parent: if each of them waited, that would take more than
+/// a minute.
 #[test]
 fn descendants_do_not_wait_again() {
     let recording = start("spawn", Some(3_000));

@@ -1,4 +1,5 @@
-//! One CPU's buffer and the stream that it is written to: chunks become packets, losses become ranges of time.
+//! One CPU's buffer and the stream that it is written to: chunks become packets, losses become ranges of
+//! time.
 //!
 //! When to look at it, and how the buffers of a region belong together, is [`crate::drain`]'s.
 
@@ -6,15 +7,17 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::event;
 use tracewing_abi::region::{Loss, Protocol};
-use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
+use tracewing_abi::shared::SharedBytes;
+use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
+use tracewing_streams::PacketTimes;
 
 use crate::Error;
 use crate::children::ChildLosses;
 use crate::clock::TraceClock;
-use crate::drain::{LossRange, OverwrittenRange, StreamSummary, UserTrace};
 use crate::memory::SharedMemory;
 use crate::output::{Appended, Output};
-use crate::stream::PacketTimes;
+use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
+use crate::trace::UserTrace;
 
 /// Why events are lost besides what [`Loss`] says.
 const DAMAGED: &str = "buffer damaged";
@@ -23,14 +26,16 @@ pub(crate) const UNDESCRIBED: &str = "first event of a class, or process, that i
 /// Time in which the description of a class has to be found that has an event.
 const DESCRIBED_WITHIN: Duration = Duration::from_secs(2);
 pub(crate) const UNWRITTEN: &str = "trace could not be written";
-/// How often, and how long each time, the end of a recording waits for living writers to finish the event they are at.
+/// How often, and how long each time, the end of a recording waits for living writers to finish the event
+/// they are at.
 const COMMIT_ATTEMPTS: u32 = 20;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
 /// More lost events than a CPU's buffer can honestly count.
 const MOST_LOST: u64 = 1 << 48;
 /// Loss ranges kept apart per buffer; from then on the last one grows.
 const MOST_LOSS_RANGES: usize = 256;
-/// More bytes in a nanosecond than a program writes: the widest stores have 64 bytes, and there are less than 10 a nanosecond.
+/// More bytes in a nanosecond than a program writes: the widest stores have 64 bytes, and there are less than
+/// 10 a nanosecond.
 const MOST_BYTES_PER_NS: u128 = 1000;
 
 /// Where a buffer's events lie and where they go.
@@ -111,19 +116,20 @@ impl Buffer {
         self.stream.as_ref().map_or(Ok(()), Output::check)
     }
 
-    /// Writes what is full, or with `partial` everything up to now, as far as it need not wait for the disk; gives the
+    /// Writes what is full, or everything up to now, as far as it need not wait for the disk; gives the
     /// bytes written.
-    pub(crate) fn write(&mut self, target: &mut Target<'_>, partial: bool) -> Result<u64, Error> {
+    pub(crate) fn write(&mut self, target: &mut Target<'_>, reach: Reach) -> Result<u64, Error> {
         let geometry = target.region.geometry();
         let mut bytes = 0;
-        // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its turn.
+        // Writers go on meanwhile: never more than the buffer can hold at once, so that every buffer gets its
+        // turn.
         for _ in 0..=geometry.sub_buffers() {
             if self.is_dead || !target.trace.has_room(geometry.sub_buffer_bytes()) {
                 break;
             }
             let (next, since) = match self.held.take() {
                 Some((chunk, since)) => (Ok(Some(chunk)), since),
-                None => (self.reader.next(partial), Instant::now()),
+                None => (self.reader.next(reach), Instant::now()),
             };
             match next {
                 Ok(Some(chunk)) => match self.write_chunk(target, chunk, since)? {
@@ -141,7 +147,7 @@ impl Buffer {
     fn write_all(&mut self, target: &mut Target<'_>) -> Result<(), Error> {
         for _ in 0..=target.region.geometry().sub_buffers() {
             target.trace.wait_for_room(target.region.geometry().sub_buffer_bytes());
-            if self.write(target, true)? == 0 {
+            if self.write(target, Reach::Written)? == 0 {
                 break;
             }
         }
@@ -179,8 +185,9 @@ impl Buffer {
         }
     }
 
-    /// Writes a chunk as a packet and releases it. Or keeps it, and gives `None`, while the class of a first event in it is not
-    /// known, which its program describes at the same time; a program that does not loses that event.
+    /// Writes a chunk as a packet and releases it. Or keeps it, and gives `None`, while the class of a first
+    /// event in it is not known, which its program describes at the same time; a program that does not loses
+    /// that event.
     fn write_chunk(
         &mut self,
         target: &mut Target<'_>,
@@ -207,7 +214,7 @@ impl Buffer {
             self.found_lost = self.found_lost.saturating_add(lost);
             self.extend_range(label, UNDESCRIBED, lost, times.begin, times.end);
         }
-        let rest = chunk.len - len;
+        let rest = chunk.bytes().len() - len;
         self.reader.release(chunk);
         if rest > 0 {
             self.damaged(label, Damaged { bytes: rest as u64, cause: "event with an impossible length" });
@@ -237,7 +244,8 @@ impl Buffer {
         let before = clock.now();
         let by_children = self.children.as_ref().map(ChildLosses::lost).unwrap_or_default();
         let (counters, after) = ([region.lost(self.cpu), by_children], clock.now());
-        // Whoever counts a loss takes more than a cycle, or a nanosecond: what is more, or less than before, was not counted.
+        // Whoever counts a loss takes more than a cycle, or a nanosecond: what is more, or less than before,
+        // was not counted.
         let possible = after.saturating_sub(self.counted_at);
         for (source, loss) in (0..counters.len()).flat_map(|source| Loss::ALL.map(|loss| (source, loss))) {
             let at = loss as usize;
@@ -258,7 +266,8 @@ impl Buffer {
         self.lost.iter().fold(0, |sum, lost| sum.saturating_add(*lost))
     }
 
-    /// Whether there was time to write so many sub-buffers since the buffer was made; else a process has overwritten its position.
+    /// Whether there was time to write so many sub-buffers since the buffer was made; else a process has
+    /// overwritten its position.
     pub(crate) fn can_have_written(&self, sub_buffers: u64) -> bool {
         let bytes = u128::from(sub_buffers) * self.reader.sub_buffer_bytes() as u128;
         bytes <= self.made.elapsed().as_nanos() * MOST_BYTES_PER_NS
@@ -292,7 +301,8 @@ impl Buffer {
         }
     }
 
-    /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new range.
+    /// Adds a loss to the last range of its reason, where the two touch or there are many; else begins a new
+    /// range.
     fn extend_range(&mut self, label: &str, reason: &str, events: u64, begin: u64, end: u64) {
         let crowded = self.ranges.len() >= MOST_LOSS_RANGES;
         match self.ranges.iter_mut().rev().find(|range| range.reason == reason) {
@@ -380,11 +390,11 @@ impl Buffer {
             target.trace.wait_for_room(region.geometry().sub_buffer_bytes());
             match self.reader.finalise() {
                 _ if self.is_dead => break,
-                Ok(None) => break,
-                Ok(Some(Ok(chunk))) => {
+                Ok(Left::Nothing) => break,
+                Ok(Left::Chunk(chunk)) => {
                     self.write_chunk(target, chunk, Instant::now())?;
                 }
-                Ok(Some(Err(unfinished))) => {
+                Ok(Left::Unfinished(unfinished)) => {
                     self.found_lost += 1;
                     self.extend_range(label, UNFINISHED, 1, unfinished.after, clock.now());
                 }
@@ -399,14 +409,15 @@ impl Buffer {
         let mut unwritten = 0;
         if let Some((chunk, _)) = self.held.take() {
             // SAFETY: as below.
-            unwritten += unsafe { whole_events(chunk.start, chunk.len, |_| {}) }.0;
+            unwritten += unsafe { whole_events(chunk.bytes(), |_| {}) }.0;
             self.reader.release(chunk);
         }
         for _ in 0..=region.geometry().sub_buffers() {
-            match self.reader.next(true) {
+            match self.reader.next(Reach::Written) {
                 Ok(Some(chunk)) => {
-                    // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not released yet.
-                    unwritten += unsafe { whole_events(chunk.start, chunk.len, |_| {}) }.0;
+                    // SAFETY: the chunk lies in the region's mapping, which outlives the reader, and is not
+                    // released yet.
+                    unwritten += unsafe { whole_events(chunk.bytes(), |_| {}) }.0;
                     self.reader.release(chunk);
                 }
                 Ok(None) => break,
@@ -443,15 +454,17 @@ impl Buffer {
     }
 }
 
-/// Events that follow each other from `start` on by their length fields, and the bytes that they take: all `len` unless
-/// some process wrote nonsense. `note` is told their classes' ids.
+/// Events that follow each other from the first byte on by their length fields, and the bytes that they take:
+/// all unless some process wrote nonsense. `note` gets the ids of their classes.
 ///
 /// # Safety
-/// `len` bytes from `start` are mapped and readable. They may change meanwhile.
-pub(crate) unsafe fn whole_events(start: *const u8, len: usize, note: impl Fn(u16)) -> (u64, usize) {
+/// The bytes are mapped and readable.
+pub(crate) unsafe fn whole_events(bytes: SharedBytes, note: impl Fn(u16)) -> (u64, usize) {
+    let (start, len) = (bytes.as_ptr(), bytes.len());
     const SMALLEST: usize = event::HEADER + event::CONTEXT;
     const LARGE: usize = event::EXTENDED_HEADER + event::CONTEXT;
-    // SAFETY: called for two bytes in front of `len`, which need no alignment; volatile reads are never repeated.
+    // SAFETY: called for two bytes in front of `len`, which need no alignment; volatile reads are never
+    // repeated.
     let number = |at: usize| unsafe { u16::from_le_bytes(start.add(at).cast::<[u8; 2]>().read_volatile()) };
     let (mut at, mut events) = (0, 0);
     while at + SMALLEST <= len {

@@ -1,4 +1,5 @@
-//! The page on which children count their losses that have no region (`tracewing_abi::children`), as its recorder has it.
+//! The page on which children count their losses that have no region (`tracewing_abi::children`), as its
+//! recorder has it.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,8 +26,8 @@ impl ChildLosses {
     }
 
     fn page(&self) -> &Children {
-        // SAFETY: the mapping is as large, aligned to a page, and lives as long as `self`; the page consists of atomics, for which any
-        // bytes are valid, and which other processes may change at any time.
+        // SAFETY: the mapping is as large, aligned to a page, and lives as long as `self`; the page consists
+        // of atomics, for which any bytes are valid, and which other processes may change at any time.
         unsafe { self.0.base().cast::<Children>().as_ref() }
     }
 

@@ -1,10 +1,10 @@
 //! Event classes of a recording: their ids, and the metadata that describes them.
 //!
-//! Equal descriptions are one class with one id, whichever program sent them. Every class has an id from when it is first
-//! described, so that it can be switched on at any time; the metadata has it from when it is first wanted. A metadata file
-//! is complete at any moment: it is written beside itself and renamed before anybody is told to emit events of a class that
-//! is new in it, so no reader ever meets an event that it cannot look up. A flight recorder has none; its snapshots get
-//! theirs when they are taken.
+//! Equal descriptions are one class with one id, whichever program sent them. Every class has an id from when
+//! it is first described, so that it can be switched on at any time; the metadata has it from when it is
+//! first wanted. A metadata file is complete at any moment: it is written beside itself and renamed before
+//! anybody is told to emit events of a class that is new in it, so no reader ever meets an event that it
+//! cannot look up. A flight recorder has none; its snapshots get theirs when they are taken.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -69,7 +69,8 @@ pub struct Registered {
 }
 
 impl Classes {
-    /// No classes yet. The metadata is written into each of these folders, now and whenever a class is new in it.
+    /// No classes yet. The metadata is written into each of these folders, now and whenever a class is new in
+    /// it.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -104,9 +105,9 @@ impl Classes {
     }
 
     /// Gives ids to the classes with these descriptions (the bytes that
-    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). No events of them may be emitted before
-    /// [`Classes::want`] was called for their ids. `may` is asked for each new class, with the bytes of its description: whether
-    /// its program may have one more.
+    /// [`decode_classes`](tracewing_abi::message::decode_classes) gives). No events of them may be emitted
+    /// before [`Classes::want`] was called for their ids. `may` is asked for each new class, with the bytes
+    /// of its description: whether its program may have one more.
     pub fn describe<'a>(
         &mut self,
         descriptions: impl IntoIterator<Item = &'a [u8]>,
@@ -132,8 +133,8 @@ impl Classes {
         registered
     }
 
-    /// Takes classes into the metadata. When it returns, the metadata on disk has all of them. Ids that nobody has are
-    /// passed over.
+    /// Takes classes into the metadata. When it returns, the metadata on disk has all of them. Ids that
+    /// nobody has are passed over.
     ///
     /// # Errors
     /// The metadata cannot be written; then no event of these classes may be emitted.
@@ -261,8 +262,8 @@ impl Classes {
         self.table.iter().try_for_each(|(folder, name)| replace(folder, name, &self.table_of_classes()))
     }
 
-    /// Writes ids and descriptions of what the metadata has into a file (`tracewing_abi::class_table`), now and whenever a
-    /// class is new in it.
+    /// Writes ids and descriptions of what the metadata has into a file (`tracewing_abi::class_table`), now
+    /// and whenever a class is new in it.
     ///
     /// # Errors
     /// The file cannot be written.

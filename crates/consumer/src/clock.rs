@@ -1,8 +1,8 @@
 //! The clock of a recording: which counter, how fast it runs, and what time it is when it shows a value.
 //!
-//! User events and kernel events are stamped by the same counter (the kernel's trace clocks `x86-tsc` and `mono` read
-//! what programs read), so one clock class serves both traces and any reader merges them. Real time comes in only here:
-//! pairs of counter and `CLOCK_REALTIME`, taken at the recording's begin and end.
+//! User events and kernel events are stamped by the same counter (the kernel's trace clocks `x86-tsc` and
+//! `mono` read what programs read), so one clock class serves both traces and any reader merges them. Real
+//! time comes in only here: pairs of counter and `CLOCK_REALTIME`, taken at the recording's begin and end.
 
 use std::time::Duration;
 
@@ -109,8 +109,8 @@ impl TraceClock {
         (u128::from(cycles) * u128::from(NANOSECONDS) / u128::from(self.frequency)) as u64
     }
 
-    /// The real time of a stamp by the calibration at the recording's begin, nanoseconds since 1970: what readers of
-    /// the trace compute from the clock class.
+    /// The real time of a stamp by the calibration at the recording's begin, nanoseconds since 1970: what
+    /// readers of the trace compute from the clock class.
     pub fn realtime_ns(&self, begin: &Calibration, stamp: u64) -> u64 {
         if stamp >= begin.cycles {
             begin.realtime_ns.saturating_add(self.nanoseconds(stamp - begin.cycles))
@@ -119,8 +119,8 @@ impl TraceClock {
         }
     }
 
-    /// The clock class's offset: real time at which the counter would have shown 0, as whole seconds since 1970 and
-    /// the cycles that are missing (CTF 1.8, section 8: `offset_s`, `offset`).
+    /// The clock class's offset: real time at which the counter would have shown 0, as whole seconds since
+    /// 1970 and the cycles that are missing (CTF 1.8, section 8: `offset_s`, `offset`).
     pub fn offset(&self, begin: &Calibration) -> (i64, u64) {
         let frequency = i128::from(self.frequency);
         let realtime = i128::from(begin.realtime_ns) * frequency / i128::from(NANOSECONDS);
@@ -135,7 +135,8 @@ fn nanoseconds(clock: ClockId) -> u64 {
     time.tv_sec as u64 * NANOSECONDS + time.tv_nsec as u64
 }
 
-/// The frequency of a counter by comparing it with `CLOCK_MONOTONIC_RAW` for a while, Hz. Good to about 1 ppm.
+/// The frequency of a counter by comparing it with `CLOCK_MONOTONIC_RAW` for a while, Hz. Good to about 1
+/// ppm.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 fn measured_frequency(read: impl Fn() -> u64) -> u64 {
     let pair = || {
@@ -187,7 +188,10 @@ mod tests {
     #[test]
     fn the_kernels_conversion_agrees_with_a_measurement() {
         let Ok(clock) = TraceClock::new(ClockChoice::Tsc) else {
-            return eprintln!("skipped: this machine's time stamp counter is not usable as a clock");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Tsc,
+                "this machine's time stamp counter is not usable as a clock",
+            );
         };
         let measured = measured_frequency(tsc::read);
         assert!(

@@ -43,6 +43,13 @@ pub enum Error {
     Clock(&'static str),
 }
 
+impl From<tracewing_streams::Error> for Error {
+    fn from(error: tracewing_streams::Error) -> Self {
+        let tracewing_streams::Error { action, path, source } = error;
+        Self::File { action, path, source }
+    }
+}
+
 impl Error {
     /// Of an output folder that cannot be had.
     pub fn folder(path: &Path) -> impl FnOnce(io::Error) -> Self {

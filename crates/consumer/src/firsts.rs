@@ -1,10 +1,10 @@
 //! First events of classes: a program writes them with the key of a class that the recorder may not know yet
-//! ([`tracewing_abi::first`]), after the class's description; before a packet is written, the event itself takes the place of each, by
-//! the rules that hold for its class. So readers never see them.
+//! ([`tracewing_abi::first`]), after the class's description; before a packet is written, the event itself
+//! takes the place of each, by the rules that hold for its class. So readers never see them.
 //!
-//! This finds descriptions, and says for which classes, and in which processes, there is something to decide; the owner of the
-//! rules decides. What is found is bounded: more is found again, since a packet waits until its classes are known, or has
-//! waited long enough.
+//! This finds descriptions, and says for which classes, and in which processes, there is something to decide;
+//! the owner of the rules decides. What is found is bounded: more is found again, since a packet waits until
+//! its classes are known, or has waited long enough.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU16, AtomicU64, Ordering::Relaxed};
@@ -145,8 +145,8 @@ impl Firsts {
 
     /// What becomes of first events of the class with this key.
     ///
-    /// `false` where that is not kept: a process can write more classes that cannot be taken than there is memory. Then it only keeps its
-    /// own buffers waiting.
+    /// `false` where that is not kept: a process can write more classes that cannot be taken than there is
+    /// memory. Then it only keeps its own buffers waiting.
     pub fn bind(&self, key: Key, bound: Bound) -> bool {
         self.known().bind(key, bound)
     }
@@ -194,8 +194,9 @@ impl Firsts {
         is_known
     }
 
-    /// Puts the events themselves in the place of first events. `None`, and `events` is as it was, where a class is not known yet,
-    /// unless there is nothing more to wait for. `events` are whole ones; `note` gets the ids that they have now.
+    /// Puts the events themselves in the place of first events. `None`, and `events` is as it was, where a
+    /// class is not known yet, unless there is nothing more to wait for. `events` are whole ones; `note` gets
+    /// the ids that they have now.
     pub(crate) fn replace(
         &self,
         events: &mut Vec<u8>,

@@ -1,7 +1,7 @@
 //! The trace folder, and `tracewing.json` in it: how the recording was made and what it amounts to.
 //!
-//! The file is written when the recording begins, so that a folder whose recorder was killed still says what it is, and
-//! again, in place of the first, when it ends.
+//! The file is written when the recording begins, so that a folder whose recorder was killed still says what
+//! it is, and again, in place of the first, when it ends.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use tracewing_files::{Dir, Made};
 
 use crate::Error;
 use crate::clock::{Calibration, TraceClock};
-use crate::drain::{LossRange, OverwrittenRange, StreamSummary};
+use crate::summary::{LossRange, OverwrittenRange, StreamSummary};
 
 /// Version of the description's shape.
 pub const FORMAT: u32 = 1;
@@ -40,7 +40,8 @@ pub struct Folder {
 }
 
 impl Folder {
-    /// Makes the folder, its parents, and `user` in it. An empty folder of this user that others cannot write is taken as it is.
+    /// Makes the folder, its parents, and `user` in it. An empty folder of this user that others cannot write
+    /// is taken as it is.
     ///
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or it cannot be made, or others could change it.
@@ -65,8 +66,9 @@ impl Folder {
         Ok(Self { dir, user, made, reserve })
     }
 
-    /// Takes back what was made for a recording that did not begin: all traces in the folder, which was empty, its description,
-    /// and the folder and its parents, if they were not there before. What others have put into it stays.
+    /// Takes back what was made for a recording that did not begin: all traces in the folder, which was
+    /// empty, its description, and the folder and its parents, if they were not there before. What others
+    /// have put into it stays.
     pub fn discard(self) {
         let _ = self.dir.remove(DESCRIPTION);
         for trace in [USER, KERNEL, PROFILE] {
@@ -143,12 +145,14 @@ pub struct Description {
     pub clock: ClockDescription,
     /// The buffers of user events.
     pub buffers: BufferDescription,
-    /// Event rules of the user trace when it began, as the options by which they are given; none means every event.
+    /// Event rules of the user trace when it began, as the options by which they are given; none means every
+    /// event.
     pub event_rules: Vec<String>,
     /// Major classes of user events that were on when it began; nothing means all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub majors: Option<String>,
-    /// The options by which more was asked for than events of programs that have such, and of the kernel: `--locks`.
+    /// The options by which more was asked for than events of programs that have such, and of the kernel:
+    /// `--locks`.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub asked_for: Vec<String>,
     /// What was changed while it ran.
@@ -276,7 +280,8 @@ pub struct ClockDescription {
     pub frequency: u64,
     /// At the recording's begin; the metadata's offset comes from it.
     pub begin: Calibration,
-    /// When it stopped, cycles: until then nothing is missing behind the last event. A snapshot says when it was taken.
+    /// When it stopped, cycles: until then nothing is missing behind the last event. A snapshot says when it
+    /// was taken.
     pub stopped: Option<u64>,
     /// At its end: how far the clocks had drifted apart.
     pub end: Option<Calibration>,

@@ -1,7 +1,8 @@
-//! Drains the ring buffers of a region into a CTF trace: whole sub-buffers go to the stream file with one system call,
-//! between a packet header and an entry in the packet index.
+//! Drains the ring buffers of a region into a CTF trace: whole sub-buffers go to the stream file with one
+//! system call, between a packet header and an entry in the packet index.
 //!
-//! The same code serves a recorder (crate `session`) and a program that records itself (`tracewing::Session`).
+//! The same code serves a recorder (crate `session`) and a program that records itself
+//! (`tracewing::Session`).
 //!
 //! | module | does |
 //! |---|---|
@@ -11,19 +12,20 @@
 //! | [`identity`] | random identities |
 //! | [`classes`] | gives event classes their ids and describes them in the metadata |
 //! | `streams` | stream files that one region after another continues |
-//! | [`stream`] | a stream file: packets and index |
 //! | `writer`, `output` | a queue in front of the disk, and the thread that empties it; or straight to the file |
 //! | `met` | of which event classes there was an event |
 //! | `buffer` | one CPU buffer: chunks become packets, losses become ranges of time |
 //! | `children` | where children of a program count losses that have none of its buffers |
+//! | [`trace`] | the streams of all regions, one after another |
+//! | [`summary`] | what streams amount to, and what was lost of them |
 //! | [`drain`] | all buffers of one region: what is due is written, what was lost is noted with its time |
 //! | [`pace`] | when to look at the buffers |
 //! | [`folder`] | the trace folder and its `tracewing.json` |
 //! | [`survival`] | buffers in files, for the case that program and recorder die |
 //! | [`snapshot`] | a trace folder of what a flight recorder's buffers hold |
 //!
-//! It knows no payloads, no sockets and no other processes. The one thread that it starts, where asked, waits for the disk
-//! in place of its user's.
+//! It knows no payloads, no sockets and no other processes. The one thread that it starts, where asked, waits
+//! for the disk in place of its user's.
 
 mod buffer;
 mod children;
@@ -42,9 +44,10 @@ mod output;
 pub mod pace;
 mod shortened;
 pub mod snapshot;
-pub mod stream;
 mod streams;
+pub mod summary;
 pub mod survival;
+pub mod trace;
 mod writer;
 
 pub use error::Error;

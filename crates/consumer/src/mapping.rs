@@ -1,8 +1,9 @@
 //! From a class description, as a program sends it, to a CTF event record class.
 //!
-//! The layout in the trace is the payload's, byte for byte, so nothing is converted when events are written. What CTF
-//! calls a field is at most two members here: a slice is its length and a sequence, an option its tag and a variant.
-//! Descriptions are hostile; one that would give metadata that nobody can read is refused with a reason.
+//! The layout in the trace is the payload's, byte for byte, so nothing is converted when events are written.
+//! What CTF calls a field is at most two members here: a slice is its length and a sequence, an option its
+//! tag and a variant. Descriptions are hostile; one that would give metadata that nobody can read is refused
+//! with a reason.
 
 use tracewing_abi::schema::{Base, ClassView, FieldView, Level, Scalar, Shape};
 use tracewing_ctf::model::{

@@ -1,13 +1,14 @@
 //! The memory of a buffer region: a memfd that nobody can resize any more, or a file, mapped shared.
 //!
-//! What lies in it is the `ring` crate's. A memfd's seals matter because other processes hold the same file: without them
-//! one could truncate it, and reading the mapping would then kill the reader with SIGBUS. A file has no seals: there
-//! `shortened` answers the signal.
+//! What lies in it is the `ring` crate's. A memfd's seals matter because other processes hold the same file:
+//! without them one could truncate it, and reading the mapping would then kill the reader with SIGBUS. A file
+//! has no seals: there `shortened` answers the signal.
 //!
-//! The kernel knows how long a region has writers. A mapping keeps the open file description that it was made from, in a
-//! forked child too, and each description that can write counts in the inode (`i_writecount`). The owner and every program
-//! get a description of their own; the owner asks for a write lease (fcntl(2), `F_SETLEASE`), which the kernel grants
-//! only while the owner's is the only one. No process can then get another, so what is in the region is final.
+//! The kernel knows how long a region has writers. A mapping keeps the open file description that it was made
+//! from, in a forked child too, and each description that can write counts in the inode (`i_writecount`). The
+//! owner and every program get a description of their own; the owner asks for a write lease (fcntl(2),
+//! `F_SETLEASE`), which the kernel grants only while the owner's is the only one. No process can then get
+//! another, so what is in the region is final.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
@@ -20,13 +21,15 @@ use rustix::io::{Errno, pread};
 use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 use tracewing_abi::region::{CONTROL, Geometry};
+use tracewing_abi::shared::SharedBytes;
 use tracewing_files::Dir;
 
 use crate::Error;
 use crate::shortened::Guard;
 
-/// Bytes of a sub-buffer, unless asked otherwise. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000 events of 28
-/// bytes: at the longest interval of [`crate::pace`], 3 million a second. Memory is taken only as far as it is written.
+/// Bytes of a sub-buffer, unless asked otherwise. With [`SUB_BUFFERS`] of them a CPU's buffer holds 150,000
+/// events of 28 bytes: at the longest interval of [`crate::pace`], 3 million a second. Memory is taken only
+/// as far as it is written.
 pub const SUB_BUFFER_BYTES: usize = 512 << 10;
 /// Sub-buffers per CPU, unless asked otherwise.
 pub const SUB_BUFFERS: usize = 8;
@@ -73,7 +76,8 @@ impl SharedMemory {
         Self::map(reopen(&made).unwrap_or(made), size)
     }
 
-    /// Zeroed bytes for a region, in a new file that takes the disk space of all that is ever touched at once.
+    /// Zeroed bytes for a region, in a new file that takes the disk space of all that is ever touched at
+    /// once.
     ///
     /// # Errors
     /// The file is there, or cannot be made, allocated or mapped; then none is left.
@@ -125,7 +129,8 @@ impl SharedMemory {
         Ok(self)
     }
 
-    /// Whether memory has been taken away by who shortened the file. One that was made longer, or shorter, gets its size again.
+    /// Whether memory has been taken away by who shortened the file. One that was made longer, or shorter,
+    /// gets its size again.
     pub(crate) fn is_shortened(&self) -> bool {
         let Some(guard) = &self.guard else { return false };
         let size = fstat(&self.file).map_or(self.size, |data| usize::try_from(data.st_size).unwrap_or(0));
@@ -136,8 +141,8 @@ impl SharedMemory {
         size < self.size || guard.is_hit()
     }
 
-    /// A descriptor to be passed to programs, which counts in [`SharedMemory::has_writers`]. Without /proc it is the
-    /// owner's, and there are writers for ever.
+    /// A descriptor to be passed to programs, which counts in [`SharedMemory::has_writers`]. Without /proc it
+    /// is the owner's, and there are writers for ever.
     ///
     /// # Errors
     /// There are too many open files.
@@ -148,15 +153,16 @@ impl SharedMemory {
         }
     }
 
-    /// Whether any process but this one can write to the memory: it has a mapping, or a descriptor from which to make one.
-    /// `true` as well where the kernel or file system does not know.
+    /// Whether any process but this one can write to the memory: it has a mapping, or a descriptor from which
+    /// to make one. `true` as well where the kernel or file system does not know.
     pub fn has_writers(&self) -> bool {
         /// linux/fcntl.h.
         const F_SETSIG: libc::c_int = 10;
         // SAFETY: three numbers; the descriptor is open.
         let control =
             |command, value: libc::c_int| unsafe { libc::fcntl(self.file.as_raw_fd(), command, value) };
-        // An `open` by path meanwhile breaks the lease; the signal for that is to be one that kills no process.
+        // An `open` by path meanwhile breaks the lease; the signal for that is to be one that kills no
+        // process.
         control(F_SETSIG, libc::SIGURG);
         let is_granted = control(libc::F_SETLEASE, libc::F_WRLCK) == 0;
         if is_granted {
@@ -165,8 +171,8 @@ impl SharedMemory {
         !is_granted
     }
 
-    /// Takes memory for the first bytes of each CPU's part of a region of this shape, so many altogether, before they are
-    /// written. A program maps what it finds taken before its first event.
+    /// Takes memory for the first bytes of each CPU's part of a region of this shape, so many altogether,
+    /// before they are written. A program maps what it finds taken before its first event.
     pub fn allocate(&self, geometry: Geometry, bytes: usize) {
         let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
         let each = used.min(bytes / geometry.cpus());
@@ -195,14 +201,15 @@ impl SharedMemory {
     ///
     /// # Panics
     /// The bytes do not lie in the mapping.
-    pub(crate) fn copy(&self, start: *const u8, len: usize) -> Vec<u8> {
+    pub(crate) fn copy(&self, from: SharedBytes) -> Vec<u8> {
         let mut bytes = Vec::new();
-        self.copy_into(&mut bytes, start, len);
+        self.copy_into(&mut bytes, from);
         bytes
     }
 
     /// As [`SharedMemory::copy`], in place of what is in `bytes`.
-    pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>, start: *const u8, len: usize) {
+    pub(crate) fn copy_into(&self, bytes: &mut Vec<u8>, from: SharedBytes) {
+        let (start, len) = (from.as_ptr(), from.len());
         let offset = start.addr().checked_sub(self.base.addr().get());
         let offset = offset.filter(|offset| offset.checked_add(len).is_some_and(|end| end <= self.size));
         let Some(offset) = offset else { panic!("{start:?} and {len} bytes lie outside the region") };
@@ -245,8 +252,8 @@ fn reopen(file: &OwnedFd) -> Result<OwnedFd, Errno> {
     open(path, OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())
 }
 
-/// Refuses what a file's disk has no room for at the moment. Tried all the same, it would take all that there is before it
-/// failed, and until that was given back the disk would be full for everybody else.
+/// Refuses what a file's disk has no room for at the moment. Tried all the same, it would take all that there
+/// is before it failed, and until that was given back the disk would be full for everybody else.
 fn has_room(file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
     let disk = fstatvfs(file)?;
     // Some file systems have no blocks to tell of.
@@ -256,8 +263,8 @@ fn has_room(file: &OwnedFd, bytes: u64) -> Result<(), Errno> {
 
 /// Number of CPU buffers that a region needs: one more than the highest CPU number that can ever be online.
 ///
-/// Source: `/sys/devices/system/cpu/possible` (Documentation/admin-guide/cputopology.rst). Without sysfs: the number
-/// of configured CPUs.
+/// Source: `/sys/devices/system/cpu/possible` (Documentation/admin-guide/cputopology.rst). Without sysfs: the
+/// number of configured CPUs.
 pub fn possible_cpus() -> usize {
     std::fs::read_to_string("/sys/devices/system/cpu/possible")
         .ok()
@@ -331,7 +338,8 @@ mod tests {
         }
     }
 
-    /// Also one that has the mapping alone, or the descriptor alone, and one that was forked without the C library.
+    /// Also one that has the mapping alone, or the descriptor alone, and one that was forked without the C
+    /// library.
     #[test]
     fn there_are_writers_as_long_as_any_process_can_write() {
         let folder = tempfile::tempdir().unwrap();
@@ -371,7 +379,10 @@ mod tests {
         let geometry = Geometry::new(32, MAX_SUB_BUFFERS, MAX_SUB_BUFFER).unwrap();
         let disk = rustix::fs::statvfs(folder.path()).unwrap();
         if disk.f_bavail * disk.f_frsize > 8 << 40 {
-            return eprintln!("skipped: the disk has more than 8 TiB left");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("large disk"),
+                "the disk has more than 8 TiB left",
+            );
         }
         let (before, free) = (disk.f_bavail, || rustix::fs::statvfs(folder.path()).unwrap().f_bavail);
         let is_over = AtomicBool::new(false);

@@ -1,9 +1,10 @@
-//! Names of threads that have given themselves none as far as their process knows: it announces them by the program's name. What the
-//! kernel calls them is read where their announcement is found, as long as they live.
+//! Names of threads that have given themselves none as far as their process knows: it announces them by the
+//! program's name. What the kernel calls them is read where their announcement is found, as long as they
+//! live.
 //!
-//! The first thread keeps the name that was announced: by the time it is read, the process may have executed another program. So does what
-//! cannot be read, or is more than [`MOST`]. What a process says is its own word, also here: it can have a thread of any process
-//! looked at, whose name every user can read.
+//! The first thread keeps the name that was announced: by the time it is read, the process may have executed
+//! another program. So does what cannot be read, or is more than [`MOST`]. What a process says is its own
+//! word, also here: it can have a thread of any process looked at, whose name every user can read.
 
 use std::fs;
 use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
@@ -12,12 +13,13 @@ use std::time::{Duration, Instant};
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::event::{CONTEXT, extend_stamp};
+use tracewing_vocabulary::own;
 
 use crate::clock::TraceClock;
 use crate::firsts::Walk;
 
 /// The class of announcements: `i32` process id and the name, with a zero at its end.
-pub const CLASS: &str = "tracewing:thread";
+pub const CLASS: &str = own::Thread::NAME;
 
 /// Threads that are looked at in a second.
 const MOST: u32 = 1000;
@@ -58,7 +60,8 @@ impl Names {
         id == self.id.load(Relaxed) && id != 0
     }
 
-    /// Puts names into the announcements of a packet, of which no event is older than `begin`. `events` are whole ones.
+    /// Puts names into the announcements of a packet, of which no event is older than `begin`. `events` are
+    /// whole ones.
     pub(crate) fn replace(&self, events: &mut Vec<u8>, begin: u64) {
         let mut renamed = Vec::new();
         let (mut copied, mut last) = (0, begin);
@@ -86,7 +89,8 @@ impl Names {
         }
     }
 
-    /// What the kernel calls a thread, if it lives, and is called otherwise than it says because it has only the program's name.
+    /// What the kernel calls a thread, if it lives, and is called otherwise than it says because it has only
+    /// the program's name.
     fn name(&self, thread: &Thread<'_>) -> Option<Vec<u8>> {
         let Thread { tid, pid, .. } = *thread;
         if tid == pid || !self.may_look() || read(&format!("/proc/{pid}/comm"))? != thread.name {

@@ -4,15 +4,15 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use tracewing_ring::Chunk;
+use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
 use crate::buffer::whole_events;
-use crate::drain::{OverwrittenTotal, StreamSummary};
 use crate::firsts::Firsts;
 use crate::memory::SharedMemory;
 use crate::met::Met;
 use crate::names::Names;
-use crate::stream::{Events, PacketTimes, Stream};
+use crate::summary::{OverwrittenTotal, StreamSummary};
 use crate::writer::{QueuedStream, Tally, Writer};
 
 /// A stream that packets are given to, of one region after another.
@@ -78,11 +78,13 @@ impl Output {
         self.cpu
     }
 
-    /// Appends the whole events of a chunk of `memory` as a packet. Afterwards the chunk is not needed any more; but where this
-    /// gives `None`, since the class of a first event is not known yet, nothing was done. `is_last`: it is not waited for.
+    /// Appends the whole events of a chunk of `memory` as a packet. Afterwards the chunk is not needed any
+    /// more; but where this gives `None`, since the class of a first event is not known yet, nothing was
+    /// done. `is_last`: it is not waited for.
     ///
     /// # Errors
-    /// It, or in the queue one before, could not be written. Directly written, the chunk is still to be counted.
+    /// It, or in the queue one before, could not be written. Directly written, the chunk is still to be
+    /// counted.
     pub(crate) fn write(
         &mut self,
         memory: &SharedMemory,
@@ -110,18 +112,17 @@ impl Output {
         let len = match &mut self.way {
             Way::Direct { stream, events } => {
                 // SAFETY: the chunk lies in the region's mapping and is not released before the call's end.
-                let (mut count, len) = unsafe { whole_events(chunk.start, chunk.len, note) };
+                let (mut count, len) = unsafe { whole_events(chunk.bytes(), note) };
                 if is_changed.get() {
                     let mut block = Vec::new();
-                    memory.copy_into(&mut block, chunk.start, len);
+                    memory.copy_into(&mut block, chunk.bytes().first(len));
                     let Some(replaced) = change(&mut block) else { return Ok(None) };
                     lost = replaced.lost;
                     count = count.saturating_sub(replaced.lost + replaced.left_out);
-                    // SAFETY: the block's own bytes.
-                    unsafe { stream.write(Events { start: block.as_ptr(), len: block.len() }, times)? };
+                    stream.write(&block, times)?;
                 } else {
                     // SAFETY: as above, and `len` is at most the chunk's.
-                    unsafe { stream.write(Events { start: chunk.start, len }, times)? };
+                    unsafe { stream.write_shared(chunk.bytes().first(len), times)? };
                 }
                 *events += count;
                 len
@@ -129,9 +130,9 @@ impl Output {
             Way::Queued { stream, writer } => {
                 stream.check()?;
                 let mut block = writer.block();
-                memory.copy_into(&mut block, chunk.start, chunk.len);
+                memory.copy_into(&mut block, chunk.bytes());
                 // SAFETY: these are the block's own bytes.
-                let (mut count, len) = unsafe { whole_events(block.as_ptr(), block.len(), note) };
+                let (mut count, len) = unsafe { whole_events(block.as_slice().into(), note) };
                 block.truncate(len);
                 if is_changed.get() {
                     let Some(replaced) = change(&mut block) else { return Ok(None) };
@@ -187,7 +188,8 @@ impl Output {
         }
     }
 
-    /// Waits until everything is written or has failed, and gives how many events have failed since the last call.
+    /// Waits until everything is written or has failed, and gives how many events have failed since the last
+    /// call.
     pub(crate) fn settle(&self) -> u64 {
         match &self.way {
             Way::Direct { .. } => 0,

@@ -1,9 +1,10 @@
-//! When to look at the buffers next: soon while they fill fast, so that they get no fuller than a quarter between two
-//! looks, and seldom when little happens. Programs never wake their consumer.
+//! When to look at the buffers next: soon while they fill fast, so that they get no fuller than a quarter
+//! between two looks, and seldom when little happens. Programs never wake their consumer.
 //!
-//! A program that fills its buffers fast does not do so evenly: it waits, or for a CPU, and then goes on as fast as before.
-//! So the time between two looks becomes short at once and long step by step. Measured with a program that does nothing but
-//! emit, on two CPUs with six others that want to run: without the steps 20 % of its events are lost, with them 1 to 3 %.
+//! A program that fills its buffers fast does not do so evenly: it waits, or for a CPU, and then goes on as
+//! fast as before. So the time between two looks becomes short at once and long step by step. Measured with a
+//! program that does nothing but emit, on two CPUs with six others that want to run: without the steps 20 %
+//! of its events are lost, with them 1 to 3 %.
 
 use std::time::{Duration, Instant};
 
@@ -17,8 +18,8 @@ pub const LONGEST_INTERVAL: Duration = Duration::from_millis(50);
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(1);
 /// How full a buffer may get between two looks.
 const AIM: f64 = 0.25;
-/// How much longer than the one before the time between two looks may be: from the shortest to the longest it takes
-/// 19 looks in a quarter of a second.
+/// How much longer than the one before the time between two looks may be: from the shortest to the longest it
+/// takes 19 looks in a quarter of a second.
 const STEP: f64 = 1.25;
 
 /// The timer of a consumer.

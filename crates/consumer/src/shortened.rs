@@ -1,8 +1,9 @@
-//! Keeps this process alive where another one takes away the memory of a region in a file: a program gets a descriptor of the
-//! file and can shorten it, or punch holes into it on a full disk; then an access to the mapping is answered with SIGBUS.
+//! Keeps this process alive where another one takes away the memory of a region in a file: a program gets a
+//! descriptor of the file and can shorten it, or punch holes into it on a full disk; then an access to the
+//! mapping is answered with SIGBUS.
 //!
-//! The handler puts a page of zeros in the place of the missing one. It belongs to this process alone, so what the program
-//! writes there is lost; the reader finds a buffer that makes no sense, and says so.
+//! The handler puts a page of zeros in the place of the missing one. It belongs to this process alone, so
+//! what the program writes there is lost; the reader finds a buffer that makes no sense, and says so.
 
 use std::io;
 use std::mem::{self, MaybeUninit};
@@ -92,8 +93,8 @@ fn lock() -> MutexGuard<'static, ()> {
 fn install() -> io::Result<()> {
     PAGE.store(rustix::param::page_size(), Relaxed); // before there is a handler
     let handler: extern "C" fn(libc::c_int, *mut libc::siginfo_t, *mut libc::c_void) = on_bus_error;
-    // SAFETY: all pointers are to live locals; an all-zero action is a valid one to begin with, and the handler makes
-    // system calls only. What was there before is leaked, since the handler reads it.
+    // SAFETY: all pointers are to live locals; an all-zero action is a valid one to begin with, and the
+    // handler makes system calls only. What was there before is leaked, since the handler reads it.
     unsafe {
         let mut action: libc::sigaction = mem::zeroed();
         action.sa_sigaction = handler as usize;
@@ -116,7 +117,8 @@ extern "C" fn on_bus_error(_: libc::c_int, info: *mut libc::siginfo_t, _: *mut l
     if let Some(mapping) = mapping.filter(|_| put_page(address)) {
         return mapping.is_hit.store(true, Relaxed);
     }
-    // SAFETY: as `install` left it. The access is repeated when this returns, and meets what was there before.
+    // SAFETY: as `install` left it. The access is repeated when this returns, and meets what was there
+    // before.
     unsafe {
         let before = BEFORE.load(Acquire); // `Release` of `install`
         libc::sigaction(libc::SIGBUS, before, ptr::null_mut());

@@ -1,13 +1,15 @@
-//! A snapshot of a flight recorder: what its buffers hold, as a complete trace folder, while recording goes on.
+//! A snapshot of a flight recorder: what its buffers hold, as a complete trace folder, while recording goes
+//! on.
 //!
-//! The folder is made beside its place and renamed when it is complete, so nobody meets half a snapshot. Everything
-//! emitted before the snapshot began is in it, as far as the buffers held it when it was their turn. A sub-buffer is copied,
-//! put back into the ring, and only then written, since writers do not wait for the disk: the next snapshot has it again
-//! unless writers needed its place first. With protocol `Smp`, a sub-buffer whose thread does not run in the middle of an event, for
-//! 0.1 s, is left to the next snapshot.
+//! The folder is made beside its place and renamed when it is complete, so nobody meets half a snapshot.
+//! Everything emitted before the snapshot began is in it, as far as the buffers held it when it was their
+//! turn. A sub-buffer is copied, put back into the ring, and only then written, since writers do not wait for
+//! the disk: the next snapshot has it again unless writers needed its place first. With protocol `Smp`, a
+//! sub-buffer whose thread does not run in the middle of an event, for 0.1 s, is left to the next snapshot.
 //!
-//! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left out and counted as
-//! overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers since the recording began.
+//! Per buffer a snapshot has no gap: where writers were faster than the copy, what lies before them is left
+//! out and counted as overwritten. The numbers of packets (`packet_seq_num`) are those of the sub-buffers
+//! since the recording began.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,24 +20,25 @@ use std::time::Duration;
 use tracewing_abi::event::{CONTEXT, HEADER, header_word};
 use tracewing_ctf::model::Uuid;
 use tracewing_files::Dir;
-use tracewing_ring::{Chunk, Damaged, Overwritten, Reader, Region};
+use tracewing_ring::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Region};
+use tracewing_streams::{PacketTimes, Stream};
 
 use crate::Error;
 use crate::buffer::{UNDESCRIBED, whole_events};
 use crate::classes::Classes;
 use crate::clock::TraceClock;
-use crate::drain::{
-    Drain, LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary, UNKNOWN_LOSSES, UserTrace,
-};
+use crate::drain::{Drain, UNKNOWN_LOSSES};
 use crate::firsts::Firsts;
 use crate::folder::{Description, Folder, SnapshotDescription, State};
 use crate::memory::SharedMemory;
-use crate::stream::{Events, PacketTimes, Stream};
 use crate::streams::Streams;
+use crate::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
+use crate::trace::UserTrace;
 
 /// How often a snapshot follows the writers round the ring.
 const ROUNDS: usize = 4;
-/// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events they are at.
+/// How often, after how many looks and how long each time, a snapshot waits for threads to finish the events
+/// they are at.
 const COMMIT_ATTEMPTS: usize = 100;
 const COMMIT_LOOKS: usize = 1000;
 const COMMIT_WAIT: Duration = Duration::from_millis(1);
@@ -66,7 +69,8 @@ pub struct Snapshot {
 pub enum Writers {
     /// They go on: a buffer's snapshot ends where they were a moment ago.
     Living,
-    /// The region is closed; they finish what they have begun. What they have not finished after a while is passed over.
+    /// The region is closed; they finish what they have begun. What they have not finished after a while is
+    /// passed over.
     Ending,
     /// Nobody writes any more; what the dead have left unfinished is passed over.
     Dead,
@@ -148,13 +152,14 @@ impl Packet {
     /// Its events, as far as they make sense.
     fn whole(&self) -> &[u8] {
         // SAFETY: the vector is this process's own.
-        let (_, len) = unsafe { whole_events(self.events.as_ptr(), self.events.len(), |_| {}) };
+        let (_, len) = unsafe { whole_events(self.events.as_slice().into(), |_| {}) };
         &self.events[..len]
     }
 }
 
 impl Snapshot {
-    /// A snapshot of this moment, for the folder `path`, whose parent is made if need be; see [`Snapshot::within`].
+    /// A snapshot of this moment, for the folder `path`, whose parent is made if need be; see
+    /// [`Snapshot::within`].
     ///
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
@@ -169,8 +174,9 @@ impl Snapshot {
         Self::within(&parent.map_err(Error::folder(path))?, name, uuid, clock)
     }
 
-    /// A snapshot of this moment, for the folder `name` in `parent`; it must not exist, or be empty. `uuid` is the user trace's
-    /// and must differ from that of other snapshots: readers take traces of one UUID for one trace.
+    /// A snapshot of this moment, for the folder `name` in `parent`; it must not exist, or be empty. `uuid`
+    /// is the user trace's and must differ from that of other snapshots: readers take traces of one UUID for
+    /// one trace.
     ///
     /// # Errors
     /// [`Error::FolderNotEmpty`]; or the folder cannot be made.
@@ -207,8 +213,8 @@ impl Snapshot {
         self.taken
     }
 
-    /// Adds what the buffers of a region hold, with what `firsts` knows by now in the place of first events. The regions with one
-    /// label share streams, one after another: add them in the order of their ends.
+    /// Adds what the buffers of a region hold, with what `firsts` knows by now in the place of first events.
+    /// The regions with one label share streams, one after another: add them in the order of their ends.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -248,8 +254,8 @@ impl Snapshot {
         Ok(())
     }
 
-    /// Where programs' events were overwritten: adds events of the recorder's own, of the class with this id, each with its
-    /// thread and payload, at the time at which what is left begins.
+    /// Where programs' events were overwritten: adds events of the recorder's own, of the class with this id,
+    /// each with its thread and payload, at the time at which what is left begins.
     ///
     /// # Errors
     /// A file cannot be written.
@@ -306,9 +312,8 @@ impl Snapshot {
                 skipped: skipped_before.saturating_add(packet.overwritten.sub_buffers),
             };
             // SAFETY: the vector is this process's own.
-            let (count, len) = unsafe { whole_events(whole.as_ptr(), whole.len(), |_| {}) };
-            // SAFETY: as above; `len` is at most the vector's.
-            unsafe { stream.write(Events { start: whole.as_ptr(), len }, times)? };
+            let (count, len) = unsafe { whole_events(whole.as_slice().into(), |_| {}) };
+            stream.write(&whole[..len], times)?;
             events += count;
         }
         let summary = self.streams.entry(stream.name().to_owned()).or_insert_with(|| StreamSummary {
@@ -328,8 +333,9 @@ impl Snapshot {
         Ok(stream)
     }
 
-    /// Completes the folder and puts it into its place. `description` is the recording's, to which the snapshot adds its
-    /// own streams, losses and notes, and that it is complete unless another part of it was cut short.
+    /// Completes the folder and puts it into its place. `description` is the recording's, to which the
+    /// snapshot adds its own streams, losses and notes, and that it is complete unless another part of it was
+    /// cut short.
     ///
     /// # Errors
     /// A file cannot be written, or the folder not be renamed.
@@ -364,8 +370,8 @@ impl Drop for Snapshot {
     }
 }
 
-/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Of losses no more than were
-/// `counted` so far.
+/// Copies what a buffer holds, from its oldest sub-buffer on; also gives what was damaged. Of losses no more
+/// than were `counted` so far.
 fn read(
     reader: &mut Reader,
     region: Region,
@@ -374,32 +380,32 @@ fn read(
     counted: u64,
 ) -> (Vec<Packet>, Vec<String>) {
     let (mut packets, mut damages, mut found_lost) = (Vec::<Packet>::new(), Vec::new(), 0);
-    let (mut partial, mut left_out) = (false, Overwritten::default());
+    let (mut reach, mut left_out) = (Reach::Full, Overwritten::default());
     reader.rewind();
     // A sub-buffer gives a chunk, or is damaged, or both; writers go on meanwhile, also round the reader.
     for _ in 0..ROUNDS * region.geometry().sub_buffers() {
         let next = match writers {
             Writers::Dead => reader.finalise(),
             Writers::Living | Writers::Ending => {
-                wait_for_chunk(reader, region, partial).map(|chunk| chunk.map(Ok))
+                wait_for_chunk(reader, region, reach).map(|chunk| chunk.map_or(Left::Nothing, Left::Chunk))
             }
         };
         let chunk = match next {
-            Ok(Some(Ok(chunk))) => chunk,
-            Ok(Some(Err(_unfinished))) => {
+            Ok(Left::Chunk(chunk)) => chunk,
+            Ok(Left::Unfinished(_)) => {
                 found_lost += 1;
                 continue;
             }
-            Ok(None) if !partial && writers != Writers::Dead => {
-                partial = true;
+            Ok(Left::Nothing) if reach == Reach::Full && writers != Writers::Dead => {
+                reach = Reach::Written;
                 continue;
             }
             // Who has not finished by now never will.
-            Ok(None) if writers == Writers::Ending => {
+            Ok(Left::Nothing) if writers == Writers::Ending => {
                 writers = Writers::Dead;
                 continue;
             }
-            Ok(None) => break,
+            Ok(Left::Nothing) => break,
             Err(damaged) => {
                 damages.push(damaged.to_string());
                 found_lost += 1;
@@ -409,7 +415,7 @@ fn read(
                 continue;
             }
         };
-        let Chunk { start, len, begin, end, lost, overwritten, .. } = chunk;
+        let Chunk { begin, end, lost, overwritten, .. } = chunk;
         let lost = lost.min(counted).saturating_add(found_lost);
         let sub_buffers = overwritten.sub_buffers.saturating_add(left_out.sub_buffers);
         if packets.last().is_some_and(|last| last.overwritten.sub_buffers < sub_buffers) {
@@ -420,24 +426,26 @@ fn read(
             sub_buffers: overwritten.sub_buffers.saturating_add(left_out.sub_buffers),
             bytes: overwritten.bytes.saturating_add(left_out.bytes),
         };
-        packets.push(Packet { events: memory.copy(start, len), begin, end, lost, overwritten });
+        packets.push(Packet { events: memory.copy(chunk.bytes()), begin, end, lost, overwritten });
         reader.give_back(chunk);
-        if partial && writers == Writers::Living {
+        if reach == Reach::Written && writers == Writers::Living {
             break;
         }
     }
     (packets, damages)
 }
 
-/// The next full sub-buffer; or, with `partial`, what the writers' current one holds. `None` where there is nothing more.
+/// The next full sub-buffer; or, with [`Reach::Written`], what the writers' current one holds. `None` where
+/// there is nothing more.
 ///
-/// What there is cannot always be read: with `Smp` not while a thread is between reserving and committing, which takes long
-/// only if the thread is not running; and not while writers go round the reader. Waits for a better moment.
-fn wait_for_chunk(reader: &mut Reader, region: Region, partial: bool) -> Result<Option<Chunk>, Damaged> {
-    let least = if partial { 1 } else { region.geometry().sub_buffer_bytes() };
+/// What there is cannot always be read: with `Smp` not while a thread is between reserving and committing,
+/// which takes long only if the thread is not running; and not while writers go round the reader. Waits for a
+/// better moment.
+fn wait_for_chunk(reader: &mut Reader, region: Region, reach: Reach) -> Result<Option<Chunk>, Damaged> {
+    let least = if reach == Reach::Written { 1 } else { region.geometry().sub_buffer_bytes() };
     for _ in 0..COMMIT_ATTEMPTS {
         for _ in 0..COMMIT_LOOKS {
-            let chunk = reader.next(partial)?;
+            let chunk = reader.next(reach)?;
             if chunk.is_some() || reader.waiting() < least {
                 return Ok(chunk);
             }

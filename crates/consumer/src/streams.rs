@@ -1,8 +1,8 @@
-//! Streams of a trace, each used by one region after another: there are as many files as regions at one time, and not as
-//! regions altogether.
+//! Streams of a trace, each used by one region after another: there are as many files as regions at one time,
+//! and not as regions altogether.
 //!
-//! Packets of a stream follow each other in time. So a region takes up a stream only where that ends before the region's first
-//! packet begins; of several the one that ends last.
+//! Packets of a stream follow each other in time. So a region takes up a stream only where that ends before
+//! the region's first packet begins; of several the one that ends last.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Buffers in files, so that they survive the death of program and recorder: the folder with them, and with what is needed to
-//! make sense of them.
+//! Buffers in files, so that they survive the death of program and recorder: the folder with them, and with
+//! what is needed to make sense of them.
 //!
 //! ```text
 //! DIR/
@@ -8,10 +8,10 @@
 //!   tracewing.json   the recording's description, as in its trace folder
 //! ```
 //!
-//! The files are allocated in full when they are made: on a full disk a hole would kill whoever writes into it. What a
-//! recording has made it also removes, once all that was in the buffers is in its trace. Unlike a memfd, a file can be
-//! shortened by any process that has it; a program that does so kills those who share its buffers. The recorder survives it
-//! (`shortened`), and says that what was lost is unknown.
+//! The files are allocated in full when they are made: on a full disk a hole would kill whoever writes into
+//! it. What a recording has made it also removes, once all that was in the buffers is in its trace. Unlike a
+//! memfd, a file can be shortened by any process that has it; a program that does so kills those who share
+//! its buffers. The recorder survives it (`shortened`), and says that what was lost is unknown.
 
 use std::path::Path;
 
@@ -38,7 +38,8 @@ impl BufferFolder {
     /// Makes the folder, or takes an empty one.
     ///
     /// # Errors
-    /// [`Error::FolderNotEmpty`]: it may hold what a recording has left; or it cannot be made, or others could change it.
+    /// [`Error::FolderNotEmpty`]: it may hold what a recording has left. Another error: it cannot be made, or
+    /// others could change it.
     pub fn create(path: &Path) -> Result<Self, Error> {
         let (dir, made) = Dir::create(path).map_err(Error::folder(path))?;
         Ok(Self { dir, made })

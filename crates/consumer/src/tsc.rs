@@ -7,8 +7,8 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 
 const CLOCK_SOURCE: &str = "/sys/devices/system/clocksource/clocksource0/current_clocksource";
 
-/// Whether the counter runs at one speed in all power states (Intel SDM volume 3, "Invariant TSC") and the kernel, which
-/// compares it across CPUs and with other clocks, trusts it.
+/// Whether the counter runs at one speed in all power states (Intel SDM volume 3, "Invariant TSC") and the
+/// kernel, which compares it across CPUs and with other clocks, trusts it.
 pub(super) fn usable() -> Result<(), &'static str> {
     let invariant = __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0;
     if !invariant {
@@ -29,15 +29,15 @@ pub(super) fn read() -> u64 {
     }
 }
 
-/// Hz: the kernel's own conversion where it tells it, else measured, which takes a tenth of a second. Asked once: it is the
-/// same as long as the machine runs.
+/// Hz: the kernel's own conversion where it tells it, else measured, which takes a tenth of a second. Asked
+/// once: it is the same as long as the machine runs.
 pub(super) fn frequency() -> u64 {
     static FREQUENCY: OnceLock<u64> = OnceLock::new();
     *FREQUENCY.get_or_init(|| kernel_frequency().unwrap_or_else(|| super::measured_frequency(read)))
 }
 
-/// The frequency by which the kernel converts cycles to nanoseconds: `ns = cycles * time_mult >> time_shift`, from the
-/// page that a perf event maps (`struct perf_event_mmap_page` in include/uapi/linux/perf_event.h).
+/// The frequency by which the kernel converts cycles to nanoseconds: `ns = cycles * time_mult >> time_shift`,
+/// from the page that a perf event maps (`struct perf_event_mmap_page` in include/uapi/linux/perf_event.h).
 fn kernel_frequency() -> Option<u64> {
     const TYPE_SOFTWARE: u32 = 1;
     const CONFIG_DUMMY: u64 = 9;
@@ -52,7 +52,8 @@ fn kernel_frequency() -> Option<u64> {
     attribute[0] = u64::from(TYPE_SOFTWARE) | (ATTRIBUTE_SIZE as u64) << 32;
     attribute[1] = CONFIG_DUMMY;
     attribute[5] = DISABLED | EXCLUDE_KERNEL | EXCLUDE_HYPERVISOR;
-    // SAFETY: the attribute block is as long as it says; the event counts nothing, for this thread, on any CPU.
+    // SAFETY: the attribute block is as long as it says; the event counts nothing, for this thread, on any
+    // CPU.
     let event = unsafe {
         libc::syscall(libc::SYS_perf_event_open, attribute.as_ptr(), 0_i32, -1_i32, -1_i32, CLOEXEC)
     };
@@ -62,8 +63,9 @@ fn kernel_frequency() -> Option<u64> {
     // SAFETY: a new mapping at an address that the kernel chooses.
     let page =
         unsafe { mmap(std::ptr::null_mut(), PAGE, ProtFlags::READ, MapFlags::SHARED, &event, 0) }.ok()?;
-    // SAFETY: all offsets are aligned for their type and lie in the mapped page. The kernel may write it at any time,
-    // hence volatile reads; the conversion it holds does not change while the clock source is the counter.
+    // SAFETY: all offsets are aligned for their type and lie in the mapped page. The kernel may write it at
+    // any time, hence volatile reads; the conversion it holds does not change while the clock source is the
+    // counter.
     let (capabilities, shift, multiplier) = unsafe {
         (
             page.byte_add(40).cast::<u64>().read_volatile(),
@@ -86,7 +88,10 @@ mod tests {
     #[test]
     fn frequency_is_that_of_a_processor() {
         if super::usable().is_err() {
-            return eprintln!("skipped: this machine's time stamp counter is not usable as a clock");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Tsc,
+                "this machine's time stamp counter is not usable as a clock",
+            );
         }
         let frequency = super::frequency();
         assert!((100_000_000..20_000_000_000).contains(&frequency), "{frequency}");

@@ -1,21 +1,25 @@
 //! Packets on their way to the disk: a bounded queue and the thread that empties it.
 //!
-//! Whoever drains buffers must not wait for the disk: a file system that stalls for 50 ms, as they do now and then, would
-//! overfill buffers that hold a few milliseconds of a busy program's events. So packets are copied out of the buffers into
-//! blocks of memory, at most [`MOST_BYTES`] of them, and written by a thread of their own. When the blocks are used up,
-//! packets stay in the buffers, and what does not fit there is lost and counted as ever.
+//! Whoever drains buffers must not wait for the disk: a file system that stalls for 50 ms, as they do now and
+//! then, would overfill buffers that hold a few milliseconds of a busy program's events. So packets are
+//! copied out of the buffers into blocks of memory, at most [`MOST_BYTES`] of them, and written by a thread
+//! of their own. When the blocks are used up, packets stay in the buffers, and what does not fit there is
+//! lost and counted as ever.
 //!
-//! A packet that cannot be written is a loss that its stream learns of later ([`QueuedStream::take_unwritten`]); packets
-//! behind it in the same stream are not tried any more, so that the stream has no gap.
+//! A packet that cannot be written is a loss that its stream learns of later
+//! ([`QueuedStream::take_unwritten`]); packets behind it in the same stream are not tried any more, so that
+//! the stream has no gap.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 
-use crate::Error;
-use crate::stream::{Events, PacketTimes, Stream};
+use tracewing_streams::{PacketTimes, Stream};
 
-/// Bytes of packets that wait to be written, at most: 30 ms of the fastest program, a second of a busy kernel.
+use crate::Error;
+
+/// Bytes of packets that wait to be written, at most: 30 ms of the fastest program, a second of a busy
+/// kernel.
 const MOST_BYTES: usize = 64 << 20;
 /// Blocks that are kept when nothing waits.
 const SPARE_BLOCKS: usize = 8;
@@ -197,15 +201,13 @@ impl QueuedStream {
             return;
         }
         let mut file = lock(&self.file);
-        let events = Events { start: packet.events.as_ptr(), len: packet.events.len() };
-        // SAFETY: the events are the packet's own bytes, which it keeps during the call.
-        let result = unsafe { file.write(events, packet.times) };
+        let result = file.write(&packet.events, packet.times);
         let mut written = lock(&self.written);
         match result {
             Ok(()) => written.tally.events += packet.count,
             Err(error) => {
                 written.unwritten += packet.count;
-                written.error = Some(error);
+                written.error = Some(error.into());
             }
         }
         let Tally { events, .. } = written.tally;

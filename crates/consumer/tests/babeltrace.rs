@@ -1,4 +1,5 @@
-//! From a region filled by hand to what babeltrace2 says of the folder: no warning, the right events, the right losses.
+//! From a region filled by hand to what babeltrace2 says of the folder: no warning, the right events, the
+//! right losses.
 
 mod common;
 
@@ -14,8 +15,9 @@ use tracewing_abi::region::{Geometry, Loss, Protocol};
 use tracewing_abi::schema::{Base, Class, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::folder::{BufferDescription, Description, Folder};
+use tracewing_consumer::trace::UserTrace;
 
 const RECORDING: [u8; 16] = [7; 16];
 
@@ -61,7 +63,8 @@ fn recording() -> Recording {
 impl Recording {
     fn drain(&self, cpus: usize) -> Drain {
         let geometry = Geometry::new(cpus, 4, 4096).unwrap();
-        Drain::new("uid0".into(), geometry, Protocol::Publish, &self.clock, RECORDING).unwrap()
+        Drain::new(Backing::Memory, "uid0".into(), geometry, Protocol::Publish, &self.clock, RECORDING)
+            .unwrap()
     }
 
     fn poll(&mut self, drain: &mut Drain, flush: Duration) {
@@ -69,12 +72,15 @@ impl Recording {
     }
 }
 
-/// babeltrace2's lines for the user trace, or `None` where it is not installed. What it warns of is a failure, but for
-/// losses, which it reports among its warnings.
+/// babeltrace2's lines for the user trace, or `None` where it is not installed. What it warns of is a
+/// failure, but for losses, which it reports among its warnings.
 fn babeltrace(folder: &Path) -> Option<(Vec<String>, String)> {
     let Ok(output) = Command::new("babeltrace2").args(["--clock-seconds", "--no-delta"]).arg(folder).output()
     else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return None;
     };
     let warnings = String::from_utf8(output.stderr).unwrap();

@@ -1,8 +1,8 @@
-//! A disk that is full behind the queue: what waited there is counted lost, event by event, and what was written before
-//! stays readable.
+//! A disk that is full behind the queue: what waited there is counted lost, event by event, and what was
+//! written before stays readable.
 //!
-//! The file size limit stands for a full disk: it, too, lets a part of a write through and then fails. It holds for the
-//! whole process, hence a test binary of its own.
+//! The file size limit stands for a full disk: it, too, lets a part of a write through and then fails. It
+//! holds for the whole process, hence a test binary of its own.
 
 mod common;
 
@@ -12,7 +12,8 @@ use std::time::Duration;
 use common::Writer;
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_consumer::drain::{Backing, Drain};
+use tracewing_consumer::trace::UserTrace;
 use tracewing_ctf::index;
 use tracewing_files::Dir;
 
@@ -33,7 +34,9 @@ impl Recording {
     fn new(folder: &Path) -> Self {
         let clock = TraceClock::new(ClockChoice::Auto).unwrap();
         let geometry = Geometry::new(1, SUB_BUFFERS, SUB_BUFFER).unwrap();
-        let drain = Drain::new("uid0".into(), geometry, Protocol::Publish, &clock, RECORDING).unwrap();
+        let drain =
+            Drain::new(Backing::Memory, "uid0".into(), geometry, Protocol::Publish, &clock, RECORDING)
+                .unwrap();
         let writer = Writer { region: drain.region(), cpu: 0, stamp: clock.now() };
         let trace = UserTrace::new(&Dir::create(folder).unwrap().0, RECORDING).unwrap().write_behind(|| ());
         Self { clock, trace, drain, writer, emitted: 0 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use tracewing_abi::region::{Geometry, Mode, Protocol};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
+use tracewing_consumer::trace::UserTrace;
 use tracewing_files::Dir;
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
@@ -35,7 +36,8 @@ fn any_bytes_in_a_region_are_survived() {
         let protocol = if seed % 2 == 0 { Protocol::Publish } else { Protocol::Smp };
         let folder = tempfile::tempdir().unwrap();
         let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
-        let mut drain = Drain::new("uid0".into(), geometry, protocol, &clock, [1; 16]).unwrap();
+        let mut drain =
+            Drain::new(Backing::Memory, "uid0".into(), geometry, protocol, &clock, [1; 16]).unwrap();
         let region = drain.region();
         let cpu = region.cpu(0);
         let control = cpu.control();
@@ -94,7 +96,8 @@ fn what_a_dead_process_had_not_committed_is_counted_lost() {
     let folder = tempfile::tempdir().unwrap();
     let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
     let geometry = Geometry::new(1, 4, 4096).unwrap();
-    let mut drain = Drain::new("pid1".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
+    let mut drain =
+        Drain::new(Backing::Memory, "pid1".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
     let region = drain.region();
     let emit = |count: u64| {
         for number in 0..count {
@@ -126,7 +129,8 @@ fn more_than_anybody_can_have_overwritten_is_unknown() {
     let folder = tempfile::tempdir().unwrap();
     let mut trace = UserTrace::new(&Dir::create(folder.path()).unwrap().0, [1; 16]).unwrap();
     let geometry = Geometry::new(1, 4, 4096).unwrap().overwriting();
-    let mut drain = Drain::new("uid0".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
+    let mut drain =
+        Drain::new(Backing::Memory, "uid0".into(), geometry, Protocol::Smp, &clock, [1; 16]).unwrap();
     let region = drain.region();
     let emit = || {
         let payload = 7_u64.to_le_bytes();

@@ -1,4 +1,5 @@
-//! What a snapshot makes of buffers in which writers were faster than it, and that it leaves them as they were.
+//! What a snapshot makes of buffers in which writers were faster than it, and that it leaves them as they
+//! were.
 
 use std::path::Path;
 use std::sync::atomic::Ordering;
@@ -6,10 +7,11 @@ use std::sync::atomic::Ordering;
 use tracewing_abi::region::{Geometry, Protocol, Reference};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, StreamSummary};
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::folder::{BufferDescription, Description, SnapshotDescription};
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
+use tracewing_consumer::summary::StreamSummary;
 use tracewing_ring::Segment;
 use tracewing_ring::lttng::{self, Smp};
 
@@ -31,7 +33,8 @@ impl Recorder {
         let class = clock_class(&clock, &begin, [9; 16]);
         let classes = Classes::new(&[], [7; 16], class).unwrap();
         let geometry = Geometry::new(1, 8, 4096).unwrap().overwriting();
-        let drain = Drain::new("uid0".to_owned(), geometry, Protocol::Smp, &clock, [7; 16]).unwrap();
+        let drain =
+            Drain::new(Backing::Memory, "uid0".to_owned(), geometry, Protocol::Smp, &clock, [7; 16]).unwrap();
         Self { clock, begin, classes, drain, taken: 0 }
     }
 

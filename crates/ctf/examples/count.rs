@@ -1,6 +1,7 @@
 //! Counts a data stream's event records by name.
 //!
-//! Usage: count METADATA STREAM…, for example `cargo run --example count -- my-trace/metadata my-trace/channel_*`
+//! Usage: count METADATA STREAM…, for example
+//! `cargo run --example count -- my-trace/metadata my-trace/channel_*`
 
 use std::collections::BTreeMap;
 use std::error::Error;

@@ -1,7 +1,8 @@
-//! Adds up a field of a data stream's event records. Bytes come a packet at a time from an asynchronous source, of which this
-//! knows nothing but `fill`: put a socket or a file of an async runtime in its place.
+//! Adds up a field of a data stream's event records. Bytes come a packet at a time from an asynchronous
+//! source, of which this knows nothing but `fill`: put a socket or a file of an async runtime in its place.
 //!
-//! Usage: sum METADATA STREAM EVENT FIELD, for example `… -- trace/metadata trace/channel_0 sched_switch next_tid`
+//! Usage: sum METADATA STREAM EVENT FIELD, for example
+//! `… -- trace/metadata trace/channel_0 sched_switch next_tid`
 
 use std::error::Error;
 use std::io::{self, Read};

@@ -1,6 +1,7 @@
 //! Writes a CTF trace of its own events, of either version, and reads it back.
 //!
-//! `cargo run -p tracewing-ctf --example write -- FOLDER [1|2]`; then `tracewing list FOLDER`, or babeltrace2 for version 1.
+//! `cargo run -p tracewing-ctf --example write -- FOLDER [1|2]`; then `tracewing list FOLDER`, or babeltrace2
+//! for version 1.
 
 use std::error::Error;
 use std::path::Path;

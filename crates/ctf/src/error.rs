@@ -1,5 +1,7 @@
 //! The crate's one error type: what is wrong, where, and with what.
 
+use crate::PacketFault;
+
 /// Why metadata, a packet or an index could not be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
@@ -33,11 +35,12 @@ pub enum Error {
         place: String,
         /// What is wrong.
         message: String,
-        /// Where in the metadata's text that is declared, if it was read from one: [`Error::in_metadata`] shows it.
+        /// Where in the metadata's text that is declared, if it was read from one: [`Error::in_metadata`]
+        /// shows it.
         at: crate::model::Place,
     },
     /// A packet's bytes do not match its classes.
-    #[error("packet {packet} at byte {packet_offset}: {message} (at byte {}, bit {})", offset_bits / 8, offset_bits % 8)]
+    #[error("packet {packet} at byte {packet_offset}: {fault} (at byte {}, bit {})", offset_bits / 8, offset_bits % 8)]
     Packet {
         /// Index of the packet in its data stream, from 0.
         packet: u64,
@@ -46,7 +49,7 @@ pub enum Error {
         /// Offset in bits, from the start of the data stream, of what could not be decoded.
         offset_bits: u64,
         /// What is wrong.
-        message: String,
+        fault: Box<PacketFault>,
     },
     /// A value cannot be written.
     #[error("{place}: {message}")]

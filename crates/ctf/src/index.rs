@@ -1,5 +1,5 @@
-//! LTTng's packet index files (`index/NAME.idx` beside the data stream file `NAME`): where each packet of a data
-//! stream lies and what it spans, so that a reader can seek without reading the packets.
+//! LTTng's packet index files (`index/NAME.idx` beside the data stream file `NAME`): where each packet of a
+//! data stream lies and what it spans, so that a reader can seek without reading the packets.
 //!
 //! All numbers are big-endian. A file is a header and then entries:
 //!
@@ -84,8 +84,8 @@ pub fn encode_entry(entry: &Entry) -> [u8; ENTRY_SIZE] {
 ///
 /// # Errors
 ///
-/// [`Error::Index`] where the magic or the version is not LTTng's, or the entry size cannot hold an entry of that
-/// version.
+/// [`Error::Index`] where the magic or the version is not LTTng's, or the entry size cannot hold an entry of
+/// that version.
 pub fn decode(bytes: &[u8]) -> Result<impl Iterator<Item = Entry> + '_, Error> {
     let bad = |offset, message: String| Error::Index { offset, message };
     let Some((header, body)) = bytes.split_at_checked(HEADER_SIZE) else {

@@ -1,4 +1,5 @@
-//! The Common Trace Format, versions 1.8 (specification v1.8.3) and 2 (CTF2-SPEC-2.0): what a trace's bytes mean.
+//! The Common Trace Format, versions 1.8 (specification v1.8.3) and 2 (CTF2-SPEC-2.0): what a trace's bytes
+//! mean.
 //!
 //! Bytes in, values out: nothing here opens a file, and nothing here knows tracewing's own events.
 //!
@@ -14,7 +15,8 @@
 //! | [`index`] | LTTng's packet index files |
 //! | [`mod@write`] | the packet and event headers that tracewing's own traces use |
 //!
-//! Reading is three steps: metadata gives a trace class, which is compiled once, and then decodes any of its data streams.
+//! Reading is three steps: metadata gives a trace class, which is compiled once, and then decodes any of its
+//! data streams.
 //!
 #![cfg_attr(feature = "read", doc = "```")]
 #![cfg_attr(not(feature = "read"), doc = "```ignore")]
@@ -65,7 +67,9 @@ mod log_level;
 #[cfg(feature = "read")]
 pub mod metadata;
 pub mod model;
+mod packet_fault;
 pub mod tsdl;
 pub mod write;
 
 pub use error::Error;
+pub use packet_fault::{FieldFault, PacketFault};

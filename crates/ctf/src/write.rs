@@ -16,9 +16,10 @@
 //! | 72..80 | events_discarded | | | | | | |
 //! | 80..84 | cpu_id | | | | | | |
 //!
-//! The compact form carries the low half of the time stamp; a reader fills in the rest from the stamp before it, so
-//! it serves while less than 2^32 cycles pass between two events of a packet (and between the packet's begin stamp
-//! and its first event). The extended form serves always; its `timestamp` and `id` win, as in LTTng's large header.
+//! The compact form carries the low half of the time stamp; a reader fills in the rest from the stamp before
+//! it, so it serves while less than 2^32 cycles pass between two events of a packet (and between the packet's
+//! begin stamp and its first event). The extended form serves always; its `timestamp` and `id` win, as in
+//! LTTng's large header.
 
 use crate::model::{EnumerationClass, FieldClass, IntegerClass, StructureClass, Uuid, VariantClass};
 
@@ -30,12 +31,6 @@ pub const PACKET_HEADER_SIZE: usize = 84;
 pub const EXTENDED_ID: u16 = 65535;
 /// Size in bytes of a user event's compact header.
 pub const USER_EVENT_HEADER_SIZE: usize = 8;
-/// Size in bytes of a user event's extended header.
-pub const USER_EVENT_HEADER_EXTENDED_SIZE: usize = 18;
-/// Size in bytes of a kernel event's compact header.
-pub const KERNEL_EVENT_HEADER_SIZE: usize = 6;
-/// Size in bytes of a kernel event's extended header.
-pub const KERNEL_EVENT_HEADER_EXTENDED_SIZE: usize = 16;
 
 /// What the header and the context of a packet say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,9 +105,10 @@ pub fn packet_context_class(clock: &str) -> StructureClass {
 
 /// The user events' header (`stream.event.header`), its stamps mapped to the clock class called `clock`.
 ///
-/// babeltrace2 warns of every header field that is neither an event record class id nor mapped to a clock. `length` is
-/// neither, so it is declared signed and mapped: a signed field never moves the clock, and the warning stays away.
-/// Readers of the metadata have no use for it; who walks the records reads it as unsigned.
+/// babeltrace2 warns of every header field that is neither an event record class id nor mapped to a clock.
+/// `length` is neither, so it is declared signed and mapped: a signed field never moves the clock, and the
+/// warning stays away. Readers of the metadata have no use for it; who walks the records reads it as
+/// unsigned.
 pub fn user_event_header_class(clock: &str) -> StructureClass {
     StructureClass::new()
         .with("timestamp", IntegerClass::unsigned(32).with_clock(clock))

@@ -1,5 +1,5 @@
-//! Traces of every alignment, in both byte orders and both versions, are read as a slow decoder reads them that follows the
-//! specification field by field; those of LTTng's shapes as babeltrace2 does, too.
+//! Traces of every alignment, in both byte orders and both versions, are read as a slow decoder reads them
+//! that follows the specification field by field; those of LTTng's shapes as babeltrace2 does, too.
 
 mod common;
 mod slow;
@@ -121,7 +121,8 @@ fn rewrite(metadata: &str, data: &[u8], convert: bool) -> (String, Vec<u8>) {
 #[derive(Debug, Clone, Copy)]
 struct Machine {
     big: bool,
-    /// The most that a field is aligned to, in bits: 64 where alignment is natural, 32 for 64-bit integers of i386.
+    /// The most that a field is aligned to, in bits: 64 where alignment is natural, 32 for 64-bit integers of
+    /// i386.
     most: u64,
 }
 
@@ -155,7 +156,8 @@ impl Machine {
         Class::Float(size, size.min(self.most))
     }
 
-    /// LTTng's event record header: `compact` with an id of 5 bits and a stamp of 27, or large with 16 and 32.
+    /// LTTng's event record header: `compact` with an id of 5 bits and a stamp of 27, or large with 16 and
+    /// 32.
     fn header(self, compact: bool) -> Struct {
         let (id, stamp, align) = match compact {
             true => (uint(5, 1), uint(27, 1), 32.min(self.most)),
@@ -327,8 +329,8 @@ impl Generator {
         }
     }
 
-    /// A header with an id and a stamp of any size and alignment, plain or with a variant, and perhaps something before, between and
-    /// after them.
+    /// A header with an id and a stamp of any size and alignment, plain or with a variant, and perhaps
+    /// something before, between and after them.
     fn header(&mut self) -> Struct {
         if self.random.below(3) == 0 {
             let machine = MACHINES[self.random.below(5) as usize];

@@ -10,7 +10,10 @@ use tracewing_ctf::{json, metadata, tsdl};
 fn cases(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/ctf-conformance").join(folder);
     let Ok(entries) = folder.canonicalize().and_then(std::fs::read_dir) else {
-        eprintln!("skipped: there is no ../shared/ctf-conformance");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::File(&folder),
+            "there is no ../shared/ctf-conformance",
+        );
         return Vec::new();
     };
     let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -18,7 +21,8 @@ fn cases(folder: &str) -> Vec<PathBuf> {
     cases
 }
 
-/// Printed in its own language, each trace class stays what it is. `cargo xtask conformance` decodes the cases.
+/// Printed in its own language, each trace class stays what it is. `cargo xtask conformance` decodes the
+/// cases.
 #[test]
 fn metadata_survives_printing() {
     for case in cases("fields") {

@@ -1,4 +1,5 @@
-//! The fuzz targets of this crate over their seeds and over what has been found: no panic, whatever the bytes.
+//! The fuzz targets of this crate over their seeds and over what has been found: no panic, whatever the
+//! bytes.
 
 #[path = "../../../fuzz/src/bytes.rs"]
 mod bytes;

@@ -1,5 +1,5 @@
-//! CTF 2 metadata that is taken, and metadata that is refused with the place and the reason; what the shared cases of the
-//! babeltrace project do not cover.
+//! CTF 2 metadata that is taken, and metadata that is refused with the place and the reason; what the shared
+//! cases of the babeltrace project do not cover.
 
 use std::sync::Arc;
 
@@ -330,7 +330,8 @@ fn a_reference_may_lead_out_of_structures_and_into_the_one_around() {
 
 #[test]
 fn fields_that_exclude_each_other_share_what_is_kept_of_them() {
-    // Each option has a length and a string of that length; a BLOB behind them has the length of whichever was there.
+    // Each option has a length and a string of that length; a BLOB behind them has the length of whichever
+    // was there.
     let option = |range: u32, bits: u32| {
         let length = U8.replace(": 8, \"byte", &format!(": {bits}, \"byte"));
         let text = r#"{"type": "dynamic-length-string", "length-field-location": {"path": ["length"]}}"#;

@@ -1,5 +1,5 @@
-//! Traces that lttng-ust 2.13 wrote (every field kind; packetised metadata, large event header): decoded as babeltrace2
-//! does. `TRACEWING_CTF_TRACES` may name a folder with more traces to compare.
+//! Traces that lttng-ust 2.13 wrote (every field kind; packetised metadata, large event header): decoded as
+//! babeltrace2 does. `TRACEWING_CTF_TRACES` may name a folder with more traces to compare.
 
 mod common;
 
@@ -24,6 +24,9 @@ fn more_traces() {
     }
     match std::env::var_os("TRACEWING_CTF_TRACES") {
         Some(folder) => visit(Path::new(&folder)),
-        None => eprintln!("skipped: TRACEWING_CTF_TRACES names no folder with traces"),
+        None => tracewing_testing::skip(
+            tracewing_testing::Cause::Variable("TRACEWING_CTF_TRACES"),
+            "TRACEWING_CTF_TRACES names no folder with traces",
+        ),
     }
 }

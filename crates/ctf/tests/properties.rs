@@ -1,5 +1,5 @@
-//! Random classes survive printing and parsing; random values survive encoding (by the slow bit-by-bit encoder here) and
-//! decoding; no bytes make the parser or the decoder panic.
+//! Random classes survive printing and parsing; random values survive encoding (by the slow bit-by-bit
+//! encoder here) and decoding; no bytes make the parser or the decoder panic.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -404,8 +404,8 @@ fn read_packets(decoder: &Arc<Decoder>, data: &[u8]) -> Vec<Vec<String>> {
     events
 }
 
-/// The same of data that come `part` bytes at a time; what lies between the packet's header and the event record that is looked
-/// for is wiped out before.
+/// The same of data that come `part` bytes at a time; what lies between the packet's header and the event
+/// record that is looked for is wiped out before.
 fn read_parts(decoder: &Arc<Decoder>, data: &[u8], part: usize) -> Vec<Vec<String>> {
     let mut events = Vec::new();
     let mut reader = StreamReader::new(decoder.clone(), Vec::new());

@@ -1,4 +1,5 @@
-//! Random trace classes and values of both versions: what is written is read back, also by way of the other version.
+//! Random trace classes and values of both versions: what is written is read back, also by way of the other
+//! version.
 
 mod generate;
 
@@ -95,8 +96,8 @@ fn rewrite(from: &Arc<Decoder>, bytes: &[u8], to: &Arc<Decoder>) -> Result<Vec<u
     }
 }
 
-/// The values alone, which stay where names and kinds change: what is not there is nothing, a boolean a number, bytes are
-/// numbers.
+/// The values alone, which stay where names and kinds change: what is not there is nothing, a boolean a
+/// number, bytes are numbers.
 fn leaves(value: &FieldValue, out: &mut Vec<FieldValue>) {
     match value {
         FieldValue::Structure(members) => members.iter().for_each(|(_, value)| leaves(value, out)),
@@ -259,7 +260,10 @@ fn metadata_of_the_conformance_suite_is_printed_and_parsed() {
     let mut found = Vec::new();
     metadata_files(&folder, &mut found);
     if found.is_empty() {
-        eprintln!("skipped: there is no ../shared/ctf-conformance");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::File(&folder),
+            "there is no ../shared/ctf-conformance",
+        );
     }
     for path in found {
         let Ok(class) = metadata::parse(&std::fs::read(&path).unwrap()) else { continue };
@@ -313,7 +317,8 @@ fn next_to_nothing_is_converted() {
     assert_eq!(payload(&parsed), payload(&converted));
 }
 
-/// In CTF 1.8 the only class needs no id in the packets, whichever it has, and packets may have a UUID that the trace has not.
+/// In CTF 1.8 the only class needs no id in the packets, whichever it has, and packets may have a UUID that
+/// the trace has not.
 #[test]
 fn what_packets_do_not_tell_is_read_after_the_conversion() {
     let payload = StructureClass::new().with("a", FieldClass::unsigned(8));
@@ -333,7 +338,8 @@ fn what_packets_do_not_tell_is_read_after_the_conversion() {
     assert_eq!(fields(read(&to, &rewritten).unwrap().1), fields(read(&from, &bytes).unwrap().1));
 }
 
-/// In CTF 2, paths do not name options and ranges may go beyond what a selector can be; babeltrace2 takes one name for a tag.
+/// In CTF 2, paths do not name options and ranges may go beyond what a selector can be; babeltrace2 takes one
+/// name for a tag.
 #[test]
 fn references_through_options_become_names() {
     let u8 =

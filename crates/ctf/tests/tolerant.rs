@@ -1,4 +1,5 @@
-//! CTF 1.8 metadata that says more than is known, or says it as other readers take it: read, with a warning where something is ignored.
+//! CTF 1.8 metadata that says more than is known, or says it as other readers take it: read, with a warning
+//! where something is ignored.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -172,7 +173,8 @@ fn keywords_name_no_fields_and_no_blocks() {
     assert!(matches!(&payload.members[1].class, FieldClass::DynamicArray(_)));
 }
 
-/// The least time of three to parse and compile a trace class with so many data stream classes, each with a clock and an event.
+/// The least time of three to parse and compile a trace class with so many data stream classes, each with a
+/// clock and an event.
 fn time(streams: u64) -> Duration {
     let mut text = TRACE.to_owned() + "typealias integer { size = 8; } := byte;\n";
     for id in 0..streams {

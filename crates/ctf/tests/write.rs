@@ -92,7 +92,8 @@ fn second_payload(out: &mut Vec<u8>) {
     out.extend(1.5_f64.to_le_bytes());
 }
 
-/// Writes one packet with the given records, runs babeltrace2 and gives what it printed; `None` where it is absent.
+/// Writes one packet with the given records, runs babeltrace2 and gives what it printed; `None` where it is
+/// absent.
 fn babeltrace(name: &str, trace: &TraceClass, records: &[u8]) -> Option<String> {
     let folder = Folder::new(name);
     let packet = PacketHeader {
@@ -128,7 +129,10 @@ fn babeltrace(name: &str, trace: &TraceClass, records: &[u8]) -> Option<String> 
     .unwrap();
     let run = Command::new("babeltrace2").args(["--clock-cycles", "--no-delta"]).arg(&folder.0).output();
     let Ok(run) = run else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return None;
     };
     assert_eq!(String::from_utf8_lossy(&run.stderr), "", "{}", tsdl::print(trace));

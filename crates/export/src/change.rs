@@ -18,7 +18,8 @@ pub(crate) enum Change<'s> {
     },
     /// Nothing more is known of what a container does.
     NoState { of: ContainerId },
-    /// A function begins in a container of functions, within those that have begun there; or the innermost one ends.
+    /// A function begins in a container of functions, within those that have begun there; or the innermost
+    /// one ends.
     Function { of: ContainerId, name: Option<NameId> },
     /// A container wakes another one, which goes on with the state that has this number.
     Wake { of: ContainerId, woken: ContainerId, link: LinkId },
@@ -39,7 +40,8 @@ pub(crate) enum Change<'s> {
     },
 }
 
-/// Ranks among changes at one time: what is woken comes behind its wake, and an event behind the begin of its state.
+/// Ranks among changes at one time: what is woken comes behind its wake, and an event behind the begin of its
+/// state.
 const NO_STATE: u8 = 0;
 const WAKE: u8 = 1;
 const STATE: u8 = 2;

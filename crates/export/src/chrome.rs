@@ -1,7 +1,8 @@
 //! Chrome's trace events (Google: Trace Event Format): JSON, an object per event.
 //!
-//! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of its process, with a
-//! number above those that Linux gives, as are the functions and the locks of a thread. Times are in µs since the begin of what is exported, with three digits.
+//! A track is a process and a thread. CPUs are threads of a process "CPUs", and a task is one more thread of
+//! its process, with a number above those that Linux gives, as are the functions and the locks of a thread.
+//! Times are in µs since the begin of what is exported, with three digits.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;

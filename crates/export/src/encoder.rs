@@ -1,4 +1,5 @@
-//! What a format has to write, and in which order it is told: everything by time, each container from its begin to its end.
+//! What a format has to write, and in which order it is told: everything by time, each container from its
+//! begin to its end.
 
 use crate::change::{self, Change, LinkId};
 use crate::model::{Container, ContainerId, Counter, CounterId, Kind, Model, NameId, state};
@@ -13,7 +14,8 @@ const CHUNK: usize = 256 << 10;
 
 /// A format. All methods append to `out`; times are in ns on the recording's clock and never go back.
 pub(crate) trait Encoder: std::fmt::Debug {
-    /// The fields of an event's payload, as [`Encoder::event`] is to have them. It is asked before all others, in any order.
+    /// The fields of an event's payload, as [`Encoder::event`] is to have them. It is asked before all
+    /// others, in any order.
     fn fields(&mut self, event: &EventRef<'_>, out: &mut Vec<u8>);
 
     /// What comes before everything else.

@@ -79,12 +79,12 @@ pub struct Ready {
 }
 
 impl Export<'_> {
-    /// Reads what `filter` lets through of a recording. `watch` is told from time to time how far it is, and may end it: what
-    /// was read is then there.
+    /// Reads what `filter` lets through of a recording. `watch` is told from time to time how far it is, and
+    /// may end it: what was read is then there.
     ///
     /// # Errors
-    /// The filter makes no sense for the recording, or a temporary file cannot be written. What cannot be read is no error: it
-    /// is in [`Ran::failure`].
+    /// The filter makes no sense for the recording, or a temporary file cannot be written. What cannot be
+    /// read is no error: it is in [`Ran::failure`].
     pub fn run(
         &self,
         recording: &Recording,
@@ -138,8 +138,9 @@ impl Ready {
         shown
     }
 
-    /// Writes everything; gives its size in bytes and what is known of the recording. `watch` is told how much is written, and
-    /// may end it: what comes later is left out then, and `out` is complete all the same.
+    /// Writes everything; gives its size in bytes and what is known of the recording. `watch` is told how
+    /// much is written, and may end it: what comes later is left out then, and `out` is complete all the
+    /// same.
     ///
     /// # Errors
     /// `out` cannot be written, or a temporary file read.

@@ -1,4 +1,5 @@
-//! What a viewer shows: containers, which lie within each other and each have a line, and the names of what stands there.
+//! What a viewer shows: containers, which lie within each other and each have a line, and the names of what
+//! stands there.
 
 use std::collections::BTreeMap;
 use tracewing_analysis::{Party, Ran};
@@ -161,7 +162,8 @@ pub(crate) enum Kind {
     Functions {
         tid: i32,
     },
-    /// The locks of an LWP or a user thread: those that it has or waits for at the same time are in several of these.
+    /// The locks of an LWP or a user thread: those that it has or waits for at the same time are in several
+    /// of these.
     Locks {
         of: Party,
         number: usize,

@@ -1,9 +1,11 @@
-//! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, a line per event, sorted by time.
+//! Pajé's trace format (Schnorr: Paje Trace File Format, version 1.2.5): text, a line per event, sorted by
+//! time.
 //!
-//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks, and the functions and locks of these. Each
-//! of them has one state, functions one within the other, a thread or task is woken by links, and events carry their fields as
-//! text, samples their call chains. Times are in seconds since the begin of what is exported, with
-//! nine digits: what readers keep in a `double` is exact to the nanosecond for 100 days.
+//! Containers: a machine, in it its CPUs and processes, in these their threads, tasks, and the functions and
+//! locks of these. Each of them has one state, functions one within the other, a thread or task is woken by
+//! links, and events carry their fields as text, samples their call chains. Times are in seconds since the
+//! begin of what is exported, with nine digits: what readers keep in a `double` is exact to the nanosecond
+//! for 100 days.
 //!
 //! A text ends at the next quotation mark, which the format cannot escape: there are apostrophes instead.
 
@@ -188,7 +190,7 @@ fn text(out: &mut Vec<u8>, text: &[u8]) {
 fn line(out: &mut Vec<u8>, event: &str, model: &Model, at: i64) {
     out.extend_from_slice(event.as_bytes());
     out.push(b' ');
-    let ns = at.saturating_sub(model.begin).max(0).unsigned_abs();
+    let ns = at.max(model.begin).abs_diff(model.begin);
     number::unsigned(out, ns / 1_000_000_000);
     out.push(b'.');
     number::padded::<9>(out, ns % 1_000_000_000);

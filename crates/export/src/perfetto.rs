@@ -1,10 +1,11 @@
-//! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s (protos/perfetto/trace of
-//! Perfetto; the numbers of fields are those of its messages).
+//! Perfetto's trace format: a `Trace` of `TracePacket`s with `TrackDescriptor`s and `TrackEvent`s
+//! (protos/perfetto/trace of Perfetto; the numbers of fields are those of its messages).
 //!
-//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the functions and locks of threads below their
-//! processes. States are
-//! slices, events instants with their fields as debug annotations, samples such with their call chains, a wake is an instant and a flow to the slice that follows.
-//! Names are interned. Stamps are those of the recording; a clock snapshot says that they count from the Unix epoch.
+//! Every container is a track: threads and processes as such, CPUs below a track "CPUs", tasks and the
+//! functions and locks of threads below their processes. States are slices, events instants with their fields
+//! as debug annotations, samples such with their call chains, a wake is an instant and a flow to the slice
+//! that follows. Names are interned. Stamps are those of the recording; a clock snapshot says that they count
+//! from the Unix epoch.
 
 use crate::change::LinkId;
 use crate::encoder::Encoder;

@@ -1,7 +1,7 @@
 //! Protocol buffers as bytes: as much of the wire format as Perfetto's traces need.
 //!
-//! A message inside of another one has its length in front. That is known when the message is complete: there is room for one
-//! byte, and a long message is moved.
+//! A message inside of another one has its length in front. That is known when the message is complete: there
+//! is room for one byte, and a long message is moved.
 
 /// Wire types.
 const VARINT: u32 = 0;

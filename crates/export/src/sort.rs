@@ -1,8 +1,8 @@
 //! Sorts more than fits into memory: what arrives nearly in order goes out in order.
 //!
-//! An analysis tells what somebody did when it is over, so what took long comes late. Items fill a buffer of [`BUFFER`] bytes;
-//! a full one is sorted and written to a temporary file as a run; in the end all runs are merged. Where everything fits into
-//! the buffer, nothing is written.
+//! An analysis tells what somebody did when it is over, so what took long comes late. Items fill a buffer of
+//! [`BUFFER`] bytes; a full one is sorted and written to a temporary file as a run; in the end all runs are
+//! merged. Where everything fits into the buffer, nothing is written.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,8 +1,9 @@
-//! The analysis: makes a line of states, events and wakes for each CPU, LWP and user thread out of what it is told.
+//! The analysis: makes a line of states, events and wakes for each CPU, LWP and user thread out of what it is
+//! told.
 //!
-//! States are told when they are over, and only then are they certain: what was believed can turn out to be unknown. So
-//! nothing is written before the end; changes wait in the [`Sorter`], whose memory is bounded. Beside it, memory grows with
-//! the number of containers and of names.
+//! States are told when they are over, and only then are they certain: what was believed can turn out to be
+//! unknown. So nothing is written before the end; changes wait in the [`Sorter`], whose memory is bounded.
+//! Beside it, memory grows with the number of containers and of names.
 
 mod parts;
 
@@ -17,9 +18,11 @@ use std::io::Result;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use tracewing_analysis::profile::Chains;
-use tracewing_analysis::{Analysis, Calls, LockUses, Loss, Party, Ran, Seen, ThreadKey};
+use tracewing_analysis::{Analysis, Calls, Input, LockUses, Loss, Party, Ran, Seen, ThreadKey};
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker};
+use tracewing_trace::super_trace::{
+    self, Carried, Doing, Fold, Kind, Lwp, Mode, Place, Scope, UserThread, Waker,
+};
 
 /// Follows a recording.
 #[derive(Debug)]
@@ -297,6 +300,27 @@ impl Timeline {
 }
 
 impl Fold for Timeline {
+    #[inline(always)]
+    fn change(&mut self, change: super_trace::Change<'_>) {
+        match change {
+            super_trace::Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            super_trace::Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            super_trace::Change::UserThreadDid { thread, doing, from, to } => {
+                self.user_thread(thread, doing, from, to)
+            }
+            super_trace::Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
+            super_trace::Change::UserThreadCreated { thread, by, at } => {
+                self.user_thread_created(thread, by, at)
+            }
+            super_trace::Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at),
+            super_trace::Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            super_trace::Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Timeline {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         if from >= to {
@@ -377,6 +401,21 @@ impl Fold for Timeline {
 }
 
 impl Analysis for Timeline {
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Explained(event) => self.explained(event),
+            Input::Event(seen) => self.event(seen),
+            Input::Dumped { tid, process, name } => self.dumped(tid, process, name),
+            Input::LeftOut(super_trace::Change::LwpEnds { lwp }) => self.other_ends(lwp),
+            Input::LossOver { time } => self.loss_over(time),
+            Input::Lost(lost) => self.lost(lost),
+            _ => {}
+        }
+    }
+}
+
+impl Timeline {
     fn explained(&mut self, event: &EventRef<'_>) {
         self.chains.explained(event);
     }

@@ -1,6 +1,7 @@
 //! What an LWP did while nobody knows yet whether it was for a user thread: that is told when it stops.
 //!
-//! Usually a poll has a few states. One that never ends may have any number: what is more than [`MEMORY`] waits in a file.
+//! Usually a poll has a few states. One that never ends may have any number: what is more than [`MEMORY`]
+//! waits in a file.
 
 use crate::model::NameId;
 use std::io::{Read, Result, Seek, Write};

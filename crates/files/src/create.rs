@@ -1,4 +1,5 @@
-//! How an output folder comes to be: made by this process, or an empty one of its user that others cannot write.
+//! How an output folder comes to be: made by this process, or an empty one of its user that others cannot
+//! write.
 
 use std::ffi::{OsStr, OsString};
 use std::io;
@@ -33,7 +34,8 @@ impl Made {
 }
 
 impl Dir {
-    /// Makes a folder for output and its missing parents, or takes an empty one that this user owns and others cannot write.
+    /// Makes a folder for output and its missing parents, or takes an empty one that this user owns and
+    /// others cannot write.
     ///
     /// # Errors
     /// It cannot be made, or is [`Refused`]. What was made is removed again.
@@ -52,8 +54,8 @@ impl Dir {
         }
     }
 
-    /// Opens the folder `path` to put one new entry into it: any folder that this process may write, such as `/tmp`.
-    /// The entry's own folder is what others cannot write.
+    /// Opens the folder `path` to put one new entry into it: any folder that this process may write, such as
+    /// `/tmp`. The entry's own folder is what others cannot write.
     ///
     /// # Errors
     /// It is not there, or no folder.
@@ -61,11 +63,12 @@ impl Dir {
         Ok(Self::new(path, open_parent(path)?))
     }
 
-    /// The folder at `path` for files that only this user is to read and write, which is made with its missing parents.
+    /// The folder at `path` for files that only this user is to read and write, which is made with its
+    /// missing parents.
     ///
     /// # Errors
-    /// It cannot be made, or it or the folder in which it is to be made belongs to another user ([`Refused::Foreign`]) or can be
-    /// written by others.
+    /// It cannot be made, or it or the folder in which it is to be made belongs to another user
+    /// ([`Refused::Foreign`]) or can be written by others.
     pub fn private(path: &Path) -> io::Result<Self> {
         let (parent, names) = existing_parent(path)?;
         if names.is_empty() {
@@ -131,7 +134,8 @@ impl Made {
     }
 }
 
-/// The innermost folder on the way to `path` that is there, and the names below it, of which only the last may be there.
+/// The innermost folder on the way to `path` that is there, and the names below it, of which only the last
+/// may be there.
 fn existing_parent(path: &Path) -> io::Result<(OwnedFd, Vec<OsString>)> {
     let mut names: Vec<OsString> = Vec::new();
     let mut at = path;

@@ -95,7 +95,8 @@ impl Dir {
         Ok(file.into())
     }
 
-    /// Gives a file this content: written beside it and renamed, so that readers find the old or the new content.
+    /// Gives a file this content: written beside it and renamed, so that readers find the old or the new
+    /// content.
     ///
     /// # Errors
     /// It cannot be written; the old one is still there then.
@@ -212,8 +213,8 @@ impl Dir {
         Some(file.into())
     }
 
-    /// Locks the folder as long as a clone of it lives, so that readers can tell a recorder that works from one that was killed.
-    /// Not every file system has locks: there a killed recorder is not noticed.
+    /// Locks the folder as long as a clone of it lives, so that readers can tell a recorder that works from
+    /// one that was killed. Not every file system has locks: there a killed recorder is not noticed.
     pub fn lock(&self) {
         let _ = flock(self, FlockOperation::NonBlockingLockExclusive);
     }

@@ -1,5 +1,5 @@
-//! All files that tracewing writes, and the files of a recording that it reads: by descriptor, never by a path that was
-//! checked before.
+//! All files that tracewing writes, and the files of a recording that it reads: by descriptor, never by a
+//! path that was checked before.
 //!
 //! | module | does |
 //! |---|---|
@@ -11,10 +11,11 @@
 //! | `regular` | [`open_regular`]: a file that others have named, if it is one |
 //! | `refused` | why a folder or file is not used, in words for the user |
 //!
-//! What this protects from: another user who can write to a folder on the way (such as `/tmp`) and plants links, or swaps
-//! files and folders between a check and the use. Parents of an output folder are followed as the user typed them. From the
-//! folder itself on, nothing is looked up by a path again; the folder must be of this process's effective user, with no write
-//! permission for group and others, which is checked on the open descriptor.
+//! What this protects from: another user who can write to a folder on the way (such as `/tmp`) and plants
+//! links, or swaps files and folders between a check and the use. Parents of an output folder are followed as
+//! the user typed them. From the folder itself on, nothing is looked up by a path again; the folder must be
+//! of this process's effective user, with no write permission for group and others, which is checked on the
+//! open descriptor.
 //!
 //! Folders are made with mode 0750 and files with 0640, less what the umask takes away.
 

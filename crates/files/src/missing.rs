@@ -1,5 +1,5 @@
-//! Whether an output folder and its files are still where they were made: a folder that is removed while it is written takes
-//! everything with it, and no write fails.
+//! Whether an output folder and its files are still where they were made: a folder that is removed while it
+//! is written takes everything with it, and no write fails.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -46,8 +46,8 @@ impl fmt::Display for Missing {
 }
 
 impl Dir {
-    /// Looks whether the folder, the folders made in it, and some of the files made in them are in their places; with `all`,
-    /// every file.
+    /// Looks whether the folder, the folders made in it, and some of the files made in them are in their
+    /// places; with `all`, every file.
     ///
     /// # Errors
     /// What is missing first. What cannot be known is not missing.

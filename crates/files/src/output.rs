@@ -12,8 +12,8 @@ use rustix::process::geteuid;
 
 use crate::{Dir, Refused};
 
-/// A file that is being written. Regular ones get their name with [`OutputFile::finish`]; dropped before, nothing is left
-/// behind and a file that was there is as it was.
+/// A file that is being written. Regular ones get their name with [`OutputFile::finish`]; dropped before,
+/// nothing is left behind and a file that was there is as it was.
 #[derive(Debug)]
 pub struct OutputFile {
     file: File,
@@ -22,8 +22,9 @@ pub struct OutputFile {
 }
 
 impl OutputFile {
-    /// Output to `path`: a new file, one in place of a regular file that this user owns, or what is written to a pipe or device
-    /// there. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` are this process's descriptors.
+    /// Output to `path`: a new file, one in place of a regular file that this user owns, or what is written
+    /// to a pipe or device there. `/dev/stdout`, `/dev/stderr` and `/dev/fd/N` are this process's
+    /// descriptors.
     ///
     /// # Errors
     /// It cannot be made, or is [`Refused`]: a symbolic link, a file or pipe of another user, a folder.
@@ -44,7 +45,8 @@ impl OutputFile {
         }
     }
 
-    /// Output to a pipe or device at `path`, or to one of this process's descriptors; `None` if there is nothing, or anything else.
+    /// Output to a pipe or device at `path`, or to one of this process's descriptors; `None` if there is
+    /// nothing, or anything else.
     ///
     /// # Errors
     /// It cannot be opened, or is another user's pipe ([`Refused`]).
@@ -67,7 +69,8 @@ impl OutputFile {
         }
     }
 
-    /// A regular file: a new one beside, renamed when it is complete. Other names of the file that was there keep its content.
+    /// A regular file: a new one beside, renamed when it is complete. Other names of the file that was there
+    /// keep its content.
     fn beside(folder: Dir, name: &OsStr) -> io::Result<Self> {
         let name = name.to_str().ok_or(Refused::NotAFile)?.to_owned();
         let mut taken = io::ErrorKind::AlreadyExists.into();

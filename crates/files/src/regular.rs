@@ -6,8 +6,8 @@ use std::path::Path;
 
 use rustix::fs::{CWD, FileType, Mode, OFlags, fstat, openat};
 
-/// Opens the regular file at `path` for reading. A device, a pipe or a socket that is there, or is put there meanwhile, is not opened: that
-/// alone can have an effect, or wait.
+/// Opens the regular file at `path` for reading. A device, a pipe or a socket that is there, or is put there
+/// meanwhile, is not opened: that alone can have an effect, or wait.
 ///
 /// # Errors
 /// It cannot be opened, or is no regular file ([`io::ErrorKind::InvalidInput`]).

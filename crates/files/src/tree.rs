@@ -46,7 +46,8 @@ impl Tree {
         Ok((data.st_dev, data.st_ino))
     }
 
-    /// Opens a regular file below the folder. Links that stay below it are followed, where the kernel can tell (from Linux 5.6).
+    /// Opens a regular file below the folder. Links that stay below it are followed, where the kernel can
+    /// tell (from Linux 5.6).
     ///
     /// # Errors
     /// It is not there, no regular file, or a link leads out of the folder ([`Refused::LinkOut`]).

@@ -1,4 +1,5 @@
-//! Single files, the cache and reading, where another user has been before. Needs root, for a second user's files.
+//! Single files, the cache and reading, where another user has been before. Needs root, for a second user's
+//! files.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -13,7 +14,7 @@ const OTHER: u32 = 54321;
 fn is_root() -> bool {
     let is_root = rustix::process::geteuid().is_root();
     if !is_root {
-        eprintln!("skipped: files of a second user need root");
+        tracewing_testing::skip(tracewing_testing::Cause::Root, "files of a second user need root");
     }
     is_root
 }

@@ -1,5 +1,5 @@
-//! Records the kernel events of a command, or with `--system-wide` of everything meanwhile: the smallest use of the
-//! crate. `tracewing record` does the same and records the program's own events besides.
+//! Records the kernel events of a command, or with `--system-wide` of everything meanwhile: the smallest use
+//! of the crate. `tracewing record` does the same and records the program's own events besides.
 //!
 //! ```text
 //! sudo cargo run -p tracewing-kernel --example kernel-record -- [--system-wide] [-k GLOB]… DIR COMMAND…

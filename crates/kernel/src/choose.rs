@@ -4,7 +4,8 @@ use crate::error::Error;
 use crate::lttng;
 use tracewing_rules::Glob;
 
-/// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults, signals.
+/// What is recorded where the user does not say: the scheduler, interrupts, system calls, page faults,
+/// signals.
 pub const DEFAULT: &[&str] = &[
     "sched:sched_switch",
     "sched:sched_waking",

@@ -1,4 +1,5 @@
-//! Turns an event's `format` into a CTF event record class and a program that copies its records into that shape.
+//! Turns an event's `format` into a CTF event record class and a program that copies its records into that
+//! shape.
 //!
 //! | kernel field | in the trace |
 //! |---|---|
@@ -11,10 +12,10 @@
 //! | `__data_loc cpumask_t x` and other bit masks | the same, of machine words in hexadecimal |
 //! | anything else | array of bytes |
 //!
-//! The arguments of system calls are machine words in the record; they become what the C type says, as an `int`
-//! argument has only 32 bits that mean something. `__syscall_nr` is left out, it is in the name. Of the common fields
-//! `common_flags` and `common_pid` are kept, as the event context `flags` and `tid`: whether an interrupt had the CPU, and which thread
-//! it had or interrupted.
+//! The arguments of system calls are machine words in the record; they become what the C type says, as an
+//! `int` argument has only 32 bits that mean something. `__syscall_nr` is left out, it is in the name. Of the
+//! common fields `common_flags` and `common_pid` are kept, as the event context `flags` and `tid`: whether an
+//! interrupt had the CPU, and which thread it had or interrupted.
 
 use crate::error::FormatError;
 use crate::format::{self, Element, Field, Format, Origin, Shape};
@@ -98,7 +99,8 @@ impl Program {
         place.bytes(record).split(|&byte| byte == 0).next()
     }
 
-    /// Appends context and payload of `record` to `out`. `false`, and nothing appended, if the record is too short.
+    /// Appends context and payload of `record` to `out`. `false`, and nothing appended, if the record is too
+    /// short.
     #[inline]
     pub(crate) fn run(&self, record: &[u8], out: &mut Vec<u8>) -> bool {
         if record.len() < self.least {

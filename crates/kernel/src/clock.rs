@@ -34,15 +34,17 @@ impl KernelClock {
 
 #[cfg(target_arch = "x86_64")]
 fn tsc() -> u64 {
-    // SAFETY: `lfence` is part of SSE2 and `rdtsc` of every x86-64 processor; neither touches memory. A system that
-    // forbids RDTSC to programs (CR4.TSD) ends the process with a signal, as it does for every reader of this clock.
+    // SAFETY: `lfence` is part of SSE2 and `rdtsc` of every x86-64 processor; neither touches memory. A
+    // system that forbids RDTSC to programs (CR4.TSD) ends the process with a signal, as it does for every
+    // reader of this clock.
     unsafe {
         core::arch::x86_64::_mm_lfence();
         core::arch::x86_64::_rdtsc()
     }
 }
 
-/// The kernel does not offer this clock elsewhere, so that setting it has failed before anybody asks for the time.
+/// The kernel does not offer this clock elsewhere, so that setting it has failed before anybody asks for the
+/// time.
 #[cfg(not(target_arch = "x86_64"))]
 fn tsc() -> u64 {
     0

@@ -153,3 +153,9 @@ pub enum Error {
         source: io::Error,
     },
 }
+
+impl From<tracewing_streams::Error> for Error {
+    fn from(error: tracewing_streams::Error) -> Self {
+        Self::Write { path: error.path, source: error.source }
+    }
+}

@@ -1,13 +1,14 @@
 //! Kernel events in flight-recorder mode: the newest ones stay in memory until somebody asks for them.
 //!
-//! The kernel's own buffer is the flight recorder: its instance is in overwrite mode, where an event for which there is no
-//! room takes the place of the oldest page, so that nobody has to read, wake up or copy while nothing is asked for.
-//! A snapshot reads all pages out, those that are partly filled too, into [`Kept`], from which it is written, and from
-//! which the next snapshot gets what the kernel no longer has. Memory per CPU: the kernel's buffer, and as much again once
-//! a snapshot was taken.
+//! The kernel's own buffer is the flight recorder: its instance is in overwrite mode, where an event for
+//! which there is no room takes the place of the oldest page, so that nobody has to read, wake up or copy
+//! while nothing is asked for. A snapshot reads all pages out, those that are partly filled too, into
+//! [`Kept`], from which it is written, and from which the next snapshot gets what the kernel no longer has.
+//! Memory per CPU: the kernel's buffer, and as much again once a snapshot was taken.
 //!
-//! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them. Its state dump ([`crate::statedump`]) comes
-//! last, also for a process tree, as the events that named the threads may have been overwritten.
+//! A snapshot is a trace of its own, as [`crate::KernelRecorder`] writes them. Its state dump
+//! ([`crate::statedump`]) comes last, also for a process tree, as the events that named the threads may have
+//! been overwritten.
 
 use crate::error::Error;
 use crate::folder::KernelTrace;
@@ -73,8 +74,8 @@ impl KernelFlightRecorder {
         &self.source.notices
     }
 
-    /// Events recorded since the beginning, overwritten ones included, and those that were lost for other reasons. No
-    /// bytes: nothing is written before a snapshot.
+    /// Events recorded since the beginning, overwritten ones included, and those that were lost for other
+    /// reasons. No bytes: nothing is written before a snapshot.
     ///
     /// # Errors
     /// What fails in tracefs.
@@ -89,15 +90,16 @@ impl KernelFlightRecorder {
         })
     }
 
-    /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those that were recorded right
-    /// before the call, while recording goes on. What an earlier snapshot has written is in this one too, as far as it is
-    /// not overwritten; each trace needs a `uuid` of its own.
+    /// Writes the newest events of every CPU as a trace into a new folder `name` in `parent`, up to those
+    /// that were recorded right before the call, while recording goes on. What an earlier snapshot has
+    /// written is in this one too, as far as it is not overwritten; each trace needs a `uuid` of its own.
     ///
     /// # Errors
     /// What fails in tracefs, or before anything was written. What fails later is
     /// [`Summary::unwritten`], and the folder good up to there. In every case the recording goes on.
     pub fn snapshot(&mut self, parent: &Dir, name: &str, uuid: Uuid) -> Result<Summary, Error> {
-        // All pages first: converting takes much longer than reading, and meanwhile the kernel goes on overwriting.
+        // All pages first: converting takes much longer than reading, and meanwhile the kernel goes on
+        // overwriting.
         for (reader, kept) in &mut self.cpus {
             reader.drain(kept)?;
         }
@@ -106,13 +108,13 @@ impl KernelFlightRecorder {
         let mut metadata =
             trace_class(&self.source.classes, uuid, &self.options.clock_class, &self.options.env);
         let dump_id = statedump::add_class(&mut metadata);
-        let mut trace = KernelTrace::create(parent, name, &tracewing_ctf::tsdl::print(&metadata))?;
+        let mut trace = KernelTrace::create(parent, name, uuid, &tracewing_ctf::tsdl::print(&metadata))?;
 
         let here = rustix::thread::sched_getcpu();
         let mut summary = Summary::default();
         let mut written = Ok(());
         for (reader, kept) in &self.cpus {
-            let mut stream = Stream::new(reader.cpu, uuid);
+            let mut stream = Stream::new(reader.cpu);
             written = written.and(kept.convert(&mut stream, &self.programs, &mut trace));
             let now = self.options.clock.now();
             if reader.cpu as usize == here {
@@ -137,14 +139,16 @@ impl KernelFlightRecorder {
         self.source.stop()
     }
 
-    /// Ends the recording without a snapshot and gives the notices, with what went wrong while removing the instance.
+    /// Ends the recording without a snapshot and gives the notices, with what went wrong while removing the
+    /// instance.
     pub fn finish(self) -> Vec<String> {
         let Self { cpus, source, .. } = self;
         drop(cpus);
         source.remove()
     }
 
-    /// The recorded threads that live, and those that have ended and recorded what is kept; none where their numbers are not those of the events.
+    /// The recorded threads that live, and those that have ended and recorded what is kept; none where their
+    /// numbers are not those of the events.
     fn threads(&self) -> Result<Vec<statedump::Thread>, Error> {
         if !in_initial_pid_namespace() {
             return Ok(Vec::new());

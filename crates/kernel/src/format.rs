@@ -13,9 +13,9 @@
 //! print fmt: "comm=%s name=%s", REC->comm, __get_str(name)
 //! ```
 //!
-//! The lines are written by `kernel/trace/trace_events.c` (`f_show`), the types are the C types of the tracepoint's
-//! `TP_STRUCT__entry` as text. What the print format adds (labels, hexadecimal) is read by [`crate::print`]; what
-//! becomes of a field in the trace is decided by [`crate::compile`].
+//! The lines are written by `kernel/trace/trace_events.c` (`f_show`), the types are the C types of the
+//! tracepoint's `TP_STRUCT__entry` as text. What the print format adds (labels, hexadecimal) is read by
+//! [`crate::print`]; what becomes of a field in the trace is decided by [`crate::compile`].
 
 use crate::error::FormatError;
 
@@ -203,7 +203,8 @@ impl<'a> FieldLine<'a> {
     }
 }
 
-/// The C types whose size is known from their name alone. `None` for structures and for `typedef`s of a subsystem.
+/// The C types whose size is known from their name alone. `None` for structures and for `typedef`s of a
+/// subsystem.
 pub(crate) fn element(c_type: &str, word: usize) -> Option<Element> {
     if c_type.ends_with('*') {
         return Some(Element { size: word, signed: false, text: false });

@@ -1,7 +1,8 @@
-//! A process that removes a tracer instance, and then its probes, when its recorder is gone, however that ended.
+//! A process that removes a tracer instance, and then its probes, when its recorder is gone, however that
+//! ended.
 //!
-//! It is a shell that waits at a pipe which only the recorder holds the other end of. `kill -9` closes that, too. Where no
-//! shell can be started, the next recorder finds the instance and removes it.
+//! It is a shell that waits at a pipe which only the recorder holds the other end of. `kill -9` closes that,
+//! too. Where no shell can be started, the next recorder finds the instance and removes it.
 
 use crate::probes;
 use std::io::Write;
@@ -9,8 +10,8 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-/// Waits for the end of its input; then tries for five seconds, since the recorder's other files may close later. A line of
-/// input sends it away: the instance is gone then, and another may have its name.
+/// Waits for the end of its input; then tries for five seconds, since the recorder's other files may close
+/// later. A line of input sends it away: the instance is gone then, and another may have its name.
 const SCRIPT: &str = r#"cd /; read -r _ && exit 0; for _ in 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 19 20 21 22 23 24 25; do
     rmdir "$1" 2>/dev/null; [ -d "$1" ] || break; sleep 0.2
 done
@@ -22,8 +23,8 @@ for probe in $probes; do echo "$probe" >> "$3"; done"#;
 pub(crate) struct Guardian(Child);
 
 impl Guardian {
-    /// Starts it for the instance at `path`, whose probes are defined in the file `control`, in a process group of its own, so that
-    /// signals for the recorder's pass it by.
+    /// Starts it for the instance at `path`, whose probes are defined in the file `control`, in a process
+    /// group of its own, so that signals for the recorder's pass it by.
     pub(crate) fn start(path: &Path, control: &Path) -> Option<Self> {
         let mut shell = Command::new("/bin/sh");
         shell.args(["-c", SCRIPT, "tracewing-guardian"]).arg(path).arg(probes::group(path)).arg(control);

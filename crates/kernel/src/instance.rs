@@ -1,13 +1,14 @@
-//! An own instance of the tracer under `instances/`, with the probes that are defined for it: made, set up, and removed again in
-//! every case.
+//! An own instance of the tracer under `instances/`, with the probes that are defined for it: made, set up,
+//! and removed again in every case.
 //!
-//! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after boot, field
-//! 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed by its [`Guardian`]. Where that
-//! was killed as well, the next recorder recognises the instance by a process that is gone, or that started at another time,
-//! and removes it. Two things protect the instance of
-//! a living recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which `tracing_on` is open,
-//! which a recorder keeps open from the beginning; the latter also where the recorder lives in another PID namespace. (Files below
-//! `options/` do not keep an instance from being removed; Linux 6.18 dereferences freed memory when one of them is written then.)
+//! Its name is `tracewing-PID-START` (then `-2`, `-3`, …): process number and start time (clock ticks after
+//! boot, field 22 of `/proc/PID/stat`) of the recorder. The instance of a recorder that was killed is removed
+//! by its [`Guardian`]. Where that was killed as well, the next recorder recognises the instance by a process
+//! that is gone, or that started at another time, and removes it. Two things protect the instance of a living
+//! recorder: its name, and that the kernel refuses (`EBUSY`) to remove an instance of which `tracing_on` is
+//! open, which a recorder keeps open from the beginning; the latter also where the recorder lives in another
+//! PID namespace. (Files below `options/` do not keep an instance from being removed; Linux 6.18 dereferences
+//! freed memory when one of them is written then.)
 
 use crate::error::Error;
 use crate::guardian::Guardian;
@@ -153,7 +154,8 @@ fn owner(name: &str) -> Option<(u32, u64)> {
     (parts.next().is_none() && !matches!(nth, Some(Err(_)))).then_some((pid, start))
 }
 
-/// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its zombie.
+/// When a process started, in clock ticks after boot; `None` if there is none of that number, or only its
+/// zombie.
 pub(crate) fn start_time(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat);
@@ -183,7 +185,12 @@ mod tests {
     fn an_instance_cannot_be_removed_by_others_from_the_beginning() {
         let tracefs = match Tracefs::open() {
             Ok(tracefs) => tracefs,
-            Err(missing) => return eprintln!("skipped: {missing}"),
+            Err(missing) => {
+                return tracewing_testing::skip(
+                    tracewing_testing::Cause::KernelEvents,
+                    format_args!("{missing}"),
+                );
+            }
         };
         let instance = Instance::create(&tracefs).unwrap();
         let path = instance.path().to_owned();

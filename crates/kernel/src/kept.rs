@@ -1,8 +1,8 @@
 //! One CPU's raw pages as a flight recorder keeps them: the newest ones, without a gap that overwriting made.
 //!
-//! Reading pages takes them out of the kernel's buffer, so a snapshot that shall overlap the one before needs what that
-//! one has read. The bound is that of the kernel's buffer: pages of an earlier snapshot and what has come since make up
-//! the same amount of history as a buffer that nobody has read.
+//! Reading pages takes them out of the kernel's buffer, so a snapshot that shall overlap the one before needs
+//! what that one has read. The bound is that of the kernel's buffer: pages of an earlier snapshot and what
+//! has come since make up the same amount of history as a buffer that nobody has read.
 
 use crate::error::Error;
 use crate::losses::LossRange;
@@ -39,7 +39,8 @@ impl Kept {
         Self { layout, most, pages: VecDeque::new(), bytes: 0, gaps: Vec::new(), overwritten: 0 }
     }
 
-    /// Converts all pages, which stay; also those behind one that could not be written. The first error is returned.
+    /// Converts all pages, which stay; also those behind one that could not be written. The first error is
+    /// returned.
     pub(crate) fn convert<S: Sink<Error = Error>>(
         &self,
         stream: &mut Stream,

@@ -21,15 +21,15 @@
 //! | [`KernelRecorder`] | a whole recording; needs root (see [`privileges`]) and no kernel module |
 //! | [`KernelFlightRecorder`] | the newest events in memory, written when asked |
 //!
-//! Outside of its own instance, and probes that bear its name, this crate changes nothing in the tracer. What is not here: starting the command, the
-//! timer, the user's events (`tracewing-session`).
+//! Outside of its own instance, and probes that bear its name, this crate changes nothing in the tracer. What
+//! is not here: starting the command, the timer, the user's events (`tracewing-session`).
 //!
 //! # What a process tree is
 //!
 //! [`Scope::Tree`] is the kernel's own filter (`set_event_pid` with the option `event-fork`,
-//! `kernel/trace/trace_events.c`): a list of thread numbers, to which children and threads are added when they are
-//! forked and from which they are taken when they are gone. An event is recorded if the CPU's current thread is in the
-//! list. As measured on Linux 6.18 (`tests/record.rs`), with the default set:
+//! `kernel/trace/trace_events.c`): a list of thread numbers, to which children and threads are added when
+//! they are forked and from which they are taken when they are gone. An event is recorded if the CPU's
+//! current thread is in the list. As measured on Linux 6.18 (`tests/record.rs`), with the default set:
 //!
 //! | event | recorded |
 //! |---|---|
@@ -43,26 +43,26 @@
 //! | `signal_deliver` | to a member |
 //! | `signal_generate` | by a member; not by a stranger to a member |
 //!
-//! The list holds the initial PID namespace's numbers: in a container a tree cannot be recorded, the whole system can.
-//! 32-bit system calls of a 64-bit kernel are not recorded: the kernel leaves them out.
+//! The list holds the initial PID namespace's numbers: in a container a tree cannot be recorded, the whole
+//! system can. 32-bit system calls of a 64-bit kernel are not recorded: the kernel leaves them out.
 //!
 //! # Losses
 //!
-//! The instance discards what does not fit its buffer, so losses are gaps, counted exactly by the kernel and found in
-//! time to within the two events around them; each is in the `events_discarded` of the packet behind it and in
-//! [`StreamSummary::losses`].
+//! The instance discards what does not fit its buffer, so losses are gaps, counted exactly by the kernel and
+//! found in time to within the two events around them; each is in the `events_discarded` of the packet behind
+//! it and in [`StreamSummary::losses`].
 //!
-//! A flight recorder's instance overwrites the oldest pages instead. What is left of each CPU has no gap; what was there
-//! before is counted in [`StreamSummary::overwritten`].
+//! A flight recorder's instance overwrites the oldest pages instead. What is left of each CPU has no gap;
+//! what was there before is counted in [`StreamSummary::overwritten`].
 //!
 //! # Cost
 //!
-//! On two virtual CPUs, Linux 6.18, release build: reading, converting and writing an event takes 50 ns of CPU time (95 ns
-//! at worst, other programs competing for the caches)
-//! (`dd bs=1`, 8 million events; `perf bench sched pipe` the same), of which half is the kernel's. Polled every 50 ms
-//! while two `dd bs=1` keep both CPUs busy and make 1.4 million events a second each, 4 MiB per CPU lose a quarter,
-//! 8 MiB nothing or, with more programs beside them, 2 %, 16 MiB nothing; of a parallel compile 4 MiB lose nothing.
-//! Hence [`DEFAULT_BUFFER_KIB`]. A recording in which nothing happens costs 1 ms of CPU time a second.
+//! On two virtual CPUs, Linux 6.18, release build: reading, converting and writing an event takes 50 ns of
+//! CPU time (95 ns at worst, other programs competing for the caches) (`dd bs=1`, 8 million events;
+//! `perf bench sched pipe` the same), of which half is the kernel's. Polled every 50 ms while two `dd bs=1`
+//! keep both CPUs busy and make 1.4 million events a second each, 4 MiB per CPU lose a quarter, 8 MiB nothing
+//! or, with more programs beside them, 2 %, 16 MiB nothing; of a parallel compile 4 MiB lose nothing. Hence
+//! [`DEFAULT_BUFFER_KIB`]. A recording in which nothing happens costs 1 ms of CPU time a second.
 //!
 //! ```no_run
 //! use tracewing_ctf::model::ClockClass;

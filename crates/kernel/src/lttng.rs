@@ -1,11 +1,13 @@
-//! The names that LTTng gives to kernel events and their fields, so that tools made for its traces understand ours.
+//! The names that LTTng gives to kernel events and their fields, so that tools made for its traces understand
+//! ours.
 //!
-//! Where lttng-modules has an event under another name than the kernel, or a field, the name is translated; where it
-//! records another value under that name, so is the value (priorities: LTTng's are relative to the first non-realtime
-//! one, 20 where the kernel says 120). Events that LTTng does not have keep the kernel's names.
-//! Names looked up in lttng-modules 2.13 (`include/instrumentation/events/`).
+//! Where lttng-modules has an event under another name than the kernel, or a field, the name is translated;
+//! where it records another value under that name, so is the value (priorities: LTTng's are relative to the
+//! first non-realtime one, 20 where the kernel says 120). Events that LTTng does not have keep the kernel's
+//! names. Names looked up in lttng-modules 2.13 (`include/instrumentation/events/`).
 
-/// Lowest priority that is not realtime in the kernel's numbering (`MAX_RT_PRIO`, `include/linux/sched/prio.h`).
+/// Lowest priority that is not realtime in the kernel's numbering (`MAX_RT_PRIO`,
+/// `include/linux/sched/prio.h`).
 pub(crate) const MAX_RT_PRIO: i32 = 100;
 
 /// Event names that follow no rule: system, the kernel's name, LTTng's.
@@ -143,8 +145,8 @@ const KVM_X86: &[&str] = &[
     "write_tsc_offset",
 ];
 
-/// The name of a field in the trace. What the scheduler's events call a pid is a thread's number: LTTng says tid. The address of a
-/// probe is `ip`, as LTTng has it.
+/// The name of a field in the trace. What the scheduler's events call a pid is a thread's number: LTTng says
+/// tid. The address of a probe is `ip`, as LTTng has it.
 pub fn field_name(system: &str, field: &str) -> String {
     if let Some(of_probe) = field.strip_prefix("__probe_") {
         return of_probe.to_owned();

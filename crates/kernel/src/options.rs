@@ -5,11 +5,12 @@ use crate::probes::Probe;
 use std::time::Duration;
 use tracewing_ctf::model::{ClockClass, EnvValue, Uuid};
 
-/// KiB of buffer per CPU that lose nothing of a compile on every CPU with the default events, nor of programs that do
-/// nothing but system calls (the measurement is in the documentation of [`crate`]).
+/// KiB of buffer per CPU that lose nothing of a compile on every CPU with the default events, nor of programs
+/// that do nothing but system calls (the measurement is in the documentation of [`crate`]).
 pub const DEFAULT_BUFFER_KIB: u32 = 16 * 1024;
 
-/// [`DEFAULT_BUFFER_KIB`], or less where all CPUs together would take more than a 32nd of the memory, but at least 1 MiB.
+/// [`DEFAULT_BUFFER_KIB`], or less where all CPUs together would take more than a 32nd of the memory, but at
+/// least 1 MiB.
 pub fn default_buffer_kib() -> u32 {
     let system = rustix::system::sysinfo();
     let memory = system.totalram as u64 * u64::from(system.mem_unit) / 1024;
@@ -17,7 +18,8 @@ pub fn default_buffer_kib() -> u32 {
     (memory / 32 / cpus).clamp(1024, u64::from(DEFAULT_BUFFER_KIB)) as u32
 }
 
-/// How often to poll so that [`DEFAULT_BUFFER_KIB`] suffices. Polling without a flush writes only full packets.
+/// How often to poll so that [`DEFAULT_BUFFER_KIB`] suffices. Polling without a flush writes only full
+/// packets.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
 /// Whose events are recorded.
@@ -25,8 +27,8 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(50);
 pub enum Scope {
     /// Everybody's.
     System,
-    /// Those of one process and its descendants, which [`crate::KernelRecorder::set_root_pid`] names. What the kernel
-    /// counts to them is said in the documentation of [`crate`].
+    /// Those of one process and its descendants, which [`crate::KernelRecorder::set_root_pid`] names. What
+    /// the kernel counts to them is said in the documentation of [`crate`].
     Tree,
 }
 

@@ -17,8 +17,8 @@
 //!     31      time stamp:  u32; stamp  = u32 << 27 | delta, 59 bits, the five above kept
 //! ```
 //!
-//! `word` is the kernel's `long`; its size comes from `events/header_page` ([`PageLayout`]). Everything is in the
-//! machine's own byte order. Any bytes give records or a [`PageError`]; what a record's bytes mean is the
+//! `word` is the kernel's `long`; its size comes from `events/header_page` ([`PageLayout`]). Everything is in
+//! the machine's own byte order. Any bytes give records or a [`PageError`]; what a record's bytes mean is the
 //! business of [`crate::format`].
 
 use crate::error::FormatError;
@@ -147,7 +147,8 @@ impl<'a> Page<'a> {
         self.records.len()
     }
 
-    /// Bytes of the page up to the end of its records; what is behind them says nothing but what was lost before.
+    /// Bytes of the page up to the end of its records; what is behind them says nothing but what was lost
+    /// before.
     pub fn extent(&self) -> usize {
         self.base + self.records.len()
     }
@@ -221,7 +222,8 @@ impl<'a> Iterator for Records<'a> {
                     return Some(Ok(Record { stamp: self.stamp, data }));
                 }
                 29 => {
-                    // A discarded record. The kernel writes delta 1 where it was 0, to tell it from the page's end.
+                    // A discarded record. The kernel writes delta 1 where it was 0, to tell it from the
+                    // page's end.
                     self.stamp = self.stamp.wrapping_add(if delta == 1 { 0 } else { delta });
                     let end = self.at.saturating_add(4).saturating_add(long);
                     if long < 4 || end > self.bytes.len() {
@@ -250,8 +252,8 @@ fn with_top(low: u64, before: u64) -> u64 {
     if full < before && before & STAMP_TOP != 0 { full.wrapping_add(1 << 59) } else { full }
 }
 
-/// Offset of the half of `commit` that holds the length and the flags. The upper half of a 64-bit one is the sign
-/// of `RB_MISSED_EVENTS`, an `int` in the kernel.
+/// Offset of the half of `commit` that holds the length and the flags. The upper half of a 64-bit one is the
+/// sign of `RB_MISSED_EVENTS`, an `int` in the kernel.
 const fn commit_low_half(word: usize) -> usize {
     if cfg!(target_endian = "big") { 8 + word - 4 } else { 8 }
 }

@@ -1,14 +1,16 @@
 //! Reads from an event's print format what its fields mean: the labels of a number and whether it is shown in
 //! hexadecimal.
 //!
-//! A print format is C source as text, `"fmt", arg, arg…`, that the kernel compiled (`include/trace/stages/`); only
-//! two forms are looked for, everything else is passed over:
+//! A print format is C source as text, `"fmt", arg, arg…`, that the kernel compiled
+//! (`include/trace/stages/`); only two forms are looked for, everything else is passed over:
 //!
-//! - `__print_symbolic(REC->field, { value, "label" }, …)`: the field is an enumeration. Taken only when every value
-//!   is a constant expression in digits; names of C enumerators that the kernel left unresolved cannot be known here.
+//! - `__print_symbolic(REC->field, { value, "label" }, …)`: the field is an enumeration. Taken only when
+//!   every value is a constant expression in digits; names of C enumerators that the kernel left unresolved
+//!   cannot be known here.
 //! - `%x` or `%p` whose argument is `REC->field`, perhaps cast: the field is hexadecimal.
 //!
-//! `__print_flags` is left alone: a combination of flags has no label, so an enumeration would not be lossless.
+//! `__print_flags` is left alone: a combination of flags has no label, so an enumeration would not be
+//! lossless.
 
 /// Labels by value, in the kernel's order.
 pub type Labels = Vec<(i64, String)>;
@@ -121,8 +123,8 @@ fn outside_strings(text: &str) -> impl Iterator<Item = (usize, u8)> + '_ {
     })
 }
 
-/// Splits at the commas outside of strings, parentheses and braces; ends where a parenthesis is closed that was not
-/// opened.
+/// Splits at the commas outside of strings, parentheses and braces; ends where a parenthesis is closed that
+/// was not opened.
 fn arguments(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = Some(text);
     std::iter::from_fn(move || {
@@ -212,7 +214,8 @@ fn literals(text: &str) -> Option<String> {
     (!inside).then_some(out)
 }
 
-/// Value of a constant C expression of numbers, `~`, `-`, `<<`, `>>`, `|`, `&`, `^`, `+`, `*`, casts and parentheses.
+/// Value of a constant C expression of numbers, `~`, `-`, `<<`, `>>`, `|`, `&`, `^`, `+`, `*`, casts and
+/// parentheses.
 fn constant(text: &str) -> Option<i64> {
     let mut parser = Constant { text: text.trim(), depth: 0 };
     let value = parser.binary(0)?;

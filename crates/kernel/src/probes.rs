@@ -1,11 +1,12 @@
 //! Probes: events at instructions of programs that were never instrumented, through the kernel's uprobes (its
 //! `Documentation/trace/uprobetracer.rst`).
 //!
-//! A probe is defined by a line written to `uprobe_events`, and has an event of its own from then on, which is enabled
-//! in an instance as any other. The definition is the whole tracer's, not the instance's, and stays until it is removed. So it
-//! has its recorder's name: the instance `tracewing-PID-START` defines `tracewing_PID_START/p0`, `p1`, …, which go when the
-//! instance goes, whoever removes that. The kernel refuses (`EBUSY`) to remove what an instance has enabled, which
-//! protects the probes of a living recorder in another PID namespace.
+//! A probe is defined by a line written to `uprobe_events`, and has an event of its own from then on, which
+//! is enabled in an instance as any other. The definition is the whole tracer's, not the instance's, and
+//! stays until it is removed. So it has its recorder's name: the instance `tracewing-PID-START` defines
+//! `tracewing_PID_START/p0`, `p1`, …, which go when the instance goes, whoever removes that. The kernel
+//! refuses (`EBUSY`) to remove what an instance has enabled, which protects the probes of a living recorder
+//! in another PID namespace.
 
 use crate::error::Error;
 use crate::tracefs::{Tracefs, read, write};
@@ -27,10 +28,11 @@ pub struct Probe {
     pub name: String,
     /// A program or a library.
     pub file: PathBuf,
-    /// Where in the file the instruction begins. The kernel believes this: anywhere else the program is damaged.
+    /// Where in the file the instruction begins. The kernel believes this: anywhere else the program is
+    /// damaged.
     pub offset: u64,
-    /// Where in the file the counter is (`u16`) that is to be increased in a process while the probe is on: the
-    /// semaphore of a USDT probe.
+    /// Where in the file the counter is (`u16`) that is to be increased in a process while the probe is on:
+    /// the semaphore of a USDT probe.
     pub semaphore: Option<u64>,
     /// Not at the instruction, with which a function begins, but when that function returns.
     pub at_return: bool,

@@ -1,9 +1,9 @@
 //! Reads one CPU's raw pages and what was lost between them, for a [`Taker`].
 //!
-//! With plain `read`: a page per call, copied once. The kernel gives whole pages by swapping them out of its buffer,
-//! so a call takes the same short time however full the buffer is; mapping the buffer (Linux 6.10) or splicing would
-//! save the copy of 4 KiB, which is a small part of what the conversion of a page costs, and need newer kernels or
-//! leave partly filled pages unread.
+//! With plain `read`: a page per call, copied once. The kernel gives whole pages by swapping them out of its
+//! buffer, so a call takes the same short time however full the buffer is; mapping the buffer (Linux 6.10) or
+//! splicing would save the copy of 4 KiB, which is a small part of what the conversion of a page costs, and
+//! need newer kernels or leave partly filled pages unread.
 
 use crate::clock::KernelClock;
 use crate::error::Error;
@@ -15,11 +15,11 @@ use std::path::{Path, PathBuf};
 
 /// Takes what is read of a CPU, in the order of time.
 pub(crate) trait Taker {
-    /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event stamped `at`
-    /// or later.
+    /// `events` were dropped for want of room, between `begin` (or the last event taken) and the first event
+    /// stamped `at` or later.
     fn dropped(&mut self, begin: Option<u64>, at: u64, events: u64);
-    /// `events` were overwritten before they were read: between the last event taken and the page that comes next,
-    /// whose first event is stamped `at`.
+    /// `events` were overwritten before they were read: between the last event taken and the page that comes
+    /// next, whose first event is stamped `at`.
     fn overwritten(&mut self, at: u64, events: u64);
     /// A page cannot be decoded.
     fn damaged(&mut self);
@@ -88,8 +88,8 @@ impl CpuReader {
         self.stats.read()
     }
 
-    /// Takes what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile may be
-    /// left for the next time.
+    /// Takes what is in the buffer now, all of it unless that is more than fits at once. What comes meanwhile
+    /// may be left for the next time.
     pub(crate) fn drain(&mut self, taker: &mut impl Taker) -> Result<(), Error> {
         self.take(taker, false)
     }
@@ -100,8 +100,8 @@ impl CpuReader {
     }
 
     fn take(&mut self, taker: &mut impl Taker, all: bool) -> Result<(), Error> {
-        // Drops known before the first page is taken out happened while the buffer was full, so after all that is in
-        // it and before `begin`; later ones somewhere between `begin` and `end`.
+        // Drops known before the first page is taken out happened while the buffer was full, so after all
+        // that is in it and before `begin`; later ones somewhere between `begin` and `end`.
         let before = self.stats.read()?;
         let begin = self.clock.now();
         taker.dropped(None, begin, before.dropped.saturating_sub(self.told.dropped));
@@ -123,8 +123,8 @@ impl CpuReader {
                 taker.overwritten(page.stamp, events);
             }
             let taken = taker.page(&page, &self.page[..len])?;
-            // What was in the buffer at `begin` has been taken. Were later events followed as well, a recorder that
-            // records itself would never come to an end.
+            // What was in the buffer at `begin` has been taken. Were later events followed as well, a
+            // recorder that records itself would never come to an end.
             if !all && taken >= begin {
                 break;
             }

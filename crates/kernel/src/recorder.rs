@@ -37,8 +37,8 @@ pub struct Summary {
     pub unwritten: Option<Error>,
 }
 
-/// A running recording. Dropped without [`KernelRecorder::finish`], it leaves what was written and removes its
-/// instance.
+/// A running recording. Dropped without [`KernelRecorder::finish`], it leaves what was written and removes
+/// its instance.
 #[derive(Debug)]
 pub struct KernelRecorder {
     // Before `source`: the kernel does not remove an instance of which a file is open.
@@ -52,19 +52,19 @@ pub struct KernelRecorder {
 }
 
 impl KernelRecorder {
-    /// Begins a recording into a new folder `name` in `parent`. With [`crate::Scope::Tree`] nothing is recorded before
-    /// [`KernelRecorder::set_root_pid`].
+    /// Begins a recording into a new folder `name` in `parent`. With [`crate::Scope::Tree`] nothing is
+    /// recorded before [`KernelRecorder::set_root_pid`].
     ///
     /// # Errors
-    /// [`Error::Missing`] without the privileges; [`Error::NothingChosen`]; what fails in tracefs or in the folder. In
-    /// every case no instance is left.
+    /// [`Error::Missing`] without the privileges; [`Error::NothingChosen`]; what fails in tracefs or in the
+    /// folder. In every case no instance is left.
     pub fn start(parent: &Dir, name: &str, options: &Options) -> Result<Self, Error> {
         let (source, cpus) = Source::set_up(options, WhenFull::Discard)?;
         let mut metadata = trace_class(&source.classes, options.uuid, &options.clock_class, &options.env);
         let dump_id = statedump::add_class(&mut metadata);
-        let trace = KernelTrace::create(parent, name, &tracewing_ctf::tsdl::print(&metadata))?;
+        let trace = KernelTrace::create(parent, name, options.uuid, &tracewing_ctf::tsdl::print(&metadata))?;
         let with_stream = |reader: CpuReader| {
-            let stream = Stream::new(reader.cpu, options.uuid);
+            let stream = Stream::new(reader.cpu);
             (reader, stream)
         };
         let mut recorder = Self {
@@ -75,14 +75,16 @@ impl KernelRecorder {
             clock: options.clock,
             failed: false,
         };
-        // Looked at when the kernel records already, so that of no thread both are missing, and stamped before its events.
+        // Looked at when the kernel records already, so that of no thread both are missing, and stamped
+        // before its events.
         let began = options.clock.now();
         recorder.source.record()?;
         recorder.dump(began, dump_id)?;
         Ok(recorder)
     }
 
-    /// Writes the state dump in front of a recording of the whole system. A tree's threads tell where they come from.
+    /// Writes the state dump in front of a recording of the whole system. A tree's threads tell where they
+    /// come from.
     fn dump(&mut self, stamp: u64, id: u16) -> Result<(), Error> {
         let threads = self.source.living()?;
         let here = rustix::thread::sched_getcpu();
@@ -91,8 +93,8 @@ impl KernelRecorder {
         threads.iter().try_for_each(|thread| stream.event(stamp, id, &thread.encode(), &mut self.trace))
     }
 
-    /// Names the process whose tree is to be recorded and begins; it should be one that waits for this. Its number is
-    /// that of the initial PID namespace.
+    /// Names the process whose tree is to be recorded and begins; it should be one that waits for this. Its
+    /// number is that of the initial PID namespace.
     ///
     /// # Errors
     /// [`Error::PidNamespace`] in a container, where that number cannot be known; what fails in tracefs.
@@ -111,8 +113,8 @@ impl KernelRecorder {
     /// Moves what is in the kernel's buffers into packets, and with `flush` all packets into the folder.
     ///
     /// # Errors
-    /// What fails in tracefs or in the folder; the folder is good up to there. There is no use in polling again:
-    /// end the recording with [`KernelRecorder::finish`].
+    /// What fails in tracefs or in the folder; the folder is good up to there. There is no use in polling
+    /// again: end the recording with [`KernelRecorder::finish`].
     pub fn poll(&mut self, flush: bool) -> Result<Progress, Error> {
         let Self { cpus, trace, programs, .. } = self;
         for (reader, stream) in cpus {
@@ -126,8 +128,8 @@ impl KernelRecorder {
         Ok(self.progress())
     }
 
-    /// Files that were executed, as far as the event of that is recorded: those of which this has not told yet. Paths are as they
-    /// were given to `exec`, and come with the process that did so.
+    /// Files that were executed, as far as the event of that is recorded: those of which this has not told
+    /// yet. Paths are as they were given to `exec`, and come with the process that did so.
     pub fn executed(&self) -> Vec<(i32, PathBuf)> {
         self.programs.executed()
     }
@@ -143,7 +145,8 @@ impl KernelRecorder {
         })
     }
 
-    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as lost.
+    /// Stops, writes what is left, and removes the instance. What can no longer be written is counted as
+    /// lost.
     ///
     /// # Errors
     /// What fails in tracefs; the instance is removed also then.

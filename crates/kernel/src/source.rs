@@ -1,5 +1,5 @@
-//! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events and probes enabled. It records
-//! nothing before [`Source::record`].
+//! An instance of the tracer as a recording needs it: clock, buffers, scope, the chosen events and probes
+//! enabled. It records nothing before [`Source::record`].
 
 use crate::choose::{Choice, choose};
 use crate::class::{Class, compile};
@@ -20,7 +20,8 @@ use std::io;
 pub(crate) enum WhenFull {
     /// Drops it, so that what is in the buffer stays until it is read.
     Discard,
-    /// Drops the oldest page for it, so that the newest events are in the buffer, whether or not anybody reads.
+    /// Drops the oldest page for it, so that the newest events are in the buffer, whether or not anybody
+    /// reads.
     Overwrite,
 }
 
@@ -104,7 +105,8 @@ impl Source {
         }
     }
 
-    /// The processes of threads that ran since the recording began, ended ones too, as lines of `TID PROCESS`.
+    /// The processes of threads that ran since the recording began, ended ones too, as lines of
+    /// `TID PROCESS`.
     pub(crate) fn saved_processes(&self) -> String {
         read(&self.tracefs.root().join("saved_tgids")).unwrap_or_default()
     }
@@ -232,7 +234,8 @@ fn open_cpus(tracefs: &Tracefs, instance: &Instance, options: &Options) -> Resul
     numbers.into_iter().map(open).collect()
 }
 
-/// Whether process numbers mean here what they mean to the kernel (`PROC_PID_INIT_INO`, `include/linux/proc_ns.h`).
+/// Whether process numbers mean here what they mean to the kernel (`PROC_PID_INIT_INO`,
+/// `include/linux/proc_ns.h`).
 pub(crate) fn in_initial_pid_namespace() -> bool {
     const INITIAL: &str = "pid:[4026531836]";
     fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == INITIAL)

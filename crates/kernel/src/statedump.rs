@@ -1,9 +1,10 @@
-//! The state dump: which threads live when a recording of the whole system begins or a snapshot is taken, and to which
-//! processes they belong.
+//! The state dump: which threads live when a recording of the whole system begins or a snapshot is taken, and
+//! to which processes they belong.
 //!
-//! Of a thread that was created before the oldest event that is there, events tell the number and mostly the name, not
-//! the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h` of lttng-modules), which
-//! trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`) and `status`.
+//! Of a thread that was created before the oldest event that is there, events tell the number and mostly the
+//! name, not the process. LTTng has the event `lttng_statedump_process_state` for that (`lttng-statedump.h`
+//! of lttng-modules), which trace viewers know; here it is filled from `/proc/TID/stat` (`proc_pid_stat(5)`)
+//! and `status`.
 //!
 //! Of threads that have ended and whose events are in a snapshot, the tracer remembers the process (option
 //! `record-tgid`, file `saved_tgids`); their state is `dead` and all else empty.
@@ -14,14 +15,15 @@ use std::path::Path;
 use tracewing_ctf::model::{
     Encoding, EnumerationClass, EventRecordClass, FieldClass, IntegerClass, StructureClass, TraceClass,
 };
+use tracewing_vocabulary::kernel::StateDump;
 
-const NAME: &str = "lttng_statedump_process_state";
 /// `TASK_COMM_LEN`.
 const COMM: usize = 16;
 /// `PF_KTHREAD` of `include/linux/sched.h`.
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
-/// LTTng's `enum lttng_thread_type`, `lttng_execution_mode`, `lttng_execution_submode`, `lttng_process_status`.
+/// LTTng's `enum lttng_thread_type`, `lttng_execution_mode`, `lttng_execution_submode`,
+/// `lttng_process_status`.
 const TYPES: &[&str] = &["user_thread", "kernel_thread"];
 const MODES: &[&str] = &["user_mode", "syscall", "trap", "irq", "softirq", "unknown"];
 const SUBMODES: &[&str] = &["none", "unknown"];
@@ -51,7 +53,7 @@ fn class(id: u16) -> EventRecordClass {
         }
         class
     };
-    let mut class = EventRecordClass::new(u64::from(id), NAME);
+    let mut class = EventRecordClass::new(u64::from(id), StateDump::NAME);
     class.payload = Some(
         StructureClass::new()
             .with("tid", number())
@@ -80,7 +82,8 @@ pub(crate) struct Thread {
 }
 
 impl Thread {
-    /// Event context and payload. The context is the thread that tells, as with every event, and in no interrupt.
+    /// Event context and payload. The context is the thread that tells, as with every event, and in no
+    /// interrupt.
     pub(crate) fn encode(&self) -> Vec<u8> {
         let teller = rustix::thread::gettid().as_raw_nonzero().get();
         let mut out = Vec::with_capacity(65);

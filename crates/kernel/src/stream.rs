@@ -2,12 +2,12 @@
 //!
 //! Leaves to others where pages come from ([`crate::reader`]) and where packets go ([`crate::folder`]).
 //!
-//! Losses. The instance is in discard mode: when its buffer is full the kernel drops what comes and counts it, until
-//! pages are read. So all that was dropped before a drain happened between the last event that was in the buffer and
-//! the drain's begin, and the boundary is found by time: the first event stamped at or after the drain's begin comes
-//! after the gap. There the packet is ended, and the next one carries the count in `events_discarded`. Pages on which
-//! the kernel says that events before them were overwritten (somebody switched the instance to overwrite mode) are a
-//! gap at their own begin.
+//! Losses. The instance is in discard mode: when its buffer is full the kernel drops what comes and counts
+//! it, until pages are read. So all that was dropped before a drain happened between the last event that was
+//! in the buffer and the drain's begin, and the boundary is found by time: the first event stamped at or
+//! after the drain's begin comes after the gap. There the packet is ended, and the next one carries the count
+//! in `events_discarded`. Pages on which the kernel says that events before them were overwritten (somebody
+//! switched the instance to overwrite mode) are a gap at their own begin.
 
 use crate::class::{Class, Program};
 use crate::losses::{LossRange, Losses};
@@ -17,17 +17,15 @@ use std::collections::HashSet;
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
-use tracewing_ctf::index::Entry;
-use tracewing_ctf::model::Uuid;
-use tracewing_ctf::write::{EXTENDED_ID, PACKET_HEADER_SIZE, PacketHeader};
+use tracewing_ctf::write::PACKET_HEADER_SIZE;
+use tracewing_streams::{Gathered, PacketTimes};
+use tracewing_vocabulary::kernel::Exec;
 
-/// Size at which a packet is ended, in bytes.
-const PACKET_SIZE: usize = 256 * 1024;
+/// Bytes of events at which a packet is ended.
+const ENOUGH: usize = 256 * 1024 - PACKET_HEADER_SIZE;
 /// Class id in [`Programs`] of what was not chosen.
 const NONE: u16 = u16::MAX;
 
-/// The event of a program that was executed; its payload begins with the file's path.
-const EXEC: &str = "sched_process_exec";
 /// Paths that are told.
 const MOST_EXECUTED: usize = 10_000;
 
@@ -38,7 +36,7 @@ pub(crate) struct Programs {
     programs: Vec<Program>,
     /// Of which there was an event.
     met: Vec<Cell<bool>>,
-    /// That of [`EXEC`], if it was chosen.
+    /// That of [`Exec::NAME`], if it was chosen.
     exec: u16,
     executed: RefCell<Executed>,
 }
@@ -60,7 +58,7 @@ impl Programs {
             by_kernel_id[usize::from(class.kernel_id)] = id;
         }
         let programs = classes.iter().map(|class| class.program.clone()).collect();
-        let is_exec = |class: &Class| class.record.name.as_deref() == Some(EXEC);
+        let is_exec = |class: &Class| class.record.name.as_deref() == Some(Exec::NAME);
         let exec = classes.iter().position(is_exec).map_or(NONE, |id| id as u16);
         let met = vec![Cell::new(false); classes.len()];
         Self { by_kernel_id, programs, met, exec, executed: RefCell::default() }
@@ -99,21 +97,12 @@ impl Programs {
     }
 }
 
-/// A finished packet.
-#[derive(Debug)]
-pub(crate) struct Packet<'a> {
-    /// All its bytes.
-    pub(crate) bytes: &'a [u8],
-    /// Its index entry; the offset is the writer's to fill in.
-    pub(crate) entry: Entry,
-}
-
 /// Takes finished packets.
 pub(crate) trait Sink {
     /// Why it could not.
     type Error;
-    /// Takes one. After an error the packet must have left no trace.
-    fn packet(&mut self, cpu: u32, packet: &Packet<'_>) -> Result<(), Self::Error>;
+    /// Takes the events of one. After an error the packet must have left no trace.
+    fn packet(&mut self, cpu: u32, events: &[u8], times: PacketTimes) -> Result<(), Self::Error>;
 }
 
 /// Events that are lost somewhere ahead of an event that is still to come.
@@ -150,24 +139,17 @@ pub struct StreamSummary {
 /// One CPU's conversion.
 #[derive(Debug)]
 pub(crate) struct Stream {
-    uuid: Uuid,
     summary: StreamSummary,
-    out: Vec<u8>,
-    /// Events in `out`.
-    pending: u64,
-    begin: u64,
-    last: u64,
+    gathered: Gathered,
     discarded: u64,
     /// In order of `at`.
     gaps: Vec<Gap>,
 }
 
 impl Stream {
-    pub(crate) fn new(cpu: u32, uuid: Uuid) -> Self {
-        let mut out = Vec::with_capacity(PACKET_SIZE + 8192);
-        out.resize(PACKET_HEADER_SIZE, 0);
+    pub(crate) fn new(cpu: u32) -> Self {
         let summary = StreamSummary { cpu, ..StreamSummary::default() };
-        Self { uuid, summary, out, pending: 0, begin: 0, last: 0, discarded: 0, gaps: Vec::new() }
+        Self { summary, gathered: Gathered::new(ENOUGH), discarded: 0, gaps: Vec::new() }
     }
 
     pub(crate) fn summary(&self) -> &StreamSummary {
@@ -176,7 +158,7 @@ impl Stream {
 
     /// Stamp of the last event, 0 before the first.
     pub(crate) fn last(&self) -> u64 {
-        self.last
+        self.gathered.last()
     }
 
     /// Events lost so far, those included whose place is not known yet.
@@ -184,8 +166,8 @@ impl Stream {
         self.gaps.iter().fold(self.summary.losses.events, |sum, gap| sum.saturating_add(gap.events))
     }
 
-    /// Converts a page. All of it also where a packet could not be written, whose events are counted as lost then; the
-    /// first such error is returned.
+    /// Converts a page. All of it also where a packet could not be written, whose events are counted as lost
+    /// then; the first such error is returned.
     pub(crate) fn page<S: Sink>(
         &mut self,
         page: &Page<'_>,
@@ -210,11 +192,11 @@ impl Stream {
                     if id == programs.exec {
                         programs.note_executed(program, record.data);
                     }
-                    if !self.append(record.stamp, id, |out| program.run(record.data, out)) {
+                    if !self.gathered.append(record.stamp, id, |out| program.run(record.data, out)) {
                         self.damage();
                         gap_at = self.next_gap();
                     }
-                    if self.out.len() >= PACKET_SIZE {
+                    if self.gathered.is_enough() {
                         written = written.and(self.end_packet(sink));
                     }
                 }
@@ -232,39 +214,11 @@ impl Stream {
         sink: &mut S,
     ) -> Result<(), S::Error> {
         let closed = if stamp >= self.next_gap() { self.close_gaps(stamp, sink) } else { Ok(()) };
-        self.append(stamp, id, |out| {
+        self.gathered.append(stamp, id, |out| {
             out.extend_from_slice(body);
             true
         });
-        closed.and(if self.out.len() >= PACKET_SIZE { self.end_packet(sink) } else { Ok(()) })
-    }
-
-    /// Appends what `write` writes; nothing if it says `false`.
-    #[inline]
-    fn append(&mut self, stamp: u64, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
-        // Readers take a smaller stamp for a wrap of the clock. The kernel's do not go back within a CPU.
-        let stamp = stamp.max(self.last);
-        let before = self.out.len();
-        if self.pending == 0 || stamp - self.last < 1 << 32 {
-            let [a, b] = id.to_le_bytes();
-            let [c, d, e, f] = (stamp as u32).to_le_bytes();
-            self.out.extend_from_slice(&[a, b, c, d, e, f]);
-        } else {
-            self.out.extend_from_slice(&EXTENDED_ID.to_le_bytes());
-            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
-            self.out.extend_from_slice(&stamp.to_le_bytes());
-            self.out.extend_from_slice(&id.to_le_bytes());
-        }
-        if !write(&mut self.out) {
-            self.out.truncate(before);
-            return false;
-        }
-        if self.pending == 0 {
-            self.begin = stamp;
-        }
-        self.pending += 1;
-        self.last = stamp;
-        true
+        closed.and(if self.gathered.is_enough() { self.end_packet(sink) } else { Ok(()) })
     }
 
     /// Announces `events` lost between `begin` (or the last event) and the first event stamped `at` or later.
@@ -289,14 +243,15 @@ impl Stream {
     /// Counts a page or a record that could not be decoded.
     pub(crate) fn damage(&mut self) {
         self.summary.damaged += 1;
-        self.expect_gap(None, self.last, 1);
+        self.expect_gap(None, self.last(), 1);
     }
 
     /// Ends the packet and counts the gaps that lie before an event of this stamp.
     fn close_gaps<S: Sink>(&mut self, stamp: u64, sink: &mut S) -> Result<(), S::Error> {
         let ended = self.end_packet(sink);
         let behind = self.gaps.partition_point(|gap| gap.at <= stamp);
-        let closed = self.gaps.drain(..behind).map(|gap| (gap.begin.unwrap_or(self.last), gap.events));
+        let last = self.gathered.last();
+        let closed = self.gaps.drain(..behind).map(|gap| (gap.begin.unwrap_or(last), gap.events));
         if let Some((begin, events)) = closed.reduce(|a, b| (a.0.min(b.0), a.1.saturating_add(b.1))) {
             self.lose(LossRange { begin: begin.min(stamp), end: stamp, events });
         }
@@ -310,59 +265,35 @@ impl Stream {
 
     /// Ends the packet, if there is an event in it.
     pub(crate) fn end_packet<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
-        if self.pending > 0 { self.write(sink) } else { Ok(()) }
+        if self.gathered.is_empty() {
+            return Ok(());
+        }
+        let (bytes, times) = self.gathered.packet(self.discarded);
+        let (len, written) = (bytes.len(), sink.packet(self.summary.cpu, bytes, times));
+        let events = self.gathered.clear();
+        match written {
+            Ok(()) => self.count_packet(len, events),
+            Err(_) => self.lose(LossRange { begin: times.begin, end: times.end, events }),
+        }
+        written
     }
 
     /// Ends the stream at the time `now`: what is lost at its end is told by a packet without events.
     pub(crate) fn finish<S: Sink>(&mut self, now: u64, sink: &mut S) -> Result<(), S::Error> {
         let mut written = self.end_packet(sink);
         if let Some(gap) = self.gaps.last() {
-            let now = now.max(self.last).max(gap.at);
+            let now = now.max(self.last()).max(gap.at);
             written = written.and(self.close_gaps(now, sink));
-            (self.begin, self.last) = (now, now);
-            written = written.and(self.write(sink));
+            let told = sink.packet(self.summary.cpu, &[], PacketTimes::empty(now, self.discarded, 0));
+            written = written.and(told.map(|()| self.count_packet(0, 0)));
         }
         written
     }
 
-    fn write<S: Sink>(&mut self, sink: &mut S) -> Result<(), S::Error> {
-        let bytes = self.out.len() as u64;
-        let header = PacketHeader {
-            uuid: self.uuid,
-            stream_id: 0,
-            stream_instance_id: u64::from(self.summary.cpu),
-            begin: self.begin,
-            end: self.last,
-            content_bytes: bytes,
-            packet_bytes: bytes,
-            seq: self.summary.packets,
-            discarded: self.discarded,
-            cpu: self.summary.cpu,
-        };
-        self.out[..PACKET_HEADER_SIZE].copy_from_slice(&header.encode());
-        let entry = Entry {
-            offset: 0,
-            packet_bits: bytes * 8,
-            content_bits: bytes * 8,
-            begin: header.begin,
-            end: header.end,
-            discarded: header.discarded,
-            stream_id: 0,
-            stream_instance_id: Some(header.stream_instance_id),
-            seq: Some(header.seq),
-        };
-        let result = sink.packet(self.summary.cpu, &Packet { bytes: &self.out, entry });
-        let events = std::mem::take(&mut self.pending);
-        match result {
-            Ok(()) => {
-                self.summary.events += events;
-                self.summary.packets += 1;
-                self.summary.bytes += bytes;
-            }
-            Err(_) => self.lose(LossRange { begin: self.begin, end: self.last, events }),
-        }
-        self.out.truncate(PACKET_HEADER_SIZE);
-        result
+    fn count_packet(&mut self, bytes: usize, events: u64) {
+        self.summary.events += events;
+        self.summary.packets += 1;
+        self.summary.bytes += (PACKET_HEADER_SIZE + bytes) as u64;
     }
 }
 

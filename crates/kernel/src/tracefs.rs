@@ -36,7 +36,8 @@ pub fn privileges() -> Result<(), Missing> {
 }
 
 impl Tracefs {
-    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (where it stays, as the kernel's own tools leave it).
+    /// Finds tracefs, or mounts it at `/sys/kernel/tracing` (where it stays, as the kernel's own tools leave
+    /// it).
     pub fn open() -> Result<Self, Error> {
         let root = find()?;
         let path = root.join("events/header_page");
@@ -55,7 +56,8 @@ impl Tracefs {
         self.layout
     }
 
-    /// All events that can be recorded, as (system, name), in the kernel's order. The probes of recorders are theirs alone.
+    /// All events that can be recorded, as (system, name), in the kernel's order. The probes of recorders are
+    /// theirs alone.
     pub fn events(&self) -> Result<Vec<(String, String)>, Error> {
         let text = read(&self.root.join("available_events"))?;
         let split =
@@ -112,8 +114,8 @@ fn find() -> Result<PathBuf, Missing> {
     }
 }
 
-/// Whether the tracer's lock can be had, which every open takes that could tell. A process that waits for it cannot be
-/// killed, so another one tries; asked once by each process.
+/// Whether the tracer's lock can be had, which every open takes that could tell. A process that waits for it
+/// cannot be killed, so another one tries; asked once by each process.
 fn answers(root: &Path) -> bool {
     static ANSWERS: OnceLock<bool> = OnceLock::new();
     *ANSWERS.get_or_init(|| {
@@ -168,7 +170,8 @@ fn mount_at(path: &Path) -> Result<(), Missing> {
     }
 }
 
-/// Reads a file of tracefs. Some of them, `header_page` for one, give all they have at the first call or never.
+/// Reads a file of tracefs. Some of them, `header_page` for one, give all they have at the first call or
+/// never.
 pub(crate) fn read(path: &Path) -> Result<String, Error> {
     let mut bytes = Vec::new();
     let mut chunk = vec![0; 64 * 1024];

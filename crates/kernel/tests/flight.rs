@@ -1,5 +1,6 @@
-//! The flight recorder on the running kernel: a snapshot holds the newest events of every CPU without a gap, the next
-//! one overlaps it, what is not there any more is counted, and babeltrace2 has nothing to complain about.
+//! The flight recorder on the running kernel: a snapshot holds the newest events of every CPU without a gap,
+//! the next one overlaps it, what is not there any more is counted, and babeltrace2 has nothing to complain
+//! about.
 
 mod common;
 
@@ -119,8 +120,8 @@ fn the_oldest_events_go_without_a_gap_behind_them_and_are_counted() {
     let dir = tempfile::tempdir().unwrap();
     let mut recorder = start(&[NUMBERED], 64);
     let mut emitted = 0;
-    // A buffer that has wrapped many times; then two rounds of which the second's snapshot needs pages of the first's;
-    // then one that has wrapped again.
+    // A buffer that has wrapped many times; then two rounds of which the second's snapshot needs pages of the
+    // first's; then one that has wrapped again.
     for (nth, count) in [(1, 50_000), (2, 500), (3, 500), (4, 20_000)] {
         emit(emitted + 1..emitted + count + 1);
         emitted += count;

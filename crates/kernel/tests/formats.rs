@@ -1,5 +1,5 @@
-//! Every event of the running kernel: its format is understood, its fields tile the record, its class prints as
-//! metadata that babeltrace2 takes.
+//! Every event of the running kernel: its format is understood, its fields tile the record, its class prints
+//! as metadata that babeltrace2 takes.
 
 mod common;
 
@@ -46,7 +46,8 @@ fn every_format_of_this_kernel_is_understood() {
         for field in format.common.iter().chain(&format.fields) {
             assert!(field.offset >= end, "{}: {} overlaps", path.display(), field.name);
             end = field.offset + field.size;
-            // Bytes stand for what is not understood: this kernel has nothing of that kind besides real bytes.
+            // Bytes stand for what is not understood: this kernel has nothing of that kind besides real
+            // bytes.
             if let Shape::Array(element, _) = field.shape
                 && element.size == 1
             {

@@ -1,5 +1,6 @@
-//! The kernel's own text against ours: a second instance records the same events of the same process, its `trace` file
-//! with the option `fields` (Linux 6.4) prints every field; event for event and field for field they must agree.
+//! The kernel's own text against ours: a second instance records the same events of the same process, its
+//! `trace` file with the option `fields` (Linux 6.4) prints every field; event for event and field for field
+//! they must agree.
 
 mod common;
 
@@ -52,14 +53,16 @@ fn busy() {
     gate();
 }
 
-/// Waits until a thread sleeps: what it does on its way to a gate must not reach one of the two recordings only.
+/// Waits until a thread sleeps: what it does on its way to a gate must not reach one of the two recordings
+/// only.
 fn wait_until_asleep(tid: i32) {
     while !fs::read_to_string(format!("/proc/{tid}/stat")).unwrap().contains(") S ") {
         std::thread::yield_now();
     }
 }
 
-/// An instance that is read as text, removed when dropped. Its name is not one that recorders take for theirs.
+/// An instance that is read as text, removed when dropped. Its name is not one that recorders take for
+/// theirs.
 struct Oracle(PathBuf);
 
 impl Oracle {
@@ -68,7 +71,10 @@ impl Oracle {
             Self(tracefs.root().join(format!("instances/tracewing-test-oracle-{}", std::process::id())));
         fs::create_dir(&oracle.0).unwrap();
         if !oracle.0.join("options/fields").exists() {
-            eprintln!("skipped: this kernel cannot print the fields of every event (Linux 6.4 can)");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Kernel(6, 4),
+                "this kernel cannot print the fields of every event (Linux 6.4 can)",
+            );
             return None;
         }
         for (file, value) in [
@@ -199,7 +205,8 @@ fn every_field_is_what_the_kernel_prints() {
         let text = oracle.text(cpu);
         let kernel: Vec<_> = text.lines().filter_map(parse).filter(|(by, ..)| *by == tid).collect();
         for (name, (system, format)) in &formats {
-            // An interrupt may come between the two instances' records of one event: order is kept per event only.
+            // An interrupt may come between the two instances' records of one event: order is kept per event
+            // only.
             let theirs: Vec<&str> =
                 kernel.iter().filter(|(_, n, _)| n == name).map(|(.., fields)| *fields).collect();
             let traced = event_name(system, name);

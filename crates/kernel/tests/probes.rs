@@ -1,4 +1,5 @@
-//! Probes: events exactly as often as a function is called, and nothing left behind, however their recorder ends.
+//! Probes: events exactly as often as a function is called, and nothing left behind, however their recorder
+//! ends.
 
 mod common;
 
@@ -58,7 +59,7 @@ fn probeable() -> bool {
     match traceable() && Tracefs::open().is_ok_and(file) {
         true => true,
         false => {
-            eprintln!("skipped: no uprobes here");
+            tracewing_testing::skip(tracewing_testing::Cause::Uprobes, "no uprobes here");
             false
         }
     }

@@ -1,4 +1,5 @@
-//! Known workloads on the running kernel: every event is there, once, with the right fields, and babeltrace2 agrees.
+//! Known workloads on the running kernel: every event is there, once, with the right fields, and babeltrace2
+//! agrees.
 
 mod common;
 
@@ -86,7 +87,8 @@ fn record(dir: &Path, scope: Scope, globs: &[&str]) -> (Summary, i32, i32) {
     }
     let other = actor.expect("other").parse().unwrap();
     assert!(actor.wait().success());
-    // A parent may know of a thread's end before the thread has switched away for the last time, for which it may need its turn.
+    // A parent may know of a thread's end before the thread has switched away for the last time, for which it
+    // may need its turn.
     std::thread::sleep(10 * POLL_INTERVAL);
     (recorder.finish().unwrap(), tid, other)
 }
@@ -145,8 +147,8 @@ fn a_process_tree_is_recorded_completely_and_nobody_else() {
     check_order(&lines);
     check_counts(&lines, tid, other);
 
-    // What `set_event_pid` lets through of others is what the documentation says: wake-ups of members, and switches
-    // to them.
+    // What `set_event_pid` lets through of others is what the documentation says: wake-ups of members, and
+    // switches to them.
     let members: Vec<i128> = lines
         .iter()
         .filter(|line| line.name == "sched_process_fork")
@@ -196,7 +198,8 @@ fn the_whole_system_is_recorded_and_a_worker_in_it_completely() {
     let own = dump.clone().find(|line| line.number("tid") == i128::from(gettid_of_this_thread()));
     assert_eq!(own.unwrap().number("pid"), i128::from(std::process::id()));
     assert!(dump.clone().any(|line| line.number("pid") == 1), "all processes");
-    // LTTng counts priorities from the first that is not realtime: 20 for a plain process, plus its nice value.
+    // LTTng counts priorities from the first that is not realtime: 20 for a plain process, plus its nice
+    // value.
     let nice = rustix::process::getpriority_process(None).unwrap();
     let switch =
         lines.iter().find(|line| line.name == "sched_switch" && line.number("prev_tid") == i128::from(tid));
@@ -313,7 +316,10 @@ fn events_are_stamped_by_the_clock_that_was_asked_for() {
     let offered = fs::read_to_string(Tracefs::open().unwrap().root().join("trace_clock")).unwrap();
     for (clock, name) in [(KernelClock::X86Tsc, "x86-tsc"), (KernelClock::Mono, "mono")] {
         if !offered.contains(name) {
-            eprintln!("skipped: this kernel has no clock {name}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("event class"),
+                format_args!("this kernel has no clock {name}"),
+            );
             continue;
         }
         let dir = tempfile::tempdir().unwrap();
@@ -411,7 +417,10 @@ impl<'a> SmallDisk<'a> {
         match rustix::mount::mount("none", dir, "tmpfs", rustix::mount::MountFlags::empty(), Some(options)) {
             Ok(()) => Some(Self(dir)),
             Err(errno) => {
-                eprintln!("skipped: cannot mount a small disk: {errno}");
+                tracewing_testing::skip(
+                    tracewing_testing::Cause::Root,
+                    format_args!("cannot mount a small disk: {errno}"),
+                );
                 None
             }
         }

@@ -123,14 +123,20 @@ impl OnVariant {
 /// The doc comment, its lines joined.
 pub fn description(attributes: &[Attribute]) -> String {
     let lines = attributes.iter().filter_map(|attribute| match &attribute.meta {
-        Meta::NameValue(pair) if pair.path.is_ident("doc") => match &pair.value {
-            Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
-            _ => None,
-        },
+        Meta::NameValue(pair) if pair.path.is_ident("doc") => text(&pair.value),
         _ => None,
     });
     let text = lines.collect::<Vec<_>>().join(" ");
     text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A literal text, also one that a declarative macro has handed on.
+fn text(value: &Expr) -> Option<String> {
+    match value {
+        Expr::Lit(ExprLit { lit: Lit::Str(text), .. }) => Some(text.value()),
+        Expr::Group(group) => text(&group.expr),
+        _ => None,
+    }
 }
 
 fn for_each(attributes: &[Attribute], mut each: impl FnMut(ParseNestedMeta) -> Result<()>) -> Result<()> {

@@ -1,6 +1,6 @@
-//! The derive macros of tracewing, and an attribute. They read an item's shape and attributes and write down a declaration; everything
-//! that happens with it, at compile time or later, is ordinary code of the crate `tracewing`, which also documents
-//! the macros for their users and re-exports them.
+//! The derive macros of tracewing, and an attribute. They read an item's shape and attributes and write down
+//! a declaration; everything that happens with it, at compile time or later, is ordinary code of the crate
+//! `tracewing`, which also documents the macros for their users and re-exports them.
 
 mod attributes;
 mod enumeration;
@@ -32,9 +32,10 @@ use syn::{DeriveInput, parse_macro_input};
 /// emit!(RegionAttached { region: 0x10, fcm: 0x20, size: 4096 });
 /// ```
 ///
-/// The struct has named fields whose types implement [`Field`](https://docs.rs/tracewing/latest/tracewing/trait.Field.html),
-/// or none (`struct Idle;`). It may have lifetime parameters, but no others, since an event class has one layout. Its
-/// doc comment, all lines joined, is the description of the class; the file and line of its name are recorded too.
+/// The struct has named fields whose types implement
+/// [`Field`](https://docs.rs/tracewing/latest/tracewing/trait.Field.html), or none (`struct Idle;`). It may
+/// have lifetime parameters, but no others, since an event class has one layout. Its doc comment, all lines
+/// joined, is the description of the class; the file and line of its name are recorded too.
 ///
 /// # Attributes of the struct: `#[event(…)]`
 ///
@@ -48,7 +49,8 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `ordered` | the event means "has been received" (a lock acquired, a message received, a thread woken): its time stamp cannot precede that of the cause on another processor. Costs a fence, some nanoseconds | off |
 /// | `crate = some::path` | where the crate `tracewing` is found | `::tracewing` |
 ///
-/// Names are made of ASCII letters, digits, `_`, `-` and `.`, the event's also of `:`; a full name has at most 255 bytes.
+/// Names are made of ASCII letters, digits, `_`, `-` and `.`, the event's also of `:`; a full name has at
+/// most 255 bytes.
 ///
 /// # Attributes of a field: `#[event(…)]`
 ///
@@ -59,14 +61,16 @@ use syn::{DeriveInput, parse_macro_input};
 /// | `name = "type"` | the field's name in the trace, where it is not the Rust one |
 /// | `skip` | the field is not recorded |
 ///
-/// The name of a field is made of ASCII letters, digits and `_`, and does not begin with a digit. Words that mean
-/// something in a trace's metadata (`event`, `string`, `struct`, …) are fine. `r#type` is recorded as `type`.
+/// The name of a field is made of ASCII letters, digits and `_`, and does not begin with a digit. Words that
+/// mean something in a trace's metadata (`event`, `string`, `struct`, …) are fine. `r#type` is recorded as
+/// `type`.
 ///
 /// # Print form
 ///
-/// Text in which `{field}` or `{field:spec}` stands for a field's value, `{{` and `}}` for braces. A `spec` is a part of
-/// that of [`std::fmt`]: `[<|^|>][#][0][width][.precision][x|X|o|b]`, all optional. The letters are for integers, the
-/// precision is for floating-point numbers and texts. Fields and specs are checked at compile time.
+/// Text in which `{field}` or `{field:spec}` stands for a field's value, `{{` and `}}` for braces. A `spec`
+/// is a part of that of [`std::fmt`]: `[<|^|>][#][0][width][.precision][x|X|o|b]`, all optional. The letters
+/// are for integers, the precision is for floating-point numbers and texts. Fields and specs are checked at
+/// compile time.
 #[proc_macro_derive(Event, attributes(event))]
 pub fn derive_event(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -94,9 +98,9 @@ pub fn derive_event(input: TokenStream) -> TokenStream {
 /// emit!(Served { outcome: Outcome::Sold });
 /// ```
 ///
-/// The value is recorded with the size that `#[repr(…)]` gives (`u8` to `u64`, `i8` to `i64`, `usize`, `isize`), else as
-/// an `i32`; `#[event(name = "…")]` on a variant changes its label. `#[event(crate = some::path)]` on the enum says
-/// where the crate `tracewing` is found.
+/// The value is recorded with the size that `#[repr(…)]` gives (`u8` to `u64`, `i8` to `i64`, `usize`,
+/// `isize`), else as an `i32`; `#[event(name = "…")]` on a variant changes its label.
+/// `#[event(crate = some::path)]` on the enum says where the crate `tracewing` is found.
 #[proc_macro_derive(EventField, attributes(event))]
 pub fn derive_event_field(input: TokenStream) -> TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -114,12 +118,13 @@ pub fn derive_event_field(input: TokenStream) -> TokenStream {
 /// assert_eq!(gcd(12, 18), 6);
 /// ```
 ///
-/// The events have no fields; their names hold the function's path: `function:entry:my_crate::math::gcd`, `function:exit:…`. What a
-/// panic leaves has ended, too. The time between is that of the body, whose variables are dropped in it; arguments are dropped
-/// behind it. A function that the compiler has put into another one is told as well.
+/// The events have no fields; their names hold the function's path: `function:entry:my_crate::math::gcd`,
+/// `function:exit:…`. What a panic leaves has ended, too. The time between is that of the body, whose
+/// variables are dropped in it; arguments are dropped behind it. A function that the compiler has put into
+/// another one is told as well.
 ///
-/// On an `impl` block it is for all of its functions, called `Type::function`. An `async fn` or `const fn` is left out there, and is
-/// an error where the attribute stands on it.
+/// On an `impl` block it is for all of its functions, called `Type::function`. An `async fn` or `const fn` is
+/// left out there, and is an error where the attribute stands on it.
 #[proc_macro_attribute]
 pub fn traced(arguments: TokenStream, item: TokenStream) -> TokenStream {
     traced::expand(arguments.into(), item.into()).unwrap_or_else(syn::Error::into_compile_error).into()

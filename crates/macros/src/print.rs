@@ -1,5 +1,5 @@
-//! Print forms: `region {region:#x} attached`. Here they are taken apart and checked as far as that is possible without
-//! knowing the fields' types; readers of traces do the printing.
+//! Print forms: `region {region:#x} attached`. Here they are taken apart and checked as far as that is
+//! possible without knowing the fields' types; readers of traces do the printing.
 
 /// What a print form asks of one field.
 #[derive(Debug, PartialEq, Eq)]

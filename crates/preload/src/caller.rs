@@ -1,4 +1,5 @@
-//! Exports functions in front of the C library's, and passes them one argument more: the address that they return to.
+//! Exports functions in front of the C library's, and passes them one argument more: the address that they
+//! return to.
 
 /// Exports functions by these names, with so many arguments, and passes calls on to functions with one more.
 macro_rules! with_caller {

@@ -1,5 +1,5 @@
-//! Call chains of acquisitions. An event names a chain by a number, which is made of the chain's addresses; what the
-//! number means is told when it is new.
+//! Call chains of acquisitions. An event names a chain by a number, which is made of the chain's addresses;
+//! what the number means is told when it is new.
 
 use core::sync::atomic::{AtomicU8, AtomicU64, Ordering::Relaxed};
 
@@ -56,8 +56,8 @@ pub(crate) fn tell(call: Call) {
     });
 }
 
-/// Pages of code from which the program was seen to call lately, each with the round at that time; two that share
-/// an entry are looked up in turns.
+/// Pages of code from which the program was seen to call lately, each with the round at that time; two that
+/// share an entry are looked up in turns.
 static CALLERS: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 /// The address from which the program calls; which file that is from is told before, if that may be new.

@@ -1,6 +1,6 @@
-//! Where a thread comes from once it is in code without tables, as a just-in-time compiler makes it: by frame pointers there, by
-//! tables again where there are any. Code without either leaves anything in the register, so nothing is read but
-//! the thread's own stack, upwards, and only pages that can be read.
+//! Where a thread comes from once it is in code without tables, as a just-in-time compiler makes it: by frame
+//! pointers there, by tables again where there are any. Code without either leaves anything in the register,
+//! so nothing is read but the thread's own stack, upwards, and only pages that can be read.
 
 use core::arch::asm;
 use core::cell::Cell;
@@ -18,7 +18,8 @@ static FIRST_END: AtomicUsize = AtomicUsize::new(0);
 
 /// Finds where the first thread's stack ends.
 pub(crate) fn prepare() {
-    // SAFETY: a NUL-terminated name; null, or a pointer of the loader's (`__libc_stack_end`), which has been set.
+    // SAFETY: a NUL-terminated name; null, or a pointer of the loader's (`__libc_stack_end`), which has been
+    // set.
     let end =
         unsafe { libc::dlsym(libc::RTLD_DEFAULT, c"__libc_stack_end".as_ptr()).cast::<usize>().as_ref() };
     FIRST_END.store(end.copied().unwrap_or(0), Relaxed); // alone: without it, the walk is shorter
@@ -84,7 +85,8 @@ struct Stack {
 const PAGE: usize = 4096;
 
 impl Stack {
-    /// glibc has a thread's own data, to which the thread pointer points, above its stack, but below the first thread's.
+    /// glibc has a thread's own data, to which the thread pointer points, above its stack, but below the
+    /// first thread's.
     fn from(begin: usize, thread_pointer: usize) -> Self {
         let end = if begin < thread_pointer { thread_pointer } else { FIRST_END.load(Relaxed) };
         Self { begin, end, page: Cell::new(0) }
@@ -102,8 +104,8 @@ impl Stack {
     }
 }
 
-/// Whether eight bytes can be read there. The kernel reads a set of signals before it refuses to do what there is not with it, and
-/// sandboxes allow that call.
+/// Whether eight bytes can be read there. The kernel reads a set of signals before it refuses to do what
+/// there is not with it, and sandboxes allow that call.
 fn is_readable(place: usize) -> bool {
     const NOTHING_THERE_IS: usize = usize::MAX;
     let answer: isize;
@@ -148,15 +150,18 @@ impl UnwindContextStorage<usize> for Storage {
 }
 
 impl Table {
-    /// What the table says of the frame; `None` also where that takes more than the stack and the frame pointer.
+    /// What the table says of the frame; `None` also where that takes more than the stack and the frame
+    /// pointer.
     fn rules(&self, frame: &Frame) -> Option<Rules> {
         const LENGTH: usize = 4;
-        // SAFETY: an entry begins with its length and how far behind the common one the next field is, four bytes each.
+        // SAFETY: an entry begins with its length and how far behind the common one the next field is, four
+        // bytes each.
         let [length, back] = unsafe { ptr::with_exposed_provenance::<[u32; 2]>(self.entry).read_unaligned() }
             .map(|field| field as usize);
         let common = (self.entry + LENGTH).checked_sub(back).filter(|common| *common < self.entry)?;
         let size = self.entry + LENGTH + length - common;
-        // SAFETY: the common entry is in front of it in the same section, which stays as long as the code that the thread is in.
+        // SAFETY: the common entry is in front of it in the same section, which stays as long as the code
+        // that the thread is in.
         let section = unsafe { slice::from_raw_parts(ptr::with_exposed_provenance(common), size) };
         let section = EhFrame::new(section, NativeEndian);
         let bases = BaseAddresses::default().set_eh_frame(common as u64);

@@ -10,8 +10,8 @@
 //! | `thread` | what a thread has of its own |
 //! | `profile` | the C library's own use of `-pg`, which is left out |
 //!
-//! Here is `-finstrument-functions`, whose two calls are ordinary ones. An event is a function's address, 20 bytes with its head.
-//! While nobody records, a call costs a load and a jump.
+//! Here is `-finstrument-functions`, whose two calls are ordinary ones. An event is a function's address, 20
+//! bytes with its head. While nobody records, a call costs a load and a jump.
 
 mod chosen;
 mod fentry;
@@ -65,45 +65,7 @@ fn is_on() -> bool {
     IS_ON.load(Acquire) != 0 // with `at_change`
 }
 
-/// A function begins.
-#[derive(Event)]
-#[event(provider = "function", level = "trace", print = "{function:#x}")]
-struct Entry {
-    /// An address in it: its first, or behind the call of `__fentry__` at its begin.
-    #[event(hex)]
-    function: u64,
-}
-
-/// A function ends.
-#[derive(Event)]
-#[event(provider = "function", level = "trace", print = "{function:#x}")]
-struct Exit {
-    /// As when it began.
-    #[event(hex)]
-    function: u64,
-}
-
-/// The end of a function could not be followed, so that neither is told: too many have begun in the thread.
-#[derive(Event)]
-#[event(provider = "function", level = "warn", print = "{function:#x}")]
-struct NotFollowed {
-    #[event(hex)]
-    function: u64,
-}
-
-/// Which file the code between two addresses is from; told before a function of it is, and again behind each sub-buffer that is opened.
-#[derive(Event)]
-#[event(provider = "function", print = "{begin:#x} to {end:#x} are {path}")]
-struct Image<'a> {
-    #[event(hex)]
-    begin: u64,
-    #[event(hex)]
-    end: u64,
-    /// What is added to an address in the file.
-    #[event(hex)]
-    bias: u64,
-    path: &'a str,
-}
+tracewing_vocabulary::function_events!(tracewing::declared_events);
 
 /// What gcc and clang have a function call when it begins.
 ///

@@ -1,4 +1,5 @@
-//! Which file the code at an address is from: told once for each, so that who reads the trace can name functions.
+//! Which file the code at an address is from: told once for each, so that who reads the trace can name
+//! functions.
 
 use core::ffi::{CStr, c_char, c_int, c_void};
 use core::mem::{MaybeUninit, transmute};
@@ -78,8 +79,8 @@ pub(crate) fn find(address: usize) -> Option<Image> {
     Some(Image { begin: found.begin.addr(), end: found.end.addr(), bias: map.bias, path: map.path })
 }
 
-/// Tells `event` of the object in which an address lies, if `is_due` says so of its number: where it begins and ends, what is added
-/// to addresses in its file, and the file's path.
+/// Tells `event` of the object in which an address lies, if `is_due` says so of its number: where it begins
+/// and ends, what is added to addresses in its file, and the file's path.
 pub(crate) fn tell(address: u64, is_due: impl FnOnce(u64) -> bool, event: impl FnOnce(u64, u64, u64, &str)) {
     let Some(image) = find(address as usize) else { return };
     let mut program = [0; libc::PATH_MAX as usize];

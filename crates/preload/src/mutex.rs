@@ -10,13 +10,14 @@ use crate::caller::with_caller;
 use crate::next::pass_on;
 use crate::take::{Call, number_at, release};
 
-/// Where in a mutex these are, of glibc's `struct __pthread_mutex_s`: the word that is locked (`__lock`), the owner's thread id
-/// (`__owner`), the type (`__kind`).
+/// Where in a mutex these are, of glibc's `struct __pthread_mutex_s`: the word that is locked (`__lock`), the
+/// owner's thread id (`__owner`), the type (`__kind`).
 const WORD: usize = 0;
 const OWNER: usize = 8;
 const TYPE: usize = 16;
 
-/// The bit of a robust mutex's type (`PTHREAD_MUTEX_ROBUST_NORMAL_NP`). Its word is the owner's thread id with flags.
+/// The bit of a robust mutex's type (`PTHREAD_MUTEX_ROBUST_NORMAL_NP`). Its word is the owner's thread id
+/// with flags.
 const ROBUST: i32 = 16;
 
 with_caller! {
@@ -40,7 +41,8 @@ unsafe fn take(mutex: *mut Object, caller: u64, wait: impl Fn() -> c_int) -> c_i
     call.take(|| pass_on!(MUTEX_TRYLOCK(mutex)), wait, owner)
 }
 
-/// A robust mutex that cannot be recovered must not be tried: glibc's trylock leaves it locked. So it is looked at.
+/// A robust mutex that cannot be recovered must not be tried: glibc's trylock leaves it locked. So it is
+/// looked at.
 #[cold]
 unsafe fn take_robust(call: Call, wait: impl Fn() -> c_int, owner: impl FnOnce() -> i32) -> c_int {
     // SAFETY: a mutex, says the caller.

@@ -1,7 +1,8 @@
-//! The functions that stand behind ours: the C library's, or those of another library that stands in front of it, too.
+//! The functions that stand behind ours: the C library's, or those of another library that stands in front of
+//! it, too.
 //!
-//! All are looked up when the library is loaded (`start`). Whoever calls before, the constructor of another library or
-//! a `malloc` that the loader calls, looks up by itself what it calls: in glibc 2.34 and later a
+//! All are looked up when the library is loaded (`start`). Whoever calls before, the constructor of another
+//! library or a `malloc` that the loader calls, looks up by itself what it calls: in glibc 2.34 and later a
 //! `dlsym` that succeeds allocates nothing, so that cannot come back here.
 
 use core::ffi::{CStr, c_void};
@@ -70,7 +71,8 @@ macro_rules! next {
     (@version $version:literal) => { Some($version) };
 }
 
-/// Passes a call on to the function behind ours, from an unsafe function whose arguments are as that one wants them.
+/// Passes a call on to the function behind ours, from an unsafe function whose arguments are as that one
+/// wants them.
 macro_rules! pass_on {
     ($next:ident($($argument:expr),*)) => {
         match $crate::next::$next.get() {

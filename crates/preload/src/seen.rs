@@ -1,8 +1,8 @@
 //! What was described lately: a table of numbers that is shared by all threads, without a lock.
 //!
-//! What is known is told again once a sub-buffer was opened, so that a flight recorder, which overwrites whole ones, has it as long as
-//! it has what needs it; when a recording has begun, or wants something else; in a forked child; and when an object was
-//! unloaded, since another one may be at its addresses.
+//! What is known is told again once a sub-buffer was opened, so that a flight recorder, which overwrites
+//! whole ones, has it as long as it has what needs it; when a recording has begun, or wants something else;
+//! in a forked child; and when an object was unloaded, since another one may be at its addresses.
 
 use core::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -45,8 +45,9 @@ impl Seen {
         Self([const { Place { number: AtomicU64::new(0), told: AtomicU64::new(0) } }; SIZE])
     }
 
-    /// Whether `number`, which is not 0, is to be told now. Of several threads that ask at a time one is told so, or, when it is
-    /// new, sometimes two; no other memory goes with the table's, which therefore needs no ordering.
+    /// Whether `number`, which is not 0, is to be told now. Of several threads that ask at a time one is told
+    /// so, or, when it is new, sometimes two; no other memory goes with the table's, which therefore needs no
+    /// ordering.
     pub(crate) fn is_due(&self, number: u64) -> bool {
         let now = round(); // before it is told: that may open a sub-buffer
         let first = number as usize;

@@ -1,5 +1,5 @@
-//! Semaphores. Their functions answer in `errno`, and waiting for one is a cancellation point, even where there is nothing
-//! to wait for.
+//! Semaphores. Their functions answer in `errno`, and waiting for one is a cancellation point, even where
+//! there is nothing to wait for.
 
 use core::ffi::c_int;
 

@@ -56,9 +56,9 @@ unsafe extern "C" fn in_child() {
     seen::forget_all();
 }
 
-/// Tells who has the most important functions in front of this library, and of the C library: a program that brings its own
-/// locks, or a sanitizer that is linked into it (one in a library of its own stands behind, and is called from here); and an
-/// allocator, whose locks are recorded with the program's.
+/// Tells who has the most important functions in front of this library, and of the C library: a program that
+/// brings its own locks, or a sanitizer that is linked into it (one in a library of its own stands behind,
+/// and is called from here); and an allocator, whose locks are recorded with the program's.
 fn tell_if_shadowed() {
     const WITH_SYMBOL: c_int = 1; // RTLD_DL_SYMENT of glibc's dlfcn.h
     let functions: [(&CStr, usize); 2] = [
@@ -67,7 +67,8 @@ fn tell_if_shadowed() {
     ];
     for (name, neighbour) in functions {
         let mut found = MaybeUninit::<libc::Dl_info>::uninit();
-        // SAFETY: NUL-terminated name, any address, room for the answers: a symbol is null or the object's, which stays.
+        // SAFETY: NUL-terminated name, any address, room for the answers: a symbol is null or the object's,
+        // which stays.
         let other = unsafe {
             let first = libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr());
             let is_other = !first.is_null() && object(first.addr()) != object(neighbour);

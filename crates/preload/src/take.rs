@@ -32,7 +32,9 @@ impl Call {
         emit!(Refused { lock: address(lock), caller, kind, error });
     }
 
-    /// Takes the lock by `attempt`, which does not wait, or where that gives `EBUSY` by `wait`. Both give an error number or 0. `owner` is asked when the attempt has failed, and gives the thread that has the lock.
+    /// Takes the lock by `attempt`, which does not wait, or where that gives `EBUSY` by `wait`. Both give an
+    /// error number or 0. `owner` is asked when the attempt has failed, and gives the thread that has the
+    /// lock.
     #[inline(always)]
     pub(crate) fn take(
         self,

@@ -1,10 +1,12 @@
-//! Where a thread comes from: the return addresses on its stack, by the unwinder of exceptions (libgcc's), which
-//! needs no frame pointers. A walk along frame pointers alone would leave out, without a word, every function that has none, as
-//! most of a distribution's have; they are for code of which no table tells (`frames`).
+//! Where a thread comes from: the return addresses on its stack, by the unwinder of exceptions (libgcc's),
+//! which needs no frame pointers. A walk along frame pointers alone would leave out, without a word, every
+//! function that has none, as most of a distribution's have; they are for code of which no table tells
+//! (`frames`).
 //!
-//! It is used only where it allocates nothing and takes no lock: with glibc 2.35 and libgcc 12, which find the
-//! tables of an address by `_dl_find_object`. Elsewhere a chain is its innermost address alone. Where the program has
-//! registered tables for code that it makes itself (`__register_frame`), libgcc 12 takes a mutex for a moment.
+//! It is used only where it allocates nothing and takes no lock: with glibc 2.35 and libgcc 12, which find
+//! the tables of an address by `_dl_find_object`. Elsewhere a chain is its innermost address alone. Where the
+//! program has registered tables for code that it makes itself (`__register_frame`), libgcc 12 takes a mutex
+//! for a moment.
 
 use core::arch::{asm, global_asm};
 use core::ffi::{c_int, c_void};
@@ -16,7 +18,8 @@ use crate::image;
 /// Frames of a chain, at most.
 pub(crate) const DEPTH: usize = 32;
 
-/// Where this library's own code is, whose frames are no part of a chain; an empty range while chains cannot be had.
+/// Where this library's own code is, whose frames are no part of a chain; an empty range while chains cannot
+/// be had.
 static OWN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 
 // Whether the thread is in the unwinder. Not `thread_local!`, which may allocate in a library.
@@ -44,8 +47,8 @@ pub(crate) fn prepare() {
     }
 }
 
-/// The return addresses of the calling thread's frames outside of this library, the innermost first; only `caller`, which is
-/// the first of them, where there is no more to be had. Gives how many there are.
+/// The return addresses of the calling thread's frames outside of this library, the innermost first; only
+/// `caller`, which is the first of them, where there is no more to be had. Gives how many there are.
 pub(crate) fn unwind(caller: u64, frames: &mut [u64; DEPTH]) -> usize {
     frames[0] = caller;
     if OWN[1].load(Relaxed) == 0 {

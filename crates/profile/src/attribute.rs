@@ -154,8 +154,8 @@ impl Terms {
         self.open(&mut attribute, number(cpu))
     }
 
-    /// An event that counts, of a tree wherever it runs, of the system on one CPU: `(value, time enabled, time running)` can
-    /// be read from it.
+    /// An event that counts, of a tree wherever it runs, of the system on one CPU:
+    /// `(value, time enabled, time running)` can be read from it.
     pub(crate) fn open_counter(&self, event: (u32, u64), cpu: u32) -> io::Result<OwnedFd> {
         let mut attribute = self.attribute(event);
         let times = abi::PERF_FORMAT_TOTAL_TIME_ENABLED | abi::PERF_FORMAT_TOTAL_TIME_RUNNING;

@@ -1,8 +1,9 @@
 //! From the clock of the kernel's records to the recording's.
 //!
-//! Records cannot be stamped with the time stamp counter. They are stamped with `CLOCK_MONOTONIC_RAW`, which nobody
-//! adjusts: the kernel makes it of the counter by one multiplication where that is its clock source, and in any case both
-//! are read together at each look at the buffers, so that a stamp lies between two pairs, or just behind one.
+//! Records cannot be stamped with the time stamp counter. They are stamped with `CLOCK_MONOTONIC_RAW`, which
+//! nobody adjusts: the kernel makes it of the counter by one multiplication where that is its clock source,
+//! and in any case both are read together at each look at the buffers, so that a stamp lies between two
+//! pairs, or just behind one.
 
 use rustix::time::{ClockId, clock_gettime};
 use tracewing_abi::region::Clock;
@@ -100,7 +101,10 @@ mod tests {
     #[test]
     fn a_stamp_of_now_is_now() {
         let Ok(clock) = TraceClock::new(ClockChoice::Tsc) else {
-            return eprintln!("skipped: this machine's time stamp counter is not usable as a clock");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Tsc,
+                "this machine's time stamp counter is not usable as a clock",
+            );
         };
         let conversion = Conversion::new(clock);
         let before = clock.now();

@@ -72,8 +72,8 @@ impl Counters {
     }
 }
 
-/// A counter's value. Where the processor has fewer counters than are wanted, they take turns, and the value is what it
-/// would have been.
+/// A counter's value. Where the processor has fewer counters than are wanted, they take turns, and the value
+/// is what it would have been.
 fn value(counter: &OwnedFd) -> Option<u64> {
     let mut bytes = [0; 24];
     if rustix::io::read(counter, &mut bytes).ok()? < bytes.len() {

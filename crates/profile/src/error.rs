@@ -42,5 +42,5 @@ pub enum Error {
     },
     /// The trace.
     #[error(transparent)]
-    Consumer(#[from] tracewing_consumer::Error),
+    Trace(#[from] tracewing_streams::Error),
 }

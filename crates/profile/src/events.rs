@@ -1,32 +1,19 @@
 //! The trace's event classes, and their payloads as bytes.
 //!
-//! Every event's context says of whom it is: `tid` and `pid`. Sequences have their length in front, 16 bits.
-//!
-//! | id | event | payload |
-//! |---|---|---|
-//! | 0 | `profile:sample` | `ip`, `period`, `mode`, `kernel` and `user`: return addresses, the innermost (the program counter) first |
-//! | 1 | `profile:mapping` | `begin`, `end`: code in the process; `offset`: where in the file `path` it begins; `build_id` of the file, or nothing |
-//! | 2 | `profile:thread` | `name` of the thread from now on; `exec`: its process has a new program, and no mappings before their events |
-//! | 3 | `profile:fork` | `child_tid`, `child_pid`: a new thread, or process, which has its parent's mappings |
-//! | 4 | `profile:kernel_symbol` | `begin`, `end`, `name` of a function of the kernel; before the first sample in it |
-//! | 5 | `profile:counters` | since the begin, of the whole tree or, in a recording of the system, of this CPU; one field for each counter |
+//! `tracewing_vocabulary::profile` declares them; a class's id is its place there. Every event's context says
+//! of whom it is: `tid` and `pid`. Sequences have their length in front, 16 bits.
 
 use tracewing_ctf::model::{
     ClockClass, DataStreamClass, DisplayBase, EnumerationClass, EventRecordClass, FieldClass, IntegerClass,
     StructureClass, TraceClass, Uuid,
 };
 use tracewing_ctf::write;
+use tracewing_vocabulary::profile::Class;
+use tracewing_vocabulary::{Field, FieldKind};
 
 use crate::attribute::{Subject, Terms};
 use crate::kernel_symbols::Function;
 use crate::record::{Mapping, Thread};
-
-pub(crate) const SAMPLE: u16 = 0;
-pub(crate) const MAPPING: u16 = 1;
-pub(crate) const THREAD: u16 = 2;
-pub(crate) const FORK: u16 = 3;
-pub(crate) const KERNEL_SYMBOL: u16 = 4;
-pub(crate) const COUNTERS: u16 = 5;
 
 /// Frames of one chain that are kept; the kernel's own limit is 127.
 const FRAMES: usize = 1024;
@@ -38,50 +25,15 @@ pub(crate) fn trace_class(
     terms: &Terms,
     counters: impl Iterator<Item = &'static str>,
 ) -> TraceClass {
-    let address = || IntegerClass::unsigned(64).with_base(DisplayBase::Hexadecimal);
-    let addresses = |class: StructureClass, name: &str| {
-        let length = format!("_{name}_length");
-        let sequence = FieldClass::sequence(address(), length.as_str());
-        class.with(length, FieldClass::unsigned(16)).with(name, sequence)
-    };
-    let mode = EnumerationClass::new(IntegerClass::unsigned(8)).with("user", 0, 0).with("kernel", 1, 1);
-    let sample = StructureClass::new()
-        .with("ip", address())
-        .with("period", FieldClass::unsigned(64))
-        .with("mode", mode);
-    let sample = addresses(addresses(sample, "kernel"), "user");
-    let range = || StructureClass::new().with("begin", address()).with("end", address());
-    let mapping = range()
-        .with("offset", address())
-        .with("path", FieldClass::string())
-        .with("build_id", FieldClass::string());
-    let thread =
-        StructureClass::new().with("name", FieldClass::string()).with("exec", FieldClass::unsigned(8));
-    let fork = StructureClass::new()
-        .with("child_tid", FieldClass::signed(32))
-        .with("child_pid", FieldClass::signed(32));
-    let symbol = range().with("name", FieldClass::string());
-    let counters =
-        counters.fold(StructureClass::new(), |class, name| class.with(name, FieldClass::unsigned(64)));
-
     let mut stream = DataStreamClass::new(0);
     stream.packet_context = Some(write::packet_context_class(&clock.id));
     stream.event_header = Some(write::kernel_event_header_class(&clock.id));
     let context =
         StructureClass::new().with("tid", FieldClass::signed(32)).with("pid", FieldClass::signed(32));
     stream.common_context = Some(context);
-    let classes = [
-        (SAMPLE, "profile:sample", sample),
-        (MAPPING, "profile:mapping", mapping),
-        (THREAD, "profile:thread", thread),
-        (FORK, "profile:fork", fork),
-        (KERNEL_SYMBOL, "profile:kernel_symbol", symbol),
-        (COUNTERS, "profile:counters", counters),
-    ];
-    stream.event_record_classes = classes
-        .into_iter()
-        .map(|(id, name, payload)| EventRecordClass::new(id.into(), name).with_payload(payload))
-        .collect();
+    let counters = counters.collect::<Vec<_>>();
+    stream.event_record_classes =
+        (0..).zip(Class::ALL).map(|(id, class)| event_class(id, *class, &counters)).collect();
 
     let mut trace = TraceClass::new();
     trace.uuid = Some(uuid);
@@ -91,13 +43,48 @@ pub(crate) fn trace_class(
     trace.set_env("profile_event", terms.trigger.name());
     trace.set_env("profile_hertz", i64::from(terms.hertz));
     trace.set_env("profile_counters", if terms.subject == Subject::System { "cpu" } else { "tree" });
-    trace.set_env(format!("event_{SAMPLE}_unit_period"), terms.trigger.unit());
-    trace.set_env(format!("event_{THREAD}_unit_exec"), "bool");
-    trace.set_env(format!("event_{COUNTERS}_unit_task_clock"), "ns");
+    trace.set_env(format!("event_{}_unit_period", Class::Sample as u16), terms.trigger.unit());
+    trace.set_env(format!("event_{}_unit_exec", Class::Thread as u16), "bool");
+    trace.set_env(format!("event_{}_unit_task_clock", Class::Counters as u16), "ns");
     trace.clock_classes.push(clock.clone());
     trace.packet_header = Some(write::packet_header_class());
     trace.data_stream_classes.push(stream);
     trace
+}
+
+/// A class as it is declared; those of counters have a field for each counter.
+fn event_class(id: u64, class: Class, counters: &[&'static str]) -> EventRecordClass {
+    let declared = class.fields().iter().fold(StructureClass::new(), with_field);
+    let number = || FieldClass::unsigned(64);
+    let payload = match class {
+        Class::Counters => counters.iter().fold(declared, |payload, name| payload.with(*name, number())),
+        _ => declared,
+    };
+    EventRecordClass::new(id, class.name()).with_payload(payload)
+}
+
+fn with_field(payload: StructureClass, field: &Field) -> StructureClass {
+    let base = if field.is_address { DisplayBase::Hexadecimal } else { DisplayBase::Decimal };
+    match field.kind {
+        FieldKind::Unsigned(bits) => {
+            payload.with(field.name, IntegerClass::unsigned(bits.into()).with_base(base))
+        }
+        FieldKind::Signed(bits) => payload.with(field.name, FieldClass::signed(bits.into())),
+        FieldKind::Boolean => payload.with(field.name, FieldClass::unsigned(8)),
+        FieldKind::Text => payload.with(field.name, FieldClass::string()),
+        FieldKind::Numbers => {
+            let length = format!("_{}_length", field.name);
+            let numbers = FieldClass::sequence(IntegerClass::unsigned(64).with_base(base), length.as_str());
+            payload.with(length, FieldClass::unsigned(16)).with(field.name, numbers)
+        }
+        FieldKind::Enumeration(labels) => {
+            let class = EnumerationClass::new(IntegerClass::unsigned(8));
+            let add = |class: EnumerationClass, (number, label): &(i64, &'static str)| {
+                class.with(*label, *number, *number)
+            };
+            payload.with(field.name, labels.iter().fold(class, add))
+        }
+    }
 }
 
 /// An event's context and payload, written piece by piece.

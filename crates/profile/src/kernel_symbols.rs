@@ -1,5 +1,5 @@
-//! Names of the kernel's functions, which no file tells: the kernel lies elsewhere each time that it starts. Those of
-//! functions in which samples were taken go into the trace.
+//! Names of the kernel's functions, which no file tells: the kernel lies elsewhere each time that it starts.
+//! Those of functions in which samples were taken go into the trace.
 
 use std::collections::HashSet;
 use std::fs;

@@ -1,8 +1,10 @@
-//! Samples and counters by `perf_event_open`, recorded as a CTF trace beside those of programs and of the kernel.
+//! Samples and counters by `perf_event_open`, recorded as a CTF trace beside those of programs and of the
+//! kernel.
 //!
-//! "An event that logs the program counter at random times is used to drive statistical execution profiling" (K42's paper,
-//! 4.5). Here the times are those of a counter of cycles or, where the machine has none, of the CPU's clock, and with the
-//! program counter come the call chains of program and kernel, as the kernel finds them by frame pointers.
+//! "An event that logs the program counter at random times is used to drive statistical execution profiling"
+//! (K42's paper, 4.5). Here the times are those of a counter of cycles or, where the machine has none, of the
+//! CPU's clock, and with the program counter come the call chains of program and kernel, as the kernel finds
+//! them by frame pointers.
 //!
 //! | module | does |
 //! |---|---|

@@ -1,12 +1,13 @@
-//! Threads, and code that was mapped, before the recording of a whole machine began: what `/proc` tells of them
-//! (`proc_pid_maps(5)`). Processes that end meanwhile are left out.
+//! Threads, and code that was mapped, before the recording of a whole machine began: what `/proc` tells of
+//! them (`proc_pid_maps(5)`). Processes that end meanwhile are left out.
 
 use std::fs::{self, File};
 use std::io::Read;
 
 use crate::record::{Mapping, Record, Thread};
 
-/// Bytes of a process's mappings that are looked at: those of 65,530 mappings, the kernel's usual limit, with long paths.
+/// Bytes of a process's mappings that are looked at: those of 65,530 mappings, the kernel's usual limit, with
+/// long paths.
 const MOST_MAPS: u64 = 16 << 20;
 
 /// Tells of all threads and mappings that there are.

@@ -4,7 +4,8 @@ use perf_event_open_sys::bindings as abi;
 
 use crate::ring::Raw;
 
-/// Callchains are the kernel's up to this mark, the program's behind the other (`enum perf_callchain_context`).
+/// Callchains are the kernel's up to this mark, the program's behind the other
+/// (`enum perf_callchain_context`).
 const CONTEXT_KERNEL: u64 = -128_i64 as u64;
 const CONTEXT_USER: u64 = -512_i64 as u64;
 /// All marks are above.

@@ -1,14 +1,15 @@
-//! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it runs.
+//! A recording of samples and counters to disk: drains the kernel's buffers into a trace folder while it
+//! runs.
 
 use std::os::fd::OwnedFd;
-use std::path::PathBuf;
 
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::drain::{LossRange, StreamSummary};
-use tracewing_consumer::stream::TraceDir;
+use tracewing_consumer::summary::{LossRange, StreamSummary};
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_ctf::tsdl;
 use tracewing_files::Dir;
+use tracewing_streams::TraceDir;
+use tracewing_vocabulary::profile::Class;
 
 use crate::attribute::{Subject, Terms, Trigger, online_cpus, switch};
 use crate::clock::Conversion;
@@ -46,7 +47,7 @@ pub struct Summary {
     /// What the user should know, a line each.
     pub notices: Vec<String>,
     /// Why what was left could not be written.
-    pub unwritten: Option<tracewing_consumer::Error>,
+    pub unwritten: Option<tracewing_streams::Error>,
 }
 
 /// A running recording.
@@ -90,7 +91,7 @@ impl ProfileRecorder {
         let terms = Terms::find(options.subject, options.hertz, options.clock.kind(), first)?;
         let available = Available::find(&terms, first);
         let class = events::trace_class(options.uuid, &options.clock_class, &terms, available.names());
-        let folder = create(parent, name, &tsdl::print(&class))?;
+        let folder = TraceDir::create(parent, name, &tsdl::print(&class))?;
         let mut cpus = Vec::new();
         for cpu in online {
             let sampler = terms
@@ -137,7 +138,8 @@ impl ProfileRecorder {
         Ok(recorder)
     }
 
-    /// Begins with everybody who is there: looked at when the kernel tells of changes already, and stamped before these.
+    /// Begins with everybody who is there: looked at when the kernel tells of changes already, and stamped
+    /// before these.
     fn begin_with_all(&mut self, began: u64) -> Result<(), Error> {
         for cpu in &self.cpus {
             switch(&cpu.sampler, true).map_err(|source| Error::System { call: "ioctl", source })?;
@@ -159,11 +161,12 @@ impl ProfileRecorder {
         &self.notices
     }
 
-    /// Moves what is in the kernel's buffers into packets, and with `flush` reads the counters and writes all packets.
+    /// Moves what is in the kernel's buffers into packets, and with `flush` reads the counters and writes all
+    /// packets.
     ///
     /// # Errors
     /// The trace cannot be written; it is good up to there.
-    pub fn poll(&mut self, flush: bool) -> Result<(), tracewing_consumer::Error> {
+    pub fn poll(&mut self, flush: bool) -> Result<(), tracewing_streams::Error> {
         self.writer.conversion.refresh();
         self.cpus.iter_mut().try_for_each(|cpu| self.writer.drain(cpu, flush))
     }
@@ -204,7 +207,7 @@ impl ProfileRecorder {
 
 impl Writer {
     /// Moves a CPU's records into its stream.
-    fn drain(&mut self, cpu: &mut Cpu, flush: bool) -> Result<(), tracewing_consumer::Error> {
+    fn drain(&mut self, cpu: &mut Cpu, flush: bool) -> Result<(), tracewing_streams::Error> {
         let Cpu { ring, counters, stream, .. } = cpu;
         let mut written = Ok(());
         ring.drain(|raw| {
@@ -219,7 +222,7 @@ impl Writer {
         if flush {
             if let Some(counters) = counters {
                 Payload::of(Thread::default(), &mut self.body).counters(counters.read());
-                let result = stream.event(self.conversion.now(), events::COUNTERS, &self.body);
+                let result = stream.event(self.conversion.now(), Class::Counters as u16, &self.body);
                 written = written.and(result);
             }
             written = written.and(stream.end_packet());
@@ -233,7 +236,7 @@ impl Writer {
         record: &Record<'_>,
         thread: Thread,
         stream: &mut CpuStream,
-    ) -> Result<(), tracewing_consumer::Error> {
+    ) -> Result<(), tracewing_streams::Error> {
         let body = &mut self.body;
         let id = match record {
             Record::Sample(sample) => {
@@ -244,26 +247,26 @@ impl Writer {
                     for frame in &self.kernel {
                         if let Some(function) = symbols.news(*frame) {
                             Payload::of(thread, body).kernel_symbol(&function);
-                            stream.event(stamp, events::KERNEL_SYMBOL, body)?;
+                            stream.event(stamp, Class::KernelSymbol as u16, body)?;
                         }
                     }
                 }
                 let (kernel, user) = (&self.kernel, &self.user);
                 Payload::of(thread, body).sample(sample.ip, sample.period, sample.in_program, kernel, user);
-                events::SAMPLE
+                Class::Sample as u16
             }
             Record::Mapping(mapping) => {
                 Payload::of(thread, body).mapping(mapping);
-                events::MAPPING
+                Class::Mapping as u16
             }
             Record::Name { name, exec, .. } => {
                 Payload::of(thread, body).thread(name, *exec);
-                events::THREAD
+                Class::Thread as u16
             }
             Record::Fork { parent, child } => {
                 // It has its parent's name and mappings, of which no records tell.
                 Payload::of(*parent, body).fork(*child);
-                events::FORK
+                Class::Fork as u16
             }
             Record::Lost(count) => return stream.lose(*count, stamp),
             Record::Throttled => {
@@ -284,15 +287,4 @@ fn whose(record: &Record<'_>) -> Thread {
         Record::Fork { parent, .. } => *parent,
         Record::Lost(_) | Record::Throttled => Thread::default(),
     }
-}
-
-/// Makes the trace's folder, with its metadata.
-fn create(parent: &Dir, name: &str, metadata: &str) -> Result<TraceDir, tracewing_consumer::Error> {
-    let error =
-        |action, path: PathBuf| move |source| tracewing_consumer::Error::File { action, path, source };
-    let folder = parent.make(name).map_err(error("create", parent.path().join(name)))?;
-    let trace = TraceDir::new(&folder)?;
-    // Under its name only when it is complete.
-    let written = folder.replace("metadata", metadata.as_bytes());
-    written.map(|()| trace).map_err(error("write", folder.path().join("metadata")))
 }

@@ -1,8 +1,8 @@
-//! The buffer of one CPU that the kernel writes records into (`struct perf_event_mmap_page` and what follows it, in
-//! include/uapi/linux/perf_event.h).
+//! The buffer of one CPU that the kernel writes records into (`struct perf_event_mmap_page` and what follows
+//! it, in include/uapi/linux/perf_event.h).
 //!
-//! The kernel writes records, then moves `data_head`; it overwrites nothing between `data_tail` and `data_head`. What finds
-//! no room it counts, and tells by a record when there is room again.
+//! The kernel writes records, then moves `data_head`; it overwrites nothing between `data_tail` and
+//! `data_head`. What finds no room it counts, and tells by a record when there is room again.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -69,8 +69,8 @@ impl Ring {
         let head = self.head().load(Ordering::Acquire);
         while head.wrapping_sub(self.tail) >= HEADER as u64 {
             let at = self.tail as usize % self.size;
-            // SAFETY: `at` is within the data, and records are aligned to 8 bytes, so a header does not go on at its begin;
-            // between tail and head the kernel writes nothing.
+            // SAFETY: `at` is within the data, and records are aligned to 8 bytes, so a header does not go on
+            // at its begin; between tail and head the kernel writes nothing.
             let header = unsafe { self.data.add(at).cast::<[u8; HEADER]>().read() };
             let [a, b, c, d, e, f, g, h] = header;
             let (kind, misc) = (u32::from_le_bytes([a, b, c, d]), u16::from_le_bytes([e, f]));
@@ -80,7 +80,8 @@ impl Ring {
                 break;
             }
             let first = size.min(self.size - at);
-            // SAFETY: both parts are within the data, and nothing writes there until the tail has moved behind them.
+            // SAFETY: both parts are within the data, and nothing writes there until the tail has moved
+            // behind them.
             let (front, back) = unsafe {
                 (
                     slice::from_raw_parts(self.data.add(at), first),

@@ -1,10 +1,8 @@
 //! One CPU's data stream: events into packets, packets into a file.
 
-use tracewing_consumer::Error;
-use tracewing_consumer::drain::{LossRange, OverwrittenTotal, StreamSummary};
-use tracewing_consumer::stream::{Events, PacketTimes, Stream, TraceDir};
+use tracewing_consumer::summary::{LossRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::Uuid;
-use tracewing_ctf::write::EXTENDED_ID;
+use tracewing_streams::{Error, Gathered, PacketTimes, Stream, TraceDir};
 
 /// Size at which a packet is ended, bytes.
 const PACKET_SIZE: usize = 256 << 10;
@@ -17,11 +15,7 @@ pub(crate) struct CpuStream {
     uuid: Uuid,
     cpu: u32,
     file: Option<Stream>,
-    out: Vec<u8>,
-    /// Events in `out`, and when they begin.
-    pending: u64,
-    begin: u64,
-    last: u64,
+    gathered: Gathered,
     events: u64,
     lost: u64,
     losses: Vec<LossRange>,
@@ -34,42 +28,27 @@ impl CpuStream {
             uuid,
             cpu,
             file: None,
-            out: Vec::with_capacity(PACKET_SIZE),
-            pending: 0,
-            begin: 0,
-            last: 0,
+            gathered: Gathered::new(PACKET_SIZE),
             events: 0,
             lost: 0,
             losses: Vec::new(),
         }
     }
 
-    /// Takes an event: context and payload as they are in the trace. Stamps do not go back, which readers would take for a
-    /// wrap of the clock.
+    /// Takes an event: context and payload as they are in the trace.
     pub(crate) fn event(&mut self, stamp: u64, id: u16, body: &[u8]) -> Result<(), Error> {
-        let stamp = stamp.max(self.last);
-        if self.pending == 0 {
-            self.begin = stamp;
-        }
-        if self.pending == 0 || stamp - self.last < 1 << 32 {
-            self.out.extend_from_slice(&id.to_le_bytes());
-            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
-        } else {
-            self.out.extend_from_slice(&EXTENDED_ID.to_le_bytes());
-            self.out.extend_from_slice(&(stamp as u32).to_le_bytes());
-            self.out.extend_from_slice(&stamp.to_le_bytes());
-            self.out.extend_from_slice(&id.to_le_bytes());
-        }
-        self.out.extend_from_slice(body);
-        self.pending += 1;
-        self.last = stamp;
-        if self.out.len() >= PACKET_SIZE { self.end_packet() } else { Ok(()) }
+        self.gathered.append(stamp, id, |out| {
+            out.extend_from_slice(body);
+            true
+        });
+        if self.gathered.is_enough() { self.end_packet() } else { Ok(()) }
     }
 
     /// So many events are missing between the last one and the next.
     pub(crate) fn lose(&mut self, count: u64, until: u64) -> Result<(), Error> {
         let ended = self.end_packet();
-        self.count_lost(count, self.last, until.max(self.last));
+        let last = self.gathered.last();
+        self.count_lost(count, last, until.max(last));
         ended
     }
 
@@ -81,16 +60,16 @@ impl CpuStream {
 
     /// Writes the packet, if there is an event in it. What cannot be written is lost.
     pub(crate) fn end_packet(&mut self) -> Result<(), Error> {
-        let events = std::mem::take(&mut self.pending);
-        if events == 0 {
+        if self.gathered.is_empty() {
             return Ok(());
         }
         let result = self.write();
+        let (_, PacketTimes { begin, end, .. }) = self.gathered.packet(self.lost);
+        let events = self.gathered.clear();
         match &result {
             Ok(()) => self.events += events,
-            Err(_) => self.count_lost(events, self.begin, self.last),
+            Err(_) => self.count_lost(events, begin, end),
         }
-        self.out.clear();
         result
     }
 
@@ -102,20 +81,16 @@ impl CpuStream {
                 self.file.insert(Stream::create(&self.folder, &name, self.uuid, self.cpu.into(), self.cpu)?)
             }
         };
-        let times = PacketTimes { begin: self.begin, end: self.last, lost: self.lost, skipped: 0 };
-        let events = Events { start: self.out.as_ptr(), len: self.out.len() };
-        // SAFETY: all of `out`, which nobody changes meanwhile.
-        unsafe { file.write(events, times) }
+        let (events, times) = self.gathered.packet(self.lost);
+        file.write(events, times)
     }
 
     /// Writes the rest, and what was lost behind the last event.
     pub(crate) fn finish(&mut self) -> Result<(), Error> {
         let ended = self.end_packet();
-        let (lost, at) = (self.lost, self.losses.last().map_or(0, |loss| loss.end).max(self.last));
+        let (lost, at) = (self.lost, self.losses.last().map_or(0, |loss| loss.end).max(self.gathered.last()));
         match &mut self.file {
-            Some(file) if file.lost() < lost => {
-                ended.and(file.write_empty(PacketTimes { begin: at, end: at, lost, skipped: 0 }))
-            }
+            Some(file) if file.lost() < lost => ended.and(file.write_empty(PacketTimes::empty(at, lost, 0))),
             _ => ended,
         }
     }

@@ -1,18 +1,20 @@
 //! One CPU's buffer in memory that somebody else wrote: which sub-buffers are there, and the events in them.
 //!
-//! Not the recorder's reader (`tracewing_ring::Reader`), which takes turns with living writers and changes the buffer. This
-//! one only looks, at everything that is still there, read by a recorder before or not, and believes nothing:
+//! Not the recorder's reader (`tracewing_ring::Reader`), which takes turns with living writers and changes
+//! the buffer. This one only looks, at everything that is still there, read by a recorder before or not, and
+//! believes nothing:
 //!
-//! - A sub-buffer is found by the number in its own header, wherever it lies; that number must be one that the ring can hold
-//!   now: at most a lap behind the write position.
-//! - A sub-buffer that the writers have left says how much of it is used; the current one's size is in the write position. With
-//!   protocols `Smp` and `Local` only what was committed without a gap counts.
-//! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its end,
-//!   and no sub-buffer older than the one before it. What follows the first that is not is damaged.
-//! - In memory that others may be writing to at this moment, a sub-buffer is copied first, then the write position is read
-//!   again: if that has come round meanwhile, or the header has changed, the copy is dropped.
-//! - In overwrite mode the sub-buffer that a recorder has taken out of the ring and not released is one like the others. What
-//!   it has released or copied there has no number any more.
+//! - A sub-buffer is found by the number in its own header, wherever it lies; that number must be one that
+//!   the ring can hold now: at most a lap behind the write position.
+//! - A sub-buffer that the writers have left says how much of it is used; the current one's size is in the
+//!   write position. With protocols `Smp` and `Local` only what was committed without a gap counts.
+//! - Events must follow each other without a gap, none older than its sub-buffer's begin or younger than its
+//!   end, and no sub-buffer older than the one before it. What follows the first that is not is damaged.
+//! - In memory that others may be writing to at this moment, a sub-buffer is copied first, then the write
+//!   position is read again: if that has come round meanwhile, or the header has changed, the copy is
+//!   dropped.
+//! - In overwrite mode the sub-buffer that a recorder has taken out of the ring and not released is one like
+//!   the others. What it has released or copied there has no number any more.
 
 use std::mem::{offset_of, size_of};
 
@@ -21,7 +23,6 @@ use tracewing_abi::region::{
 };
 
 use crate::events::{Event, events};
-use crate::image::word;
 use crate::region::Region;
 
 /// The buffer of one CPU, as it was when this was made.
@@ -51,7 +52,8 @@ struct Found {
 struct Extent {
     /// Bytes that writers have taken.
     reserved: usize,
-    /// Bytes, from the begin on, in which they are done. A sub-buffer that they are not done with is not closed either.
+    /// Bytes, from the begin on, in which they are done. A sub-buffer that they are not done with is not
+    /// closed either.
     finished: usize,
     /// Stamp that no event is above, where that is known.
     end: u64,
@@ -117,11 +119,11 @@ impl<'a> Region<'a> {
     pub fn buffer(&self, cpu: usize) -> Option<Buffer<'a>> {
         assert!(cpu < self.geometry.cpus(), "CPU {cpu} of {}", self.geometry.cpus());
         let control = self.control(cpu);
-        let head = word(self.memory, control + offset_of!(CpuControl, head) as u64)?;
-        let consumed = word(self.memory, control + offset_of!(CpuControl, consumed) as u64)?;
+        let head = self.memory.word(control + offset_of!(CpuControl, head) as u64)?;
+        let consumed = self.memory.word(control + offset_of!(CpuControl, consumed) as u64)?;
         let counters = control + offset_of!(CpuControl, lost) as u64;
         let lost = (0..Loss::COUNT as u64)
-            .map(|reason| word(self.memory, counters + 8 * reason))
+            .map(|reason| self.memory.word(counters + 8 * reason))
             .try_fold(0_u64, |sum, count| Some(sum.wrapping_add(count?)))?;
         let mut this =
             Buffer { region: *self, cpu, head, consumed, lost, found: Vec::new(), strangers: Vec::new() };
@@ -146,8 +148,8 @@ impl Buffer<'_> {
         self.lost
     }
 
-    /// Takes out of a sub-buffer the events that the reader has released, which is the recorder's word for having written
-    /// them.
+    /// Takes out of a sub-buffer the events that the reader has released, which is the recorder's word for
+    /// having written them.
     pub fn drop_released(&self, sub_buffer: &mut SubBuffer) {
         let geometry = self.region.geometry;
         let ahead = geometry.distance(sub_buffer.sequence, geometry.sequence(self.consumed));
@@ -218,8 +220,8 @@ impl Buffer<'_> {
             }
         }
         self.found.sort_by_key(|found| -geometry.distance(found.sequence, newest));
-        // While writers go on it is they who leave the write position behind. And a recorder that sleeps keeps one old
-        // sub-buffer out of the ring.
+        // While writers go on it is they who leave the write position behind. And a recorder that sleeps
+        // keeps one old sub-buffer out of the ring.
         let mine = usize::from(geometry.mode() == Mode::Overwrite);
         if self.region.memory.is_live() || self.strangers.len() <= mine {
             self.strangers.clear();
@@ -298,8 +300,8 @@ impl Buffer<'_> {
         Extent { reserved: used, finished: used, end: found.header.end }
     }
 
-    /// How many bytes of a closed sub-buffer are used. In discard mode a reader that releases it takes that number away;
-    /// then the next sub-buffer, which counts the bytes before it, says it.
+    /// How many bytes of a closed sub-buffer are used. In discard mode a reader that releases it takes that
+    /// number away; then the next sub-buffer, which counts the bytes before it, says it.
     fn used(&self, found: &Found) -> usize {
         let geometry = self.region.geometry;
         let next = geometry.later(found.sequence, 1);
@@ -310,15 +312,15 @@ impl Buffer<'_> {
         usize::try_from(used).unwrap_or(usize::MAX)
     }
 
-    /// Protocols `Smp` and `Local`: how many bytes of a sub-buffer are committed, and how many from its begin on without a
-    /// gap.
+    /// Protocols `Smp` and `Local`: how many bytes of a sub-buffer are committed, and how many from its begin
+    /// on without a gap.
     fn committed(&self, sequence: u64) -> Option<(usize, usize)> {
         let geometry = self.region.geometry;
         if self.region.protocol == Protocol::Publish {
             return None;
         }
-        // Counts of a slot that writers are a lap further in are above a sub-buffer's size; those of one that they have
-        // not come to, "rather 2^40" (see `Geometry::committed`).
+        // Counts of a slot that writers are a lap further in are above a sub-buffer's size; those of one that
+        // they have not come to, "rather 2^40" (see `Geometry::committed`).
         let size = geometry.sub_buffer_bytes() as u64;
         let count = |part| {
             let count = self.entry(sequence, part).map_or(0, |count| geometry.committed(count, sequence));
@@ -330,7 +332,7 @@ impl Buffer<'_> {
     /// Whether writers, or the recorder, may have touched a sub-buffer since it was found.
     fn is_overwritten(&self, found: &Found) -> bool {
         let geometry = self.region.geometry;
-        let Some(head) = word(self.region.memory, self.control(offset_of!(CpuControl, head))) else {
+        let Some(head) = self.region.memory.word(self.control(offset_of!(CpuControl, head))) else {
             return true;
         };
         let age = geometry.distance(found.sequence, geometry.sequence(head));
@@ -358,7 +360,7 @@ impl Buffer<'_> {
     /// A word of the table entry of a sub-buffer number.
     fn entry(&self, sequence: u64, part: usize) -> Option<u64> {
         let entry = self.region.geometry.entry(sequence) * size_of::<TableEntry>();
-        word(self.region.memory, self.control(offset_of!(CpuControl, table) + entry + part))
+        self.region.memory.word(self.control(offset_of!(CpuControl, table) + entry + part))
     }
 
     fn control(&self, offset: usize) -> u64 {

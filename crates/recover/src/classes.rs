@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use tracewing_abi::class_table::{self, HEADER};
 use tracewing_abi::first::{self, DESCRIPTION, Key};
 use tracewing_abi::schema::ClassView;
+use tracewing_programs::image::{AddressSpace, Mapping};
 
 use crate::buffer::Buffer;
-
-use crate::image::{Image, Mapping};
+use crate::mappings::candidates;
 
 /// Most bytes of a table that are looked at; a recording takes no more descriptions than that.
 const MOST_BYTES: u32 = 64 << 20;
@@ -44,11 +44,12 @@ impl<'a> First<'a> {
 }
 
 impl Classes {
-    /// The classes in all tables of an image that are for `recording`. A damaged table gives what precedes the damage.
-    pub fn find(image: &dyn Image, recording: [u8; 16]) -> Self {
+    /// The classes in all tables of a memory that are for `recording`. A damaged table gives what precedes
+    /// the damage.
+    pub fn find(space: &dyn AddressSpace, recording: [u8; 16]) -> Self {
         let mut this = Self::default();
-        image.mappings().iter().for_each(|mapping| {
-            this.add(image, mapping, recording);
+        candidates(space).for_each(|mapping| {
+            this.add(space, mapping, recording);
         });
         let is_first = |description: &Vec<u8>| {
             ClassView::decode(description).is_ok_and(|class| class.name == first::NAME)
@@ -83,12 +84,12 @@ impl Classes {
         self.by_key.iter().map(|(key, description)| (*key, description.as_slice()))
     }
 
-    fn add(&mut self, image: &dyn Image, mapping: &Mapping, recording: [u8; 16]) -> Option<()> {
-        let header = class_table::Header::decode(&image.read(mapping.start, HEADER)?).ok()?;
+    fn add(&mut self, space: &dyn AddressSpace, mapping: &Mapping, recording: [u8; 16]) -> Option<()> {
+        let header = class_table::Header::decode(&space.read(mapping.start, HEADER)?).ok()?;
         if header.recording != recording || header.bytes > MOST_BYTES {
             return None;
         }
-        let bytes = image.read(mapping.start.checked_add(HEADER as u64)?, header.bytes as usize)?;
+        let bytes = space.read(mapping.start.checked_add(HEADER as u64)?, header.bytes as usize)?;
         for (id, description) in class_table::entries(&bytes) {
             self.by_id.entry(id).or_insert_with(|| description.to_vec());
         }

@@ -17,30 +17,6 @@ pub enum Error {
         /// The system's answer.
         source: io::Error,
     },
-    /// The file is no core dump.
-    #[error(
-        "{}: {reason}; a core dump of a 64-bit Linux program is needed (of a compressed one the content: `coredumpctl dump`)",
-        path.display()
-    )]
-    NotACore {
-        /// The file.
-        path: PathBuf,
-        /// What is wrong with it.
-        reason: String,
-    },
-    /// No memory of that process can be read.
-    #[error(
-        "cannot read the memory of process {pid}: {source}; be its user or root, and have /proc/sys/kernel/yama/ptrace_scope allow it"
-    )]
-    Process {
-        /// Its id.
-        pid: u32,
-        /// The system's answer.
-        source: io::Error,
-    },
-    /// There is no such process, or it has no memory.
-    #[error("there is no process {0}, or it has no memory: it has ended, or is a thread of the kernel")]
-    NoProcess(u32),
     /// There is no buffer region.
     #[error("no buffers of tracewing found: the program was not recorded at that moment")]
     NoRegion,
@@ -66,6 +42,13 @@ pub enum Error {
     /// The trace could not be written.
     #[error(transparent)]
     Trace(#[from] tracewing_consumer::Error),
+}
+
+impl From<tracewing_streams::Error> for Error {
+    fn from(error: tracewing_streams::Error) -> Self {
+        let tracewing_streams::Error { action, path, source } = error;
+        Self::File { action, path, source }
+    }
 }
 
 impl Error {

@@ -1,5 +1,5 @@
-//! Events as they lie in a sub-buffer, one behind the other: found by their lengths, told from garbage by lengths and
-//! stamps. The layout is `tracewing_abi::event`'s.
+//! Events as they lie in a sub-buffer, one behind the other: found by their lengths, told from garbage by
+//! lengths and stamps. The layout is `tracewing_abi::event`'s.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 
@@ -30,8 +30,8 @@ impl Event {
     }
 }
 
-/// Walks over the events in `bytes`, of which none may be older than `begin` or younger than `end`, up to the first
-/// that makes no sense.
+/// Walks over the events in `bytes`, of which none may be older than `begin` or younger than `end`, up to the
+/// first that makes no sense.
 pub fn events(bytes: &[u8], begin: u64, end: u64) -> impl Iterator<Item = Event> {
     let (mut at, mut last) = (0, begin);
     std::iter::from_fn(move || {

@@ -1,5 +1,5 @@
-//! The folder that a recording with buffers in files has left (`tracewing record --buffers-in`): its files as memory, and
-//! what they hold as a trace folder.
+//! The folder that a recording with buffers in files has left (`tracewing record --buffers-in`): its files as
+//! memory, and what they hold as a trace folder.
 
 use std::cell::Cell;
 use std::fs::{self, File};
@@ -13,8 +13,8 @@ use tracewing_consumer::folder::{DESCRIPTION, Folder};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::survival::{CLASSES, SUFFIX};
 use tracewing_files::{Refused, Tree};
+use tracewing_programs::image::{AddressSpace, Mapping, Memory};
 
-use crate::image::{Image, Mapping, Memory};
 use crate::region::Region;
 use crate::trace::{Part, Trace};
 use crate::{Classes, Error, Recovered};
@@ -96,7 +96,8 @@ impl BufferFolder {
             self.is_live |= has_writers(&file);
         }
         let start = self.files.len() as u64 * DISTANCE;
-        self.mappings.push(Mapping { start, size, name: Some(path.display().to_string()) });
+        let name = Some(path.display().to_string());
+        self.mappings.push(Mapping { start, size, name, ..Mapping::default() });
         self.files.push((file, size));
         Ok(())
     }
@@ -228,14 +229,14 @@ impl Memory for BufferFolder {
     }
 }
 
-impl Image for BufferFolder {
+impl AddressSpace for BufferFolder {
     fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }
 }
 
-/// Whether some process has the file open for writing, or mapped so: the kernel refuses a lease then (fcntl(2),
-/// `F_SETLEASE`). Where it cannot tell, nobody has.
+/// Whether some process has the file open for writing, or mapped so: the kernel refuses a lease then
+/// (fcntl(2), `F_SETLEASE`). Where it cannot tell, nobody has.
 fn has_writers(file: &File) -> bool {
     let set = |lease: libc::c_int| {
         // SAFETY: a descriptor of ours and an integer.

@@ -1,42 +1,38 @@
-//! Finds tracewing's buffers in memory that a program left behind, and gets its last events out: from a core dump, a stopped
-//! or running process, files, or bytes.
+//! Finds tracewing's buffers in memory that a program left behind, and gets its last events out: from a core
+//! dump, a stopped or running process, files, or bytes.
 //!
-//! Source: Wisniewski and Rosenburg, *Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor Operating
-//! Systems* (004), where a call in the debugger prints the last events of a crashed kernel out of its trace buffers.
+//! Source: Wisniewski and Rosenburg, *Efficient, Unified, and Scalable Performance Monitoring for
+//! Multiprocessor Operating Systems* (004), where a call in the debugger prints the last events of a crashed
+//! kernel out of its trace buffers.
 //!
 //! | module | does |
 //! |---|---|
-//! | `image` | what is needed of somebody's memory |
-//! | `core_dump`, `process`, `folder` | three kinds of it |
-//! | `region` | a buffer region in it |
+//! | `folder` | the files of a recording as memory |
+//! | `mappings` | where in memory buffers can be |
+//! | `region` | a buffer region in memory |
 //! | `buffer` | one CPU's buffer: which sub-buffers are there, what of them is whole |
 //! | `events` | events in a sub-buffer |
 //! | `payload` | whether an event's payload is one of its class |
 //! | `classes` | what the program's memory says about its event classes |
 //! | `trace` | all of it as a CTF trace |
 //!
-//! Nothing found is trusted: any bytes give events, less of them, or an error; never a panic, and never more memory than the
-//! bytes take. What a recorder writes while programs live is `consumer`'s.
+//! Nothing found is trusted: any bytes give events, less of them, or an error; never a panic, and never more
+//! memory than the bytes take. What a recorder writes while programs live is `consumer`'s.
 
 mod buffer;
 mod classes;
-mod core_dump;
 mod error;
 mod events;
 mod folder;
-mod image;
+mod mappings;
 mod payload;
-mod process;
 mod region;
 mod trace;
 
 pub use buffer::{Buffer, Damage, SubBuffer};
 pub use classes::Classes;
-pub use core_dump::CoreDump;
 pub use error::Error;
 pub use events::{Event, events};
 pub use folder::{BufferFolder, Wanted};
-pub use image::{Image, Mapping, Memory};
-pub use process::Process;
 pub use region::{RealTime, Region};
 pub use trace::{Recovered, write_trace};

@@ -1,5 +1,5 @@
-//! Whether the bytes of an event's payload are one of its class, as `tracewing_abi::schema` lays payloads out. A reader of
-//! CTF would find out, too, and stop there; what lies behind such an event is worth reading.
+//! Whether the bytes of an event's payload are one of its class, as `tracewing_abi::schema` lays payloads
+//! out. A reader of CTF would find out, too, and stop there; what lies behind such an event is worth reading.
 
 use tracewing_abi::schema::{ClassView, FieldView, Shape};
 

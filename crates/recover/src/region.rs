@@ -1,10 +1,11 @@
-//! A buffer region in memory that somebody else wrote: its header, checked as the writers and the recorder check it.
+//! A buffer region in memory that somebody else wrote: its header, checked as the writers and the recorder
+//! check it.
 
 use std::mem::offset_of;
 
 use tracewing_abi::region::{Clock, Geometry, PAGE, Protocol, RegionHeader};
 
-use crate::image::Memory;
+use tracewing_programs::image::Memory;
 
 /// A region whose header makes sense.
 #[derive(Clone, Copy)]

@@ -1,7 +1,8 @@
 //! What a process's memory holds, as CTF traces: for the printer of `tracewing list`, or any other reader.
 //!
-//! Events of classes that the program did not know (other processes write to the same buffers), and events whose payload is
-//! none of their class, become events named `?` with the class's id, the payload's length and its bytes in hexadecimal.
+//! Events of classes that the program did not know (other processes write to the same buffers), and events
+//! whose payload is none of their class, become events named `?` with the class's id, the payload's length
+//! and its bytes in hexadecimal.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::path::Path;
@@ -11,18 +12,20 @@ use tracewing_abi::message::{ClassesWriter, MAX_MESSAGE, decode_classes};
 use tracewing_abi::region::{self, Clock};
 use tracewing_abi::schema::{Class, ClassView, Field, Level, Scalar, Shape};
 use tracewing_consumer::classes::Classes as TraceClasses;
-use tracewing_consumer::stream::{Events, PacketTimes, Stream, TraceDir};
 use tracewing_ctf::model::{ClockClass, ClockOrigin};
 use tracewing_files::Dir;
+use tracewing_programs::image::AddressSpace;
+use tracewing_streams::{PacketTimes, Stream, TraceDir};
 
 use crate::buffer::{Buffer, Damage, SubBuffer};
 use crate::classes::{Classes, First};
-use crate::image::{Image, word};
+use crate::mappings::candidates;
 use crate::payload;
 use crate::region::Region;
 use crate::{Error, Event};
 
-/// Name of the memory that recorders make for buffers (`tracewing_consumer::memory`), in a process's mappings.
+/// Name of the memory that recorders make for buffers (`tracewing_consumer::memory`), in a process's
+/// mappings.
 const MEMORY_NAME: &str = "/memfd:tracewing ";
 
 /// What was found.
@@ -36,17 +39,18 @@ pub struct Recovered {
     pub damages: Vec<String>,
 }
 
-/// Writes all events that an image's buffers hold into traces below `folder`, one per recording. There is usually one; a
-/// program that was recorded several times may have the buffers of earlier recordings.
+/// Writes all events that a memory's buffers hold into traces below `folder`, one per recording. There is
+/// usually one; a program that was recorded several times may have the buffers of earlier recordings.
 ///
 /// # Errors
-/// The image has no buffers ([`Error::NoRegion`], [`Error::NoReadableRegion`], [`Error::NotDumped`]), or a file cannot be written.
-pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error> {
+/// The memory has no buffers ([`Error::NoRegion`], [`Error::NoReadableRegion`], [`Error::NotDumped`]), or a
+/// file cannot be written.
+pub fn write_trace(space: &dyn AddressSpace, folder: &Path) -> Result<Recovered, Error> {
     let mut recovered = Recovered::default();
     let mut recordings: BTreeMap<[u8; 16], Vec<Region<'_>>> = BTreeMap::new();
     let mut is_left_out = false;
-    for mapping in image.mappings() {
-        let Some(magic) = word(image, mapping.start) else {
+    for mapping in candidates(space) {
+        let Some(magic) = space.word(mapping.start) else {
             let name = mapping.name.as_deref().unwrap_or_default();
             is_left_out |= name.starts_with(MEMORY_NAME);
             continue;
@@ -54,7 +58,7 @@ pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error>
         if magic != region::MAGIC {
             continue;
         }
-        match Region::open(image, mapping.start, mapping.size) {
+        match Region::open(space, mapping.start, mapping.size) {
             Ok(region) => recordings.entry(region.recording()).or_default().push(region),
             Err(reason) => recovered.damages.push(format!("at {:#x}: {reason}", mapping.start)),
         }
@@ -70,7 +74,7 @@ pub fn write_trace(image: &dyn Image, folder: &Path) -> Result<Recovered, Error>
     for (number, (recording, regions)) in recordings.iter().enumerate() {
         let name = number.to_string();
         let made = parent.make(&name).map_err(Error::file("create", &folder.join(&name)))?;
-        let mut classes = Classes::find(image, *recording);
+        let mut classes = Classes::find(space, *recording);
         let cpus = |region: &Region<'_>| 0..region.geometry().cpus();
         for region in regions {
             cpus(region).filter_map(|cpu| region.buffer(cpu)).for_each(|buffer| classes.learn(&buffer));
@@ -123,7 +127,8 @@ pub(crate) struct Trace<'a> {
     /// The trace's id of the class `?`.
     unknown: u16,
     streams: u64,
-    /// CPU, number and begin of each sub-buffer so far. A program that records itself has its region mapped twice.
+    /// CPU, number and begin of each sub-buffer so far. A program that records itself has its region mapped
+    /// twice.
     seen: HashSet<(usize, u64, u64)>,
     recovered: &'a mut Recovered,
 }
@@ -220,8 +225,7 @@ impl<'a> Trace<'a> {
                 lost: sub_buffer.lost,
                 skipped: before.saturating_sub(packets),
             };
-            // SAFETY: the bytes are a vector's, which lives until after the call.
-            unsafe { stream.write(Events { start: events.as_ptr(), len: events.len() }, times)? };
+            stream.write(&events, times)?;
             (packets, end, lost) = (packets + 1, sub_buffer.end, sub_buffer.lost);
         }
         let Some(mut stream) = stream else { return Ok(None) };
@@ -282,7 +286,8 @@ impl<'a> Trace<'a> {
     }
 }
 
-/// The payload of a `?`, as [`unknown_class`] describes it, of at most as many bytes as leave the event's length in 16 bits.
+/// The payload of a `?`, as [`unknown_class`] describes it, of at most as many bytes as leave the event's
+/// length in 16 bits.
 fn put_unknown(out: &mut Vec<u8>, event: &Event, payload: &[u8]) {
     let rest = usize::from(u16::MAX) - (event.payload() - event.at) - 4 - 1;
     out.extend_from_slice(&event.id.to_le_bytes());
@@ -319,7 +324,8 @@ fn unknown_class() -> Vec<u8> {
     encoded.unwrap_or_default()
 }
 
-/// The clock of a region's stamps. One whose recorder has not said how fast it runs shows its cycles as nanoseconds.
+/// The clock of a region's stamps. One whose recorder has not said how fast it runs shows its cycles as
+/// nanoseconds.
 fn clock_class(region: &Region<'_>) -> ClockClass {
     const NANOSECONDS: u64 = 1_000_000_000;
     let name = match region.clock() {

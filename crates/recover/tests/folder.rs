@@ -1,4 +1,5 @@
-//! Buffers in files: what was committed is recovered, and damaged files give less of it or an error, whatever is in them.
+//! Buffers in files: what was committed is recovered, and damaged files give less of it or an error, whatever
+//! is in them.
 
 use std::fs;
 use std::mem::offset_of;
@@ -11,7 +12,7 @@ use tracewing_abi::region::{CpuControl, Geometry, PAGE, Protocol};
 use tracewing_abi::schema::{Class, Field, Scalar, Shape};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
-use tracewing_consumer::drain::Drain;
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::survival::{BufferFolder as Files, CLASSES};
 use tracewing_recover::{BufferFolder, Error, Recovered, Wanted};
 use tracewing_ring::Segment;
@@ -44,7 +45,8 @@ fn files(geometry: Geometry, events: u64) -> Contents {
     classes.keep_table(files.dir(), CLASSES).unwrap();
     assert_eq!(classes.register([description().as_slice()]).unwrap().ids, [1]);
     let drain =
-        Drain::in_folder(&files, "pid1".to_owned(), geometry, Protocol::Smp, &clock, RECORDING).unwrap();
+        Drain::new(Backing::File(&files), "pid1".to_owned(), geometry, Protocol::Smp, &clock, RECORDING)
+            .unwrap();
     drain.tell_real_time(&clock, &begin);
     let region = drain.region();
     for number in 0..events {

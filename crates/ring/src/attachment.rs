@@ -1,9 +1,9 @@
 //! Which buffers a process writes to at the moment: the words that the event path reads inside its sequence.
 //!
 //! One [`Attachment`] serves all threads of a process. It lies in memory that a forked child sees as zeroes
-//! (`MADV_WIPEONFORK`), so a child is detached by construction until it has attached itself. Attaching stores all
-//! other words first and the key last; detaching clears the key, and then makes every thread that is inside a sequence
-//! start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
+//! (`MADV_WIPEONFORK`), so a child is detached by construction until it has attached itself. Attaching stores
+//! all other words first and the key last; detaching clears the key, and then makes every thread that is
+//! inside a sequence start again (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`), which finds the key gone.
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 use core::mem::offset_of;
@@ -66,16 +66,16 @@ impl Attachment {
         self.key.load(Acquire) // with the release in `attach`: the other words are those of this key
     }
 
-    /// Largest event that the attached region takes ([`tracewing_abi::region::Geometry::largest_event`]); something
-    /// small while detached.
+    /// Largest event that the attached region takes ([`tracewing_abi::region::Geometry::largest_event`]);
+    /// something small while detached.
     pub fn largest_event(&self) -> usize {
         let bytes = self.sub_buffer_mask.load(Relaxed) as usize + 1;
         (bytes.max(MIN_SUB_BUFFER) / 2).min(u16::MAX as usize)
     }
 
-    /// Attaches the process to `region` under a key that no earlier attachment had; a forked child must not reuse its
-    /// parent's. Several threads may do this at the same time for the same region: one key wins, the other words are
-    /// equal. Gives the key in force.
+    /// Attaches the process to `region` under a key that no earlier attachment had; a forked child must not
+    /// reuse its parent's. Several threads may do this at the same time for the same region: one key wins,
+    /// the other words are equal. Gives the key in force.
     ///
     /// # Panics
     /// `key` is 0, or the region's protocol is not [`Protocol::Publish`].
@@ -97,8 +97,8 @@ impl Attachment {
         }
     }
 
-    /// Detaches the process. Until the caller has made all threads leave their sequences (`membarrier`), a thread may
-    /// still commit one event into the old buffers.
+    /// Detaches the process. Until the caller has made all threads leave their sequences (`membarrier`), a
+    /// thread may still commit one event into the old buffers.
     pub fn detach(&self) {
         self.key.store(0, SeqCst); // partner: the caller's membarrier, behind which every sequence finds the key gone
         compiler_fence(SeqCst); // keeps the store in front of that call

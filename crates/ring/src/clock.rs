@@ -1,7 +1,8 @@
 //! Reading the clock of a recording.
 //!
-//! `rdtsc` may execute before older instructions have, so that a stamp can precede the cause of its event by up to
-//! 0.7 µs across CPUs (measured); event classes that mean "has been received" pay for an `lfence` in front of it.
+//! `rdtsc` may execute before older instructions have, so that a stamp can precede the cause of its event by
+//! up to 0.7 µs across CPUs (measured); event classes that mean "has been received" pay for an `lfence` in
+//! front of it.
 
 use tracewing_abi::region::Clock;
 
@@ -73,7 +74,8 @@ fn monotonic() -> u64 {
     0
 }
 
-/// `CLOCK_MONOTONIC`, nanoseconds. The vDSO answers without a system call wherever Linux' clock source allows.
+/// `CLOCK_MONOTONIC`, nanoseconds. The vDSO answers without a system call wherever Linux' clock source
+/// allows.
 #[cfg(all(not(loom), target_os = "linux"))]
 fn monotonic() -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

@@ -2,15 +2,17 @@
 //!
 //! Three writer protocols share the layout and the reader; a region has one of them for life:
 //!
-//! - [`publish`]: the whole event is written inside a restartable sequence whose last instruction stores the new
-//!   write position. That one store reserves and commits. A thread that is preempted, migrated, killed or interrupted
-//!   by a signal before it has written nothing as far as anyone can tell. Needs Linux' rseq and an invariant TSC.
-//! - [`lttng`]: the scheme of LTTng (Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for
-//!   Kernel Tracing*, section 4): a compare-and-swap reserves, an add commits. Protocol `Smp` locks both and is for
-//!   everything else; protocol `Local` does not, for code that cannot migrate: kernels, firmware, interrupt handlers.
+//! - [`publish`]: the whole event is written inside a restartable sequence whose last instruction stores the
+//!   new write position. That one store reserves and commits. A thread that is preempted, migrated, killed or
+//!   interrupted by a signal before it has written nothing as far as anyone can tell. Needs Linux' rseq and
+//!   an invariant TSC.
+//! - [`lttng`]: the scheme of LTTng (Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering
+//!   Scheme for Kernel Tracing*, section 4): a compare-and-swap reserves, an add commits. Protocol `Smp`
+//!   locks both and is for everything else; protocol `Local` does not, for code that cannot migrate: kernels,
+//!   firmware, interrupt handlers.
 //!
-//! A full buffer loses the new event (discard mode) or the oldest sub-buffer (overwrite mode), and either is counted. No
-//! operation waits or retries without bound. This crate knows nothing of event classes, CTF or
+//! A full buffer loses the new event (discard mode) or the oldest sub-buffer (overwrite mode), and either is
+//! counted. No operation waits or retries without bound. This crate knows nothing of event classes, CTF or
 //! recordings; it allocates nothing, takes no lock, and makes no system call.
 //!
 //! # Bounds
@@ -24,8 +26,8 @@
 //! | [`Reader::next`], [`Reader::finalise`] | a round per sub-buffer, and as many again | `None`; the next call goes on from there |
 //! | [`slot_fifo`] | no loop at all | |
 //!
-//! Without Linux (`--target x86_64-unknown-none`: kernels, firmware) there are [`lttng`], the reader and [`slot_fifo`], and the
-//! clock is the time stamp counter.
+//! Without Linux (`--target x86_64-unknown-none`: kernels, firmware) there are [`lttng`], the reader and
+//! [`slot_fifo`], and the clock is the time stamp counter.
 
 #![no_std]
 #[cfg(any(loom, feature = "model", not(target_arch = "x86_64")))]
@@ -55,7 +57,7 @@ compile_error!("without Linux only x86-64 has a clock here: add the processor's 
 pub use attachment::Attachment;
 pub use copy::Segment;
 pub use opened::opened;
-pub use reader::{Chunk, Damaged, Overwritten, Reader, Readiness, Unfinished};
+pub use reader::{Chunk, Damaged, Left, Overwritten, Reach, Reader, Readiness, Unfinished};
 pub use region::{Cpu, Region};
 #[cfg(target_os = "linux")]
 pub use want::Want;

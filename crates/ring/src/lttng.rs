@@ -1,11 +1,13 @@
 //! Protocols `Smp` and `Local`: LTTng's scheme, for whoever has no restartable sequences.
 //!
-//! Source: Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for Kernel Tracing*, section
-//! 4. Space is reserved by a compare-and-swap on the write count (`CpuControl::head`) and committed by an add to the
-//! sub-buffer's commit count. A sub-buffer is complete when its commit count says that all its bytes have been committed
-//! in this lap. With protocol [`Smp`] both instructions are locked, since a thread may migrate between them; with
-//! [`Local`] they are not, since the caller stays on its CPU and only interrupts (or signal handlers, for a thread that is
-//! pinned and alone) come in between.
+//! Source: Desnoyers and Dagenais, *Lockless Multi-Core High-Throughput Buffering Scheme for Kernel Tracing*,
+//! section
+//! 4. Space is reserved by a compare-and-swap on the write count (`CpuControl::head`) and committed by an add
+//!    to the sub-buffer's commit count. A sub-buffer is complete when its commit count says that all its
+//!    bytes have been committed in this lap. With protocol [`Smp`] both instructions are locked, since a
+//!    thread may migrate between them; with [`Local`] they are not, since the caller stays on its CPU and
+//!    only interrupts (or signal handlers, for a thread that is pinned and alone) come in between, as in
+//!    `examples/poller`.
 //!
 //! | paper | here |
 //! |---|---|
@@ -23,28 +25,31 @@
 //! Differences:
 //!
 //! - Retries are bounded ([`ATTEMPTS`]); the paper's loop is not. Nobody waits: a full buffer loses an event.
-//! - The commit count is changed with release and acquire, so Algorithm 6's inter-processor interrupts are not needed; on
-//!   x86-64 that costs nothing.
-//! - The reader may take part of a sub-buffer without forcing a switch: up to the write count, at a moment when the
-//!   commit count has caught up with it.
-//! - The commit seq follows whenever everything that was reserved is committed, not only at the end of a sub-buffer: it tells
-//!   how far the buffer of a dead process can be read. It is stored, not compared and swapped, since nothing else depends on
-//!   it.
+//! - The commit count is changed with release and acquire, so Algorithm 6's inter-processor interrupts are
+//!   not needed; on x86-64 that costs nothing.
+//! - The reader may take part of a sub-buffer without forcing a switch: up to the write count, at a moment
+//!   when the commit count has caught up with it.
+//! - The commit seq follows whenever everything that was reserved is committed, not only at the end of a
+//!   sub-buffer: it tells how far the buffer of a dead process can be read. It is stored, not compared and
+//!   swapped, since nothing else depends on it.
 //!
-//! One process writes to such a buffer: a thread that is killed between reserving and committing takes its process
-//! with it, and then the reader finalises the buffer ([`crate::Reader::finalise`]).
+//! One process writes to such a buffer: a thread that is killed between reserving and committing takes its
+//! process with it, and then the reader finalises the buffer ([`crate::Reader::finalise`]).
 //!
 //! Interleavings (W, V writers; R the reader):
-//! 1. W loads the write count; V reserves; W's compare-and-swap fails; W tries again with a new stamp. Stamps do not go
-//!    backwards in a buffer: W's was read after the count that its compare-and-swap found unchanged; or before it, by a
-//!    processor that runs ahead, and then V's is known to be no later (`reserve::look`).
-//! 2. W's event crosses into the next sub-buffer: the one writer whose compare-and-swap does that closes the old
-//!    sub-buffer, commits its rest, and writes the new one's header. V may fill the new sub-buffer meanwhile; R does not
-//!    look at it before the header is committed.
-//! 3. R releases a sub-buffer: it stores `consumed` (release), and W loads that (acquire) before it reserves in it.
-//! 4. Overwrite mode: W is interrupted between reserving and committing, and V goes round the whole ring: V finds that W's
-//!    sub-buffer is not fully committed, and loses events until it is.
-//! 5. Overwrite mode: R exchanges a sub-buffer only when it is fully committed, so no writer is in it or will be.
+//! 1. W loads the write count; V reserves; W's compare-and-swap fails; W tries again with a new stamp. Stamps
+//!    do not go backwards in a buffer: W's was read after the count that its compare-and-swap found
+//!    unchanged; or before it, by a processor that runs ahead, and then V's is known to be no later
+//!    (`reserve::look`).
+//! 2. W's event crosses into the next sub-buffer: the one writer whose compare-and-swap does that closes the
+//!    old sub-buffer, commits its rest, and writes the new one's header. V may fill the new sub-buffer
+//!    meanwhile; R does not look at it before the header is committed.
+//! 3. R releases a sub-buffer: it stores `consumed` (release), and W loads that (acquire) before it reserves
+//!    in it.
+//! 4. Overwrite mode: W is interrupted between reserving and committing, and V goes round the whole ring: V
+//!    finds that W's sub-buffer is not fully committed, and loses events until it is.
+//! 5. Overwrite mode: R exchanges a sub-buffer only when it is fully committed, so no writer is in it or will
+//!    be.
 
 mod access;
 mod reserve;
@@ -62,8 +67,8 @@ use tracewing_abi::region::{Clock, Loss};
 
 use crate::{Cpu, Region, Segment};
 
-/// Space for an event, reserved: written in place, then committed. One that is dropped is committed with zeroes in the rest
-/// of its payload, since a gap would hide everything behind it.
+/// Space for an event, reserved: written in place, then committed. One that is dropped is committed with
+/// zeroes in the rest of its payload, since a gap would hide everything behind it.
 pub struct Slot<A: Access> {
     buffer: Cpu,
     place: Place,
@@ -72,8 +77,9 @@ pub struct Slot<A: Access> {
     _access: core::marker::PhantomData<A>,
 }
 
-/// A look at the buffer of a CPU, which fixes the stamp of the event that is written next, unless another writer is faster.
-/// Whatever can be done between it and the writing costs nothing: it is done while the clock is read.
+/// A look at the buffer of a CPU, which fixes the stamp of the event that is written next, unless another
+/// writer is faster. Whatever can be done between it and the writing costs nothing: it is done while the
+/// clock is read.
 pub struct Look<A: Access> {
     buffer: Cpu,
     clock: Clock,
@@ -82,10 +88,12 @@ pub struct Look<A: Access> {
     _access: core::marker::PhantomData<A>,
 }
 
-// Inlined only where that is optimised: else each copy takes stack of its own, of which signal handlers may have little.
+// Inlined only where that is optimised: else each copy takes stack of its own, of which signal handlers may
+// have little.
 impl<A: Access> Look<A> {
-    /// Looks at the buffer of `cpu`. With `Smp` any CPU will do; the current one is the fastest. Where `ordered`, the stamp is
-    /// later than everything that the thread has loaded so far, at the cost of a fence.
+    /// Looks at the buffer of `cpu`. With `Smp` any CPU will do; the current one is the fastest. Where
+    /// `ordered`, the stamp is later than everything that the thread has loaded so far, at the cost of a
+    /// fence.
     ///
     /// # Panics
     /// The region has no such CPU.
@@ -140,8 +148,8 @@ impl<A: Access> Look<A> {
     }
 }
 
-/// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp` any CPU will
-/// do; the current one is the fastest.
+/// Reserves space for an event of `payload` bytes in the buffer of `cpu`, and writes its header. With `Smp`
+/// any CPU will do; the current one is the fastest.
 ///
 /// # Errors
 /// Why the event is lost; that is counted already.
@@ -151,8 +159,8 @@ impl<A: Access> Look<A> {
 ///
 /// # Safety
 /// 1. The region's protocol is that of `A`, and it stays mapped until the slot is committed or dropped.
-/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and nothing else that writes to
-///    it runs there but what interrupts the caller and ends before the caller goes on.
+/// 2. For `Local`: until then the caller stays on its CPU, `cpu` is that CPU's buffer alone, and nothing else
+///    that writes to it runs there but what interrupts the caller and ends before the caller goes on.
 #[inline]
 pub unsafe fn reserve<A: Access>(
     region: &Region,

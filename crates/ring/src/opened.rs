@@ -1,5 +1,5 @@
-//! How many sub-buffers this process has opened: for who tells something once in each, so that a flight recorder, which overwrites
-//! whole sub-buffers, has it as long as it has what needs it.
+//! How many sub-buffers this process has opened: for who tells something once in each, so that a flight
+//! recorder, which overwrites whole sub-buffers, has it as long as it has what needs it.
 
 use core::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

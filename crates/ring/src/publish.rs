@@ -1,39 +1,48 @@
 //! Protocol `Publish`: an event is written and committed by one restartable sequence.
 //!
-//! A restartable sequence (rseq(2), Linux 4.18) is a stretch of instructions that the kernel promises to run without
-//! preemption, migration or signal delivery in between: if one happens, the thread continues at the sequence's abort
-//! handler instead. Here the sequence finds the CPU's buffer, reads the clock, writes the event behind `head`, and ends
-//! with the store of the new `head`. It replaces both the compare-and-swap that reserves space and the add that commits
-//! it (Desnoyers and Dagenais, *Lockless Multi-Core …*, section 4; the paper disables preemption for its kernel
-//! tracer, of which this is user space's form).
+//! A restartable sequence (rseq(2), Linux 4.18) is a stretch of instructions that the kernel promises to run
+//! without preemption, migration or signal delivery in between: if one happens, the thread continues at the
+//! sequence's abort handler instead. Here the sequence finds the CPU's buffer, reads the clock, writes the
+//! event behind `head`, and ends with the store of the new `head`. It replaces both the compare-and-swap that
+//! reserves space and the add that commits it (Desnoyers and Dagenais, *Lockless Multi-Core …*, section 4;
+//! the paper disables preemption for its kernel tracer, of which this is user space's form).
 //!
-//! Why that is enough, interleaving by interleaving (W, V: threads on one CPU, of any processes; R: the reader):
+//! Why that is enough, interleaving by interleaving (W, V: threads on one CPU, of any processes; R: the
+//! reader):
 //!
-//! 1. W is interrupted anywhere before its last store, and V (or a signal handler of W) writes an event: V finds the
-//!    `head` that W found, overwrites what W had written, and commits. W restarts, finds V's `head`, and writes behind
-//!    it. Nothing of W's first attempt is visible: it lies above every `head` ever stored.
+//! 1. W is interrupted anywhere before its last store, and V (or a signal handler of W) writes an event: V
+//!    finds the `head` that W found, overwrites what W had written, and commits. W restarts, finds V's
+//!    `head`, and writes behind it. Nothing of W's first attempt is visible: it lies above every `head` ever
+//!    stored.
 //! 2. W is killed before its last store: as 1, without the restart.
 //! 3. W migrates before its last store: it restarts, and reads the CPU number again.
-//! 4. R reads `head` at any time: everything below it was committed, on x86-64 in program order before `head` itself
-//!    (R loads `head` with acquire; stores are not reordered with older stores on x86-64, so the plain store releases).
-//! 5. W finds no room in the sub-buffer: it leaves the sequence and opens the next one with [`open`], another sequence,
-//!    which starts by checking that `head` is still what W saw. If V was faster, W's check fails, and W tries again.
-//! 6. R has not released the sub-buffer that W wants to open: the event is lost and counted. R releases by storing
-//!    `consumed` after its last access to the sub-buffer; W loads `consumed` (acquire) before it opens.
-//! 7. The process is attached elsewhere, or forks: the sequence compares the attachment's key with the thread's. The
-//!    key's store is followed by `membarrier`, which restarts every sequence that may have seen the old key.
+//! 4. R reads `head` at any time: everything below it was committed, on x86-64 in program order before `head`
+//!    itself (R loads `head` with acquire; stores are not reordered with older stores on x86-64, so the plain
+//!    store releases).
+//! 5. W finds no room in the sub-buffer: it leaves the sequence and opens the next one with [`open`], another
+//!    sequence, which starts by checking that `head` is still what W saw. If V was faster, W's check fails,
+//!    and W tries again.
+//! 6. R has not released the sub-buffer that W wants to open: the event is lost and counted. R releases by
+//!    storing `consumed` after its last access to the sub-buffer; W loads `consumed` (acquire) before it
+//!    opens.
+//! 7. The process is attached elsewhere, or forks: the sequence compares the attachment's key with the
+//!    thread's. The key's store is followed by `membarrier`, which restarts every sequence that may have seen
+//!    the old key.
 //!
-//! 8. A class is switched off: its word ([`crate::Want`]) loses the id, and then `membarrier` restarts every sequence. One that
-//!    begins afterwards finds another id than its own, however long ago its thread has passed the class's sites.
+//! 8. A class is switched off: its word ([`crate::Want`]) loses the id, and then `membarrier` restarts every
+//!    sequence. One that begins afterwards finds another id than its own, however long ago its thread has
+//!    passed the class's sites.
 //!
-//! What the kernel cannot protect: a thread without rseq registration, such as a `vfork`ed child that uses its parent's
-//! thread block. [`gather`] takes the registration to use, so that such a caller can bring its own. And an instruction
-//! that a uprobe or a debugger runs out of line: the kernel then clears `rseq_cs` without an abort, which the check in
-//! front of the last store notices, unless it was one of the two instructions behind that check. What was written in
-//! between may have fallen on an event of a thread that ran meanwhile (measured with a probe on `rdtsc`: up to 28 of
-//! 20,000 events). Nobody should probe these instructions, and tracewing does not.
+//! What the kernel cannot protect: a thread without rseq registration, such as a `vfork`ed child that uses
+//! its parent's thread block. [`gather`] takes the registration to use, so that such a caller can bring its
+//! own. And an instruction that a uprobe or a debugger runs out of line: the kernel then clears `rseq_cs`
+//! without an abort, which the check in front of the last store notices, unless it was one of the two
+//! instructions behind that check. What was written in between may have fallen on an event of a thread that
+//! ran meanwhile (measured with a probe on `rdtsc`: up to 28 of 20,000 events). Nobody should probe these
+//! instructions, and tracewing does not.
 //!
-//! Nothing here retries without bound: after [`ATTEMPTS`] aborts in a row the caller is told, and counts a loss.
+//! Nothing here retries without bound: after [`ATTEMPTS`] aborts in a row the caller is told, and counts a
+//! loss.
 
 #[cfg(not(target_arch = "x86_64"))]
 mod absent;
@@ -59,8 +68,9 @@ pub use gather::gather;
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub use open::open;
 
-/// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration within some 10
-/// nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two of them in a row.
+/// Aborts in a row after which a sequence gives up. An abort needs a preemption, a signal or a migration
+/// within some 10 nanoseconds; only a debugger that steps through the sequence, or a probe in it, causes two
+/// of them in a row.
 pub const ATTEMPTS: u32 = 64;
 
 /// Signature in front of every abort handler, as glibc registers it (`RSEQ_SIG`, sys/rseq.h).
@@ -96,7 +106,8 @@ pub struct Destination {
 pub enum Outcome {
     /// It is in the buffer.
     Written,
-    /// The attachment's key is not the one given: the process was detached, attached anew, or is a forked child.
+    /// The attachment's key is not the one given: the process was detached, attached anew, or is a forked
+    /// child.
     Detached,
     /// It does not fit the current sub-buffer of `cpu`, whose position was `head`.
     Full {
@@ -116,7 +127,8 @@ pub enum Outcome {
 /// How opening a sub-buffer ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Opened {
-    /// Try the event again: there is a new sub-buffer, or another thread or another CPU made the attempt pointless.
+    /// Try the event again: there is a new sub-buffer, or another thread or another CPU made the attempt
+    /// pointless.
     Retry,
     /// The reader has not released the next sub-buffer: the event is lost, and counted.
     Full,

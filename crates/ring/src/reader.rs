@@ -1,22 +1,23 @@
 //! The reading side of one CPU's buffer, the same for all protocols and both modes.
 //!
-//! A [`Chunk`] is a stretch of whole events inside one sub-buffer, to be written elsewhere straight from shared memory.
-//! [`Reader::next`] is the papers' ReadGetSubbuf (002, Algorithm 6) and [`Reader::release`] its ReadPutSubbuf
-//! (Algorithm 7), both refined to parts of a sub-buffer.
+//! A [`Chunk`] is a stretch of whole events inside one sub-buffer, to be written elsewhere straight from
+//! shared memory. [`Reader::next`] is the papers' ReadGetSubbuf (002, Algorithm 6) and [`Reader::release`]
+//! its ReadPutSubbuf (Algorithm 7), both refined to parts of a sub-buffer.
 //!
-//! In discard mode everything between the reader's position and `head` is stable: writers reuse a sub-buffer only after
-//! the reader has moved `consumed` past it. In overwrite mode the reader takes a sub-buffer out of the ring before it
-//! reads (`exchange`), and counts those that writers were faster with. [`Reader::give_back`] puts one into the ring again, for
-//! snapshots that overlap.
+//! In discard mode everything between the reader's position and `head` is stable: writers reuse a sub-buffer
+//! only after the reader has moved `consumed` past it. In overwrite mode the reader takes a sub-buffer out of
+//! the ring before it reads (`exchange`), and counts those that writers were faster with.
+//! [`Reader::give_back`] puts one into the ring again, for snapshots that overlap.
 //!
-//! The words that say where events end come from processes that may be hostile or damaged: each is copied once and
-//! checked (`check`). What fails a check is skipped as [`Damaged`], a whole sub-buffer at most, and reading goes on behind
-//! it.
+//! The words that say where events end come from processes that may be hostile or damaged: each is copied
+//! once and checked (`check`). What fails a check is skipped as [`Damaged`], a whole sub-buffer at most, and
+//! reading goes on behind it.
 
 mod check;
 mod exchange;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
+use tracewing_abi::shared::SharedBytes;
 
 use crate::Cpu;
 use crate::sync::Ordering::*;
@@ -54,19 +55,18 @@ pub struct Reader {
 pub struct Overwritten {
     /// Sub-buffers of which at least a part was not read.
     pub sub_buffers: u64,
-    /// Bytes of events in them that were not read, with their headers: those of the extended form are 10 bytes longer. That may be all of a
-    /// sub-buffer: with `Smp`, while the thread that has reserved its first event has not opened it and does not run.
+    /// Bytes of events in them that were not read, with their headers: those of the extended form are 10
+    /// bytes longer. That may be all of a sub-buffer: with `Smp`, while the thread that has reserved its
+    /// first event has not opened it and does not run.
     pub bytes: u64,
 }
 
 /// A stretch of whole events in shared memory, valid until it is released or given back.
 #[derive(Debug)]
 pub struct Chunk {
-    /// First byte of the first event.
-    pub start: *const u8,
-    /// Bytes; at least one event.
-    pub len: usize,
-    /// Stamp of the first event, in the recording's clock; or an earlier one not below the previous chunk's `end`.
+    bytes: SharedBytes,
+    /// Stamp of the first event, in the recording's clock; or an earlier one not below the previous chunk's
+    /// `end`.
     pub begin: u64,
     /// A stamp that no event of the chunk is above and none behind it is below.
     pub end: u64,
@@ -83,10 +83,18 @@ pub struct Chunk {
     is_taken: bool,
 }
 
+impl Chunk {
+    /// Its bytes; at least one event.
+    pub fn bytes(&self) -> SharedBytes {
+        self.bytes
+    }
+}
+
 /// A stretch of a buffer that cannot be read: its words contradict each other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Damaged {
-    /// Bytes that were skipped. 0: the write position itself is damaged, nothing can be read before that changes.
+    /// Bytes that were skipped. 0: the write position itself is damaged, nothing can be read before that
+    /// changes.
     pub bytes: u64,
     /// What was wrong.
     pub cause: &'static str,
@@ -105,9 +113,29 @@ impl core::error::Error for Damaged {}
 pub struct Unfinished {
     /// Stamp before the first lost event.
     pub after: u64,
-    /// Bytes skipped. They held at least one event; or none, where the process died after it had reserved in the next
-    /// sub-buffer and before it closed this one: then the next is unfinished too.
+    /// Bytes skipped. They held at least one event; or none, where the process died after it had reserved in
+    /// the next sub-buffer and before it closed this one: then the next is unfinished too.
     pub bytes: u64,
+}
+
+/// What is left of the writers that are dead.
+#[derive(Debug)]
+pub enum Left {
+    /// Whole events.
+    Chunk(Chunk),
+    /// Something that they have not finished. It is skipped already.
+    Unfinished(Unfinished),
+    /// Nothing more.
+    Nothing,
+}
+
+/// How far [`Reader::next`] goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach {
+    /// To the end of the last full sub-buffer.
+    Full,
+    /// As far as is written: also what the current sub-buffer holds.
+    Written,
 }
 
 /// What there is to read (002, Algorithm 5: READPOLL).
@@ -117,8 +145,8 @@ pub enum Readiness {
     Nothing,
     /// At least one.
     Ready,
-    /// The writers are in the last one that they may use: in discard mode they lose events soon, in overwrite mode the
-    /// reader.
+    /// The writers are in the last one that they may use: in discard mode they lose events soon, in overwrite
+    /// mode the reader.
     Urgent,
 }
 
@@ -127,7 +155,8 @@ struct Ahead {
     head: u64,
     /// Sub-buffers between the reader's and theirs.
     sub_buffers: i64,
-    /// Bytes of the reader's sub-buffer that are committed: all of those in front of `head`, with protocol `Publish`.
+    /// Bytes of the reader's sub-buffer that are committed: all of those in front of `head`, with protocol
+    /// `Publish`.
     committed: u64,
 }
 
@@ -184,8 +213,8 @@ impl Reader {
         }
     }
 
-    /// Bytes written and not yet released, an upper bound; one load. Comparing it with the buffer's capacity tells how
-    /// much time the reader has.
+    /// Bytes written and not yet released, an upper bound; one load. Comparing it with the buffer's capacity
+    /// tells how much time the reader has.
     pub fn waiting(&self) -> usize {
         let geometry = self.cpu.geometry();
         let head = self.cpu.control().head.load(Relaxed);
@@ -216,19 +245,19 @@ impl Reader {
         }
     }
 
-    /// The next stretch: what is left of the oldest full sub-buffer; or, with `partial`, what the current one holds so
-    /// far. `None` when there is nothing (yet).
+    /// The next stretch: what is left of the oldest full sub-buffer; or, with [`Reach::Written`], what the
+    /// current one holds so far. `None` when there is nothing (yet).
     ///
     /// # Errors
-    /// The buffer's words contradict each other; what they were about is skipped already, and the next call goes on
-    /// behind it.
-    pub fn next(&mut self, partial: bool) -> Result<Option<Chunk>, Damaged> {
+    /// The buffer's words contradict each other; what they were about is skipped already, and the next call
+    /// goes on behind it.
+    pub fn next(&mut self, reach: Reach) -> Result<Option<Chunk>, Damaged> {
         // A round that gives nothing leaves a sub-buffer behind. Not for ever, since writers go on meanwhile.
         for _ in 0..=2 * self.cpu.geometry().sub_buffers() {
             let Some(ahead) = self.ahead()? else { return Ok(None) };
             let found = match self.cpu.geometry().mode() {
-                Mode::Discard => self.find(&ahead, partial)?,
-                Mode::Overwrite => self.take(&ahead, partial)?,
+                Mode::Discard => self.find(&ahead, reach)?,
+                Mode::Overwrite => self.take(&ahead, reach)?,
             };
             let extent = match found {
                 Found::Extent(extent) => extent,
@@ -262,8 +291,8 @@ impl Reader {
         self.publish_position();
     }
 
-    /// In overwrite mode, in place of [`Reader::release`]: the stretch stays in the ring, where a reader that goes back
-    /// finds it again unless writers need its place first.
+    /// In overwrite mode, in place of [`Reader::release`]: the stretch stays in the ring, where a reader that
+    /// goes back finds it again unless writers need its place first.
     pub fn give_back(&mut self, chunk: Chunk) {
         self.pass(&chunk);
         if chunk.is_taken {
@@ -277,8 +306,8 @@ impl Reader {
         self.cpu.word(chunk.physical, chunk.at + at)
     }
 
-    /// In overwrite mode: goes back to the oldest sub-buffer that is still in the ring, for a snapshot. What came before it
-    /// counts as overwritten.
+    /// In overwrite mode: goes back to the oldest sub-buffer that is still in the ring, for a snapshot. What
+    /// came before it counts as overwritten.
     pub fn rewind(&mut self) {
         let geometry = self.cpu.geometry();
         let newest = geometry.sequence(self.cpu.control().head.load(Acquire)); // as in `ahead`
@@ -305,48 +334,49 @@ impl Reader {
         Overwritten { sub_buffers, ..self.overwritten }
     }
 
-    /// For a `Smp` or `Local` buffer whose writers are dead, when [`Reader::next`] with `partial` gives nothing more: reads
-    /// what was committed in front of the first gap, skips the rest of that sub-buffer, and says what was lost. `None`
-    /// when nothing is left in the buffer.
+    /// For a `Smp` or `Local` buffer whose writers are dead, when [`Reader::next`] with [`Reach::Written`]
+    /// gives nothing more: reads what was committed in front of the first gap, skips the rest of that
+    /// sub-buffer, and says what was lost.
     ///
-    /// Call it until it gives `None`, releasing each chunk.
+    /// Call it until it gives [`Left::Nothing`], releasing each chunk.
     ///
     /// # Errors
     /// As [`Reader::next`].
-    pub fn finalise(&mut self) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
-        // As in `next`: a round that gives nothing leaves a sub-buffer behind. Dead writers leave no more than there are slots.
+    pub fn finalise(&mut self) -> Result<Left, Damaged> {
+        // As in `next`: a round that gives nothing leaves a sub-buffer behind. Dead writers leave no more
+        // than there are slots.
         let (geometry, begin) = (self.cpu.geometry(), self.sequence);
         for _ in 0..=2 * geometry.sub_buffers() {
             if geometry.distance(begin, self.sequence) > geometry.sub_buffers() as i64 {
                 break;
             }
-            if let Some(chunk) = self.next(true)? {
-                return Ok(Some(Ok(chunk)));
+            if let Some(chunk) = self.next(Reach::Written)? {
+                return Ok(Left::Chunk(chunk));
             }
-            let Some(ahead) = self.ahead()? else { return Ok(None) };
-            if let Some(left) = self.left_by_the_dead(&ahead)? {
-                return Ok(Some(left));
-            }
-            if ahead.sub_buffers == 0 {
-                return Ok(None);
+            let Some(ahead) = self.ahead()? else { break };
+            match self.left_by_the_dead(&ahead)? {
+                Left::Nothing if ahead.sub_buffers == 0 => break,
+                Left::Nothing => {}
+                left => return Ok(left),
             }
         }
-        Ok(None)
+        Ok(Left::Nothing)
     }
 
     /// Moves the reader behind a chunk.
     fn pass(&mut self, chunk: &Chunk) {
         self.last = chunk.end;
         self.lost = chunk.lost;
-        self.before = self.before.wrapping_add(chunk.len as u64);
+        self.before = self.before.wrapping_add(chunk.bytes.len() as u64);
         if chunk.is_last {
             self.step();
         } else {
-            self.at = chunk.at + chunk.len;
+            self.at = chunk.at + chunk.bytes.len();
         }
     }
 
-    /// Moves the reader to the next sub-buffer. In discard mode nobody takes this one's size for that of a later lap.
+    /// Moves the reader to the next sub-buffer. In discard mode nobody takes this one's size for that of a
+    /// later lap.
     fn step(&mut self) {
         if self.cpu.geometry().mode() == Mode::Discard {
             self.cpu.header(self.cpu.geometry().entry(self.sequence)).used.store(0, Relaxed);

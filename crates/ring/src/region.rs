@@ -1,10 +1,12 @@
 //! A buffer region and one CPU's buffer in it: finding the parts.
 //!
-//! The region is shared with other processes, hostile ones among them. Its shape is checked and copied once, when the
-//! region is attached; later nothing but the atomics of its control pages is read from it, each with its own check. An
-//! index or offset from shared memory is masked, so that it cannot lead out of its CPU's data.
+//! The region is shared with other processes, hostile ones among them. Its shape is checked and copied once,
+//! when the region is attached; later nothing but the atomics of its control pages is read from it, each with
+//! its own check. An index or offset from shared memory is masked, so that it cannot lead out of its CPU's
+//! data.
 //!
-//! `mapped` is the region as it ships, a mapping; `modelled` the one that the model checker runs, made of its atomics.
+//! `mapped` is the region as it ships, a mapping; `modelled` the one that the model checker runs, made of its
+//! atomics.
 
 #[cfg(not(loom))]
 mod mapped;
@@ -21,8 +23,8 @@ pub use modelled::{Cpu, Region};
 use crate::Reader;
 use crate::sync::Ordering::*;
 
-/// Attempts to claim a table entry. A failure means that the reader has exchanged the entry's sub-buffer meanwhile,
-/// which it does at most twice a lap.
+/// Attempts to claim a table entry. A failure means that the reader has exchanged the entry's sub-buffer
+/// meanwhile, which it does at most twice a lap.
 const CLAIM_ATTEMPTS: u32 = 8;
 
 /// Whether a writer may open a sub-buffer.
@@ -87,16 +89,17 @@ impl Cpu {
         }
     }
 
-    /// Before a writer opens sub-buffer `next`. In discard mode the reader must have released it: the negation of Buffer
-    /// Full (002, Equation 1). In overwrite mode the writer takes it away from the reader, which the paper calls pushing
-    /// the reader: whoever comes first changes the entry's number from the last lap's to `next`. Everybody may come, at any
-    /// time and on any CPU, since numbers only grow; whoever is killed right after has taken away a sub-buffer that would
-    /// have been next anyway.
+    /// Before a writer opens sub-buffer `next`. In discard mode the reader must have released it: the
+    /// negation of Buffer Full (002, Equation 1). In overwrite mode the writer takes it away from the reader,
+    /// which the paper calls pushing the reader: whoever comes first changes the entry's number from the last
+    /// lap's to `next`. Everybody may come, at any time and on any CPU, since numbers only grow; whoever is
+    /// killed right after has taken away a sub-buffer that would have been next anyway.
     pub(crate) fn claim(&self, next: u64) -> Claim {
         let geometry = self.geometry();
         let slots = geometry.sub_buffers() as u64;
         if geometry.mode() == Mode::Discard {
-            // Acquire, with the release store in `Reader::release`: the reader's last access to the sub-buffer came before.
+            // Acquire, with the release store in `Reader::release`: the reader's last access to the
+            // sub-buffer came before.
             let consumed = geometry.sequence(self.control().consumed.load(Acquire));
             // Below 0: the reader is past it, so others have opened it long ago; the writer finds out.
             let full = geometry.distance(consumed, next) >= slots as i64;
@@ -113,8 +116,8 @@ impl Cpu {
                 return Claim::Stale;
             }
             let new = Reference { sequence: next, ..old }.pack();
-            // Acquire, with the reader's exchange once more: it may have given back what it took after the load. No release:
-            // others learn of the claim from `head` and from what is written behind it.
+            // Acquire, with the reader's exchange once more: it may have given back what it took after the
+            // load. No release: others learn of the claim from `head` and from what is written behind it.
             if entry.compare_exchange(word, new, Acquire, Relaxed).is_ok() {
                 return Claim::Granted(old.physical);
             }
@@ -122,8 +125,8 @@ impl Cpu {
         Claim::Stale
     }
 
-    /// Lays out an unused buffer whose first sub-buffer is to have number `origin`: nothing is written, nothing to be read,
-    /// and the table is as if the lap before had just been read.
+    /// Lays out an unused buffer whose first sub-buffer is to have number `origin`: nothing is written,
+    /// nothing to be read, and the table is as if the lap before had just been read.
     pub(crate) fn prepare(&self, origin: u64) {
         let (geometry, control) = (self.geometry(), self.control());
         let slots = geometry.sub_buffers() as u64;

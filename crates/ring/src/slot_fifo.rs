@@ -1,9 +1,10 @@
 //! [`SlotFifo`]: a wait-free queue of fixed-size slots, many writers, one reader.
 //!
-//! Source: Brandenburg and Anderson, *Feather-Trace: A Light-Weight Event Tracing Toolkit* (003), section 2.2, Figures
-//! 2 and 3. For hard real-time code (signal and interrupt handlers included) and as a message queue between threads.
-//! Apart from the event buffers of this crate, and unlike them in memory of one process, of one type, and in one
-//! order for all CPUs; every push is two locked instructions, so events belong into the buffers.
+//! Source: Brandenburg and Anderson, *Feather-Trace: A Light-Weight Event Tracing Toolkit* (003), section
+//! 2.2, Figures 2 and 3. For hard real-time code (signal and interrupt handlers included) and as a message
+//! queue between threads. Apart from the event buffers of this crate, and unlike them in memory of one
+//! process, of one type, and in one order for all CPUs; every push is two locked instructions, so events
+//! belong into the buffers. `examples/control-loop` is such a program.
 //!
 //! # Bounded steps
 //!
@@ -15,42 +16,48 @@
 //! | [`Reader::pop`] | five atomic operations and one move of `T` |
 //! | [`SlotFifo::reader`], dropping a [`Reader`], [`SlotFifo::failed`] | one atomic operation |
 //!
-//! An atomic operation is one instruction where the processor has fetch-and-add (x86, ARMv8.1, RISC-V A). Elsewhere
-//! the compiler makes a load-linked/store-conditional loop of it, and the processor's progress guarantee is the bound.
+//! An atomic operation is one instruction where the processor has fetch-and-add (x86, ARMv8.1, RISC-V A).
+//! Elsewhere the compiler makes a load-linked/store-conditional loop of it, and the processor's progress
+//! guarantee is the bound.
 //!
 //! # How it works
 //!
-//! `free` counts the free slots (the paper's f), `write` and `read` the reservations and the pops (w, r; slot = count
-//! modulo N, and N divides 2^32, so that wrapping needs no care), `failed` the failed writes (e). A writer
+//! `free` counts the free slots (the paper's f), `write` and `read` the reservations and the pops (w, r; slot
+//! = count modulo N, and N divides 2^32, so that wrapping needs no care), `failed` the failed writes (e). A
+//! writer
 //!
 //! 1. takes one off `free`. If none was left it puts it back, counts a failure, and is done;
 //! 2. adds one to `write`: the count before is its slot's;
 //! 3. moves its value into the slot and marks it ready.
 //!
-//! The reader looks at slot `read` only. If that is ready it moves the value out, takes the mark off, and adds one to
-//! `free`.
+//! The reader looks at slot `read` only. If that is ready it moves the value out, takes the mark off, and
+//! adds one to `free`.
 //!
 //! Between any two steps any number of others may go any number of steps:
 //!
 //! - *Two writers reserve at once.* Each takes its own one off `free`, and gets its own count from `write`.
-//! - *More writers than slots.* At any time free = N + pops - reservations - writers between taking and putting back,
-//!   so a writer that found `free` above 0 makes at most N reservations not yet popped: its slot is empty. One
-//!   that finds 0 or less fails. It may do so although the reader has freed a slot meanwhile: a failing writer hides
-//!   one slot until it has put its one back. Such a failure is counted like any other.
-//! - *Writers overtake each other between steps 1 and 2.* A finds a slot free; then the reader frees another and B
-//!   finds it; B gets the earlier count. So A's slot may be the one that was freed *after* A's step 1, and step 1
-//!   does not order A behind that pop. Step 2 does: B was behind the pop when it added to `write`, and A is behind
-//!   B. Hence both steps acquire, and step 2 releases too. (The paper's locked instructions are full barriers.)
-//! - *A later slot is ready before an earlier one.* The reader waits for the earlier: order is that of step 2.
-//! - *A signal handler pushes in the middle of a push, of a pop, or of another handler's push.* It is one more writer.
-//! - *A writer stops for good.* Killed between steps 1 and 2, or between failing and putting back: one slot less for
-//!   ever. Killed between 2 and 3: the reader gives what lies in front of that slot, then nothing any more, and
-//!   writers fail and count once the slots are full. The value is leaked. No step makes a slot ready whose value is
-//!   not complete, so the reader never sees a damaged `T`. A write that fails and is killed before it counted is not in
-//!   `failed`.
+//! - *More writers than slots.* At any time free = N + pops - reservations - writers between taking and
+//!   putting back, so a writer that found `free` above 0 makes at most N reservations not yet popped: its
+//!   slot is empty. One that finds 0 or less fails. It may do so although the reader has freed a slot
+//!   meanwhile: a failing writer hides one slot until it has put its one back. Such a failure is counted like
+//!   any other.
+//! - *Writers overtake each other between steps 1 and 2.* A finds a slot free; then the reader frees another
+//!   and B finds it; B gets the earlier count. So A's slot may be the one that was freed *after* A's step 1,
+//!   and step 1 does not order A behind that pop. Step 2 does: B was behind the pop when it added to `write`,
+//!   and A is behind B. Hence both steps acquire, and step 2 releases too. (The paper's locked instructions
+//!   are full barriers.)
+//! - *A later slot is ready before an earlier one.* The reader waits for the earlier: order is that of step
+//!   2.
+//! - *A signal handler pushes in the middle of a push, of a pop, or of another handler's push.* It is one
+//!   more writer.
+//! - *A writer stops for good.* Killed between steps 1 and 2, or between failing and putting back: one slot
+//!   less for ever. Killed between 2 and 3: the reader gives what lies in front of that slot, then nothing
+//!   any more, and writers fail and count once the slots are full. The value is leaked. No step makes a slot
+//!   ready whose value is not complete, so the reader never sees a damaged `T`. A write that fails and is
+//!   killed before it counted is not in `failed`.
 //!
-//! Differences from Figure 3: a slot has two states, since nothing ever asks for "busy"; the reader does not compare f
-//! with n first, since the mark alone says whether there is something to read.
+//! Differences from Figure 3: a slot has two states, since nothing ever asks for "busy"; the reader does not
+//! compare f with n first, since the mark alone says whether there is something to read.
 //!
 //! # What the loom tests catch
 //!
@@ -78,11 +85,11 @@ use core::sync::atomic::Ordering::*;
 use crate::sync::UnsafeCell;
 use crate::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64};
 
-/// A wait-free queue of `N` slots, many writers, one reader. See the [module](self) for how it works and how many
-/// steps each operation takes.
+/// A wait-free queue of `N` slots, many writers, one reader. See the [module](self) for how it works and how
+/// many steps each operation takes.
 ///
-/// Values come out in the order in which their slots were reserved, so those of one thread in the order in which it
-/// pushed them.
+/// Values come out in the order in which their slots were reserved, so those of one thread in the order in
+/// which it pushed them.
 ///
 /// ```
 /// use tracewing_ring::slot_fifo::SlotFifo;
@@ -155,12 +162,12 @@ impl<T, const N: usize> SlotFifo<T, N> {
         }
     }
 
-    /// Appends a value (the paper's `start_write` and `finish_write`). Any number of threads and signal handlers may
-    /// call it at any time.
+    /// Appends a value (the paper's `start_write` and `finish_write`). Any number of threads and signal
+    /// handlers may call it at any time.
     ///
     /// # Errors
-    /// No slot was free, or all free ones were hidden by writers that were failing at that moment; the value is given
-    /// back, and the failure counted.
+    /// No slot was free, or all free ones were hidden by writers that were failing at that moment; the value
+    /// is given back, and the failure counted.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), T> {
         // Acquire, with the reader's release add in `pop`: what it did with the slots it freed comes first.
@@ -169,12 +176,13 @@ impl<T, const N: usize> SlotFifo<T, N> {
             self.failed.fetch_add(1, Relaxed);
             return Err(value);
         }
-        // Release and acquire, each with the other in the writers that came before and after: the pop that freed this
-        // slot may have been seen by one of them only.
+        // Release and acquire, each with the other in the writers that came before and after: the pop that
+        // freed this slot may have been seen by one of them only.
         let slot = self.slot(self.write.fetch_add(1, AcqRel));
         slot.value.with_mut(|place| {
-            // SAFETY: the slot is this writer's alone. Reservations not yet popped are at most N (`free`), so no other
-            // writer has it; the reader waits for `ready`; and its last pop from here was seen with the two acquires.
+            // SAFETY: the slot is this writer's alone. Reservations not yet popped are at most N (`free`), so
+            // no other writer has it; the reader waits for `ready`; and its last pop from here was seen with
+            // the two acquires.
             unsafe { (*place).write(value) };
         });
         slot.ready.store(true, Release); // with the acquire load in `pop`: the value is there
@@ -188,7 +196,8 @@ impl<T, const N: usize> SlotFifo<T, N> {
         (!taken).then_some(Reader { fifo: self })
     }
 
-    /// Calls of [`Self::try_push`] that failed since the beginning, exactly, but for those that have not returned.
+    /// Calls of [`Self::try_push`] that failed since the beginning, exactly, but for those that have not
+    /// returned.
     pub fn failed(&self) -> u64 {
         self.failed.load(Relaxed)
     }
@@ -204,8 +213,8 @@ impl<T, const N: usize> SlotFifo<T, N> {
 }
 
 impl<T, const N: usize> Reader<'_, T, N> {
-    /// Takes the oldest value (the paper's `read`). `None` when the queue is empty, or the writer of the oldest slot
-    /// has not finished.
+    /// Takes the oldest value (the paper's `read`). `None` when the queue is empty, or the writer of the
+    /// oldest slot has not finished.
     #[inline]
     pub fn pop(&mut self) -> Option<T> {
         let count = self.fifo.read.load(Relaxed);
@@ -214,12 +223,14 @@ impl<T, const N: usize> Reader<'_, T, N> {
         if !slot.ready.load(Acquire) {
             return None;
         }
-        // SAFETY: the mark says that a writer has moved a value in and is done with the slot; the only reader, which
-        // this is, moves it out once, as it takes the mark off before the slot can be anybody's again.
+        // SAFETY: the mark says that a writer has moved a value in and is done with the slot; the only
+        // reader, which this is, moves it out once, as it takes the mark off before the slot can be anybody's
+        // again.
         let value = slot.value.with(|place| unsafe { (*place).assume_init_read() });
         slot.ready.store(false, Relaxed);
         self.fifo.read.store(count.wrapping_add(1), Relaxed);
-        // Release, with the acquires in `try_push`: the value is out and the mark is off before the slot is reserved.
+        // Release, with the acquires in `try_push`: the value is out and the mark is off before the slot is
+        // reserved.
         self.fifo.free.fetch_add(1, Release);
         Some(value)
     }
@@ -276,8 +287,8 @@ impl<T, const N: usize> fmt::Debug for Reader<'_, T, N> {
     }
 }
 
-// SAFETY: threads that share the queue only move whole values through it, each out at most once: `T` needs to be
-// `Send`, and nobody gets a reference to a value inside.
+// SAFETY: threads that share the queue only move whole values through it, each out at most once: `T` needs to
+// be `Send`, and nobody gets a reference to a value inside.
 unsafe impl<T: Send, const N: usize> Sync for SlotFifo<T, N> {}
 // SAFETY: as above; the queue owns its values.
 unsafe impl<T: Send, const N: usize> Send for SlotFifo<T, N> {}

@@ -1,5 +1,5 @@
-//! Atomic integers, fences and cells as the processor has them, or as loom does: with `--cfg loom` the checker runs this
-//! crate's own code on them (see [`tracewing_abi::atomic`]).
+//! Atomic integers, fences and cells as the processor has them, or as loom does: with `--cfg loom` the
+//! checker runs this crate's own code on them (see [`tracewing_abi::atomic`]).
 
 pub(crate) use tracewing_abi::atomic;
 pub(crate) use tracewing_abi::atomic::{AtomicU32, AtomicU64, Ordering, fence};

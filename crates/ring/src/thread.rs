@@ -1,8 +1,8 @@
 //! What the event path knows about its thread: a block in thread-local storage.
 //!
-//! Two ways to reach it, with the same functions: by hand-written access on x86-64 (`thread/x86_64.rs`), so that the
-//! first access in a signal handler allocates nothing even in a library loaded by `dlopen`; through the standard library
-//! elsewhere (`thread/portable.rs`).
+//! Two ways to reach it, with the same functions: by hand-written access on x86-64 (`thread/x86_64.rs`), so
+//! that the first access in a signal handler allocates nothing even in a library loaded by `dlopen`; through
+//! the standard library elsewhere (`thread/portable.rs`).
 
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 use core::mem::offset_of;
@@ -21,11 +21,14 @@ pub use x86_64::*;
 /// Recordings that a process can take part in at the same time.
 pub const RECORDINGS: usize = 8;
 
+/// Words of a thread that mean nothing here.
+pub const WORDS: usize = 9;
+
 /// A thread's part in one recording.
 #[repr(C)]
 pub struct Entry {
-    /// Key of the attachment that the thread has entered ([`Mark::NEVER`] at first): equal to the attachment's key only
-    /// when that is the thread's own process, and `tid` is right.
+    /// Key of the attachment that the thread has entered ([`Mark::NEVER`] at first): equal to the
+    /// attachment's key only when that is the thread's own process, and `tid` is right.
     pub key: AtomicU64,
     /// The thread's id.
     pub tid: AtomicI32,
@@ -44,28 +47,15 @@ impl Entry {
 pub struct Mark {
     /// One for each recording.
     pub entries: [Entry; RECORDINGS],
-    /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its parent).
+    /// Above 0: another task with the same memory may be using this very block (a `vfork`ed child and its
+    /// parent).
     pub shared: AtomicU32,
     /// Not 0: the thread writes no events any more, since it may not read the clock.
     pub silent: AtomicU32,
-    /// Id of the innermost span that the thread is in, 0 for none. This and what follows is the business of who makes spans.
-    pub span: AtomicU64,
-    /// A span that the thread has left while it was in others inside of it.
-    pub ended_span: AtomicU64,
-    /// The span around that one.
-    pub around_ended: AtomicU64,
-    /// Id of the thread's next span.
-    pub next_span: AtomicU64,
-    /// Number of the user thread (a task of a runtime, a green thread) that the thread runs, 0 for none. The business of who
-    /// schedules those.
-    pub user_thread: AtomicU64,
-    /// Which user thread the thread creates next: its block of numbers, and which of them. The same one's business.
-    pub next_user_thread: AtomicU64,
-    /// Which ticket the thread gives next to a request of a user thread: its block of numbers, and which of them.
-    pub next_ticket: AtomicU64,
-    /// The thread's name, as far as it has given itself one: up to 15 bytes, zeroes behind them.
-    pub name: [AtomicU64; 2],
-    /// The thread's id when it was last looked up, 0 before that: by it a forked child knows whether the C library has noticed the fork.
+    /// For the crate that writes the events: what they are is its own affair.
+    pub words: [AtomicU64; WORDS],
+    /// The thread's id when it was last looked up, 0 before that: by it a forked child knows whether the C
+    /// library has noticed the fork.
     pub tid: AtomicI32,
     _pad: [u32; 3],
 }
@@ -83,14 +73,7 @@ impl Mark {
             entries: [ENTRY; RECORDINGS],
             shared: AtomicU32::new(0),
             silent: AtomicU32::new(0),
-            span: AtomicU64::new(0),
-            ended_span: AtomicU64::new(0),
-            around_ended: AtomicU64::new(0),
-            next_span: AtomicU64::new(0),
-            user_thread: AtomicU64::new(0),
-            next_user_thread: AtomicU64::new(0),
-            next_ticket: AtomicU64::new(0),
-            name: [const { AtomicU64::new(0) }; 2],
+            words: [const { AtomicU64::new(0) }; WORDS],
             tid: AtomicI32::new(0),
             _pad: [0; 3],
         }

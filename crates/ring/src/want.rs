@@ -1,12 +1,12 @@
-//! Whether a recording wants the events of a class: one word for each class and recording, which the event path looks at
-//! before it does anything and again inside its sequence.
+//! Whether a recording wants the events of a class: one word for each class and recording, which the event
+//! path looks at before it does anything and again inside its sequence.
 
 use crate::sync::AtomicU32;
 use crate::sync::Ordering::*;
 
-/// 0, or id and major class. An event is committed only while the word has the id that it was begun with, so whoever
-/// clears it and then makes every thread leave its sequence (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`) knows that no event
-/// of the class follows (protocol `Publish`).
+/// 0, or id and major class. An event is committed only while the word has the id that it was begun with, so
+/// whoever clears it and then makes every thread leave its sequence (`membarrier`, `PRIVATE_EXPEDITED_RSEQ`)
+/// knows that no event of the class follows (protocol `Publish`).
 #[repr(transparent)]
 #[derive(Debug)]
 pub struct Want(AtomicU32);
@@ -25,7 +25,8 @@ impl Want {
         Self(AtomicU32::new(0))
     }
 
-    /// Wanted under this id, which is not 0, as of this major class (below [`tracewing_abi::schema::MAJORS`]).
+    /// Wanted under this id, which is not 0, as of this major class (below
+    /// [`tracewing_abi::schema::MAJORS`]).
     pub fn of(id: u16, major: u8) -> Self {
         Self(AtomicU32::new(word(id, major)))
     }

@@ -1,5 +1,5 @@
-//! The slot FIFO as its users see it: against a plain queue, under threads, and with signal handlers as writers.
-//! Orders of memory accesses are `loom/slot_fifo.rs`'s.
+//! The slot FIFO as its users see it: against a plain queue, under threads, and with signal handlers as
+//! writers. Orders of memory accesses are `loom/slot_fifo.rs`'s.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -153,8 +153,8 @@ extern "C" fn push_from_handler(_: libc::c_int) {
 fn signal_handlers() {
     let (stop, pushed) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut checked = Checked::default();
-    // SAFETY: a handler that calls only `try_push`, which a signal handler may call, at a signal that nobody else of
-    // this program uses.
+    // SAFETY: a handler that calls only `try_push`, which a signal handler may call, at a signal that nobody
+    // else of this program uses.
     unsafe {
         let handler = push_from_handler as extern "C" fn(libc::c_int);
         libc::signal(libc::SIGUSR1, handler as libc::sighandler_t);

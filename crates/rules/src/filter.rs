@@ -1,14 +1,15 @@
-//! Filters: a condition on an event's fields, compiled for one event class, which a program asks before it writes an
-//! event. A filter comes from the recorder, is kept as words in memory, and may be overwritten while it runs.
+//! Filters: a condition on an event's fields, compiled for one event class, which a program asks before it
+//! writes an event. A filter comes from the recorder, is kept as words in memory, and may be overwritten
+//! while it runs.
 //!
-//! [`evaluate`] is total: any words and any payload give an answer. It runs each instruction at most once, since jumps
-//! only lead forward, allocates nothing and calls nothing through pointers. [`Predicate::compile`](crate::Predicate::compile)
-//! makes filters of conditions.
+//! [`evaluate`] is total: any words and any payload give an answer. It runs each instruction at most once,
+//! since jumps only lead forward, allocates nothing and calls nothing through pointers.
+//! [`Predicate::compile`](crate::Predicate::compile) makes filters of conditions.
 //!
 //! # Words
 //!
-//! A filter is at most [`MAX_FILTER`] bytes: instructions ([`Instruction`], one 64-bit word), each followed by its
-//! operands. Words are little-endian where they are bytes.
+//! A filter is at most [`MAX_FILTER`] bytes: instructions ([`Instruction`], one 64-bit word), each followed
+//! by its operands. Words are little-endian where they are bytes.
 //!
 //! | bits | what |
 //! |---|---|
@@ -21,9 +22,9 @@
 //! | 40..48 | words of a text; the register that `Locate` sets |
 //! | 48..64 | offset of the value behind the base, bytes |
 //!
-//! Where to go on is the index of a word behind the instruction, or [`ACCEPT`]; anything else, [`REJECT`] for instance,
-//! rejects the event. So does a value that lies outside of the payload, and an instruction that does not exist, such as
-//! a word of zeros. A filter without words accepts everything.
+//! Where to go on is the index of a word behind the instruction, or [`ACCEPT`]; anything else, [`REJECT`] for
+//! instance, rejects the event. So does a value that lies outside of the payload, and an instruction that
+//! does not exist, such as a word of zeros. A filter without words accepts everything.
 
 mod payload;
 
@@ -39,14 +40,16 @@ use crate::pattern;
 pub const MAX_FILTER: usize = 1024;
 /// Largest filter, words.
 pub const MAX_WORDS: usize = MAX_FILTER / 8;
-/// Registers for positions in the payload, with register 0, which is always 0. A register's number counts modulo this.
+/// Registers for positions in the payload, with register 0, which is always 0. A register's number counts
+/// modulo this.
 pub const REGISTERS: usize = 8;
 /// As a target: the event is accepted.
 pub const ACCEPT: u8 = 0xff;
 /// As a target: the event is rejected.
 pub const REJECT: u8 = 0xfe;
 
-/// Who is asked for what is not in the payload; only where a filter wants to know, since an answer may cost a system call.
+/// Who is asked for what is not in the payload; only where a filter wants to know, since an answer may cost a
+/// system call.
 pub trait Surroundings: Clone {
     /// The thread's id, as the event says it.
     fn tid(&self) -> u32;
@@ -100,11 +103,12 @@ macro_rules! numbered {
 numbered! {
     /// What an instruction does. All but `Locate` compare and go on at one of two places.
     Operation {
-        /// Sets a register to the position behind the `Text`, `Slice` or `Optional` at base + offset, and goes on behind
-        /// itself. [`Instruction::load`] is the scalar, or [`Load::TEXT`]; [`Instruction::orders`] says the shape
-        /// ([`SLICE`], [`OPTIONAL`]).
+        /// Sets a register to the position behind the `Text`, `Slice` or `Optional` at base + offset, and
+        /// goes on behind itself. [`Instruction::load`] is the scalar, or [`Load::TEXT`];
+        /// [`Instruction::orders`] says the shape ([`SLICE`], [`OPTIONAL`]).
         Locate = 1,
-        /// The bits that an integer has in common with the first word, against the second word, both unsigned.
+        /// The bits that an integer has in common with the first word, against the second word, both
+        /// unsigned.
         Masked = 3,
         /// An integer against two words of the same signedness, low one first.
         Wide = 4,
@@ -112,19 +116,20 @@ numbered! {
         WideMasked = 5,
         /// A floating-point number against one of 64 bits. NaN is in no order.
         Real = 6,
-        /// A text against words of bytes, with NUL behind the last one where it does not fill its word: equal or (as
-        /// "less") not equal.
+        /// A text against words of bytes, with NUL behind the last one where it does not fill its word: equal
+        /// or (as "less") not equal.
         Text = 7,
         /// A text against a pattern ([`crate::pattern`]), which is kept likewise.
         Glob = 8,
-        /// An integer against another one. One more word says which, as an instruction with `load`, `base` and `offset`.
+        /// An integer against another one. One more word says which, as an instruction with `load`, `base`
+        /// and `offset`.
         IntegerPair = 9,
         /// A floating-point number against another one, likewise.
         RealPair = 10,
         /// A text against another one, likewise.
         TextPair = 11,
-        /// An integer against one word of the same signedness. Bits 0..8 are this number and the load in sum, so that what is
-        /// asked most often is found by one jump.
+        /// An integer against one word of the same signedness. Bits 0..8 are this number and the load in sum,
+        /// so that what is asked most often is found by one jump.
         Integer = 16,
     }
 }
@@ -236,8 +241,8 @@ impl Word {
 
 /// Whether the filter accepts the event with this payload (the segments' bytes one after the other).
 ///
-/// Each word of the program is loaded once per evaluation, those of a pattern once per try; a filter that is overwritten
-/// meanwhile gives an answer, of no use.
+/// Each word of the program is loaded once per evaluation, those of a pattern once per try; a filter that is
+/// overwritten meanwhile gives an answer, of no use.
 pub fn evaluate<'a>(
     program: &[AtomicU64],
     segments: impl Iterator<Item = &'a [u8]> + Clone,
@@ -264,8 +269,8 @@ pub fn evaluate<'a>(
 /// Positions in the payload.
 type Registers = [u32; REGISTERS];
 
-/// What does not change while a filter runs. It is handed to functions that are not inlined as a copy, so that the loop can
-/// keep it in the processor's registers.
+/// What does not change while a filter runs. It is handed to functions that are not inlined as a copy, so
+/// that the loop can keep it in the processor's registers.
 #[derive(Clone)]
 struct Run<'p, I, C> {
     program: &'p [AtomicU64],
@@ -283,8 +288,8 @@ impl<'a, I: Iterator<Item = &'a [u8]> + Clone, C: Surroundings> Run<'_, I, C> {
         Some(u128::from(self.word(at)?) | u128::from(self.word(at + 1)?) << 64)
     }
 
-    /// Runs the instruction at `at` and gives the place to go on; `None` where there is no answer. What most filters do
-    /// is done here, the rest is left to `step_slow`.
+    /// Runs the instruction at `at` and gives the place to go on; `None` where there is no answer. What most
+    /// filters do is done here, the rest is left to `step_slow`.
     #[inline(always)]
     fn step(&self, registers: &mut Registers, at: usize) -> Option<u8> {
         const fn integer(scalar: Scalar) -> u8 {

@@ -1,4 +1,5 @@
-//! What users write, parsed and checked: patterns, rules, predicates; and the compiler from predicates to filters.
+//! What users write, parsed and checked: patterns, rules, predicates; and the compiler from predicates to
+//! filters.
 
 mod check;
 mod class;
@@ -14,6 +15,7 @@ mod predicate;
 mod relation;
 mod rule;
 mod selection;
+mod thread;
 
 pub use check::{Found, Schema, Type};
 pub use condition::{Condition, Test, Value};
@@ -24,3 +26,4 @@ pub use predicate::{Literal, Predicate, PredicateError, Scope, Variable};
 pub use relation::Orders;
 pub use rule::{Action, Decision, Process, ProcessPattern, Rule, Rules, TooManyRules};
 pub use selection::{Levels, Majors, SelectionError};
+pub use thread::ThreadPattern;

@@ -1,5 +1,5 @@
-//! Shell patterns over bytes that come one at a time: what every pattern of the project means, without allocation, so
-//! that the event path can ask one too. How patterns are kept is others' business.
+//! Shell patterns over bytes that come one at a time: what every pattern of the project means, without
+//! allocation, so that the event path can ask one too. How patterns are kept is others' business.
 //!
 //! | pattern | stands for |
 //! |---|---|
@@ -9,8 +9,8 @@
 //! | `[!a-z]`, `[^a-z]` | one that is none of these |
 //! | `\*` | the character behind `\` |
 //!
-//! A `[` that is never closed and a `\` at the end stand for themselves. Characters are those of UTF-8; a byte that is
-//! part of none is a character of its own, equal to no other.
+//! A `[` that is never closed and a `\` at the end stand for themselves. Characters are those of UTF-8; a
+//! byte that is part of none is a character of its own, equal to no other.
 
 const LITERALLY: u32 = b'\\' as u32;
 const ANY: u32 = b'*' as u32;
@@ -21,8 +21,8 @@ const DASH: u32 = b'-' as u32;
 
 /// Whether all of `text` matches `pattern`.
 ///
-/// Takes at most as many steps as both have characters, multiplied; only the last star is ever tried again. It ends
-/// whatever the iterators give, also where clones of one give different bytes, as long as each ends.
+/// Takes at most as many steps as both have characters, multiplied; only the last star is ever tried again.
+/// It ends whatever the iterators give, also where clones of one give different bytes, as long as each ends.
 pub fn matches<P, T>(mut pattern: P, mut text: T) -> bool
 where
     P: Iterator<Item = u8> + Clone,
@@ -56,8 +56,8 @@ where
     }
 }
 
-/// Whether a token accepts a character. `behind` is what follows the token's first character, afterwards what follows
-/// the token.
+/// Whether a token accepts a character. `behind` is what follows the token's first character, afterwards what
+/// follows the token.
 fn accepts<P: Iterator<Item = u8> + Clone>(token: u32, behind: &mut P, found: u32) -> bool {
     match token {
         ONE => true,

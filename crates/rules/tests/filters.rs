@@ -27,8 +27,8 @@ fn fields() -> Vec<Field<'static>> {
     ]
 }
 
-/// depth 7, customer "x", delta -5, maybe 9 or none, sizes [1, 500], grid [-1, 0, 1], ratio 0.5, letter 'ü', state
-/// running, wide -2^100, note "to be, or not", huge 2^63 + 1, ok.
+/// depth 7, customer "x", delta -5, maybe 9 or none, sizes [1, 500], grid [-1, 0, 1], ratio 0.5, letter 'ü',
+/// state running, wide -2^100, note "to be, or not", huge 2^63 + 1, ok.
 fn payload(maybe: bool) -> Vec<u8> {
     let mut bytes = 7_u32.to_le_bytes().to_vec();
     bytes.extend(b"x\0");

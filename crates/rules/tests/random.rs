@@ -1,5 +1,5 @@
-//! Random predicates on random events: what was compiled, and what was resolved, must say what the plain meaning of the
-//! predicate says. And random bytes as filters, which must give some answer.
+//! Random predicates on random events: what was compiled, and what was resolved, must say what the plain
+//! meaning of the predicate says. And random bytes as filters, which must give some answer.
 
 mod common;
 
@@ -375,8 +375,8 @@ fn mixed(left: &Plain, right: f64) -> Option<Ordering> {
     Some(order.then(whole.partial_cmp(&right)?))
 }
 
-/// The predicate's truth value by Kleene's logic, node by node: `None` is unknown. Only asked for where the predicate has a
-/// meaning for the class.
+/// The predicate's truth value by Kleene's logic, node by node: `None` is unknown. Only asked for where the
+/// predicate has a meaning for the class.
 fn truth(tree: &Tree, parts: &[Part]) -> Option<bool> {
     let value = |side: &Side| plain(side, parts).ok().flatten();
     match tree {

@@ -1,20 +1,21 @@
 //! Taking connections: which processes are let in, and how much work those that are not can cause.
 //!
-//! Other users cannot connect (see `socket`). What programs of the recording can cause is bounded: a look takes a batch of
-//! connections; those that come to nothing (turned away, silent, nonsense) have a budget a second, and while it is used up
-//! the recorder does not listen. A process, and another user, has so many places for connections that have said
-//! nothing yet: the oldest one makes room.
+//! Other users cannot connect (see `socket`). What programs of the recording can cause is bounded: a look
+//! takes a batch of connections; those that come to nothing (turned away, silent, nonsense) have a budget a
+//! second, and while it is used up the recorder does not listen. A process, and another user, has so many
+//! places for connections that have said nothing yet: the oldest one makes room.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::time::Instant;
 
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::process::{Uid, getuid};
 
 use crate::client::Client;
 use crate::credentials::{Peer, is_alive, is_one_user, peer, pin};
-use crate::recorder::{CONTROL, LISTENER, Recorder};
+use crate::poll::{Poll, Token};
+use crate::recorder::Recorder;
 use crate::socket::{BACKLOG, Listener, accept};
 use crate::system::open_files;
 
@@ -37,15 +38,6 @@ pub(crate) enum Door {
 }
 
 impl Door {
-    pub(crate) const ALL: [Self; 2] = [Self::Join, Self::Control];
-
-    fn number(self) -> u64 {
-        match self {
-            Self::Join => LISTENER,
-            Self::Control => CONTROL,
-        }
-    }
-
     fn of(self, listener: &Listener) -> BorrowedFd<'_> {
         match self {
             Self::Join => listener.join(),
@@ -64,39 +56,58 @@ fn has_descriptors(any: &OwnedFd) -> bool {
     any.try_clone().is_ok_and(|copy| !is_reserved(&copy))
 }
 
-impl Recorder<'_> {
-    pub(crate) fn listen(&mut self) {
-        let now = Instant::now();
-        for door in Door::ALL {
-            let mut may = || {
-                door == Door::Control
-                    || (self.connections.wasted.has_any(now) && has_descriptors(&self.epoll))
-            };
-            if !self.listening[door as usize]
-                && may()
-                && let Some(listener) = &self.listener
-            {
-                let data = EventData::new_u64(door.number());
-                let added = epoll::add(&self.epoll, door.of(listener), data, EventFlags::IN);
-                self.listening[door as usize] = added.is_ok();
-            }
+/// The sockets at which connections arrive.
+pub(crate) struct Entrance {
+    /// `None` at the recording's end.
+    pub(crate) listener: Option<Listener>,
+    /// At which of its sockets connections are taken.
+    listening: [bool; 2],
+}
+
+impl Entrance {
+    pub(crate) fn new(listener: Listener) -> Self {
+        Self { listener: Some(listener), listening: [false; 2] }
+    }
+
+    fn is_closed(&self, door: Door) -> bool {
+        self.listener.is_some() && !self.listening[door as usize]
+    }
+
+    /// Takes connections at this door, if it is closed.
+    fn open(&mut self, door: Door, poll: &Poll) {
+        if let Some(listener) = self.listener.as_ref().filter(|_| self.is_closed(door)) {
+            let added = poll.add(door.of(listener), Token::Door(door), EventFlags::IN);
+            self.listening[door as usize] = added.is_ok();
         }
     }
 
     /// Those who wait get their turn at a later look.
-    fn stop_listening(&mut self, door: Door) {
+    fn close(&mut self, door: Door, poll: &Poll) {
         if let Some(listener) = &self.listener {
-            let _ = epoll::delete(&self.epoll, door.of(listener));
+            poll.remove(door.of(listener));
         }
         self.listening[door as usize] = false;
+    }
+}
+
+impl Recorder<'_> {
+    pub(crate) fn listen(&mut self) {
+        let now = Instant::now();
+        self.entrance.open(Door::Control, &self.poll);
+        if self.entrance.is_closed(Door::Join)
+            && self.connections.wasted.has_any(now)
+            && has_descriptors(self.poll.own())
+        {
+            self.entrance.open(Door::Join, &self.poll);
+        }
     }
 
     pub(crate) fn accept(&mut self, door: Door) {
         for _ in 0..BATCH {
             let now = Instant::now();
-            let Some(listener) = &self.listener else { return };
+            let Some(listener) = &self.entrance.listener else { return };
             if door == Door::Join && !self.connections.wasted.has_any(now) {
-                return self.stop_listening(door);
+                return self.entrance.close(door, &self.poll);
             }
             match accept(door.of(listener)) {
                 Ok(socket) => {
@@ -105,30 +116,30 @@ impl Recorder<'_> {
                         self.connections.wasted.take(now);
                     }
                     if is_last {
-                        return self.stop_listening(door);
+                        return self.entrance.close(door, &self.poll);
                     }
                 }
                 Err(Errno::AGAIN) => return,
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
                 // Out of descriptors, say.
-                Err(_) => return self.stop_listening(door),
+                Err(_) => return self.entrance.close(door, &self.poll),
             }
         }
     }
 
     /// At the end: who waits still has not joined, which is noted.
     pub(crate) fn turn_away_waiting(&mut self) {
-        let Some(listener) = &self.listener else { return };
+        let Some(listener) = &self.entrance.listener else { return };
         let (now, owner) = (Instant::now(), getuid());
         let is_members = |peer: &Peer| owner == Uid::ROOT || peer.uid == owner.as_raw();
         let waiting = (0..BACKLOG).map_while(|_| accept(listener.join()).ok());
         for socket in waiting {
             if let Some(peer) = peer(socket.as_fd()).filter(is_members) {
-                Client::asker(socket, peer, now).died(&mut self.join, &mut self.message);
+                Client::asker(socket, peer, now).died(&mut self.join, &mut self.connections.message);
             }
         }
         let clients = self.connections.clients.values();
-        clients.for_each(|client| client.gave_up(&mut self.join, &mut self.message));
+        clients.for_each(|client| client.gave_up(&mut self.join, &mut self.connections.message));
     }
 
     /// A connection has come. `None` if it is turned away.
@@ -148,7 +159,7 @@ impl Recorder<'_> {
                 (is_root || peer.uid == owner.as_raw()).then_some(())?;
                 let Some(pidfd) = pin(socket.as_fd(), peer).filter(is_alive) else {
                     let client = Client::asker(socket, peer, now);
-                    client.died(&mut self.join, &mut self.message);
+                    client.died(&mut self.join, &mut self.connections.message);
                     return None;
                 };
                 (is_root || is_one_user(peer, &pidfd)).then(|| Client::program(socket, peer, pidfd, now))?
@@ -161,7 +172,7 @@ impl Recorder<'_> {
         self.make_room(peer, door, now);
         let number = self.connections.add(client, door);
         let added = match self.connections.clients.get(&number) {
-            Some(client) => epoll::add(&self.epoll, client, EventData::new_u64(number), EventFlags::IN),
+            Some(client) => self.poll.add(client, Token::Client(number), EventFlags::IN),
             None => Ok(()),
         };
         match added {

@@ -86,7 +86,8 @@ pub struct Changed {
     pub failures: Vec<String>,
     /// What the user should know besides.
     pub notes: Vec<String>,
-    /// The event rules, in their order, as the options by which they are given; only where nothing was changed.
+    /// The event rules, in their order, as the options by which they are given; only where nothing was
+    /// changed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub rules: Vec<String>,
 }

@@ -1,5 +1,5 @@
-//! The recorded command: found as a shell finds it, forked, and held before its `exec` until kernel tracing knows its
-//! process id, so that nothing of it is missed.
+//! The recorded command: found as a shell finds it, forked, and held before its `exec` until kernel tracing
+//! knows its process id, so that nothing of it is missed.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -25,7 +25,8 @@ pub(crate) struct Command {
     arguments: Vec<CString>,
 }
 
-/// The process whose end ends the recording: one that was forked, from before its `exec` on, or another recorder's.
+/// The process whose end ends the recording: one that was forked, from before its `exec` on, or another
+/// recorder's.
 pub(crate) struct Child {
     pid: Pid,
     pidfd: OwnedFd,
@@ -89,7 +90,8 @@ impl Command {
         // SAFETY: the child calls only async-signal-safe functions, on memory prepared before the fork.
         let pid = unsafe { libc::fork() };
         if pid == 0 {
-            // SAFETY: as above; every pointer outlives the call that it is passed to, and the arrays end with null.
+            // SAFETY: as above; every pointer outlives the call that it is passed to, and the arrays end with
+            // null.
             unsafe {
                 libc::close(other_end);
                 let mut byte = 0_u8;
@@ -160,8 +162,8 @@ impl Child {
         }
     }
 
-    /// The exit status if it has ended, as shells tell it, or 0 where it is not ours. To be called when the descriptor is
-    /// readable. What is left of the process stays until [`Child::reap`].
+    /// The exit status if it has ended, as shells tell it, or 0 where it is not ours. To be called when the
+    /// descriptor is readable. What is left of the process stays until [`Child::reap`].
     pub(crate) fn ended(&self) -> Option<i32> {
         if !self.is_ours() {
             return Some(0);
@@ -178,7 +180,8 @@ impl Child {
         }
     }
 
-    /// Lets the kernel forget it, if it has ended and is ours. That can take long: not for a thread with a raised priority.
+    /// Lets the kernel forget it, if it has ended and is ours. That can take long: not for a thread with a
+    /// raised priority.
     pub(crate) fn reap(&self) {
         if self.is_ours() {
             let _ = self.wait(WaitIdOptions::empty());

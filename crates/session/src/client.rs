@@ -1,10 +1,11 @@
 //! One connection: the messages of `tracewing_abi::message`, as a state machine that never waits.
 //!
-//! What a program is told of its classes is decided when it is sent, by the rules of that moment: kept here are only the ids
-//! that it waits for. One change is under way at a time, so nobody's socket buffer fills up, and a program that does not
-//! answer keeps nobody else waiting.
+//! What a program is told of its classes is decided when it is sent, by the rules of that moment: kept here
+//! are only the ids that it waits for. One change is under way at a time, so nobody's socket buffer fills up,
+//! and a program that does not answer keeps nobody else waiting.
 //!
-//! A program that sends nonsense, or more than it should, is disconnected, as is who keeps silent before it has joined.
+//! A program that sends nonsense, or more than it should, is disconnected, as is who keeps silent before it
+//! has joined.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::IoSlice;
@@ -33,18 +34,20 @@ const FLAGS: SendFlags = SendFlags::DONTWAIT.union(SendFlags::NOSIGNAL);
 
 /// What a program may ask for.
 pub(crate) trait Host {
-    /// What to answer a program that says hello, with buffers where it needs some. `None` if it cannot be recorded.
+    /// What to answer a program that says hello, with buffers where it needs some. `None` if it cannot be
+    /// recorded.
     fn join(&mut self, peer: Peer, hello: &Hello) -> Option<(Vec<OwnedFd>, Answer)>;
     /// The program has got that answer.
     fn joined(&mut self, peer: Peer, hello: &Hello);
-    /// Nothing is known of its events between two times of day, in nanoseconds since 1970; without the second one, until now.
+    /// Nothing is known of its events between two times of day, in nanoseconds since 1970; without the second
+    /// one, until now.
     fn missed(&mut self, peer: Peer, program: &Program, from: u64, to: Option<u64>);
     /// A child has taken over the buffers that the program had for it.
     fn taken(&mut self, peer: Peer);
     /// Ids for class descriptions, one each; 0 where a class is not taken.
     fn describe(&mut self, peer: Peer, descriptions: &[&[u8]]) -> Vec<u16>;
-    /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if the recording
-    /// cannot go on.
+    /// What becomes of the events of classes in a program, by the rules of the moment, one each. `None` if
+    /// the recording cannot go on.
     fn decide(&mut self, program: &Program, ids: &[u16]) -> Option<Vec<Decided>>;
 }
 
@@ -96,7 +99,8 @@ pub(crate) struct Member {
     pub(crate) failure: Option<(u32, String)>,
     /// When it was last asked for classes that it has made.
     pub(crate) asked: Option<Instant>,
-    /// Since when nothing is known of its events, where this recorder was too late. A time of day, in nanoseconds since 1970.
+    /// Since when nothing is known of its events, where this recorder was too late. A time of day, in
+    /// nanoseconds since 1970.
     pub(crate) unknown_since: Option<u64>,
     /// When it began to join, and until when it waited for that.
     since: u64,
@@ -112,7 +116,8 @@ pub(crate) enum Fate {
     Ends,
     /// It has asked something, and ends with the answer.
     Asks(Question),
-    /// It wants the recording changed; the message is the buffer's first so many bytes. It ends with the answer.
+    /// It wants the recording changed; the message is the buffer's first so many bytes. It ends with the
+    /// answer.
     Controls(usize),
 }
 
@@ -178,7 +183,8 @@ impl Client {
         self.deadline.is_some_and(|deadline| now >= deadline)
     }
 
-    /// What to wait for: a program that does not read what it was sent gets no more of it, and is not listened to.
+    /// What to wait for: a program that does not read what it was sent gets no more of it, and is not
+    /// listened to.
     pub(crate) fn wanted_interest(&self) -> EventFlags {
         match self.member() {
             Some(member) if !member.due.is_empty() => EventFlags::OUT,
@@ -186,8 +192,8 @@ impl Client {
         }
     }
 
-    /// Goes on after the descriptor became ready: sends what is due, or takes one message. `buffer` has room for one byte
-    /// more than a message.
+    /// Goes on after the descriptor became ready: sends what is due, or takes one message. `buffer` has room
+    /// for one byte more than a message.
     pub(crate) fn ready(&mut self, host: &mut dyn Host, buffer: &mut [u8], now: Instant) -> Fate {
         if self.member().is_some_and(|member| !member.due.is_empty()) {
             return if self.send(host).is_some() { Fate::Stays } else { Fate::Ends };
@@ -231,7 +237,8 @@ impl Client {
         }
     }
 
-    /// Sends what nobody waits to be sent: the answer to what was asked, say. Who does not wait for it does not get it.
+    /// Sends what nobody waits to be sent: the answer to what was asked, say. Who does not wait for it does
+    /// not get it.
     pub(crate) fn answer(&self, message: &[u8]) {
         let _ = send(&self.socket, message, FLAGS);
     }
@@ -244,7 +251,8 @@ impl Client {
         }
     }
 
-    /// Has the program describe the classes that it has made. If it does not read what it is sent, it is asked again.
+    /// Has the program describe the classes that it has made. If it does not read what it is sent, it is
+    /// asked again.
     pub(crate) fn ask_for_classes(&self) {
         self.answer(&Describe.encode());
     }
@@ -339,8 +347,8 @@ impl Client {
         Some(())
     }
 
-    /// Sends grants, and then a change, as far as they are due and the socket takes them. `None` if the connection, or the
-    /// recording, is at its end.
+    /// Sends grants, and then a change, as far as they are due and the socket takes them. `None` if the
+    /// connection, or the recording, is at its end.
     pub(crate) fn send(&mut self, host: &mut dyn Host) -> Option<()> {
         let Stage::Member(member) = &mut self.stage else { return Some(()) };
         while let Some(grants) = member.grants(host)? {
@@ -411,7 +419,8 @@ impl Member {
     /// The next message that is due, if there is one.
     fn grants(&self, host: &mut dyn Host) -> Option<Option<Grants>> {
         let is_change = self.due.is_empty();
-        // Who brings more classes is not told of changes: its program's first connection is, once this one ends.
+        // Who brings more classes is not told of changes: its program's first connection is, once this one
+        // ends.
         let is_told = !self.joining.is_passing() && !self.is_asked && !self.behind.is_empty();
         if is_change && !is_told {
             return Some(None);

@@ -1,5 +1,5 @@
-//! The connections of all programs: kept while a program is recorded, so that it can receive changes, and looked up by
-//! process. How they come is `accept`'s.
+//! The connections of all programs: kept while a program is recorded, so that it can receive changes, and
+//! looked up by process. How they come is `accept`'s.
 //!
 //! A program's hang-up says nothing about its buffers: it may write events until it is dead.
 
@@ -8,17 +8,17 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use rustix::event::epoll::{self, EventData};
 use rustix::process::getuid;
-use tracewing_abi::message::Joining;
 use tracewing_abi::message::join::Join;
+use tracewing_abi::message::{Joining, MAX_MESSAGE};
 
 use crate::accept::Door;
 use crate::client::{Client, Fate, Host, Member};
 use crate::credentials::Peer;
 use crate::limits::{Budget, Limit, Quota};
+use crate::poll::Token;
 use crate::program::{Program, parent};
-use crate::recorder::{FIRST, Recorder};
+use crate::recorder::Recorder;
 
 /// Further recorders that programs are told of: as many as they join.
 const MOST_OTHERS: usize = 7;
@@ -48,8 +48,11 @@ pub(crate) struct Connections {
     pub(crate) quota: Quota,
     /// Connections that come to nothing.
     pub(crate) wasted: Budget,
-    /// Connections that have said too much in too short a time: they are not listened to before the next look.
+    /// Connections that have said too much in too short a time: they are not listened to before the next
+    /// look.
     resting: Vec<u64>,
+    /// Room for one message.
+    pub(crate) message: Vec<u8>,
 }
 
 impl Connections {
@@ -58,7 +61,7 @@ impl Connections {
         let limit = Limit::of(files / 2, MOST_OF_A_PROCESS);
         Self {
             clients: BTreeMap::new(),
-            next: FIRST,
+            next: 0,
             members: BTreeMap::new(),
             most: files / 2,
             left: BTreeMap::new(),
@@ -68,6 +71,7 @@ impl Connections {
             quota: Quota::new(getuid().as_raw(), limit),
             wasted: Budget::new(WASTED.0, WASTED.1, Instant::now()),
             resting: Vec::new(),
+            message: vec![0; MAX_MESSAGE + 1],
         }
     }
 
@@ -187,11 +191,11 @@ impl Recorder<'_> {
         let Some(client) = self.connections.clients.get_mut(&number) else { return };
         let now = Instant::now();
         if client.is_heard() && !self.join.limits.may_speak(client, now) {
-            let _ = epoll::delete(&self.epoll, &*client);
+            self.poll.remove(&*client);
             return self.connections.resting.push(number);
         }
         let (is_new, peer) = (client.is_program() && client.is_silent(), client.peer());
-        let fate = client.ready(&mut self.join, &mut self.message, now);
+        let fate = client.ready(&mut self.join, &mut self.connections.message, now);
         if is_new {
             self.join.limits.charge_join(peer, now.elapsed());
         }
@@ -227,7 +231,7 @@ impl Recorder<'_> {
     pub(crate) fn end_rest(&mut self) {
         for number in std::mem::take(&mut self.connections.resting) {
             let Some(client) = self.connections.clients.get(&number) else { continue };
-            if epoll::add(&self.epoll, client, EventData::new_u64(number), client.interest).is_err() {
+            if self.poll.add(client, Token::Client(number), client.interest).is_err() {
                 self.disconnect(number);
             }
         }
@@ -261,9 +265,7 @@ impl Recorder<'_> {
         if wanted != client.interest {
             client.interest = wanted;
             let is_resting = self.connections.resting.contains(&number);
-            if !is_resting
-                && epoll::modify(&self.epoll, &*client, EventData::new_u64(number), wanted).is_err()
-            {
+            if !is_resting && self.poll.modify(&*client, Token::Client(number), wanted).is_err() {
                 self.disconnect(number);
             }
         }
@@ -287,7 +289,7 @@ impl Recorder<'_> {
         let Some(client) = self.connections.remove(number) else { return };
         self.join.regions.left(client.pid());
         let Some(member) = client.member() else {
-            return client.gave_up(&mut self.join, &mut self.message);
+            return client.gave_up(&mut self.join, &mut self.connections.message);
         };
         let key = (member.program.pid, member.copy);
         let main = self.connections.members.get(&key).copied();
@@ -311,8 +313,8 @@ impl Recorder<'_> {
         }
     }
 
-    /// The connection `number`, by which a program has brought more classes, has ended: it knows them by now, but not what
-    /// has changed since.
+    /// The connection `number`, by which a program has brought more classes, has ended: it knows them by now,
+    /// but not what has changed since.
     fn got_more(&mut self, number: u64, main: u64, more: &Member) {
         let Some(client) = self.connections.clients.get_mut(&main) else { return };
         let Some(member) = client.member_mut() else { return };

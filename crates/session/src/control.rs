@@ -1,5 +1,5 @@
-//! Changes of a running recording: event rules, major classes, pauses. A change is told to every program that it concerns,
-//! and answered when all of them have confirmed it, or [`PATIENCE`] is over.
+//! Changes of a running recording: event rules, major classes, pauses. A change is told to every program that
+//! it concerns, and answered when all of them have confirmed it, or [`PATIENCE`] is over.
 
 use std::collections::{BTreeSet, HashSet};
 use std::ffi::OsStr;
@@ -73,7 +73,7 @@ impl Changes {
 impl Recorder<'_> {
     /// Connection `asker` wants what the message's first `len` bytes say.
     pub(crate) fn control(&mut self, asker: u64, len: usize) {
-        let message = self.message[..len].to_vec();
+        let message = self.connections.message[..len].to_vec();
         match self.change(asker, &message) {
             Ok(waiting) => self.changes.waiting.push(waiting),
             Err(why) => self.reply(asker, &Answer::Refused(&why), &[]),
@@ -171,8 +171,8 @@ impl Recorder<'_> {
         self.changes.waiting.append(&mut waiting);
     }
 
-    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it, that is added
-    /// to `failures`.
+    /// Whether the program of a connection has not confirmed a change yet. If it has, and could not make it,
+    /// that is added to `failures`.
     fn is_behind(&mut self, number: u64, failures: &mut Vec<String>) -> bool {
         let client = self.connections.clients.get_mut(&number);
         let Some(member) = client.and_then(Client::member_mut) else { return false };

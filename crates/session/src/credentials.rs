@@ -1,9 +1,11 @@
-//! The process at the other end of a connection, as the kernel vouches for it, and pinned so that its id means no other one.
+//! The process at the other end of a connection, as the kernel vouches for it, and pinned so that its id
+//! means no other one.
 //!
-//! The kernel keeps process id and effective user of the moment of `connect` (`SO_PEERCRED`). The pidfd is that process's
-//! own (`SO_PEERPIDFD`, Linux 6.5); before, one is opened by the id. Either way what `/proc` says of the id counts only while the
-//! pidfd says that the process lives: then both are of one process. An id that has come back before the pidfd was opened
-//! gains nothing, since all users of the process found must be the user who connected.
+//! The kernel keeps process id and effective user of the moment of `connect` (`SO_PEERCRED`). The pidfd is
+//! that process's own (`SO_PEERPIDFD`, Linux 6.5); before, one is opened by the id. Either way what `/proc`
+//! says of the id counts only while the pidfd says that the process lives: then both are of one process. An
+//! id that has come back before the pidfd was opened gains nothing, since all users of the process found must
+//! be the user who connected.
 
 use std::fs;
 use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -22,8 +24,8 @@ pub(crate) struct Peer {
     pub uid: u32,
 }
 
-/// Process and user at the time of `connect`, or of `listen`. `None` if the kernel cannot say, as for a process of another
-/// PID namespace.
+/// Process and user at the time of `connect`, or of `listen`. `None` if the kernel cannot say, as for a
+/// process of another PID namespace.
 pub(crate) fn peer(connection: BorrowedFd<'_>) -> Option<Peer> {
     let mut credentials = libc::ucred { pid: 0, uid: 0, gid: 0 };
     option(connection, libc::SO_PEERCRED, &mut credentials).ok()?;

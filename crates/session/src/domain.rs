@@ -1,9 +1,9 @@
-//! Which programs may share a region where the user has asked for that (`--buffers user`): those that have the same rights, and
-//! no way to others.
+//! Which programs may share a region where the user has asked for that (`--buffers user`): those that have
+//! the same rights, and no way to others.
 //!
-//! The rights are those at the time at which a program joins. Any process can take a filter for system calls, or enter a new
-//! user namespace, later: it still has what it has mapped then. Only [`Sharing::Process`](crate::options::Sharing) is
-//! safe from that.
+//! The rights are those at the time at which a program joins. Any process can take a filter for system calls,
+//! or enter a new user namespace, later: it still has what it has mapped then. Only
+//! [`Sharing::Process`](crate::options::Sharing) is safe from that.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -24,9 +24,10 @@ pub(crate) struct Domain {
 }
 
 impl Domain {
-    /// That of a process: of the one that connected if its pidfd says so afterwards, and only then is a region given away
-    /// ([`Client::ready`](crate::client::Client::ready)). `None` if it can become another user or has any right that others of its user have not, so it
-    /// shares with no program; or if its rights cannot be read.
+    /// That of a process: of the one that connected if its pidfd says so afterwards, and only then is a
+    /// region given away ([`Client::ready`](crate::client::Client::ready)). `None` if it can become another
+    /// user or has any right that others of its user have not, so it shares with no program; or if its rights
+    /// cannot be read.
     pub(crate) fn of(peer: Peer) -> Option<Self> {
         let folder = format!("/proc/{}", peer.pid.as_raw_nonzero());
         let status = fs::read(format!("{folder}/status")).ok()?;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use tracewing_consumer::drain::{Drain, LossRange, OverwrittenRange, StreamSummary};
+use tracewing_consumer::drain::Drain;
+use tracewing_consumer::summary::{LossRange, OverwrittenRange, StreamSummary};
 
 /// Ranges of losses that are kept apart; from then on the last one of a stream grows.
 const MOST_RANGES: usize = 10_000;

@@ -6,7 +6,8 @@ use std::path::PathBuf;
 
 use crate::running::AskError;
 
-/// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace exists then.
+/// Why there was no recording. What goes wrong later is in the [`Outcome`](crate::Outcome), since a trace
+/// exists then.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -53,8 +54,8 @@ impl Error {
         move |source| Self::System { call, source: source.into() }
     }
 
-    /// The exit status that a shell would give: 127 for a command that does not exist, 126 for one that cannot be
-    /// executed, 1 for everything else.
+    /// The exit status that a shell would give: 127 for a command that does not exist, 126 for one that
+    /// cannot be executed, 1 for everything else.
     pub fn exit_status(&self) -> i32 {
         match self {
             Self::Command { source, .. } if source.kind() == io::ErrorKind::NotFound => 127,

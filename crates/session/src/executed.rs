@@ -1,5 +1,5 @@
-//! Programs that the command has executed, as the kernel tells of them: the user is to know under which of them the library
-//! that records locks and functions is not loaded.
+//! Programs that the command has executed, as the kernel tells of them: the user is to know under which of
+//! them the library that records locks and functions is not loaded.
 
 use std::iter;
 use std::path::{Path, PathBuf};
@@ -10,25 +10,26 @@ use crate::recorder::Recorder;
 const MOST_TOLD: usize = 8;
 
 impl Recorder<'_> {
-    /// Tells of those of these files, with the processes that have executed them, under which nothing can be pre-loaded.
+    /// Tells of those of these files, with the processes that have executed them, under which nothing can be
+    /// pre-loaded.
     pub(crate) fn tell_of_executed(&mut self, executed: Vec<(i32, PathBuf)>) {
         let Some(preload) = self.options.preload.as_ref().filter(|_| !self.options.system_wide) else {
             return;
         };
         for (pid, path) in executed {
             let others = self.connections.members().map(|(_, member)| member.program.pid);
-            if self.obstacles < MOST_TOLD
+            if self.watches.obstacles < MOST_TOLD
                 && let Some(note) = preload.of_executed(&path, &file(&path, iter::once(pid).chain(others)))
             {
-                self.obstacles += 1;
+                self.watches.obstacles += 1;
                 self.join.note(note);
             }
         }
     }
 }
 
-/// Where a path leads that a process has given to the kernel. The process may be gone; most are where others of the recording
-/// are, or where the recorder is.
+/// Where a path leads that a process has given to the kernel. The process may be gone; most are where others
+/// of the recording are, or where the recorder is.
 fn file(path: &Path, processes: impl Iterator<Item = i32>) -> PathBuf {
     let mut seen = processes.map(|pid| PathBuf::from(format!("/proc/{pid}/cwd")).join(path));
     seen.find(|file| path.is_relative() && file.exists()).unwrap_or_else(|| path.to_owned())

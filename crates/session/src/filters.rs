@@ -1,5 +1,6 @@
-//! Filters for system calls (seccomp): which programs have some that the recorder has not. Their threads write events as others
-//! do, without system calls; but what the agent's thread would do for the recorder may be what the filter ends the program for.
+//! Filters for system calls (seccomp): which programs have some that the recorder has not. Their threads
+//! write events as others do, without system calls; but what the agent's thread would do for the recorder may
+//! be what the filter ends the program for.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -30,8 +31,8 @@ pub(crate) fn own() -> u32 {
 /// What the agent calls its threads.
 const AGENT: &str = "tracewing";
 
-/// Whether what this recorder has a process do is watched by more filters than this process has. Filters are of threads: those of the
-/// agent's count, which do it, or where there are none, those of all threads.
+/// Whether what this recorder has a process do is watched by more filters than this process has. Filters are
+/// of threads: those of the agent's count, which do it, or where there are none, those of all threads.
 pub(crate) fn is_filtered(pid: i32) -> bool {
     let own = own();
     let Ok(tasks) = fs::read_dir(format!("/proc/{pid}/task")) else { return false };
@@ -60,9 +61,9 @@ impl Recorder<'_> {
     /// Looks for filters, if it is time for that.
     pub(crate) fn look_for_filters(&mut self) {
         let begin = Instant::now();
-        if begin >= self.filters.due {
+        if begin >= self.watches.filters.due {
             self.leave_filtered_alone();
-            self.filters.due = begin + INTERVAL.max(100 * begin.elapsed());
+            self.watches.filters.due = begin + INTERVAL.max(100 * begin.elapsed());
         }
     }
 

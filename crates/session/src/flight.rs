@@ -1,4 +1,5 @@
-//! A flight recorder's snapshots: how often they may be asked for, and how user and kernel events come into one folder.
+//! A flight recorder's snapshots: how often they may be asked for, and how user and kernel events come into
+//! one folder.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -28,7 +29,8 @@ pub(crate) struct Flight {
 
 /// Snapshots that may be asked for at once, and a second: what asks may be in a loop.
 const ASKED: (u32, f64) = (32, 0.5);
-/// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill it.
+/// Bytes that have to be free on the disk for each byte of the last snapshot, so that snapshots do not fill
+/// it.
 const FREE: u64 = 4;
 
 /// What asked for a snapshot.
@@ -80,7 +82,7 @@ impl Recorder<'_> {
                 let output = absolute(&self.options.output);
                 Status {
                     pid: std::process::id(),
-                    command_pid: self.child.pid().as_raw_nonzero().get().unsigned_abs(),
+                    command_pid: self.course.child.pid().as_raw_nonzero().get().unsigned_abs(),
                     is_flight_recorder: self.flight.is_some(),
                     command: &command.join(" "),
                     output: &output.to_string_lossy(),
@@ -134,19 +136,19 @@ impl Recorder<'_> {
         }
     }
 
-    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if that could not be
-    /// written, or not all of it.
+    /// At the recording's end: closes the buffers, and takes the last snapshot if that is wanted. `false` if
+    /// that could not be written, or not all of it.
     pub(crate) fn last_snapshot(&mut self) -> bool {
         let Some(flight) = &self.flight else { return true };
         let is_wanted = flight.on.exit;
         self.join.regions.close();
-        self.kernel.stop(&mut |line| self.join.note(line));
+        self.drains.kernel.stop(&mut |line| self.join.note(line));
         !is_wanted || self.snapshot(Reason::Exit).is_ok_and(|taken| taken.state == State::Complete)
     }
 
     fn take_snapshot(&mut self, reason: Reason) -> Result<SnapshotSummary, String> {
         let flight = self.flight.as_mut().ok_or("this is no flight recorder")?;
-        let elapsed: Duration = self.started.elapsed();
+        let elapsed: Duration = self.timers.started.elapsed();
         flight.begun += 1;
         let number = flight.begun;
         let (parent, name) = (flight.output.clone(), format!("snapshot-{number}"));
@@ -161,11 +163,11 @@ impl Recorder<'_> {
             self.join.resolve_firsts();
             snapshot.add(&contents, self.join.regions.firsts()).map_err(text)?;
         }
-        if let Some(threads) = &mut self.threads {
+        if let Some(threads) = &mut self.drains.threads {
             threads.look_now(self.connections.members().map(|(_, member)| member.program.pid));
             threads.tell(&mut self.join.classes, &mut snapshot).map_err(text)?;
         }
-        let kernel = self.kernel.snapshot(snapshot.dir(), uuid()?)?;
+        let kernel = self.drains.kernel.snapshot(snapshot.dir(), uuid()?)?;
 
         let mut description = self.join.description.clone();
         description.kernel_streams = kernel.streams;

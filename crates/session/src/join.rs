@@ -1,4 +1,5 @@
-//! What programs get when they join: buffers, ids for their classes, and a line in the recording's description.
+//! What programs get when they join: buffers, ids for their classes, and a line in the recording's
+//! description.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::fd::OwnedFd;
@@ -22,7 +23,8 @@ use crate::program::Program;
 use crate::regions::{Joined, Origin, Regions};
 use crate::rules::RecordingRules;
 
-/// Joined programs that are described one by one; bounds the description of a recording of a very large build.
+/// Joined programs that are described one by one; bounds the description of a recording of a very large
+/// build.
 const MOST_PROCESSES: usize = 100_000;
 /// Notes that are kept, but for those of the recording's end.
 const MOST_NOTES: usize = 1000;
@@ -140,14 +142,16 @@ impl Join {
         self.rules.push(rule).map_err(|error| error.to_string())?;
         if self.regions.firsts().has_met() {
             self.regions.firsts().forget_processes();
-            // Of classes whose programs have all ended, too: a new one may emit their events before it describes them.
+            // Of classes whose programs have all ended, too: a new one may emit their events before it
+            // describes them.
             let ids: Vec<u16> = self.classes.described().map(|(id, _)| id).collect();
             self.decide_for(&Process { pid: 0, name: "" }, &ids);
         }
         Ok(())
     }
 
-    /// Writes what is in the buffers until no first event waits for its class any more. `waits`: for the disk, where it must.
+    /// Writes what is in the buffers until no first event waits for its class any more. `waits`: for the
+    /// disk, where it must.
     pub(crate) fn write_firsts(&mut self, waits: bool) {
         for _ in 0..MOST_ROUNDS {
             match self.regions.write_now(waits) {
@@ -162,8 +166,9 @@ impl Join {
         }
     }
 
-    /// Gives ids to the classes that were found in buffers, under the same limits as if their programs had described them here, and
-    /// decides what is undecided. Says whether packets have waited for that. Also keeps which programs have classes to describe.
+    /// Gives ids to the classes that were found in buffers, under the same limits as if their programs had
+    /// described them here, and decides what is undecided. Says whether packets have waited for that. Also
+    /// keeps which programs have classes to describe.
     pub(crate) fn resolve_firsts(&mut self) -> bool {
         let mut was_waited_for = false;
         for (origin, found) in self.regions.take_found() {
@@ -186,8 +191,8 @@ impl Join {
         was_waited_for
     }
 
-    /// Decides for a class in one process. It may have ended; then it is known if it has joined, or is a forked child of the one
-    /// for which the region was made.
+    /// Decides for a class in one process. It may have ended; then it is known if it has joined, or is a
+    /// forked child of the one for which the region was made.
     fn decide_in(&mut self, origin: Origin, key: Key, pid: u32) {
         let id = self.classes.id(key);
         let living = Program::of(pid as i32);
@@ -266,8 +271,8 @@ impl Host for Join {
         buffers.map_err(|reason| self.note_of(peer, &reason)).ok()
     }
 
-    /// A program may have several agents, of libraries that each bring one: it is one program. Once it has executed another file, or
-    /// another process has its number, it is another one.
+    /// A program may have several agents, of libraries that each bring one: it is one program. Once it has
+    /// executed another file, or another process has its number, it is another one.
     fn joined(&mut self, peer: Peer, hello: &Hello) {
         if hello.joining != Joining::Program || self.description.processes.len() >= MOST_PROCESSES {
             return;

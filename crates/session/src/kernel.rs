@@ -1,4 +1,5 @@
-//! Kernel events in a recording: started where they can be had, polled beside the user events, summed up alike.
+//! Kernel events in a recording: started where they can be had, polled beside the user events, summed up
+//! alike.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -6,9 +7,9 @@ use std::time::{Duration, Instant};
 use rustix::process::Pid;
 use tracewing_abi::region::Clock;
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::drain::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use tracewing_consumer::folder::KERNEL;
 use tracewing_consumer::identity::random_uuid;
+use tracewing_consumer::summary::{LossRange, OverwrittenRange, OverwrittenTotal, StreamSummary};
 use tracewing_ctf::model::{ClockClass, Uuid};
 use tracewing_files::Dir;
 use tracewing_kernel::choose::DEFAULT;
@@ -70,8 +71,8 @@ pub(crate) struct KernelSummary {
 }
 
 impl Kernel {
-    /// Starts recording what the options ask for, as far as this process may: into a folder in `folder`, or without one as a flight
-    /// recorder. What is missing is a line for the user.
+    /// Starts recording what the options ask for, as far as this process may: into a folder in `folder`, or
+    /// without one as a flight recorder. What is missing is a line for the user.
     ///
     /// # Errors
     /// What was asked for does not exist, or fails for reasons that the user must know before anything runs.
@@ -173,8 +174,8 @@ impl Kernel {
         }
     }
 
-    /// Moves what is in the kernel's buffers, if it is time for that: in steps of [`POLL_INTERVAL`], and into the folder
-    /// when it would be too old there at a next call `longest` from now.
+    /// Moves what is in the kernel's buffers, if it is time for that: in steps of [`POLL_INTERVAL`], and into
+    /// the folder when it would be too old there at a next call `longest` from now.
     ///
     /// # Errors
     /// The trace cannot be written any more.
@@ -286,7 +287,8 @@ fn unwritten(error: tracewing_kernel::Error) -> Result<tracewing_kernel::Error, 
     }
 }
 
-/// Which events are asked for, as the kernel's side wants it: those about locks beside the others, if they are wanted.
+/// Which events are asked for, as the kernel's side wants it: those about locks beside the others, if they
+/// are wanted.
 fn patterns(globs: &[String], with_locks: bool) -> Vec<String> {
     let owned = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
     match (with_locks, globs.is_empty()) {

@@ -1,8 +1,9 @@
-//! Programs that did not join because they were filtered (seccomp) from their start, and say so in their environment.
+//! Programs that did not join because they were filtered (seccomp) from their start, and say so in their
+//! environment.
 //!
-//! What stands there is their memory: reading it can take as long as they want, and they can make it as long as they want. So a
-//! thread reads it, of a bounded length, and only of processes that are this user's, or were started by the recorder's command;
-//! strangers are not read at all.
+//! What stands there is their memory: reading it can take as long as they want, and they can make it as long
+//! as they want. So a thread reads it, of a bounded length, and only of processes that are this user's, or
+//! were started by the recorder's command; strangers are not read at all.
 
 use std::collections::HashSet;
 use std::fs::{self, File};
@@ -63,19 +64,20 @@ impl LeftOut {
 }
 
 impl Recorder<'_> {
-    /// Tells the user of programs that were found since the last call, and looks again if it is time for that.
+    /// Tells the user of programs that were found since the last call, and looks again if it is time for
+    /// that.
     pub(crate) fn look_for_left_out(&mut self) {
         let now = Instant::now();
-        match self.left_out.look.as_ref().map(Receiver::try_recv) {
+        match self.watches.left_out.look.as_ref().map(Receiver::try_recv) {
             Some(Err(TryRecvError::Empty)) => return,
             Some(Ok(Look(found, time))) => {
                 self.tell_of_left_out(found);
-                self.left_out.due = now + INTERVAL.max(100 * time);
+                self.watches.left_out.due = now + INTERVAL.max(100 * time);
             }
             Some(Err(TryRecvError::Disconnected)) | None => {}
         }
-        self.left_out.look = None;
-        if now >= self.left_out.due {
+        self.watches.left_out.look = None;
+        if now >= self.watches.left_out.due {
             self.begin_look();
         }
     }
@@ -92,7 +94,7 @@ impl Recorder<'_> {
 
     /// Whether no look is under way any more.
     fn wait_for_look(&mut self, until: Instant) -> bool {
-        let Some(look) = self.left_out.look.take() else { return true };
+        let Some(look) = self.watches.left_out.look.take() else { return true };
         let found = look.recv_timeout(until.saturating_duration_since(Instant::now()));
         if let Ok(Look(found, _)) = found {
             self.tell_of_left_out(found);
@@ -102,14 +104,14 @@ impl Recorder<'_> {
     }
 
     fn begin_look(&mut self) {
-        if let Some(socket) = self.listener.as_ref().map(|listener| listener.path().to_owned()) {
-            self.left_out.begin(&socket);
+        if let Some(socket) = self.entrance.listener.as_ref().map(|listener| listener.path().to_owned()) {
+            self.watches.left_out.begin(&socket);
         }
     }
 
     fn tell_of_left_out(&mut self, found: Vec<i32>) {
         for pid in found {
-            if self.left_out.told.len() < MOST_TOLD && self.left_out.told.insert(pid) {
+            if self.watches.left_out.told.len() < MOST_TOLD && self.watches.left_out.told.insert(pid) {
                 let name = Program::of(pid).name;
                 self.join.note(format!(
                     "process {pid} ({name}) is not recorded: it was filtered by seccomp when it started"
@@ -154,7 +156,8 @@ fn environment(path: &Path) -> Vec<u8> {
     bytes
 }
 
-/// Whether the program with this environment was started under the recorder that listens at `socket`, and has not joined it.
+/// Whether the program with this environment was started under the recorder that listens at `socket`, and has
+/// not joined it.
 fn says_left_out(environment: &[u8], socket: &Path) -> bool {
     let value = |name: &str| {
         let mut variables = environment.split(|byte| *byte == 0);

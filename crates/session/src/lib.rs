@@ -1,10 +1,14 @@
-//! A recording: starts a command, lets every traced program of its process tree join, drains their buffers and the
-//! kernel's, and leaves a trace folder.
+//! A recording: starts a command, lets every traced program of its process tree join, drains their buffers
+//! and the kernel's, and leaves a trace folder.
 //!
 //! | module | does |
 //! |---|---|
 //! | [`recorder`] | the recording from begin to end |
 //! | `run` | its loop |
+//! | `poll` | the descriptors that it waits for |
+//! | `timers` | when something is due |
+//! | `course` | how long it goes on: command, signals, time |
+//! | `drains` | what it drains besides the buffers of programs |
 //! | [`options`] | what can be asked for, with defaults |
 //! | [`outcome`] | what a recording amounts to |
 //! | `socket` | the private socket that programs find through their environment |
@@ -34,8 +38,8 @@
 //! | `signals` | Ctrl-C and its like, as events of the loop |
 //! | `system` | limits and descriptors |
 //!
-//! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited for: one
-//! that hangs, lies or dies in the middle of its handshake costs a closed socket.
+//! Draining itself is the `consumer` crate's; payloads are nobody's business here. Programs are never waited
+//! for: one that hangs, lies or dies in the middle of its handshake costs a closed socket.
 
 mod accept;
 pub mod change;
@@ -43,9 +47,11 @@ mod child;
 mod client;
 mod connections;
 mod control;
+mod course;
 mod credentials;
 mod describe;
 mod domain;
+mod drains;
 mod ended;
 mod error;
 mod executed;
@@ -61,6 +67,7 @@ pub mod options;
 pub mod outcome;
 mod past;
 mod places;
+mod poll;
 pub mod preload;
 mod priority;
 mod profile;
@@ -74,6 +81,7 @@ mod signals;
 mod socket;
 mod system;
 mod threads;
+mod timers;
 
 pub use error::Error;
 pub use options::Options;

@@ -1,7 +1,8 @@
 //! What a process, a user, and all users but the recorder's own may take of a recording's resources.
 //!
-//! Members are limited, not trusted. A process of the recorder's user gets its share per process; other users, in the
-//! recordings of root, also get a share per user, and together at most half, so that the owner's programs always find room.
+//! Members are limited, not trusted. A process of the recorder's user gets its share per process; other
+//! users, in the recordings of root, also get a share per user, and together at most half, so that the
+//! owner's programs always find room.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,14 +11,16 @@ use std::time::{Duration, Instant};
 use crate::client::Client;
 use crate::credentials::Peer;
 
-/// Time that a join takes mostly, and most times as much that it is counted for: its process is not to blame for a slow disk.
+/// Time that a join takes mostly, and most times as much that it is counted for: its process is not to blame
+/// for a slow disk.
 const JOIN_TIME: Duration = Duration::from_micros(250);
 const MOST_JOINS: f64 = 20.0;
 
 /// Entries of a table of processes from which on it is looked which of them are dead.
 const MANY_PROCESSES: usize = 4096;
 
-/// Regions of one process: one for each agent, and for each file that it has executed while children still have the last one.
+/// Regions of one process: one for each agent, and for each file that it has executed while children still
+/// have the last one.
 const MOST_REGIONS: usize = 64;
 /// Regions that a user gets however large they are.
 const FEW_REGIONS: usize = 16;
@@ -36,8 +39,9 @@ impl Limit {
         Self { process, user: total / 8, others: total / 2 }
     }
 
-    /// Of regions of `size` bytes, of which there can be `total`, in a machine with so many bytes of memory: all that other
-    /// users have, written full, takes half of it, and one user's a quarter, if that is enough for a few.
+    /// Of regions of `size` bytes, of which there can be `total`, in a machine with so many bytes of memory:
+    /// all that other users have, written full, takes half of it, and one user's a quarter, if that is enough
+    /// for a few.
     pub(crate) fn of_regions(total: usize, size: usize, memory: u64) -> Self {
         let fit = usize::try_from(memory / (size.max(1) as u64)).unwrap_or(usize::MAX);
         let Self { process, user, others } = Self::of(total, MOST_REGIONS);
@@ -89,7 +93,8 @@ impl Quota {
         user.min(self.limit.others.saturating_sub(others))
     }
 
-    /// Takes one for the next child of a process, which counts for its user alone, and only where that leaves the user half.
+    /// Takes one for the next child of a process, which counts for its user alone, and only where that leaves
+    /// the user half.
     pub(crate) fn take_for_child(&mut self, peer: Peer) -> bool {
         let has_plenty = peer.uid == self.owner || 2 * self.left_to_user(peer.uid) > self.limit.user;
         if has_plenty {

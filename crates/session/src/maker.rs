@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use tracewing_abi::region::{Geometry, Protocol};
 use tracewing_consumer::clock::{Calibration, TraceClock};
-use tracewing_consumer::drain::Drain;
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::survival::BufferFolder;
 use tracewing_ctf::model::Uuid;
 
@@ -24,8 +24,8 @@ pub(crate) struct Maker {
 }
 
 impl Maker {
-    /// A new region, called by `name` or, if there was one of that name, by that and a number. Its streams are called by
-    /// `label`. It may be for a child that is not forked yet.
+    /// A new region, called by `name` or, if there was one of that name, by that and a number. Its streams
+    /// are called by `label`. It may be for a child that is not forked yet.
     ///
     /// # Errors
     /// In words, for the user.
@@ -40,11 +40,12 @@ impl Maker {
         let count = self.names.entry(name.to_owned()).or_insert(0);
         *count += 1;
         let name = if *count == 1 { name.to_owned() } else { format!("{name}-{count}") };
-        let drain = match &self.files {
-            Some(folder) => Drain::in_folder(folder, name, geometry, protocol, &clock, recording),
-            None if for_child => Drain::for_child(name, geometry, protocol, &clock, recording),
-            None => Drain::new(name, geometry, protocol, &clock, recording),
+        let backing = match &self.files {
+            Some(folder) => Backing::File(folder),
+            None if for_child => Backing::Child,
+            None => Backing::Memory,
         };
+        let drain = Drain::new(backing, name, geometry, protocol, &clock, recording);
         let drain = drain.map_err(|error| error.to_string())?.labelled(label);
         drain.tell_real_time(&clock, &self.begin);
         drain.region().majors().store(self.majors, Ordering::Relaxed);

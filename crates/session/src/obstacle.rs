@@ -1,5 +1,5 @@
-//! What stands in the way of pre-loading the library that records locks and functions under a program, and of its having
-//! something to tell, as the program's file says.
+//! What stands in the way of pre-loading the library that records locks and functions under a program, and of
+//! its having something to tell, as the program's file says.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -128,7 +128,8 @@ pub(crate) fn has_functions(library: &Path) -> bool {
     has() == Some(true)
 }
 
-/// Why a program that the library is pre-loaded under tells of no functions of its own; nothing where it does, or cannot be read.
+/// Why a program that the library is pre-loaded under tells of no functions of its own; nothing where it
+/// does, or cannot be read.
 pub(crate) fn lack_of_functions(program: &Path) -> Option<&'static str> {
     let data = ReadCache::new(File::open(executed(program)).ok()?);
     let elf = ElfFile64::<Endianness, _>::parse(&data).ok()?;

@@ -19,16 +19,18 @@ use crate::running::Running;
 pub enum Sharing {
     /// A program and the children that it forks. One that can become another user shares with none of them.
     Program,
-    /// All programs of a user that join with the same rights, and the children that they fork. Those that can become another user share
-    /// with none. What is mapped when a process enters a filter for system calls or a user namespace later, others still have.
+    /// All programs of a user that join with the same rights, and the children that they fork. Those that can
+    /// become another user share with none. What is mapped when a process enters a filter for system calls or
+    /// a user namespace later, others still have.
     User,
-    /// Every process has its own, forked children included: what a process has mapped when it drops rights, no other has.
+    /// Every process has its own, forked children included: what a process has mapped when it drops rights,
+    /// no other has.
     #[default]
     Process,
 }
 
-/// On what a flight recorder takes a snapshot by itself. It also takes one whenever `tracewing snapshot` or a recorded
-/// program asks for one.
+/// On what a flight recorder takes a snapshot by itself. It also takes one whenever `tracewing snapshot` or a
+/// recorded program asks for one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SnapshotOn {
     /// SIGUSR2, sent to the recorder.
@@ -51,7 +53,8 @@ impl Default for SnapshotOn {
 pub struct Options {
     /// Trace folder, or for a flight recorder the folder of its snapshots; must not exist, or be empty.
     pub output: PathBuf,
-    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as the other one's command.
+    /// Command and arguments. May be empty where `with` is set: then the recording lasts as long as the other
+    /// one's command.
     pub command: Vec<OsString>,
     /// Records the programs of this recording, too: those that it has, and those that join it later.
     pub with: Option<Running>,
@@ -77,13 +80,14 @@ pub struct Options {
     pub clock: ClockChoice,
     /// A flight recorder: nothing is written before a snapshot.
     pub flight_recorder: Option<SnapshotOn>,
-    /// Records the command's locks, or functions; with locks, the kernel's events about them are among those that are recorded.
+    /// Records the command's locks, or functions; with locks, the kernel's events about them are among those
+    /// that are recorded.
     pub preload: Option<Preload>,
-    /// Takes so many samples a second of what runs, and reads counters: of the command and what it starts, or with
-    /// `system_wide` of the whole machine. Not in a flight recorder.
+    /// Takes so many samples a second of what runs, and reads counters: of the command and what it starts, or
+    /// with `system_wide` of the whole machine. Not in a flight recorder.
     pub profile: Option<u32>,
-    /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive the
-    /// recorder.
+    /// Keeps the buffers of programs as files in this folder, which must not exist, or be empty; they survive
+    /// the recorder.
     pub buffers_in: Option<PathBuf>,
 }
 

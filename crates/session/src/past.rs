@@ -1,8 +1,8 @@
 //! What a flight recorder keeps of programs that have ended: the next snapshot may be about one of them.
 //!
-//! It is copied out of the buffers, so a short program takes the memory of its events, and nothing else. Altogether it is as much
-//! as one program's buffers hold; the programs that ended first go first. Buffers in files stay files, since they are to
-//! survive the recorder.
+//! It is copied out of the buffers, so a short program takes the memory of its events, and nothing else.
+//! Altogether it is as much as one program's buffers hold; the programs that ended first go first. Buffers in
+//! files stay files, since they are to survive the recorder.
 
 use std::collections::VecDeque;
 
@@ -31,8 +31,8 @@ impl Past {
         Self { in_files, files: VecDeque::new(), memory: VecDeque::new(), bytes: 0, most_bytes, dropped: 0 }
     }
 
-    /// Keeps what a region holds to which no process writes any more. Gives the names of those that are kept no longer and
-    /// may be in files. Looks for classes of first events in it.
+    /// Keeps what a region holds to which no process writes any more. Gives the names of those that are kept
+    /// no longer and may be in files. Looks for classes of first events in it.
     pub(crate) fn keep(&mut self, mut drain: Drain, firsts: &Firsts) -> Vec<String> {
         if self.in_files {
             Contents::of(&mut drain, Writers::Dead).scan(firsts);

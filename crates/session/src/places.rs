@@ -1,11 +1,12 @@
-//! Whether the folders of a recording are still where they were made. A folder that is removed while it is written takes the
-//! recording with it, and no write fails.
+//! Whether the folders of a recording are still where they were made. A folder that is removed while it is
+//! written takes the recording with it, and no write fails.
 
 use std::time::{Duration, Instant};
 
 use tracewing_files::{Dir, Missing};
 
-use crate::recorder::{Recorder, Stop};
+use crate::course::Stop;
+use crate::recorder::Recorder;
 
 /// Time between two looks.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -39,19 +40,19 @@ impl Places {
 }
 
 impl Recorder<'_> {
-    /// Looks at the folders; with `all`, at every file. The recording stops where the trace was deleted. A folder that was
-    /// moved is written to where it is now.
+    /// Looks at the folders; with `all`, at every file. The recording stops where the trace was deleted. A
+    /// folder that was moved is written to where it is now.
     pub(crate) fn check_places(&mut self, all: bool) {
-        self.places.looked = Instant::now();
-        let output = self.places.output.check(all).err();
-        let buffers = self.places.buffers.as_ref().and_then(|buffers| buffers.check(all).err());
+        self.watches.places.looked = Instant::now();
+        let output = self.watches.places.output.check(all).err();
+        let buffers = self.watches.places.buffers.as_ref().and_then(|buffers| buffers.check(all).err());
         if matches!(output, Some(Missing::Deleted(_))) {
-            self.stop = Stop::CannotWrite;
+            self.course.stop = Stop::CannotWrite;
         }
         for missing in output.into_iter().chain(buffers) {
-            if !self.places.missing.contains(&missing) {
+            if !self.watches.places.missing.contains(&missing) {
                 self.join.note(missing.to_string());
-                self.places.missing.push(missing);
+                self.watches.places.missing.push(missing);
             }
         }
     }

@@ -1,4 +1,5 @@
-//! What a library that is pre-loaded records of a command: its locks, and its functions where it was built for that.
+//! What a library that is pre-loaded records of a command: its locks, and its functions where it was built
+//! for that.
 
 use std::env;
 use std::ffi::OsString;
@@ -7,12 +8,14 @@ use std::fs::{self, File};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use tracewing_abi::functions::{ENTRY, EXIT, FUNCTIONS_VARIABLE};
+use tracewing_abi::functions::FUNCTIONS_VARIABLE;
 use tracewing_abi::locks::{ALL_CHAINS, CHAINS_VARIABLE, LIBRARY, NO_CHAINS};
+use tracewing_vocabulary::{function, lock};
 
 use crate::obstacle::{Obstacle, TOO_LATE, has_functions, has_sanitizer, lack_of_functions};
 
-/// The kernel's events about locks: its own that are contended, and the waiting for those of programs; and about what is executed.
+/// The kernel's events about locks: its own that are contended, and the waiting for those of programs; and
+/// about what is executed.
 pub(crate) const KERNEL_EVENTS: &[&str] =
     &["lock:contention_begin", "lock:contention_end", "syscalls:sys_*_futex*", "sched:sched_process_exec"];
 
@@ -43,13 +46,15 @@ pub enum Chains {
 }
 
 /// The pattern for the events of locks.
-pub const LOCK_EVENTS: &str = "lock:*";
+pub const LOCK_EVENTS: &str = lock::GLOB;
 
-/// Patterns for the events of functions whose names match these: the library chooses itself of what it tells, those of Rust have
-/// an event each.
+/// Patterns for the events of functions whose names match these: the library chooses itself of what it tells,
+/// those of Rust have an event each.
 pub fn function_events(functions: &[String]) -> Vec<String> {
-    let of_library = [ENTRY, EXIT, "function:not_followed", "function:image"].map(str::to_owned);
-    let of_rust = functions.iter().flat_map(|glob| [ENTRY, EXIT].map(|event| format!("{event}:{glob}")));
+    let of_library = function::Class::ALL.iter().map(|class| class.name().to_owned());
+    let of_rust = functions.iter().flat_map(|glob| {
+        [function::Entry::NAME, function::Exit::NAME].map(|event| format!("{event}:{glob}"))
+    });
     of_library.into_iter().chain(of_rust).collect()
 }
 
@@ -111,14 +116,15 @@ pub fn find_library() -> Result<PathBuf, NoLibrary> {
 }
 
 impl Preload {
-    /// Whether a pattern for events is one by which the user has not named events, but what the library records.
+    /// Whether a pattern for events is one by which the user has not named events, but what the library
+    /// records.
     pub(crate) fn asks_for(&self, pattern: &str) -> bool {
         let functions = || function_events(&self.functions).iter().any(|event| event == pattern);
         (self.locks.is_some() && pattern == LOCK_EVENTS) || (!self.functions.is_empty() && functions())
     }
 
-    /// What the command's environment has for the library to be loaded; nothing where that would do harm. `note` is told what
-    /// the user has to know.
+    /// What the command's environment has for the library to be loaded; nothing where that would do harm.
+    /// `note` is told what the user has to know.
     pub(crate) fn variables(
         &self,
         program: &Path,
@@ -158,8 +164,8 @@ impl Preload {
         variables
     }
 
-    /// What to tell of a program that the command has executed by this name, if the library is not loaded into it, or cannot follow its
-    /// functions.
+    /// What to tell of a program that the command has executed by this name, if the library is not loaded
+    /// into it, or cannot follow its functions.
     pub(crate) fn of_executed(&self, name: &Path, program: &Path) -> Option<String> {
         if let Some(obstacle) = Obstacle::find(program) {
             let more = if obstacle == Obstacle::OtherLibc {
@@ -182,11 +188,12 @@ impl Preload {
     }
 }
 
-/// The variable by which AddressSanitizer is told what to do, options with colons between them; of several values of one, the last
-/// counts.
+/// The variable by which AddressSanitizer is told what to do, options with colons between them; of several
+/// values of one, the last counts.
 const ASAN_OPTIONS: &str = "ASAN_OPTIONS";
 
-/// Its value with the option that has it bear libraries that are loaded before its own; nothing where the user has chosen.
+/// Its value with the option that has it bear libraries that are loaded before its own; nothing where the
+/// user has chosen.
 fn with_any_order(before: OsString) -> Option<OsString> {
     const OPTION: &[u8] = b"verify_asan_link_order";
     let mut options = before.into_vec();

@@ -1,11 +1,13 @@
-//! The recorder's share of the CPUs. It has little to do, but has to do it in time: among a hundred programs that want
-//! to run, an ordinary thread gets its turn after seconds, when the kernel's buffers have long overflowed.
+//! The recorder's share of the CPUs. It has little to do, but has to do it in time: among a hundred programs
+//! that want to run, an ordinary thread gets its turn after seconds, when the kernel's buffers have long
+//! overflowed.
 //!
-//! Measured on two CPUs with a hundred `dd bs=1` (100 runnable threads, two to four million kernel events a second, the
-//! default buffers): 90 % of the events are lost by a recorder like any other, 0.3 % by one with the nice value -20, whose
-//! thread can still wait 0.2 s, none under the lowest real-time priority. What a recorder does between two waits is
-//! bounded, so it does not keep others from running. That is not so of reaping the command: the kernel was seen to take 0.94 s
-//! of CPU time for that. It is done when the priority was given back.
+//! Measured on two CPUs with a hundred `dd bs=1` (100 runnable threads, two to four million kernel events a
+//! second, the default buffers): 90 % of the events are lost by a recorder like any other, 0.3 % by one with
+//! the nice value -20, whose thread can still wait 0.2 s, none under the lowest real-time priority. What a
+//! recorder does between two waits is bounded, so it does not keep others from running. That is not so of
+//! reaping the command: the kernel was seen to take 0.94 s of CPU time for that. It is done when the priority
+//! was given back.
 
 /// Lowest priority of the policy `SCHED_RR`, above all ordinary threads.
 const REAL_TIME: i32 = 1;
@@ -19,8 +21,9 @@ pub(crate) enum Priority {
 }
 
 impl Priority {
-    /// Raises it as far as this process may (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`, `RLIMIT_NICE`); not that of a thread for
-    /// which somebody has chosen a policy. The recorded command has to be forked before, or would inherit it.
+    /// Raises it as far as this process may (`CAP_SYS_NICE`, `RLIMIT_RTPRIO`, `RLIMIT_NICE`); not that of a
+    /// thread for which somebody has chosen a policy. The recorded command has to be forked before, or would
+    /// inherit it.
     pub(crate) fn raise() -> Option<Self> {
         // SAFETY: a plain system call.
         if unsafe { libc::sched_getscheduler(0) } != libc::SCHED_OTHER {
@@ -66,7 +69,12 @@ mod tests {
         let nice = || rustix::process::getpriority_process(None).unwrap();
         let before = (policy(), nice());
         match Priority::raise() {
-            None => return eprintln!("skipped: not allowed to raise a priority"),
+            None => {
+                return tracewing_testing::skip(
+                    tracewing_testing::Cause::Root,
+                    "not allowed to raise a priority",
+                );
+            }
             Some(_raised) => assert_ne!((policy(), nice()), before),
         }
         assert_eq!((policy(), nice()), before);

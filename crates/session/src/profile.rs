@@ -35,7 +35,8 @@ impl Profile {
         Self { recorder: None, flush: Duration::MAX, flushed: Instant::now() }
     }
 
-    /// Starts taking `hertz` samples a second of the process `root` and what it starts, or without one of everybody.
+    /// Starts taking `hertz` samples a second of the process `root` and what it starts, or without one of
+    /// everybody.
     ///
     /// # Errors
     /// The kernel gives none. The folder is not there then.
@@ -55,8 +56,8 @@ impl Profile {
         Ok(Self { recorder: Some(recorder), flush, flushed: Instant::now() })
     }
 
-    /// Moves what is in the kernel's buffers, and into the folder when it would be too old there at a next call `longest`
-    /// from now.
+    /// Moves what is in the kernel's buffers, and into the folder when it would be too old there at a next
+    /// call `longest` from now.
     ///
     /// # Errors
     /// The trace cannot be written any more.
@@ -66,7 +67,7 @@ impl Profile {
         if flush {
             self.flushed = now;
         }
-        recorder.poll(flush)
+        Ok(recorder.poll(flush)?)
     }
 
     /// How many events were written and lost so far, and in how many bytes.

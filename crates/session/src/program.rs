@@ -1,4 +1,5 @@
-//! A process as `/proc` tells of it: what it is called, who its parent is, and whether it is still the same one.
+//! A process as `/proc` tells of it: what it is called, who its parent is, and whether it is still the same
+//! one.
 
 use std::fs;
 use std::path::PathBuf;
@@ -14,7 +15,8 @@ pub(crate) struct Program {
     pub name: String,
     /// When it began, in the kernel's ticks: process ids come back. 0 where that is not known.
     began: u64,
-    /// Where its stack begins: somewhere else once it has executed a file, if only the same one again. 0 where that is not told.
+    /// Where its stack begins: somewhere else once it has executed a file, if only the same one again. 0
+    /// where that is not told.
     stack: u64,
 }
 
@@ -72,10 +74,12 @@ fn field(pid: i32, number: usize) -> u64 {
     stat(pid).and_then(|stat| stat.split(' ').nth(number - 3)?.parse().ok()).unwrap_or(0)
 }
 
-/// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's `linux/sched.h`).
+/// Of a process's flags, field 9 of `stat`: it is about to end (`PF_EXITING` of the kernel's
+/// `linux/sched.h`).
 const EXITING: u64 = 4;
 
-/// `stat` of a living process from its third field on: the name before that may have spaces and parentheses of its own.
+/// `stat` of a living process from its third field on: the name before that may have spaces and parentheses
+/// of its own.
 fn stat(pid: i32) -> Option<String> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let stat = String::from_utf8_lossy(&stat).into_owned();
@@ -94,7 +98,10 @@ mod tests {
     #[test]
     fn a_process_that_executes_its_file_again_is_another_program() {
         if fs::read_to_string("/proc/sys/kernel/randomize_va_space").is_ok_and(|text| text.trim() == "0") {
-            return eprintln!("skipped: address spaces are not randomised here");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Setting("/proc/sys/kernel/randomize_va_space", "2"),
+                "address spaces are not randomised here",
+            );
         }
         let again = "read line; exec sh -c 'read line'";
         let mut shell = std::process::Command::new("sh");
@@ -124,7 +131,8 @@ mod tests {
     fn processes_are_known_again() {
         let mut cat = std::process::Command::new("cat");
         let mut child = cat.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        // Who answers is no longer about to become that program, in the midst of which its stack lies at several places.
+        // Who answers is no longer about to become that program, in the midst of which its stack lies at
+        // several places.
         child.stdin.as_mut().unwrap().write_all(b"!").unwrap();
         child.stdout.as_mut().unwrap().read_exact(&mut [0]).unwrap();
         let pid = child.id() as i32;

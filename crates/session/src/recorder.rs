@@ -1,34 +1,35 @@
-//! A recording from begin to end: one thread, one loop over descriptors and a timer. A second one writes to the disk, so
-//! that the first never waits for it.
+//! A recording from begin to end: one thread, one loop over descriptors and a timer. A second one writes to
+//! the disk, so that the first never waits for it.
 //!
-//! The timer is the loop's time-out. It is short while buffers fill fast, so that they get no fuller than a quarter
-//! between two looks, and long when little happens; programs never wake the recorder. A look at an empty buffer costs one
-//! load.
+//! The timer is the loop's time-out. It is short while buffers fill fast, so that they get no fuller than a
+//! quarter between two looks, and long when little happens; programs never wake the recorder. A look at an
+//! empty buffer costs one load.
 
 use std::collections::HashMap;
 use std::env;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::AsFd;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use tracewing_abi::message::MAX_MESSAGE;
+use rustix::event::epoll::EventFlags;
 use tracewing_abi::region::{Geometry, Mode};
 use tracewing_abi::{FILTERS_VARIABLE, LATE_VARIABLE, SOCKET_VARIABLE};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{Calibration, TraceClock};
-use tracewing_consumer::drain::UserTrace;
 use tracewing_consumer::folder::{BufferDescription, Description, Folder, State};
 use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::names::Names;
-use tracewing_consumer::pace::Pace;
 use tracewing_consumer::survival::{BufferFolder, CLASSES};
+use tracewing_consumer::trace::UserTrace;
 use tracewing_files::{Dir, Made};
 use tracewing_rules::Majors;
 
+use crate::accept::Entrance;
 use crate::child::{Child, Command, Inheritance};
 use crate::connections::Connections;
 use crate::control::Changes;
+use crate::course::{Course, Stop};
+use crate::drains::Drains;
 use crate::filters::{self, Filters};
 use crate::flight::{Flight, absolute};
 use crate::join::Join;
@@ -38,6 +39,7 @@ use crate::maker::Maker;
 use crate::options::{Options, Sharing};
 use crate::outcome::{Outcome, SnapshotSummary, Summary};
 use crate::places::Places;
+use crate::poll::{Poll, Token};
 use crate::priority::Priority;
 use crate::profile::{self, Profile};
 use crate::regions::Regions;
@@ -46,15 +48,8 @@ use crate::running::Running;
 use crate::signals::Signals;
 use crate::socket::{Listener, sockets};
 use crate::threads::Threads;
+use crate::timers::Timers;
 use crate::{Error, system};
-
-/// What a descriptor in the loop is, as the kernel keeps it for us.
-pub(crate) const LISTENER: u64 = 0;
-pub(crate) const SIGNALS: u64 = 1;
-pub(crate) const CHILD: u64 = 2;
-pub(crate) const CONTROL: u64 = 3;
-/// From here on numbers are clients.
-pub(crate) const FIRST: u64 = 4;
 
 /// Is told what happens while it happens.
 pub trait Observer {
@@ -85,14 +80,14 @@ pub struct Progress {
     pub snapshots: Option<usize>,
 }
 
-/// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over or the disk is
-/// full; or the programs of another recording ([`Options::with`]).
+/// Records a command and everything it starts, until it ends, a signal stops the recording, its time is over
+/// or the disk is full; or the programs of another recording ([`Options::with`]).
 ///
 /// Blocks the stopping signals of the calling thread meanwhile: call it before other threads start.
 ///
 /// # Errors
-/// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the [`Outcome`] and to the
-/// observer.
+/// There was nothing to record, or no way to. Once the command runs, what goes wrong is told in the
+/// [`Outcome`] and to the observer.
 pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome, Error> {
     let subject = match &options.with {
         Some(with) if options.command.is_empty() => Subject::ProgramsOf(with),
@@ -125,10 +120,10 @@ pub fn record(options: &Options, observer: &mut dyn Observer) -> Result<Outcome,
     recorder.priority = None;
     let exit_status = match recorder.wait_for_child() {
         0 if options.flight_recorder.is_some() && summary.state == State::CutShort => 1,
-        0 if recorder.places.are_lost() => 1,
+        0 if recorder.watches.places.are_lost() => 1,
         status => status,
     };
-    recorder.child.reap();
+    recorder.course.child.reap();
     Ok(Outcome { exit_status, summary })
 }
 
@@ -143,7 +138,8 @@ enum Subject<'a> {
 /// Where a recording goes.
 enum Output {
     Trace(Folder),
-    /// The folder of a flight recorder's snapshots; and it and its parents, as far as they were not there before.
+    /// The folder of a flight recorder's snapshots; and it and its parents, as far as they were not there
+    /// before.
     Snapshots(Dir, Made),
 }
 
@@ -184,54 +180,28 @@ pub(crate) struct Recorder<'a> {
     pub(crate) options: &'a Options,
     pub(crate) observer: &'a mut dyn Observer,
     // The loop's descriptors come before what they watch.
-    pub(crate) epoll: OwnedFd,
-    pub(crate) listener: Option<Listener>,
-    /// At which of its sockets connections are taken.
-    pub(crate) listening: [bool; 2],
+    pub(crate) poll: Poll,
+    pub(crate) entrance: Entrance,
     pub(crate) connections: Connections,
     pub(crate) changes: Changes,
-    pub(crate) child: Child,
-    pub(crate) exit_status: Option<i32>,
-    pub(crate) kernel: Kernel,
-    pub(crate) profile: Profile,
+    pub(crate) course: Course,
+    pub(crate) drains: Drains,
+    pub(crate) flight: Option<Flight>,
     pub(crate) join: Join,
-    pub(crate) places: Places,
+    pub(crate) watches: Watches,
+    pub(crate) timers: Timers,
     /// Notes that the observer has seen.
     pub(crate) told: usize,
-    pub(crate) message: Vec<u8>,
-    pub(crate) started: Instant,
-    /// The recording's clock at `started`, cycles.
-    began: u64,
-    pub(crate) pace: Pace,
-    pub(crate) shown: Instant,
-    pub(crate) stop: Stop,
-    pub(crate) flight: Option<Flight>,
-    /// Of a flight recorder without the kernel's events.
-    pub(crate) threads: Option<Threads>,
+    priority: Option<Priority>,
+}
+
+/// What is looked for from time to time.
+pub(crate) struct Watches {
+    pub(crate) places: Places,
     pub(crate) filters: Filters,
     pub(crate) left_out: LeftOut,
     /// Programs that were told because the library is not loaded into them.
     pub(crate) obstacles: usize,
-    pub(crate) signals: Signals,
-    priority: Option<Priority>,
-}
-
-/// Why the loop ends, or will.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
-    No,
-    /// A signal came; the command has until then to end.
-    Asked {
-        until: Instant,
-    },
-    /// A second signal came: nothing is waited for.
-    AtOnce {
-        signal: i32,
-    },
-    /// The trace cannot be written.
-    CannotWrite,
-    /// A signal came, and there is no command to wait for.
-    Over,
 }
 
 impl<'a> Recorder<'a> {
@@ -251,8 +221,8 @@ impl<'a> Recorder<'a> {
         let class = clock_class(&clock, &begin, identity()?);
         let (recording, user) = (identity()?, output.folder().map(Folder::user));
         let trace = user.map(|user| UserTrace::new(user, recording)).transpose()?;
-        // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it would not
-        // survive, as buffers in files do.
+        // The thread that writes is as urgent as this one: what it does not get to is lost. What waits for it
+        // would not survive, as buffers in files do.
         let trace = match &files {
             Some(_) => trace,
             None => trace.map(|trace| trace.write_behind(Priority::raise)),
@@ -324,14 +294,11 @@ impl<'a> Recorder<'a> {
             Output::Snapshots(dir, _) => options.flight_recorder.map(|on| Flight::new(dir.clone(), on)),
         };
         let threads = (flight.is_some() && !kernel.is_recorded()).then(Threads::new);
-        let epoll = epoll::create(CreateFlags::CLOEXEC).map_err(Error::system("epoll_create"))?;
-        let watch = |file, number| {
-            epoll::add(&epoll, file, EventData::new_u64(number), EventFlags::IN)
-                .map_err(Error::system("epoll_ctl"))
-        };
-        watch(signals.as_fd(), SIGNALS)?;
-        watch(child.as_fd(), CHILD)?;
-        let (started, began) = (Instant::now(), join.clock.now());
+        let poll = Poll::new()?;
+        let watch = |file, token| poll.add(file, token, EventFlags::IN).map_err(Error::system("epoll_ctl"));
+        watch(signals.as_fd(), Token::Signals)?;
+        watch(child.as_fd(), Token::Child)?;
+        let timers = Timers::new(join.clock.now(), options.flush);
         let name = || options.command.first().cloned().unwrap_or_default();
         child.release().map_err(|source| Error::Command { command: name(), source })?;
         if let Some(with) = &options.with {
@@ -340,68 +307,56 @@ impl<'a> Recorder<'a> {
         Ok(Self {
             options,
             observer,
-            epoll,
-            listener: Some(listener),
-            listening: [false; 2],
+            poll,
+            entrance: Entrance::new(listener),
             connections: Connections::new(system::open_files()),
             changes: Changes::new(options.majors.0),
-            child,
-            exit_status: None,
-            kernel,
-            profile,
-            join,
-            places,
-            told: 0,
-            message: vec![0; MAX_MESSAGE + 1],
-            started,
-            began,
-            pace: Pace::new(options.flush),
-            shown: started,
-            stop: Stop::No,
+            course: Course::new(child, signals),
+            drains: Drains { kernel, profile, threads },
             flight,
-            threads,
-            filters: Filters::new(),
-            left_out: LeftOut::new(),
-            obstacles: 0,
-            signals,
+            join,
+            watches: Watches { places, filters: Filters::new(), left_out: LeftOut::new(), obstacles: 0 },
+            timers,
+            told: 0,
             priority,
         })
     }
 
     /// Closes the buffers, writes what is left, and says what it all amounts to.
     fn finish(&mut self, output: &Output) -> Summary {
-        let seconds = self.started.elapsed().as_secs_f64();
+        let seconds = self.timers.started.elapsed().as_secs_f64();
         self.join.description.clock.stopped = Some(self.join.clock.now());
         self.find_left_out();
         self.turn_away_waiting();
-        self.listener = None;
-        // First, since its counters are read at the end of what was recorded; the kernel takes a while to end the rest.
-        let profile = self.profile.finish(&mut |line| self.join.note(line));
-        if let Some(error) = &profile.unwritten {
-            self.cannot_write(error);
+        self.entrance.listener = None;
+        // First, since its counters are read at the end of what was recorded; the kernel takes a while to end
+        // the rest.
+        let profile = self.drains.profile.finish(&mut |line| self.join.note(line));
+        if let Some(error) = profile.unwritten {
+            self.cannot_write(&error.into());
         }
         // Programs that see their connection end look at their buffers: whether the recording is over.
         self.join.regions.close();
         self.bid_farewell();
         self.connections.clients.clear();
         let is_snapshot_written = self.last_snapshot();
-        if self.stop != Stop::CannotWrite {
+        if self.course.stop != Stop::CannotWrite {
             self.join.write_firsts(true);
             self.join.error.take().into_iter().for_each(|error| self.cannot_write(&error));
         }
-        let (user, written) = self.join.regions.finish(self.stop != Stop::CannotWrite);
+        let (user, written) = self.join.regions.finish(self.course.stop != Stop::CannotWrite);
         if let Err(error) = written {
             self.cannot_write(&error);
         }
         user.damages.iter().for_each(|damage| self.join.note(damage.clone()));
-        let kernel = self.kernel.finish(&mut |line| self.join.note(line));
+        let kernel = self.drains.kernel.finish(&mut |line| self.join.note(line));
         if let Some(error) = &kernel.error {
             self.cannot_write(error);
         }
         self.tell_of_executed(kernel.executed);
 
         // Of what could not be written, or is lost, nobody knows.
-        if self.stop != Stop::CannotWrite {
+        if self.course.stop != Stop::CannotWrite {
             let Join { rules, classes, regions, .. } = &self.join;
             let is_whole = user.losses.is_empty() && user.overwritten.is_empty();
             let has_met = |id| regions.has_met(id).filter(|met| *met || is_whole);
@@ -412,7 +367,7 @@ impl<'a> Recorder<'a> {
         self.check_places(true);
         self.join.tell_left_out();
         let description = &mut self.join.description;
-        let is_all_written = is_snapshot_written && self.stop != Stop::CannotWrite;
+        let is_all_written = is_snapshot_written && self.course.stop != Stop::CannotWrite;
         description.state = if is_all_written { State::Complete } else { State::CutShort };
         description.clock.end = Some(self.join.clock.calibrate());
         description.user_streams = user.streams();
@@ -423,12 +378,12 @@ impl<'a> Recorder<'a> {
         description.losses.extend(profile.losses);
         description.overwritten = user.overwritten;
         if let Some(Err(error)) = output.folder().map(|folder| folder.describe(description))
-            && !self.places.are_lost()
+            && !self.watches.places.are_lost()
         {
             self.join.note(error.to_string());
         }
         self.check_places(true);
-        if self.stop == Stop::CannotWrite {
+        if self.course.stop == Stop::CannotWrite {
             self.join.description.state = State::CutShort;
         }
         self.tell_notes();
@@ -449,7 +404,7 @@ impl<'a> Recorder<'a> {
             folder: path,
             state: description.state,
             seconds,
-            begin: self.began,
+            begin: self.timers.began,
             frequency: description.clock.frequency,
             events: in_snapshots + streams().map(|stream| stream.events).sum::<u64>(),
             lost: streams().map(|stream| stream.lost).fold(0, u64::saturating_add),

@@ -1,17 +1,18 @@
-//! The buffers of a recording: a region for each process, forked children included. [`Sharing`] says which other choices there are.
+//! The buffers of a recording: a region for each process, forked children included. [`Sharing`] says which
+//! other choices there are.
 //!
-//! A process keeps what it has mapped when it drops rights. A later look at its rights would come too late: only a region that no
-//! other process has can be damaged by it without harm to others. So a process keeps its region from the children that it forks
-//! ([`Joined::shared`]), and has a second one, a spare, for the next of them, which takes it over without asking
-//! (reported later by [`Joining::Heir`]).
+//! A process keeps what it has mapped when it drops rights. A later look at its rights would come too late:
+//! only a region that no other process has can be damaged by it without harm to others. So a process keeps
+//! its region from the children that it forks ([`Joined::shared`]), and has a second one, a spare, for the
+//! next of them, which takes it over without asking (reported later by [`Joining::Heir`]).
 //!
-//! Protocol `Publish` lets processes share a region. Protocol `Smp` does not: a process that dies between reserving and
-//! committing would leave a hole in the others' buffer. So a process without restartable sequences, and every process when
-//! the clock is not the time stamp counter, gets a region of its own.
+//! Protocol `Publish` lets processes share a region. Protocol `Smp` does not: a process that dies between
+//! reserving and committing would leave a hole in the others' buffer. So a process without restartable
+//! sequences, and every process when the clock is not the time stamp counter, gets a region of its own.
 //!
 //! A region is finished when no process can write to it any more, which the kernel knows
-//! ([`SharedMemory::has_writers`](tracewing_consumer::memory::SharedMemory::has_writers)). It is asked when the program's
-//! connection ends, and then less and less often while there are children.
+//! ([`SharedMemory::has_writers`](tracewing_consumer::memory::SharedMemory::has_writers)). It is asked when
+//! the program's connection ends, and then less and less often while there are children.
 //!
 //! Regions are looked at one by one, each at its own [`Pace`]: thousands of quiet ones cost little.
 
@@ -26,11 +27,12 @@ use rustix::system::sysinfo;
 use tracewing_abi::message::{Hello, Joining};
 use tracewing_abi::region::{Clock, Protocol};
 use tracewing_consumer::clock::TraceClock;
-use tracewing_consumer::drain::{Drain, UserTrace};
+use tracewing_consumer::drain::Drain;
 use tracewing_consumer::firsts::{Firsts, Found};
 use tracewing_consumer::names::Names;
 use tracewing_consumer::pace::Pace;
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
+use tracewing_consumer::trace::UserTrace;
 
 use crate::credentials::Peer;
 use crate::domain::Domain;
@@ -50,7 +52,8 @@ const LAST_QUESTION: Duration = Duration::from_secs(2);
 
 /// Memory that is taken for a program before it writes: its first million events are to cost no page fault.
 const PREPARED: usize = 16 << 20;
-/// How many programs have that at one time, and how often a further one gets it: not each of thousands that come and go.
+/// How many programs have that at one time, and how often a further one gets it: not each of thousands that
+/// come and go.
 const MOST_PREPARED: usize = 4;
 const BETWEEN_PREPARED: Duration = Duration::from_millis(250);
 
@@ -88,7 +91,8 @@ pub(crate) struct Regions {
     has_news: bool,
 }
 
-/// The process for which a region was made, and whether that and its children are the only ones that write to it.
+/// The process for which a region was made, and whether that and its children are the only ones that write to
+/// it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Origin {
     pub peer: Peer,
@@ -148,7 +152,8 @@ struct Wanted {
 }
 
 impl Regions {
-    /// None yet, in a process that may open `files` files. They are drained into `trace`, or without one kept for snapshots.
+    /// None yet, in a process that may open `files` files. They are drained into `trace`, or without one kept
+    /// for snapshots.
     pub(crate) fn new(
         maker: Maker,
         clock: TraceClock,
@@ -232,8 +237,8 @@ impl Regions {
         living.drain.for_writers().map_err(|error| error.to_string())
     }
 
-    /// A region for the next child of a process: its number, and the descriptors. `None` where there is no plenty of regions, or where
-    /// each takes room on a disk: then children ask for theirs.
+    /// A region for the next child of a process: its number, and the descriptors. `None` where there is no
+    /// plenty of regions, or where each takes room on a disk: then children ask for theirs.
     fn spare(&mut self, peer: Peer, protocol: Protocol) -> Option<(u64, Vec<OwnedFd>)> {
         let pid = peer.pid.as_raw_nonzero().get();
         let others = self.living.range((pid, 0)..=(pid, u64::MAX)).filter(|(_, living)| living.is_spare);
@@ -323,7 +328,8 @@ impl Regions {
             && self.living.values().filter(|living| living.is_prepared).count() < MOST_PREPARED
     }
 
-    /// A connection of a process has ended: it is dead, or has executed another file, or has closed what it did not know.
+    /// A connection of a process has ended: it is dead, or has executed another file, or has closed what it
+    /// did not know.
     pub(crate) fn left(&mut self, pid: i32) {
         if pid != 0 {
             self.ask_for_writers(pid, |_| true);
@@ -343,8 +349,8 @@ impl Regions {
         }
     }
 
-    /// Changes the mask word of all regions, those to come included: one store for each. Writers look at it for each
-    /// event.
+    /// Changes the mask word of all regions, those to come included: one store for each. Writers look at it
+    /// for each event.
     pub(crate) fn set_majors(&mut self, majors: u64) {
         self.maker.majors = majors;
         for living in self.living.values() {
@@ -439,7 +445,8 @@ impl Regions {
         Ok(())
     }
 
-    /// Writes all that the regions hold by now, and gives the bytes written. `waits`: for the disk, where it must.
+    /// Writes all that the regions hold by now, and gives the bytes written. `waits`: for the disk, where it
+    /// must.
     ///
     /// # Errors
     /// The trace cannot be written any more.
@@ -480,8 +487,8 @@ impl Regions {
         self.trace.as_ref().is_none_or(|trace| trace.has_room(drain.waiting()))
     }
 
-    /// No process can write to a region any more: writes the rest and lets the memory go. A flight recorder keeps what was in
-    /// it, since the next snapshot may be about that very program.
+    /// No process can write to a region any more: writes the rest and lets the memory go. A flight recorder
+    /// keeps what was in it, since the next snapshot may be about that very program.
     fn retire(&mut self, mut drain: Drain) -> Result<(), tracewing_consumer::Error> {
         let Some(trace) = &mut self.trace else {
             drain.watch(&self.clock);
@@ -540,8 +547,8 @@ impl Regions {
         self.living.values().for_each(|living| living.drain.close());
     }
 
-    /// Closes all regions, writes what is left (or counts it lost if the trace cannot be written), and gives what they
-    /// amount to.
+    /// Closes all regions, writes what is left (or counts it lost if the trace cannot be written), and gives
+    /// what they amount to.
     pub(crate) fn finish(&mut self, write: bool) -> (Ended, Result<(), tracewing_consumer::Error>) {
         self.close();
         self.agenda.clear();

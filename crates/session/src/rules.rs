@@ -2,17 +2,19 @@
 
 use std::collections::HashSet;
 
-use tracewing_abi::functions::{ALL_FUNCTIONS, ENTRY};
+use tracewing_abi::functions::ALL_FUNCTIONS;
 use tracewing_abi::schema::ClassView;
 use tracewing_consumer::classes::Classes;
 use tracewing_rules::{Action, Decision, Glob, Process, Rule, Rules, TooManyRules, Variable};
+use tracewing_vocabulary::function::Entry;
+use tracewing_vocabulary::own;
 
 use crate::preload::Preload;
 
 /// Classes that are named where many have the same problem.
 const MOST_NAMED: usize = 4;
 /// What the names of the tracer's own events begin with; rules do not concern them.
-const OWN: &str = "tracewing:";
+const OWN: &str = own::START;
 
 /// The rules of a recording.
 #[derive(Debug)]
@@ -58,8 +60,8 @@ impl RecordingRules {
         self.rules.iter().map(ToString::to_string).collect()
     }
 
-    /// What is to be said of the rules that the recording began with, once all programs were met. `has_met`: whether there was
-    /// an event of a class; `None` where nobody knows.
+    /// What is to be said of the rules that the recording began with, once all programs were met. `has_met`:
+    /// whether there was an event of a class; `None` where nobody knows.
     pub(crate) fn hints(
         &self,
         classes: &Classes,
@@ -87,11 +89,12 @@ impl RecordingRules {
             }
         }
         // What is excluded may be all that was called.
-        let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(ENTRY)));
+        let is_all = self.first.iter().all(|rule| rule.exclude.iter().all(|glob| !glob.matches(Entry::NAME)));
         let functions = preload.filter(|_| is_all).map(|preload| &*preload.functions).unwrap_or_default();
-        let is_entry = |(id, class): (u16, ClassView<'_>)| class.name == ENTRY && has_met(id) != Some(false);
+        let is_entry =
+            |(id, class): (u16, ClassView<'_>)| class.name == Entry::NAME && has_met(id) != Some(false);
         if !classes.described().any(is_entry) {
-            let of_rust = |glob: &str| Glob::new(format!("{ENTRY}:{glob}"));
+            let of_rust = |glob: &str| Glob::new(format!("{}:{glob}", Entry::NAME));
             let unmet = functions
                 .iter()
                 .filter(|glob| *glob != ALL_FUNCTIONS && !names().any(|name| of_rust(glob).matches(name)));

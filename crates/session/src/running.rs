@@ -1,9 +1,10 @@
-//! Recordings that run on this machine, found from outside: which there are, asking one for a snapshot, and changing one.
+//! Recordings that run on this machine, found from outside: which there are, asking one for a snapshot, and
+//! changing one.
 //!
-//! Every recorder has a folder for its sockets (see `socket`), so there is nothing to set up. Recorders of one user are asked:
-//! this process's, or where root says so another one. A folder counts only if that user owns it and others cannot write to it,
-//! no link is followed, and the listening process must be that user's, and the one that it says it is. Nothing is
-//! waited for without a limit.
+//! Every recorder has a folder for its sockets (see `socket`), so there is nothing to set up. Recorders of
+//! one user are asked: this process's, or where root says so another one. A folder counts only if that user
+//! owns it and others cannot write to it, no link is followed, and the listening process must be that user's,
+//! and the one that it says it is. Nothing is waited for without a limit.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -61,7 +62,8 @@ pub struct Running {
 pub struct Recordings {
     /// Those that answer, in the order of their recorders' process ids.
     pub running: Vec<Running>,
-    /// Process ids of recorders that take questions and do not answer: they were stopped, or are another version's.
+    /// Process ids of recorders that take questions and do not answer: they were stopped, or are another
+    /// version's.
     pub silent: Vec<u32>,
 }
 
@@ -188,11 +190,12 @@ impl Recordings {
         this
     }
 
-    /// The one recording that is meant: by its process id or its command's, or by the command's name; without a word the
-    /// only one of the kind.
+    /// The one recording that is meant: by its process id or its command's, or by the command's name; without
+    /// a word the only one of the kind.
     ///
     /// # Errors
-    /// None or several could be meant, or one that does not answer, or the one that is meant is not of the kind.
+    /// None or several could be meant, or one that does not answer, or the one that is meant is not of the
+    /// kind.
     pub fn choose(self, wanted: Option<&str>, kind: Kind) -> Result<Running, AskError> {
         let Self { mut running, silent } = self;
         let mut meant = running.clone();
@@ -256,8 +259,8 @@ impl Running {
         }
     }
 
-    /// Has the programs of the recording, those that join it later included, join the recorder that listens at a path.
-    /// They do so afterwards, in their own time.
+    /// Has the programs of the recording, those that join it later included, join the recorder that listens
+    /// at a path. They do so afterwards, in their own time.
     ///
     /// # Errors
     /// The recorder is gone, or refuses.
@@ -311,7 +314,8 @@ impl Running {
     }
 }
 
-/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`; and its process id.
+/// A connection to the recorder of a user with this folder, on which nothing takes longer than `patience`;
+/// and its process id.
 fn connection(folder: &Path, user: u32, patience: Duration) -> Option<(OwnedFd, u32)> {
     const NOFOLLOW: AtFlags = AtFlags::SYMLINK_NOFOLLOW;
     let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::NOFOLLOW | OFlags::CLOEXEC;

@@ -1,13 +1,13 @@
-//! Signals that stop a recording or ask a flight recorder for a snapshot, read from a descriptor instead of interrupting
-//! anything.
+//! Signals that stop a recording or ask a flight recorder for a snapshot, read from a descriptor instead of
+//! interrupting anything.
 
 use std::os::fd::{AsFd, BorrowedFd, FromRawFd, OwnedFd};
 use std::{io, mem, ptr};
 
 use crate::Error;
 
-/// Signals that ask the recorder to stop, except those that are ignored when it starts, as `nohup` and scripts have it for
-/// commands in the background.
+/// Signals that ask the recorder to stop, except those that are ignored when it starts, as `nohup` and
+/// scripts have it for commands in the background.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
 /// Most signals that wait for a process: one of each of the 64 (`man 7 signal`).
@@ -16,8 +16,8 @@ const MOST_PENDING: usize = 64;
 /// The signal that asks a flight recorder for a snapshot.
 pub(crate) const SNAPSHOT: libc::c_int = libc::SIGUSR2;
 
-/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this lives. SIGXFSZ is
-/// ignored, so that a file size limit is an error of `write` like a full disk.
+/// The stopping signals of this thread, and with them [`SNAPSHOT`] where it is wanted, blocked while this
+/// lives. SIGXFSZ is ignored, so that a file size limit is an error of `write` like a full disk.
 pub(crate) struct Signals {
     file: OwnedFd,
     before: libc::sigset_t,
@@ -109,7 +109,8 @@ fn ignore_snapshot() {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // What still waits, or a snapshot asked for too late, would end the process now that its recording is done.
+        // What still waits, or a snapshot asked for too late, would end the process now that its recording is
+        // done.
         if self.with_snapshot {
             ignore_snapshot();
         }

@@ -1,14 +1,16 @@
-//! The two sockets of a recorder, in a private folder: programs join by one, the other is for questions and changes.
+//! The two sockets of a recorder, in a private folder: programs join by one, the other is for questions and
+//! changes.
 //!
-//! The folder is `tracewing-RANDOM` under `XDG_RUNTIME_DIR`, or under `/tmp`. Its name is no secret; the join socket's name in
-//! it is one, 122 random bits that programs get by their environment. Other users cannot list the folder (0711, and of a
-//! recorder that is not root's 0700), so to them a connection fails in the kernel, before it reaches the recorder. The
-//! kernel lists sockets by the path that they were bound to (`/proc/net/unix`), so the socket is bound under another
-//! name, by way of the folder's descriptor, and then renamed. The control socket has a known name and mode 0600.
+//! The folder is `tracewing-RANDOM` under `XDG_RUNTIME_DIR`, or under `/tmp`. Its name is no secret; the join
+//! socket's name in it is one, 122 random bits that programs get by their environment. Other users cannot
+//! list the folder (0711, and of a recorder that is not root's 0700), so to them a connection fails in the
+//! kernel, before it reaches the recorder. The kernel lists sockets by the path that they were bound to
+//! (`/proc/net/unix`), so the socket is bound under another name, by way of the folder's descriptor, and then
+//! renamed. The control socket has a known name and mode 0600.
 //!
-//! The recorder holds a lock (`flock`) on the folder while it lives; a folder without that lock is the leftover of a killed
-//! recorder and removed by the next one. So that a folder of this name is never without its lock, it is made under another
-//! name and renamed once it is locked.
+//! The recorder holds a lock (`flock`) on the folder while it lives; a folder without that lock is the
+//! leftover of a killed recorder and removed by the next one. So that a folder of this name is never without
+//! its lock, it is made under another name and renamed once it is locked.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -153,9 +155,9 @@ pub(crate) fn is_recorders(name: &OsStr) -> bool {
     name.as_bytes().starts_with(PREFIX.as_bytes())
 }
 
-/// What to tell programs of where to connect: to the recorder that listens at `own`, and to those that record this one
-/// (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)). Also says whether that is more
-/// than programs join.
+/// What to tell programs of where to connect: to the recorder that listens at `own`, and to those that record
+/// this one (`outer`, this process's value of [`SOCKET_VARIABLE`](tracewing_abi::SOCKET_VARIABLE)). Also says
+/// whether that is more than programs join.
 pub(crate) fn sockets(own: &Path, outer: Option<&OsStr>) -> (OsString, bool) {
     let outer =
         outer.map(OsStr::as_bytes).unwrap_or_default().split(|byte| *byte == b':').map(OsStr::from_bytes);
@@ -181,8 +183,8 @@ fn is_private(path: &Path) -> bool {
         .is_ok_and(|data| data.is_dir() && data.uid() == getuid().as_raw() && data.mode() & 0o022 == 0)
 }
 
-/// Removes folders of recorders that were killed: only folders of our own, by their descriptors, and only sockets of our own in
-/// them.
+/// Removes folders of recorders that were killed: only folders of our own, by their descriptors, and only
+/// sockets of our own in them.
 fn remove_leftovers(parent: &OwnedFd) {
     let Ok(entries) = Dir::read_from(parent) else { return };
     for entry in entries.flatten() {
@@ -200,7 +202,8 @@ fn remove(parent: &OwnedFd, name: impl rustix::path::Arg + Copy, may: &dyn Fn(&r
     let is_ours = fstat(&folder).is_ok_and(|data| data.st_uid == getuid().as_raw() && may(&data));
     if is_ours && flock(&folder, FlockOperation::NonBlockingLockExclusive).is_ok() {
         remove_sockets(&folder);
-        // A folder with anything else in it stays, and so does what has taken its place by now, unless it is empty.
+        // A folder with anything else in it stays, and so does what has taken its place by now, unless it is
+        // empty.
         let _ = unlinkat(parent, name, AtFlags::REMOVEDIR);
     }
 }

@@ -2,8 +2,8 @@
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// The limit on open files, raised as far as it may be: buffers per process need descriptors per process. Gives what it
-/// was, which the recorded command is to get back.
+/// The limit on open files, raised as far as it may be: buffers per process need descriptors per process.
+/// Gives what it was, which the recorded command is to get back.
 pub(crate) fn raise_open_files() -> Rlimit {
     let before = getrlimit(Resource::Nofile);
     // Where it cannot be raised, the recording works until descriptors run out, and says so then.

@@ -1,5 +1,6 @@
-//! The threads of a flight recorder's programs: each tells its process and its name once, and that is overwritten in time. A
-//! snapshot gets them from here, as it gets them from the kernel's state dump where the kernel is recorded.
+//! The threads of a flight recorder's programs: each tells its process and its name once, and that is
+//! overwritten in time. A snapshot gets them from here, as it gets them from the kernel's state dump where
+//! the kernel is recorded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,6 +11,8 @@ use tracewing_abi::schema::{Class, Field, Scalar, Shape};
 use tracewing_consumer::Error;
 use tracewing_consumer::classes::Classes;
 use tracewing_consumer::snapshot::Snapshot;
+use tracewing_vocabulary::FieldKind;
+use tracewing_vocabulary::recorder::KnownThread;
 
 /// Time between two looks; longer where looking takes more than a hundredth of it.
 const INTERVAL: Duration = Duration::from_millis(100);
@@ -19,13 +22,17 @@ const MOST: usize = 1 << 16;
 const CLASS: Class<'_> = Class {
     description: "A thread of a recorded program, as the recorder has last seen it",
     print: "thread {name} of process {pid}",
-    fields: &[
-        Field::plain("tid", Shape::One, Scalar::I32),
-        Field::plain("pid", Shape::One, Scalar::I32),
-        Field::plain("name", Shape::Text, Scalar::U8),
-    ],
-    ..Class::named("tracewing:known_thread")
+    fields: &[field(0), field(1), field(2)],
+    ..Class::named(KnownThread::NAME)
 };
+
+const fn field(place: usize) -> Field<'static> {
+    let field = KnownThread::FIELDS[place];
+    match field.kind {
+        FieldKind::Text => Field::plain(field.name, Shape::Text, Scalar::U8),
+        _ => Field::plain(field.name, Shape::One, Scalar::I32),
+    }
+}
 
 /// All threads that were seen.
 pub(crate) struct Threads {

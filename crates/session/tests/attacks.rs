@@ -1,5 +1,6 @@
-//! What other users can do to a recording of root, and what a user can do whose program is recorded in it. A thread becomes
-//! that user by the bare system call, which the C library does not pass on to the other threads.
+//! What other users can do to a recording of root, and what a user can do whose program is recorded in it. A
+//! thread becomes that user by the bare system call, which the C library does not pass on to the other
+//! threads.
 
 mod common;
 
@@ -41,7 +42,8 @@ fn flight_recorder(options: &mut Options) {
     options.flight_recorder = Some(SnapshotOn { signal: false, exit: false, panic: true });
 }
 
-/// Everything by which a stranger might reach the recorder of a folder: what the kernel lists, and what may lie in it.
+/// Everything by which a stranger might reach the recorder of a folder: what the kernel lists, and what may
+/// lie in it.
 fn listed(folder: &Path) -> Vec<PathBuf> {
     let sockets = fs::read_to_string("/proc/net/unix").unwrap();
     let kernels = sockets.lines().filter_map(|line| line.split(' ').next_back()).map(PathBuf::from);

@@ -1,5 +1,5 @@
-//! Changes of a running recording, with programs played by the test: who is told what, when the asker gets its answer, and
-//! what becomes of programs that do not answer, lie, or have more connections than one.
+//! Changes of a running recording, with programs played by the test: who is told what, when the asker gets
+//! its answer, and what becomes of programs that do not answer, lie, or have more connections than one.
 
 mod common;
 

@@ -1,5 +1,5 @@
-//! The recorded command lives as it would without a recorder. A process of its own: recordings at the same time would
-//! change each other's signals.
+//! The recorded command lives as it would without a recorder. A process of its own: recordings at the same
+//! time would change each other's signals.
 
 mod common;
 

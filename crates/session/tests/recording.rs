@@ -1,4 +1,5 @@
-//! Recordings of a shell, with programs played by the test: honest ones, silent ones, and ones that send rubbish.
+//! Recordings of a shell, with programs played by the test: honest ones, silent ones, and ones that send
+//! rubbish.
 
 mod common;
 

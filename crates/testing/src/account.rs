@@ -8,8 +8,9 @@ const RUNS: usize = 4;
 
 /// Has runs compared until one agrees.
 ///
-/// The kernel's sums leave out what the machine's host took from a virtual CPU (`CONFIG_PARAVIRT_TIME_ACCOUNTING`), which no
-/// event tells, and of which [`stolen`] is known by clock ticks only: a run from which it took much is repeated.
+/// The kernel's sums leave out what the machine's host took from a virtual CPU
+/// (`CONFIG_PARAVIRT_TIME_ACCOUNTING`), which no event tells, and of which [`stolen`] is known by clock ticks
+/// only: a run from which it took much is repeated.
 ///
 /// # Panics
 /// None of four runs agrees.
@@ -18,7 +19,8 @@ pub fn agrees_with_the_kernels(mut compare: impl FnMut() -> Result<(), String>) 
     assert!(differences.len() < RUNS, "{differences:#?}");
 }
 
-/// For how long the machine's host has run others on this machine's CPUs. Nothing where the kernel does not know.
+/// For how long the machine's host has run others on this machine's CPUs. Nothing where the kernel does not
+/// know.
 ///
 /// # Panics
 /// The kernel's file about it cannot be read.

@@ -1,23 +1,27 @@
-//! What tests of several packages need. Programs that tests build: targets of the project's own workspace, and workspaces of
-//! their own in the target folder; copies of them. Comparisons with the kernel's account, filters for system calls, and other
-//! users.
+//! What tests of several packages need. Programs that tests build: targets of the project's own workspace,
+//! and workspaces of their own in the target folder; copies of them. Comparisons with the kernel's account,
+//! filters for system calls, and other users.
 
 mod account;
 mod seccomp;
 mod signals;
+mod skip;
+mod terminal;
 mod users;
 
 pub use account::{agrees_with_the_kernels, stolen};
 pub use seccomp::{allow_only, filter};
 pub use signals::with_default_signals;
+pub use skip::{Cause, skip};
+pub use terminal::on_terminal;
 pub use users::{NOBODY, STRANGER, become_user, is_root};
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Builds a target of the project as `cargo build` does with these arguments, beside the tests; gives the folder of
-/// executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
+/// Builds a target of the project as `cargo build` does with these arguments, beside the tests; gives the
+/// folder of executables. `within` is a test's `CARGO_TARGET_TMPDIR`.
 ///
 /// # Panics
 /// It cannot be built.
@@ -33,8 +37,8 @@ pub fn build(within: &str, arguments: &[&str]) -> PathBuf {
     target.join("debug")
 }
 
-/// Copies a program, to be executed, by a process of its own: a child that another test forks meanwhile would inherit the
-/// copy open for writing, and the kernel executes no such file (`ETXTBSY`).
+/// Copies a program, to be executed, by a process of its own: a child that another test forks meanwhile would
+/// inherit the copy open for writing, and the kernel executes no such file (`ETXTBSY`).
 ///
 /// # Panics
 /// It cannot be copied.
@@ -65,7 +69,8 @@ impl Workspace {
         workspace
     }
 
-    /// Adds a package of one target, whose source is `main.rs`; `dependencies` and what follows them are TOML.
+    /// Adds a package of one target, whose source is `main.rs`; `dependencies` and what follows them are
+    /// TOML.
     pub fn package(&self, name: &str, target: &str, source: &str, dependencies: &str) {
         let manifest = format!(
             "[package]\nname = {name:?}\nedition = \"2024\"\n{target}\npath = \"main.rs\"\n\

@@ -21,7 +21,8 @@ pub fn filter(listed: &[libc::c_long], of_listed: u32, of_others: u32) -> Vec<li
     program
 }
 
-/// From now on every system call but these ends the process: of the calling thread and those that it starts, or of all threads.
+/// From now on every system call but these ends the process: of the calling thread and those that it starts,
+/// or of all threads.
 ///
 /// # Panics
 /// The filter cannot be installed.

@@ -7,8 +7,8 @@ use std::{io, mem, ptr};
 /// Signals that `nohup`, or a script for its commands in the background, ignores.
 const STOPPING: [libc::c_int; 4] = [libc::SIGINT, libc::SIGQUIT, libc::SIGTERM, libc::SIGHUP];
 
-/// Has a command begin with stopping signals that are neither ignored nor blocked: a test that sends one of them would otherwise
-/// wait in vain where the tests run under `nohup` or in the background of a script.
+/// Has a command begin with stopping signals that are neither ignored nor blocked: a test that sends one of
+/// them would otherwise wait in vain where the tests run under `nohup` or in the background of a script.
 pub fn with_default_signals(command: &mut Command) -> &mut Command {
     let prepare = || {
         // SAFETY: all of these may be called after a fork; the set is a live local.

@@ -1,5 +1,7 @@
 //! Other users of the machine, which only root can become.
 
+use crate::skip::{Cause, is_root as am_root, skip};
+
 /// A user that no account belongs to.
 pub const STRANGER: u32 = 54321;
 /// A user that an account belongs to, on every machine.
@@ -7,10 +9,9 @@ pub const NOBODY: u32 = 65534;
 
 /// Whether this process can become another user; says so if not.
 pub fn is_root() -> bool {
-    // SAFETY: the call has no arguments and cannot fail.
-    let is_root = unsafe { libc::geteuid() == 0 };
+    let is_root = am_root();
     if !is_root {
-        eprintln!("skipped: only root can become another user");
+        skip(Cause::Root, "only root can become another user");
     }
     is_root
 }

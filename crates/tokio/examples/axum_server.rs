@@ -1,5 +1,6 @@
-//! A web server as most are: plain `axum::serve`, whose tasks no line of the program instruments, and spans and events of `tracing`. It
-//! keeps its own book ([`desk`]), for `tracewing` to be compared with, and so do its clients, threads of the same process.
+//! A web server as most are: plain `axum::serve`, whose tasks no line of the program instruments, and spans
+//! and events of `tracing`. It keeps its own book ([`desk`]), for `tracewing` to be compared with, and so do
+//! its clients, threads of the same process.
 //!
 //!     tracewing record --clock mono -o trace -- axum_server LOG
 
@@ -22,7 +23,8 @@ use tracing_subscriber::prelude::*;
 /// What each request is answered with, at the end of its header.
 const DONE: &str = "done\n";
 
-/// `request ID BEGINS BEGAN ENDS ENDED`, around two events; all of it in a span, `span ID MAKES MADE CLOSES CLOSED`.
+/// `request ID BEGINS BEGAN ENDS ENDED`, around two events; all of it in a span,
+/// `span ID MAKES MADE CLOSES CLOSED`.
 async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static str {
     let makes = now();
     let span = tracing::info_span!(target: "desk", "order", id);
@@ -43,8 +45,8 @@ async fn order(State(desk): State<Arc<Desk>>, Path(id): Path<u64>) -> &'static s
     DONE
 }
 
-/// Asks for a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and inside of two events;
-/// `client TID COMPUTED BEGIN END`, the second in ns of CPU time.
+/// Asks for a connection's orders, one after the other: `call ID BEGIN ASKS ANSWERED END`, stamps outside and
+/// inside of two events; `client TID COMPUTED BEGIN END`, the second in ns of CPU time.
 fn client(log: &Log, connection: u64, server: SocketAddr) {
     let (begins, cpu) = (now(), computed());
     let mut stream = TcpStream::connect(server).expect("the server listens");

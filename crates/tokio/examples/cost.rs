@@ -1,8 +1,10 @@
-//! What it costs to tell of tasks: polls in a loop, tasks that yield, and a binary tree of tasks that spawn and join (the
-//! program Sumtime of the multi-level trace paper), each as they are, told while nobody records, and recorded.
+//! What it costs to tell of tasks: polls in a loop, tasks that yield, and a binary tree of tasks that spawn
+//! and join (the program Sumtime of the multi-level trace paper), each as they are, told while nobody
+//! records, and recorded.
 //!
-//! Run it with `--release`; with `--cfg tokio_unstable`, tasks that only tokio's hooks tell of come last. All variants of a line run in turn, so that what disturbs one disturbs the others; of many
-//! rounds each counts with its median.
+//! Run it with `--release`; with `--cfg tokio_unstable`, tasks that only tokio's hooks tell of come last. All
+//! variants of a line run in turn, so that what disturbs one disturbs the others; of many rounds each counts
+//! with its median.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};

@@ -2,7 +2,8 @@
 //!
 //!     tracewing record --clock mono -o trace -- server LOG plain|spawned
 //!
-//! `plain` spawns its connections as most programs and libraries do, by `tokio::spawn`; `spawned` by this crate's.
+//! `plain` spawns its connections as most programs and libraries do, by `tokio::spawn`; `spawned` by this
+//! crate's.
 
 mod desk;
 

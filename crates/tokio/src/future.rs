@@ -52,8 +52,8 @@ impl<F: Future> Future for Instrumented<F> {
 }
 
 pin_project! {
-    /// A future that is spawned as a task, which is a user thread. It takes eight bytes of the task, no more: what its wakers need to
-    /// know stands elsewhere.
+    /// A future that is spawned as a task, which is a user thread. It takes eight bytes of the task, no more:
+    /// what its wakers need to know stands elsewhere.
     pub(crate) struct Task<F> {
         #[pin]
         future: Option<F>,

@@ -1,14 +1,14 @@
 //! All tasks of a runtime, through hooks that tokio has with `tokio_unstable` only.
 //!
-//! The tasks that this crate spawned tell everything by themselves, and more than the hooks could: the hooks leave them
-//! out ([`Known`]).
+//! The tasks that this crate spawned tell everything by themselves, and more than the hooks could: the hooks
+//! leave them out ([`Known`]).
 //!
-//! While a runtime ends, tokio calls the hooks in other orders: a task that is spawned then has ended before `on_task_spawn` is called, and
-//! never exists for anybody. A task that has ended on one worker may be taken from another's queue, and the hooks around a poll are
-//! called without a poll.
+//! While a runtime ends, tokio calls the hooks in other orders: a task that is spawned then has ended before
+//! `on_task_spawn` is called, and never exists for anybody. A task that has ended on one worker may be taken
+//! from another's queue, and the hooks around a poll are called without a poll.
 //!
-//! At all times the hook behind a poll is called when another worker may run the task already, or have run it to its end: what a
-//! thread runs is that thread's own ([`RUNS`]).
+//! At all times the hook behind a poll is called when another worker may run the task already, or have run it
+//! to its end: what a thread runs is that thread's own ([`RUNS`]).
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -132,8 +132,8 @@ impl Tasks {
 }
 
 impl Drop for Tasks {
-    /// The runtime is gone, and with it each task whose end no hook has told: of one that was shut down by a worker while another thread
-    /// spawned it.
+    /// The runtime is gone, and with it each task whose end no hook has told: of one that was shut down by a
+    /// worker while another thread spawned it.
     fn drop(&mut self) {
         for part in &mut self.0 {
             let tasks = std::mem::take(part.get_mut().unwrap_or_else(PoisonError::into_inner));

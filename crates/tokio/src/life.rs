@@ -1,4 +1,5 @@
-//! A user thread from its creation to its end: each of its runs, with the reason why it stopped, and its end, whatever brings it.
+//! A user thread from its creation to its end: each of its runs, with the reason why it stopped, and its end,
+//! whatever brings it.
 
 use crate::origin;
 use crate::waker::{HERE, Here};
@@ -41,8 +42,8 @@ impl From<UserThread> for Living {
 }
 
 impl Life {
-    /// A new user thread, which is called by the type `F` of what it runs where it has no name. `runtime` is who schedules it, by
-    /// default the caller's.
+    /// A new user thread, which is called by the type `F` of what it runs where it has no name. `runtime` is
+    /// who schedules it, by default the caller's.
     #[inline]
     pub fn new<F>(
         name: Option<&str>,
@@ -57,7 +58,8 @@ impl Life {
         Self(Some(thread.into()))
     }
 
-    /// The calling thread runs it, until what this gives is told to stop. If that is dropped instead, it panicked.
+    /// The calling thread runs it, until what this gives is told to stop. If that is dropped instead, it
+    /// panicked.
     pub fn run(&mut self) -> Running<'_> {
         Running { run: HERE.with(|here| self.begin(here)), life: self }
     }

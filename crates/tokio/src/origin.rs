@@ -1,4 +1,5 @@
-//! Creates user threads by what each thread remembers of the first places that it has spawned tasks at: a program has few.
+//! Creates user threads by what each thread remembers of the first places that it has spawned tasks at: a
+//! program has few.
 
 use std::cell::RefCell;
 use std::panic::Location;
@@ -28,7 +29,8 @@ pub(crate) fn create(
 ) -> UserThread {
     let current = runtime.is_none().then(Handle::try_current).and_then(Result::ok);
     let runtime = runtime.or(current.as_ref()).and_then(Handle::name);
-    // A name that changes, in a buffer or with the type, is in another place: it does not take the room of one that stays.
+    // A name that changes, in a buffer or with the type, is in another place: it does not take the room of
+    // one that stays.
     let address = ptr::from_ref(location).addr() ^ name.as_ptr().addr().rotate_left(16);
     let place = (address as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32; // 2^64 by the golden ratio
     let remembered = KNOWN.try_with(|known| {

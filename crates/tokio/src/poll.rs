@@ -7,7 +7,8 @@ use tracewing::user_thread;
 
 /// A poll of a task that goes on. If this is dropped instead of [ended](Self::end), the task panicked.
 ///
-/// Its parts are written where they stay, one by one: processors wait where memory is read in larger pieces than it was just written.
+/// Its parts are written where they stay, one by one: processors wait where memory is read in larger pieces
+/// than it was just written.
 pub(crate) struct TaskPoll<'a> {
     life: &'a mut Life,
     run: Run,
@@ -19,7 +20,8 @@ pub(crate) struct TaskPoll<'a> {
 }
 
 impl<'a> TaskPoll<'a> {
-    /// The task whose life this is runs from now on, with tokio's waker `behind`; its future lies at this address.
+    /// The task whose life this is runs from now on, with tokio's waker `behind`; its future lies at this
+    /// address.
     #[inline(never)]
     pub fn begin(life: &'a mut Life, living: Living, behind: &'a Waker, address: usize) -> Self {
         HERE.with(|here| {

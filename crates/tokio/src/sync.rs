@@ -1,6 +1,7 @@
 //! tokio's locks, channels and notifications, which tell who waits for what and who has it.
 //!
-//! Each type wraps tokio's and leads to it ([`Deref`](std::ops::Deref)): what is not here is tokio's own, and tells nothing.
+//! Each type wraps tokio's and leads to it ([`Deref`](std::ops::Deref)): what is not here is tokio's own, and
+//! tells nothing.
 
 mod held;
 mod mpsc_channel;

@@ -34,8 +34,8 @@ where
     Builder::new().spawn_local(future)
 }
 
-/// Runs a function on a thread where it may block, as [`tokio::task::spawn_blocking`] does. It is a user thread that is
-/// switched to once.
+/// Runs a function on a thread where it may block, as [`tokio::task::spawn_blocking`] does. It is a user
+/// thread that is switched to once.
 ///
 /// # Panics
 /// Outside of a runtime.
@@ -48,7 +48,8 @@ where
     Builder::new().spawn_blocking(function)
 }
 
-/// Makes a future a user thread of its own, whoever polls it: a child of the task that runs several of them, say.
+/// Makes a future a user thread of its own, whoever polls it: a child of the task that runs several of them,
+/// say.
 ///
 /// ```
 /// # async fn request() {}
@@ -65,7 +66,8 @@ pub fn instrument<F: Future>(future: F) -> Instrumented<F> {
     Builder::new().instrument(future)
 }
 
-/// Spawns tasks that have names. Without one, a task is called by the type of its future, which for an `async fn` is its path.
+/// Spawns tasks that have names. Without one, a task is called by the type of its future, which for an
+/// `async fn` is its path.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Builder<'a> {
     name: Option<&'a str>,

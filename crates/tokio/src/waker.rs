@@ -1,6 +1,7 @@
 //! The wakers that instrumented futures hand to what they wait for: they tell the wake, and pass it on.
 //!
-//! One that a task runs inside has a waker that is allocated ([`OwnWaker`]). The waker of a task itself needs none: see [`task`].
+//! One that a task runs inside has a waker that is allocated ([`OwnWaker`]). The waker of a task itself needs
+//! none: see [`task`].
 
 mod crowd;
 mod task;
@@ -28,8 +29,8 @@ pub(crate) struct Here {
     pub could_go_on: Cell<bool>,
     /// The data of the telling waker that it is polled with, 0 for none.
     pub task: Cell<usize>,
-    /// The user thread that is polled with that waker. In two parts, not a pair: that would be read whole after it was written in
-    /// parts, for which a processor has to wait.
+    /// The user thread that is polled with that waker. In two parts, not a pair: that would be read whole
+    /// after it was written in parts, for which a processor has to wait.
     pub living: Cell<Option<Living>>,
 }
 
@@ -78,8 +79,8 @@ impl Wake for Told {
     }
 }
 
-/// The waker of a future that anybody polls with any waker: allocated when it is first asked for, the same as long as the future
-/// is polled with one waker.
+/// The waker of a future that anybody polls with any waker: allocated when it is first asked for, the same as
+/// long as the future is polled with one waker.
 #[derive(Default)]
 pub(crate) struct OwnWaker(Option<(Arc<Told>, Waker)>);
 

@@ -24,7 +24,8 @@ fn runtime() -> Runtime {
     traced::runtime(&mut Builder::new_current_thread(), "one").enable_all().build().unwrap()
 }
 
-/// Records the tasks of a future that is run by a runtime of one thread, and is itself the user thread `main`.
+/// Records the tasks of a future that is run by a runtime of one thread, and is itself the user thread
+/// `main`.
 fn script(main: impl Future<Output = ()>) -> Vec<Event> {
     record(&TASKS.map(|name| format!("user_thread:{name}")).each_ref().map(String::as_str), || {
         let runtime = runtime();

@@ -28,8 +28,9 @@ fn tid() -> i64 {
     i64::from(unsafe { libc::gettid() })
 }
 
-/// The threads that each user thread ran on, a poll each; that every switch goes on where the one before left its thread, and
-/// that who was switched to was switched away from. (Of different CPUs, stamps are not exact enough to tell more.)
+/// The threads that each user thread ran on, a poll each; that every switch goes on where the one before left
+/// its thread, and that who was switched to was switched away from. (Of different CPUs, stamps are not exact
+/// enough to tell more.)
 fn polls(events: &[Event]) -> BTreeMap<u64, Vec<i64>> {
     let (mut running, mut polls, mut stops) = (BTreeMap::new(), BTreeMap::new(), BTreeMap::new());
     for switch in named(events, "user_thread:switch") {

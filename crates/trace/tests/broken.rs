@@ -1,4 +1,5 @@
-//! Damaged input: what precedes the damage is printed, then an error names file, place and cause. Never a panic.
+//! Damaged input: what precedes the damage is printed, then an error names file, place and cause. Never a
+//! panic.
 
 mod common;
 

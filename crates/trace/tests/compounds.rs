@@ -1,5 +1,5 @@
-//! Values that no tracer here writes, but CTF has: nested compounds, variants, bit fields, all bases, big-endian
-//! traces, clocks in payloads, streams without clock. As babeltrace2 prints them.
+//! Values that no tracer here writes, but CTF has: nested compounds, variants, bit fields, all bases,
+//! big-endian traces, clocks in payloads, streams without clock. As babeltrace2 prints them.
 
 use std::fs;
 use std::path::Path;

@@ -70,7 +70,10 @@ fn assert_round_trip(trace: &Path) {
 fn cases(folder: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/ctf-conformance").join(folder);
     let Ok(entries) = folder.canonicalize().and_then(std::fs::read_dir) else {
-        eprintln!("skipped: there is no ../shared/ctf-conformance");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::File(&folder),
+            "there is no ../shared/ctf-conformance",
+        );
         return Vec::new();
     };
     let mut cases: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
@@ -143,7 +146,10 @@ fn recordings_of_lttng() {
     let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/lttng/record.sh");
     let status = Command::new(script).arg(out.path()).status().expect("bash runs record.sh");
     if status.code() == Some(77) || !is_available() {
-        eprintln!("skipped: LTTng or babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("lttng"),
+            "LTTng or babeltrace2 is not installed",
+        );
         return;
     }
     assert!(status.success(), "record.sh: {status}");
@@ -152,7 +158,8 @@ fn recordings_of_lttng() {
     }
 }
 
-/// A trace of 300 events of 2 kinds, more than 2^32 cycles apart where it is a multiple of 100, in 3 packets, with losses.
+/// A trace of 300 events of 2 kinds, more than 2^32 cycles apart where it is a multiple of 100, in 3 packets,
+/// with losses.
 fn own_trace(folder: &Path) {
     let mut bytes = Vec::new();
     let mut stamp = 1_000;
@@ -169,6 +176,25 @@ fn own_trace(folder: &Path) {
         stamp += 4_000_000_000;
     }
     write_trace(folder, &class(Some(1), 1_000_000_000), &[("s0", bytes)]);
+}
+
+/// As when packets of two recordings are in one file: how many events and packets are missing between them
+/// nobody knows.
+#[test]
+fn counters_that_go_back_count_no_loss() {
+    let out = tempfile::tempdir().unwrap();
+    let (trace, to) = (out.path().join("trace"), out.path().join("to"));
+    let counters = [(4, 0), (5, 5), (2, 3), (3, 4)];
+    let packets = counters.into_iter().zip(1_u64..).flat_map(|((seq, discarded), number)| {
+        let begin = 1000 * number;
+        Packet { seq, discarded, ..Packet::new(1, 0, begin, begin + 100) }
+            .bytes(&[tick(begin, number as u32)])
+    });
+    write_trace(&trace, &class(Some(1), 1_000_000_000), &[("s0", packets.collect())]);
+    let converted = convert(&trace, &to, Version::V1_8, &Filter::default()).unwrap();
+    let losses = (converted.lost_events, converted.lost_packets, converted.unknown_losses);
+    assert_eq!(losses, (6, 0, 2));
+    assert_eq!(list(&trace, &Filter::default()), list(&to, &Filter::default()));
 }
 
 #[test]

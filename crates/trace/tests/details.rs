@@ -68,7 +68,10 @@ fn as_babeltrace2_says_it() {
     let theirs = Command::new("babeltrace2").arg(folder.path()).args(["-c", "sink.text.details"]).output();
     match theirs {
         Ok(theirs) => assert_eq!(common(&ours), common(&String::from_utf8(theirs.stdout).unwrap())),
-        Err(_) => eprintln!("skipped: babeltrace2 is not installed"),
+        Err(_) => tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        ),
     }
     let compact = details(folder.path(), true);
     assert!(compact.contains("[30 5,030,000,000] {0 0 0} Packet beginning\n"), "{compact}");

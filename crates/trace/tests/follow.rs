@@ -1,4 +1,5 @@
-//! A recording that is read while it is written gives what it gives in the end: every event once, in the same order.
+//! A recording that is read while it is written gives what it gives in the end: every event once, in the same
+//! order.
 
 mod common;
 
@@ -46,8 +47,8 @@ fn append(path: &Path, bytes: &[u8]) {
     OpenOptions::new().append(true).create(true).open(path).unwrap().write_all(bytes).unwrap();
 }
 
-/// Writes packets of four streams when their time has come: in pieces, one stream later than the others, one with a pause
-/// longer than anybody waits for it, and in the second half with events of a class that is new.
+/// Writes packets of four streams when their time has come: in pieces, one stream later than the others, one
+/// with a pause longer than anybody waits for it, and in the second half with events of a class that is new.
 fn write(folder: &Path) {
     let begin = Instant::now();
     let mut seqs = [0; 4];

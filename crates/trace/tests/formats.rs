@@ -1,4 +1,5 @@
-//! The formats that babeltrace2 does not have: print forms with units, JSON, the report; and what is chosen of a trace.
+//! The formats that babeltrace2 does not have: print forms with units, JSON, the report; and what is chosen
+//! of a trace.
 
 mod common;
 

@@ -1,4 +1,5 @@
-//! The fuzz targets of this crate over their seeds and over what has been found: no panic, whatever the files.
+//! The fuzz targets of this crate over their seeds and over what has been found: no panic, whatever the
+//! files.
 
 #[path = "../../../fuzz/src/folder.rs"]
 mod folder;

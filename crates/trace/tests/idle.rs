@@ -8,7 +8,7 @@ use tracewing_trace::super_trace::{Doing, Kind, Mode, Scope, SuperTrace};
 #[test]
 fn a_cpu_that_is_never_seen_to_leave_its_idle_thread_is_told() {
     let untold = |events: &[Event], loss: Option<i64>| {
-        let mut state = SuperTrace::new();
+        let mut state = SuperTrace::default();
         for event in events {
             state.event(&activity(event), &mut ());
             if let Some(at) = loss.filter(|at| *at == event.0) {
@@ -31,11 +31,11 @@ fn a_thread_whose_program_records_something_did_not_wait_until_then() {
     let runs = |mode| Doing::Running { cpu: 0, mode };
     for wait in [Kind::Waking { tid: 7, name: b"woken" }, Kind::User] {
         let events = [
-            (0, 0, 7, Kind::PageFault { user: true }),
+            (0, 0, 7, Kind::PageFault { user: true, high: true }),
             (10, 0, 7, switch(7, SLEEPS, 0)),
             (20, 1, 8, wait),
             (50, 0, 7, waits),
-            (60, 0, 7, Kind::PageFault { user: true }),
+            (60, 0, 7, Kind::PageFault { user: true, high: true }),
             (70, 0, 7, switch(7, SLEEPS, 0)),
         ];
         let notes = fold(&events);

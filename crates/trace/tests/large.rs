@@ -1,5 +1,5 @@
-//! A stream without packets that is larger than what is ever held of it: little memory, and once it has been read, little
-//! reading to begin in the middle.
+//! A stream without packets that is larger than what is ever held of it: little memory, and once it has been
+//! read, little reading to begin in the middle.
 
 use std::fs::{self, File};
 use std::os::unix::fs::FileExt;

@@ -15,7 +15,7 @@ fn record(out: &Path) -> Option<()> {
     match status.code() {
         Some(0) => Some(()),
         Some(77) => {
-            eprintln!("skipped: LTTng is not installed");
+            tracewing_testing::skip(tracewing_testing::Cause::Program("lttng"), "LTTng is not installed");
             None
         }
         _ => panic!("record.sh: {status}"),

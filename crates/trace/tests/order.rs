@@ -1,4 +1,5 @@
-//! Equal stamps in several streams and traces, clocks of several kinds, files that overlap: as babeltrace2 has them.
+//! Equal stamps in several streams and traces, clocks of several kinds, files that overlap: as babeltrace2
+//! has them.
 
 mod common;
 
@@ -59,7 +60,10 @@ fn equal_stamps_in_traces_that_nothing_tells_apart() {
     let mut ours = (Vec::new(), Vec::new());
     Listing::default().print(&Recording::open(&paths).unwrap(), &mut ours).unwrap();
     let Ok(theirs) = std::process::Command::new("babeltrace2").args(&paths).output() else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return;
     };
     assert_eq!(String::from_utf8_lossy(&ours.0), String::from_utf8_lossy(&theirs.stdout));

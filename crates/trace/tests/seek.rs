@@ -24,7 +24,8 @@ impl Numbers {
     }
 }
 
-/// A stream file of up to 40 packets with gaps, equal begins, events behind the packet's end, losses, and its index.
+/// A stream file of up to 40 packets with gaps, equal begins, events behind the packet's end, losses, and its
+/// index.
 fn stream(numbers: &mut Numbers, instance: u64, begin: u64) -> (Vec<u8>, Vec<u8>) {
     let (mut bytes, mut index) = (Vec::new(), index::encode_header().to_vec());
     let (mut time, mut seq, mut discarded) = (begin, 0, 0);
@@ -64,7 +65,8 @@ fn rest(merge: &mut Merge<'_>) -> Seen {
     (events, losses)
 }
 
-/// Seeks forwards and backwards over all of the trace, and compares with a merge that began at the first packet.
+/// Seeks forwards and backwards over all of the trace, and compares with a merge that began at the first
+/// packet.
 fn check(folder: &Path, what: &str) {
     let recording = Recording::open(&[folder]).unwrap();
     let (events, losses) = rest(&mut Merge::new(&recording, TimeRange::ALL));

@@ -1,5 +1,5 @@
-//! Strings and sequences of every small length, whose lines are made from templates, behind headers of both of LTTng's forms. As
-//! babeltrace2 prints them.
+//! Strings and sequences of every small length, whose lines are made from templates, behind headers of both
+//! of LTTng's forms. As babeltrace2 prints them.
 
 use std::fs;
 use std::path::Path;

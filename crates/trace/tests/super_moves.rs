@@ -3,8 +3,9 @@
 mod hand_made;
 
 use hand_made::*;
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
+    Change, Fold, Interrupt, Kind, Lwp, SuperTrace, SwitchCause, UserThread, UserThreadKind as User, Waker,
 };
 
 /// Notes wakers and woken threads, polls and time slices.
@@ -22,6 +23,24 @@ fn by(waker: &Waker) -> String {
 }
 
 impl Fold for Moves {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
+            Change::LwpRuns { lwp, cpu, at } => self.lwp_runs(lwp, cpu, at),
+            Change::LwpStops { lwp, cpu, prev_state, at } => self.lwp_stops(lwp, cpu, prev_state, at),
+            Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at),
+            Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at),
+            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
+            Change::UserThreadStops { thread, lwp, cause, at } => {
+                self.user_thread_stops(thread, lwp, cause, at)
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Moves {
     fn lwp_woken(&mut self, lwp: &Lwp, waker: &Waker, at: i64) {
         self.0.push(format!("{at} {} woken by {}", lwp.tid, by(waker)));
     }
@@ -30,8 +49,8 @@ impl Fold for Moves {
         self.0.push(format!("{at} {} runs on {cpu}", lwp.tid));
     }
 
-    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: i64, at: i64) {
-        self.0.push(format!("{at} {} stops on {cpu}: {prev_state}", lwp.tid));
+    fn lwp_stops(&mut self, lwp: &Lwp, cpu: u32, prev_state: TaskState, at: i64) {
+        self.0.push(format!("{at} {} stops on {cpu}: {}", lwp.tid, prev_state.0));
     }
 
     fn user_thread_created(&mut self, thread: &UserThread, waker: &Waker, at: i64) {
@@ -53,7 +72,7 @@ impl Fold for Moves {
 
 fn moves(events: &[Event]) -> Vec<String> {
     let mut moves = Moves::default();
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     events.iter().for_each(|event| state.event(&activity(event), &mut moves));
     state.finish(&mut moves);
     moves.0
@@ -85,7 +104,7 @@ fn who_woke_whom() {
         "50 thread 1 stops on 10: Budget",
         "60 thread 2 woken by cpu (0) interrupt - process (10) tid (10)program thread -",
         "70 10 stops on 0: 1",
-        "80 10 woken by cpu (0) interrupt - process - tid (0) thread -",
+        "80 10 woken by cpu - interrupt - process - tid - thread -",
         "90 10 runs on 0",
     ];
     assert_eq!(moves(&events), expected);

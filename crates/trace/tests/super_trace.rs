@@ -1,4 +1,5 @@
-//! The super-trace's state on hand-made events whose answer is known, whole and with each event missing in turn.
+//! The super-trace's state on hand-made events whose answer is known, whole and with each event missing in
+//! turn.
 
 mod hand_made;
 
@@ -6,8 +7,8 @@ use std::collections::BTreeMap;
 
 use hand_made::*;
 use tracewing_trace::super_trace::{
-    Activity, Carried, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope, SuperTrace,
-    SwitchCause, UserThread, UserThreadKind as User,
+    Activity, Carried, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, Scope,
+    SuperTrace, SwitchCause, UserThread, UserThreadKind as User,
 };
 
 /// Two LWPs of process 10 on two CPUs, and two user threads that both of them run.
@@ -44,7 +45,7 @@ fn story() -> Vec<Event> {
         (162, 0, 11, Kind::InterruptExit(Interrupt::Softirq)),
         (170, 0, 11, Kind::UserThread(User::Wait { kind: MUTEX })),
         (180, 0, 11, user_switch(1, 2, Blocked)),
-        (190, 0, 11, Kind::PageFault { user: true }),
+        (190, 0, 11, Kind::PageFault { user: true, high: true }),
         (200, 0, 11, switch(11, GOES_ON, 10)),
         (210, 0, 10, Kind::UserThread(User::Wake { thread: 1 })),
         (220, 0, 10, user_switch(0, 1, Unknown)),
@@ -162,7 +163,8 @@ fn a_missing_event_costs_what_it_reaches_and_nothing_else() {
         let gone = events.remove(missing);
         let notes = fold(&events);
         let whom = concerns(&gone);
-        // What it told of somebody, the next event that concerns the same corrects; interrupts do not concern whom they hit.
+        // What it told of somebody, the next event that concerns the same corrects; interrupts do not concern
+        // whom they hit.
         let next = |who: Who| {
             let interrupt =
                 |kind| matches!(kind, Kind::InterruptEntry { .. } | Kind::InterruptExit(_) | Kind::Kernel);
@@ -276,7 +278,7 @@ fn an_event_belongs_to_what_ran_before_it() {
 #[test]
 fn what_is_lost_is_unknown_until_the_next_evidence() {
     let mut notes = Notes::default();
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     for (time, cpu, tid, kind) in story() {
         if time == 190 {
             state.lost(Scope::User, 185, 230, &mut notes);
@@ -345,7 +347,7 @@ fn events_in_any_order_leave_no_gaps() {
         };
         let events: Vec<Event> = (0..200).map(&mut event).collect();
         let mut notes = Renumbered::default();
-        let mut state = SuperTrace::new();
+        let mut state = SuperTrace::default();
         for (number, event) in events.iter().enumerate() {
             if number % 50 == 49 {
                 let scope = if number < 100 { Scope::User } else { Scope::Kernel(Some(1)) };
@@ -374,13 +376,24 @@ impl Renumbered {
 }
 
 impl Fold for Renumbered {
-    fn lwp(&mut self, lwp: &Lwp, _: Doing, from: i64, to: i64) {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, from, to, .. } => self.lwp(lwp, from, to),
+            Change::UserThreadDid { thread, from, to, .. } => self.user_thread(thread, from, to),
+            _ => {}
+        }
+    }
+}
+
+impl Renumbered {
+    fn lwp(&mut self, lwp: &Lwp, from: i64, to: i64) {
         let gap = self.ends.get(&(false, lwp.serial)).is_some_and(|last| *last != from);
         assert!(!gap, "LWP {} has a gap before {from}", lwp.tid);
         self.add((false, lwp.serial), from, to);
     }
 
-    fn user_thread(&mut self, thread: &UserThread, _: Doing, from: i64, to: i64) {
+    fn user_thread(&mut self, thread: &UserThread, from: i64, to: i64) {
         self.add((true, thread.serial), from, to);
     }
 }
@@ -397,7 +410,8 @@ fn a_wake_while_it_runs_makes_a_user_thread_ready_when_it_stops() {
         (50, 0, 10, user_switch(0, 1, SwitchCause::Unknown)),
         (60, 0, 10, Kind::User),
     ];
-    // The process is unknown: what another LWP wakes is another one's, and nobody knows how long it was blocked.
+    // The process is unknown: what another LWP wakes is another one's, and nobody knows how long it was
+    // blocked.
     assert_eq!(*fold(&story).of(Who::Thread(1)), [(0, 60, Doing::Unknown)]);
     let mut events = vec![
         (0, 0, 10, Kind::Introduction { process: 10, name: b"program" }),
@@ -531,6 +545,15 @@ fn a_user_thread_that_stops_on_another_lwp_did_not_run_where_it_was_thought_to()
 struct Followed(BTreeMap<i32, bool>);
 
 impl Fold for Followed {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpEnds { lwp } = change {
+            self.lwp_ends(lwp);
+        }
+    }
+}
+
+impl Followed {
     fn lwp_ends(&mut self, lwp: &Lwp) {
         self.0.insert(lwp.tid, lwp.followed);
     }
@@ -551,7 +574,7 @@ fn what_is_recorded_while_a_switch_is_made_is_no_sign_that_the_old_thread_runs()
         (50, 0, 0, switch(0, 0, 7)),
         (60, 0, 7, Kind::SystemCall { call: READ }),
     ];
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     let mut followed = Followed::default();
     for (time, cpu, tid, kind) in events {
         let event =
@@ -608,7 +631,7 @@ fn samples_change_nobodys_account() {
 #[test]
 fn names_come_with_samples_where_nothing_else_tells_them() {
     let name = |events: &[Event], tid: i32| {
-        let mut state = SuperTrace::new();
+        let mut state = SuperTrace::default();
         events.iter().for_each(|event| state.event(&activity(event), &mut ()));
         state.lwp(tid).map(|lwp| (lwp.process, lwp.name.clone()))
     };

@@ -1,7 +1,7 @@
 //! User threads of which events are missing.
 
 use tracewing_trace::super_trace::{
-    Activity, Context, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
+    Activity, Change, Context, Coverage, Doing, Fold, Kind, Lwp, Scope, SuperTrace, SwitchCause, UserThread,
     UserThreadKind as User,
 };
 
@@ -10,6 +10,15 @@ use tracewing_trace::super_trace::{
 struct Times(Vec<(u64, Doing, i64)>);
 
 impl Fold for Times {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::UserThreadDid { thread, doing, from, to } = change {
+            self.user_thread(thread, doing, from, to);
+        }
+    }
+}
+
+impl Times {
     fn user_thread(&mut self, thread: &UserThread, doing: Doing, from: i64, to: i64) {
         if to > from {
             self.0.push((thread.id, doing, to - from));
@@ -52,19 +61,21 @@ const READY: Doing = Doing::Runnable { preempted: false };
 
 #[test]
 fn who_is_created_is_ready() {
-    assert_eq!(follow(SuperTrace::new(), None), [(1, READY, 10), (2, READY, 60)]);
+    assert_eq!(follow(SuperTrace::default(), None), [(1, READY, 10), (2, READY, 60)]);
 }
 
 #[test]
 fn who_is_created_while_events_are_missing_may_have_run() {
-    assert_eq!(follow(SuperTrace::new(), Some((1, 50))), [(1, Doing::Unknown, 20), (2, Doing::Unknown, 60)]);
+    assert_eq!(
+        follow(SuperTrace::default(), Some((1, 50))),
+        [(1, Doing::Unknown, 20), (2, Doing::Unknown, 60)]
+    );
 }
 
 #[test]
 fn without_switches_nobody_is_told_to_be_ready() {
-    let mut state = SuperTrace::new();
-    state.lacks_user_switches();
-    let times = follow(state, None);
+    let coverage = Coverage { user_switches: false, ..Coverage::default() };
+    let times = follow(SuperTrace::new(coverage), None);
     assert!(
         times.contains(&(2, Doing::Unknown, 60)) && times.iter().all(|(_, doing, _)| *doing != READY),
         "{times:?}"
@@ -76,11 +87,23 @@ fn without_switches_nobody_is_told_to_be_ready() {
 struct Runs(Vec<String>);
 
 impl Fold for Runs {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::UserThreadRuns { thread, lwp, at } => self.user_thread_runs(thread, lwp, at),
+            Change::UserThreadStops { thread, lwp, at, .. } => self.user_thread_stops(thread, lwp, at),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Runs {
     fn user_thread_runs(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
         self.0.push(format!("{at} {} runs on {}", thread.id, lwp.tid));
     }
 
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, _: SwitchCause, at: i64) {
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, at: i64) {
         self.0.push(format!("{at} {} stops on {}", thread.id, lwp.tid));
     }
 
@@ -89,7 +112,8 @@ impl Fold for Runs {
     }
 }
 
-/// A worker of tokio tells by its hooks that a poll is over when another one may have begun the next, or have ended the task.
+/// A worker of tokio tells by its hooks that a poll is over when another one may have begun the next, or have
+/// ended the task.
 #[test]
 fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
     let switch = |prev, next, cause| User::Switch { prev, next, cause };
@@ -104,7 +128,7 @@ fn the_end_of_a_run_may_be_told_after_the_next_one_has_begun_elsewhere() {
         (61, 8, switch(1, 0, SwitchCause::Ended)),
         (70, 7, switch(1, 0, SwitchCause::Blocked)),
     ];
-    let (mut state, mut runs) = (SuperTrace::new(), Runs::default());
+    let (mut state, mut runs) = (SuperTrace::default(), Runs::default());
     let event = |time, tid, kind| Activity {
         time,
         cpu: Some(tid as u32),

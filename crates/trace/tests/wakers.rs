@@ -5,7 +5,7 @@ mod common;
 use common::{Event, Packet};
 use std::path::Path;
 use tracewing_ctf::model::{EventRecordClass, FieldClass, StructureClass};
-use tracewing_trace::super_trace::{Fold, Follower, Lwp, Waker};
+use tracewing_trace::super_trace::{Change, Fold, Follower, Lwp, Waker};
 use tracewing_trace::{Conversion, Filter, Merge, Message, Recording, TimeRange};
 
 const SWITCH: u16 = 1;
@@ -24,8 +24,9 @@ const VECTORS: [&str; 2] = ["x86_irq_vectors_local_timer_entry", "x86_irq_vector
 const OTHER_INTERRUPTS: [&str; 4] =
     ["irq_handler_entry", "irq_handler_exit", "irq_softirq_entry", "irq_softirq_exit"];
 
-/// Has 7 woken by 8, which the recording follows; 9, which it does not, unless it is of all; the timer, which interrupts 8; the
-/// timer, which interrupts nobody and of which no event tells; and 8 in a system call. Then 9 makes 10.
+/// Has 7 woken by 8, which the recording follows; 9, which it does not, unless it is of all; the timer, which
+/// interrupts 8; the timer, which interrupts nobody and of which no event tells; and 8 in a system call. Then
+/// 9 makes 10.
 fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
     let mut class = common::class(Some(1), 1_000_000_000);
     for (name, value) in [("domain", "kernel")].iter().chain(env) {
@@ -89,7 +90,16 @@ fn write(folder: &Path, env: &[(&str, &str)], interrupts: &[&str]) {
 struct Wakes(Vec<String>);
 
 impl Fold for Wakes {
-    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker, _at: i64) {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpWoken { lwp, by, .. } = change {
+            self.lwp_woken(lwp, by);
+        }
+    }
+}
+
+impl Wakes {
+    fn lwp_woken(&mut self, lwp: &Lwp, by: &Waker) {
         let who = match (by.interrupt, by.tid) {
             (Some(_), tid) => format!("interrupt{}", tid.map(|_| " for a thread").unwrap_or_default()),
             (None, Some(tid)) => tid.to_string(),
@@ -163,35 +173,74 @@ fn a_part_without_interrupts_says_so() {
     assert_eq!(wakes(&part), UNTOLD);
 }
 
-#[test]
-fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
-    const HARD: u8 = 0x08;
-    const SOFT: u8 = 0x10;
-    const NMI: u8 = 0x40;
-    const OTHERS: u8 = !(HARD | SOFT | NMI);
+const HARD: u8 = 0x08;
+const SOFT: u8 = 0x10;
+const NMI: u8 = 0x40;
+const OTHERS: u8 = !(HARD | SOFT | NMI);
+
+/// The wakes of a recording of the whole machine with events of this name, recorded with ftrace's flags by
+/// these threads, which `switches` lead to; the first wakes 71, the next one 72. Before each, the interrupt
+/// with this place among `interrupts` begins, if there is one, and it ends after it.
+fn flagged(
+    name: &str,
+    switches: &[(i32, &str)],
+    interrupts: &[&str],
+    events: &[(u8, i32, Option<u16>)],
+) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let mut class = common::class(Some(1), 1_000_000_000);
-    for (name, value) in [("domain", "kernel"), OURS] {
+    for (name, value) in [("domain", "kernel"), OURS, OF_ALL] {
         class.set_env(name, value);
     }
-    let woken = StructureClass::new().with("comm", FieldClass::string()).with("tid", FieldClass::signed(32));
+    let number = || FieldClass::signed(32);
+    let woken = StructureClass::new().with("comm", FieldClass::string()).with("tid", number());
+    let switch = StructureClass::new()
+        .with("prev_comm", FieldClass::string())
+        .with("prev_tid", number())
+        .with("prev_state", FieldClass::signed(64))
+        .with("next_comm", FieldClass::string())
+        .with("next_tid", number());
     let stream = &mut class.data_stream_classes[0];
-    let context = StructureClass::new().with("tid", FieldClass::signed(32));
+    let context = StructureClass::new().with("tid", number());
     stream.common_context = Some(context.with("flags", FieldClass::unsigned(8)));
-    stream.event_record_classes =
-        vec![EventRecordClass::new(u64::from(WAKING), "sched_waking").with_payload(woken)];
-    let all = [0, OTHERS, HARD, SOFT, NMI, HARD | SOFT, OTHERS | HARD];
-    let event = |(at, flags): (u64, &u8)| Event {
-        stamp: at * 100,
-        id: WAKING,
-        tid: if at % 2 == 0 { 8 } else { 9 },
-        payload: [&[*flags], &b"name\0"[..], &(70 + at as i32).to_le_bytes()].concat(),
+    let with = |id: u16, name: &str, payload| EventRecordClass::new(id.into(), name).with_payload(payload);
+    stream.event_record_classes = vec![with(WAKING, name, woken), with(SWITCH, "sched_switch", switch)];
+    let empty = (VECTOR..).zip(interrupts).map(|(id, name)| with(id, name, StructureClass::new()));
+    stream.event_record_classes.extend(empty);
+    let whom = |name: &str, tid: i32| [name.as_bytes(), b"\0", &tid.to_le_bytes()].concat();
+    let event = |stamp, id, tid, flags: u8, payload: Vec<u8>| Event {
+        stamp,
+        id,
+        tid,
+        payload: [vec![flags], payload].concat(),
     };
-    let events: Vec<Event> = (1..).zip(&all).map(event).collect();
-    let bytes = Packet::new(1, 0, 100, 900).bytes(&events);
+    let mut all = Vec::new();
+    let (mut running, mut stamp) = (("swapper", 0), 100);
+    for (number, &(flags, tid, interrupt)) in (71..).zip(events) {
+        let name = switches.iter().find(|(other, _)| *other == tid).map(|(_, name)| *name);
+        if let Some(name) = name.filter(|_| running.1 != tid) {
+            let names = [whom(running.0, running.1), 0_i64.to_le_bytes().to_vec(), whom(name, tid)];
+            all.push(event(stamp, SWITCH, running.1, 0, names.concat()));
+            running = (name, tid);
+        }
+        let vector = interrupt.map(|place| VECTOR + 2 * place);
+        all.extend(vector.map(|id| event(stamp + 1, id, tid, 0, Vec::new())));
+        all.push(event(stamp + 2, WAKING, tid, flags, whom("woken", number)));
+        all.extend(vector.map(|id| event(stamp + 3, id + 1, tid, 0, Vec::new())));
+        stamp += 10;
+    }
+    let bytes = Packet::new(1, 0, 100, 900).bytes(&all);
     common::write_trace(folder.path(), &class, &[("channel_0", bytes)]);
+    wakes(folder.path())
+}
+
+#[test]
+fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
+    let all = [0, OTHERS, HARD, SOFT, NMI, HARD | SOFT, OTHERS | HARD];
+    let events: Vec<_> =
+        all.into_iter().zip([9, 8].into_iter().cycle()).map(|(flags, tid)| (flags, tid, None)).collect();
     assert_eq!(
-        wakes(folder.path()),
+        flagged("sched_waking", &[], &[], &events),
         [
             "71 by 9",
             "72 by 8",
@@ -202,4 +251,49 @@ fn where_no_interrupt_is_told_ftraces_flags_say_whether_one_had_the_cpu() {
             "77 by interrupt"
         ]
     );
+}
+
+const CALLS_BETWEEN_CPUS: [&str; 2] =
+    ["x86_irq_vectors_call_function_single_entry", "x86_irq_vectors_call_function_single_exit"];
+
+/// Beside `sched_wakeup`, there is no `sched_waking`, which is recorded by the waker.
+#[test]
+fn who_makes_a_thread_runnable_has_woken_it_only_if_no_other_cpu_may_have() {
+    const SWITCHES: [(i32, &str); 4] =
+        [(0, "swapper/0"), (8, "program"), (9, "migration/0"), (10, "kworker")];
+    const TIMER: Option<u16> = Some(0);
+    const CALL: Option<u16> = Some(1);
+    const HANDLER: Option<u16> = Some(2);
+    let interrupts = [&VECTORS[..], &CALLS_BETWEEN_CPUS, &OTHER_INTERRUPTS].concat();
+    let events = [
+        (0, 8, None),
+        (0, 0, None),
+        (0, 9, None),
+        (0, 10, None),
+        (HARD, 8, TIMER),
+        (HARD, 8, CALL),
+        (HARD, 8, HANDLER),
+        (HARD, 8, None),
+        (SOFT, 8, None),
+        (HARD, 0, CALL),
+    ];
+    let proven = ["71 by 8", "72 by ?", "73 by ?", "74 by 10"];
+    let all = flagged("sched_wakeup", &SWITCHES, &interrupts, &events);
+    assert_eq!(all[..4], proven);
+    assert_eq!(
+        all[4..],
+        ["75 by interrupt", "76 by ?", "77 by ?", "78 by ?", "79 by interrupt", "80 by ?"],
+        "of the interrupts, the timer's and softirqs wake themselves"
+    );
+    let none: Vec<_> = events.iter().map(|(flags, tid, _)| (*flags, *tid, None)).collect();
+    let some = flagged("sched_wakeup", &SWITCHES, &[], &none);
+    assert_eq!(some[..4], proven);
+    assert_eq!(
+        some[4..],
+        ["75 by ?", "76 by ?", "77 by ?", "78 by ?", "79 by interrupt", "80 by ?"],
+        "no event says which interrupt it was"
+    );
+    let waking = flagged("sched_waking", &SWITCHES, &interrupts, &events);
+    assert_eq!(waking[1], "72 by 0");
+    assert_eq!(waking[5], "76 by interrupt", "a waking is recorded by the waker");
 }

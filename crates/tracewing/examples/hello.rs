@@ -1,4 +1,5 @@
-//! The smallest instrumented program: `tracewing record -- target/release/examples/hello`, then `tracewing list`.
+//! The smallest instrumented program: `tracewing record -- target/release/examples/hello`, then
+//! `tracewing list`.
 
 use tracewing::{Event, emit, event};
 

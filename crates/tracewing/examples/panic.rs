@@ -1,8 +1,9 @@
-//! A panic leaves a trace of what happened before it: `tracewing record --flight-recorder -- target/release/examples/panic`,
-//! then `tracewing list` of the snapshot.
+//! A panic leaves a trace of what happened before it:
+//! `tracewing record --flight-recorder -- target/release/examples/panic`, then `tracewing list` of the
+//! snapshot.
 //!
-//! Nothing is written while all goes well. Without a recorder around it, with an argument that names a folder, the program
-//! is its own flight recorder.
+//! Nothing is written while all goes well. Without a recorder around it, with an argument that names a
+//! folder, the program is its own flight recorder.
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -1,4 +1,5 @@
-//! The agent: joins the process to recordings, and writes the events that the event path's fast half leaves over.
+//! The agent: joins the process to recordings, and writes the events that the event path's fast half leaves
+//! over.
 //!
 //! | module | does |
 //! |---|---|
@@ -17,11 +18,12 @@
 //! | `watch` | tells bridges from other instrumentation of changes |
 //! | `system` | the system calls that all this needs, callable from a signal handler |
 //!
-//! The event path may run in a signal handler, in a child between `fork` and `exec`, while the thread or the process exits, and
-//! under a filter for system calls that ends the program: it allocates nothing, takes no lock, and makes no system call.
+//! The event path may run in a signal handler, in a child between `fork` and `exec`, while the thread or the
+//! process exits, and under a filter for system calls that ends the program: it allocates nothing, takes no
+//! lock, and makes no system call.
 //!
-//! With protocol `Smp`, a handler that forks in the middle of an event must not return from the handler in the child: both
-//! processes would finish the same event in the parent's buffer.
+//! With protocol `Smp`, a handler that forks in the middle of an event must not return from the handler in
+//! the child: both processes would finish the same event in the parent's buffer.
 //!
 //! `vfork` is x86-64's.
 

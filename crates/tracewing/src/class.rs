@@ -1,11 +1,11 @@
-//! Event classes: a record of 64 bytes each, which the event path reads and the agent changes, and the description
-//! behind it.
+//! Event classes: a record of 64 bytes each, which the event path reads and the agent changes, and the
+//! description behind it.
 //!
-//! The agent finds classes by the sites of their events (crate `trigger`). A derived class's record is a `static`. An ad-hoc
-//! class's ([`event!`](crate::event)) cannot be one, since a `static` cannot have the types that the compiler infers from the
-//! arguments: it is laid out by the assembler, through directives in the code of [`ad_hoc`] for those types, with a
-//! pointer to the instance of [`describe`] for them. A class may have several records with equal descriptions; a recording
-//! gives equal descriptions the same id.
+//! The agent finds classes by the sites of their events (crate `trigger`). A derived class's record is a
+//! `static`. An ad-hoc class's ([`event!`](crate::event)) cannot be one, since a `static` cannot have the
+//! types that the compiler infers from the arguments: it is laid out by the assembler, through directives in
+//! the code of [`ad_hoc`] for those types, with a pointer to the instance of [`describe`] for them. A class
+//! may have several records with equal descriptions; a recording gives equal descriptions the same id.
 //!
 //! Who says what is wanted, and when, is the agent's business; what a description says is
 //! [`declaration`](crate::declaration)'s.
@@ -27,8 +27,8 @@ pub struct EventClass {
     filters: [AtomicU16; RECORDINGS],
     /// A bit for each recording that wants the class, and above them one for each that has a filter for it.
     wanted: AtomicU32,
-    /// A bit for each recording that has given the class no id yet, but takes its first events (`agent::first`). It is in `wanted`
-    /// then, too, without an id.
+    /// A bit for each recording that has given the class no id yet, but takes its first events
+    /// (`agent::first`). It is in `wanted` then, too, without an id.
     pending: AtomicU32,
     describe: Describe,
 }
@@ -90,8 +90,8 @@ impl EventClass {
         before
     }
 
-    /// From now on the recording wants the class, by this id; or not, without one, which is final with the caller's
-    /// `membarrier`. Says whether that changes [`EventClass::is_on`].
+    /// From now on the recording wants the class, by this id; or not, without one, which is final with the
+    /// caller's `membarrier`. Says whether that changes [`EventClass::is_on`].
     pub(crate) fn set_wanted(&'static self, slot: usize, id: Option<NonZeroU16>) -> bool {
         let bit = 1 << slot;
         match id {
@@ -112,7 +112,8 @@ impl EventClass {
         self.wanted.fetch_or(1 << slot, Relaxed);
     }
 
-    /// Whether the recording takes first events of the class. Where not, it has an id if the recording wants it.
+    /// Whether the recording takes first events of the class. Where not, it has an id if the recording wants
+    /// it.
     pub(crate) fn is_pending(&self, slot: usize) -> bool {
         self.pending.load(Acquire) & 1 << slot != 0 // with `decided`
     }

@@ -1,6 +1,6 @@
-//! From what an event's author wrote to the description of its class, at compile time: [`Declaration`] is what the
-//! macros write down, [`FieldList`] adds what only the types know, [`describe`] joins both, [`mistake`] finds what no
-//! trace could hold.
+//! From what an event's author wrote to the description of its class, at compile time: [`Declaration`] is
+//! what the macros write down, [`FieldList`] adds what only the types know, [`describe`] joins both,
+//! [`mistake`] finds what no trace could hold.
 
 use crate::class::EventClass;
 use crate::field::{Field, FieldType};
@@ -98,8 +98,8 @@ impl<D: Declaration, F: FieldList<D>, const N: usize> Description<D, F, N> {
             F::COUNT == N && D::FIELDS.len() == N && size_of::<F::List>() == size_of::<[schema::Field; N]>()
         );
         let list = F::LIST;
-        // SAFETY: a `List` is its first field and the rest behind it (`repr(C)`, all of one alignment), so this one is
-        // `N` fields one after the other, as the size confirms.
+        // SAFETY: a `List` is its first field and the rest behind it (`repr(C)`, all of one alignment), so
+        // this one is `N` fields one after the other, as the size confirms.
         unsafe { (&raw const list).cast::<[schema::Field<'static>; N]>().read() }
     };
 
@@ -144,8 +144,8 @@ pub(crate) const fn encoded_size(class: &schema::Class<'static>) -> usize {
     size
 }
 
-/// Why no trace could hold the declaration's names. Where the names were given to a derive macro, that has looked
-/// already, with a better place for the message; the crate's name it has not seen.
+/// Why no trace could hold the declaration's names. Where the names were given to a derive macro, that has
+/// looked already, with a better place for the message; the crate's name it has not seen.
 #[doc(hidden)]
 pub const fn mistake<D: Declaration>() -> Option<&'static str> {
     if D::FIELDS.len() > 255 {

@@ -1,5 +1,6 @@
-//! Event classes that are made while the program runs: for bridges from other instrumentation, whose events have no
-//! declaration that the compiler knows. They have no site; who emits asks [`EventClass::is_on`] first.
+//! Event classes that are made while the program runs: for bridges from other instrumentation, whose events
+//! have no declaration that the compiler knows. They have no site; who emits asks [`EventClass::is_on`]
+//! first.
 
 use tracewing_abi::schema::Class;
 
@@ -14,8 +15,8 @@ pub mod span {
     pub use crate::span::{enter, innermost, leave, next_id};
 }
 
-/// The functions that make children on their parent's memory, name threads, or install filters for system calls, which this crate
-/// notices: for libraries that stand in front of the C library.
+/// The functions that make children on their parent's memory, name threads, or install filters for system
+/// calls, which this crate notices: for libraries that stand in front of the C library.
 #[cfg(all(target_arch = "x86_64", target_env = "gnu"))]
 pub mod children {
     pub use crate::agent::filtered::{noticed_prctl as prctl, noticed_syscall as syscall};
@@ -23,17 +24,19 @@ pub mod children {
     pub use crate::agent::vfork::{noticed_clone as clone, noticed_vfork as vfork};
 }
 
-/// The class with this description: the one that was made before, or a new one, which is never freed. `None` if the description is
-/// too large for a message, some 60 KiB. Allocates, and makes no other system call; not for signal handlers.
+/// The class with this description: the one that was made before, or a new one, which is never freed. `None`
+/// if the description is too large for a message, some 60 KiB. Allocates, and makes no other system call; not
+/// for signal handlers.
 ///
-/// No recording is asked: the class is on at first in all that the process takes part in, and its events have its description with
-/// them. What the recorder decides, by the rules, applies to those as well.
+/// No recording is asked: the class is on at first in all that the process takes part in, and its events have
+/// its description with them. What the recorder decides, by the rules, applies to those as well.
 pub fn register(description: Class<'static>) -> Option<&'static EventClass> {
     agent::register(description)
 }
 
-/// Records an event whose payload is the concatenation of `segments`, laid out as the class's description says
-/// (`tracewing_abi::schema`). With `ORDERED` its time stamp cannot precede that of its cause on another processor.
+/// Records an event whose payload is the concatenation of `segments`, laid out as the class's description
+/// says (`tracewing_abi::schema`). With `ORDERED` its time stamp cannot precede that of its cause on another
+/// processor.
 ///
 /// # Safety
 /// Every segment is readable, and stays unchanged meanwhile.
@@ -42,8 +45,8 @@ pub unsafe fn record<const ORDERED: bool>(class: &'static EventClass, segments: 
     unsafe { crate::path::gather::<ORDERED>(class, segments) };
 }
 
-/// As [`record`], for a payload in one piece. Short ones of whole words, such as a few numbers make, take the faster way of
-/// events whose size is constant.
+/// As [`record`], for a payload in one piece. Short ones of whole words, such as a few numbers make, take the
+/// faster way of events whose size is constant.
 #[inline]
 pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
     macro_rules! fixed {
@@ -59,8 +62,8 @@ pub fn record_bytes(class: &'static EventClass, payload: &[u8]) {
     fixed!(8 16 24 32 40 48)
 }
 
-/// As [`record_bytes`], in the usual case only: no system call, no function of other libraries, and no register but those
-/// that every x86-64 has. Says whether that was enough.
+/// As [`record_bytes`], in the usual case only: no system call, no function of other libraries, and no
+/// register but those that every x86-64 has. Says whether that was enough.
 #[inline(always)]
 pub fn try_record<const LEN: usize>(class: &'static EventClass, payload: &[u8; LEN]) -> bool {
     // SAFETY: that many bytes, which are borrowed.

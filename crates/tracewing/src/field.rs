@@ -1,5 +1,6 @@
-//! The types that a field of an event can have: how the recording describes each of them ([`FieldType`]) and how a
-//! value reaches the payload ([`Field::write`]). The bytes are those that [`tracewing_abi::schema`] specifies.
+//! The types that a field of an event can have: how the recording describes each of them ([`FieldType`]) and
+//! how a value reaches the payload ([`Field::write`]). The bytes are those that [`tracewing_abi::schema`]
+//! specifies.
 //!
 //! How values of several fields become one payload is [`payload`](crate::payload)'s part.
 
@@ -11,7 +12,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use tracewing_abi::schema::{Label, Scalar, Shape};
 
-/// Arrays up to this size, bytes, are copied into the payload's fixed part; larger ones are read from where they are.
+/// Arrays up to this size, bytes, are copied into the payload's fixed part; larger ones are read from where
+/// they are.
 const SMALL_ARRAY: usize = 64;
 
 /// A type whose values can be fields of events.
@@ -36,8 +38,8 @@ const SMALL_ARRAY: usize = 64;
 /// # Safety
 /// Implemented here and by [`derive(EventField)`](macro@crate::EventField) only. In each call, `write` must
 /// 1. put at most `TYPE.layout.run` bytes into the writer, exactly as many where `TYPE.layout.exact`;
-/// 2. add at most `TYPE.layout.segments / 2` stretches of memory, each of which stays readable and unchanged as long
-///    as `self` is borrowed.
+/// 2. add at most `TYPE.layout.segments / 2` stretches of memory, each of which stays readable and unchanged
+///    as long as `self` is borrowed.
 #[diagnostic::on_unimplemented(
     message = "`{Self}` cannot be a field of an event",
     label = "not a field type",
@@ -252,8 +254,8 @@ unsafe impl<T: Plain> Field for [T] {
     const TYPE: FieldType = FieldType::new(Shape::Slice, T::SCALAR, Layout::elsewhere(2));
     #[inline(always)]
     unsafe fn write(&self, out: &mut Writer) {
-        // SAFETY: the caller's (1) and (2). A count above 65535 is cut here, but then the payload is longer than an
-        // event can be, which the event path sees by its length.
+        // SAFETY: the caller's (1) and (2). A count above 65535 is cut here, but then the payload is longer
+        // than an event can be, which the event path sees by its length.
         unsafe {
             out.put((self.len() as u16).to_le_bytes());
             out.refer(self.as_ptr().cast(), size_of_val(self));

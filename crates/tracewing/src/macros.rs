@@ -1,10 +1,11 @@
-//! `emit!`, `event!`, `span!` and what is behind `#[traced]`, and what the expansions of all macros of this crate need to reach. The macros only arrange
-//! tokens; what happens is in [`event`](crate::event).
+//! `emit!`, `event!`, `span!` and what is behind `#[traced]`, and what the expansions of all macros of this
+//! crate need to reach. The macros only arrange tokens; what happens is in [`event`](crate::event).
 
 /// Emits an event, if some recording wants events of its class.
 ///
-/// The argument is any expression whose type implements [`Event`](trait@crate::Event). It is borrowed, and evaluated
-/// only when the event is wanted; until then the whole costs one instruction, which the agent changes while the program runs.
+/// The argument is any expression whose type implements [`Event`](trait@crate::Event). It is borrowed, and
+/// evaluated only when the event is wanted; until then the whole costs one instruction, which the agent
+/// changes while the program runs.
 ///
 /// ```
 /// use tracewing::{Event, emit};
@@ -21,8 +22,9 @@
 /// emit!(Enqueued { id, depth, customer: &name });
 /// ```
 ///
-/// It may be used in threads, signal handlers, forked children and exit handlers. It never blocks, allocates, calls the
-/// system or panics (beyond what evaluating the argument does); an event that finds no room is lost, and counted.
+/// It may be used in threads, signal handlers, forked children and exit handlers. It never blocks, allocates,
+/// calls the system or panics (beyond what evaluating the argument does); an event that finds no room is
+/// lost, and counted.
 #[macro_export]
 macro_rules! emit {
     ($event:expr $(,)?) => {{
@@ -40,9 +42,9 @@ macro_rules! emit {
 
 /// Emits an event without a declared struct, if some recording wants it.
 ///
-/// First the name, `"provider:event"`, then the fields: a variable, or `name = value`. The types are those of the
-/// values ([`Field`](crate::Field) lists what is possible); an integer literal is an `i32` where nothing says
-/// otherwise. The values are borrowed, and evaluated only when the event is wanted.
+/// First the name, `"provider:event"`, then the fields: a variable, or `name = value`. The types are those of
+/// the values ([`Field`](crate::Field) lists what is possible); an integer literal is an `i32` where nothing
+/// says otherwise. The values are borrowed, and evaluated only when the event is wanted.
 ///
 /// ```
 /// use tracewing::event;
@@ -57,9 +59,9 @@ macro_rules! emit {
 /// The level, `Info` if it is not told, is a variant of [`Level`](crate::Level).
 ///
 /// Description, print form, display hints and `ordered` are there for declared events only
-/// ([`derive(Event)`](macro@crate::Event)), which also are a little faster where all their fields have a constant size.
-/// In a generic function, an event whose fields are of generic types has a class for each choice of types, all of the
-/// same name.
+/// ([`derive(Event)`](macro@crate::Event)), which also are a little faster where all their fields have a
+/// constant size. In a generic function, an event whose fields are of generic types has a class for each
+/// choice of types, all of the same name.
 #[macro_export]
 macro_rules! event {
     (level: $level:ident, $name:literal $(, $field:ident $(= $value:expr)?)* $(,)?) => {
@@ -118,9 +120,9 @@ macro_rules! __event_fields {
 
 /// Begins a span, which ends when the guard that this gives is dropped, if some recording wants it.
 ///
-/// First the name, `"provider:span"`, then fields, as in [`event!`](crate::event). The span consists of two events:
-/// `provider:span_begin`, with the span's id, that of its parent, and the fields, and `provider:span_end`, with the
-/// id. What the thread does in between is inside of the span.
+/// First the name, `"provider:span"`, then fields, as in [`event!`](crate::event). The span consists of two
+/// events: `provider:span_begin`, with the span's id, that of its parent, and the fields, and
+/// `provider:span_end`, with the id. What the thread does in between is inside of the span.
 ///
 /// ```
 /// use tracewing::span;
@@ -137,9 +139,9 @@ macro_rules! __event_fields {
 /// # ; drop(order);
 /// ```
 ///
-/// The parent is the innermost span that the thread is in, of those that are recorded. `parent:` names another one, with
-/// [`Span::id`](crate::Span::id) or [`SpanId::innermost`](crate::SpanId::innermost), or none, with `None`. It goes behind
-/// `level:` where both are told.
+/// The parent is the innermost span that the thread is in, of those that are recorded. `parent:` names
+/// another one, with [`Span::id`](crate::Span::id) or [`SpanId::innermost`](crate::SpanId::innermost), or
+/// none, with `None`. It goes behind `level:` where both are told.
 ///
 /// While nobody records it, a span costs what an event does, and a test where it ends. In async code, use
 /// [`Span::instrument`](crate::Span::instrument).

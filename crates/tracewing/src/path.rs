@@ -1,12 +1,13 @@
 //! The event path: takes a payload to the buffer of the CPU, for each recording that wants it.
 //!
-//! The fast half is `tracewing_ring::publish::fixed`, one restartable sequence; whatever it leaves over (a thread's first
-//! event, a full sub-buffer, a payload of variable size) goes to the agent.
+//! The fast half is `tracewing_ring::publish::fixed`, one restartable sequence; whatever it leaves over (a
+//! thread's first event, a full sub-buffer, a payload of variable size) goes to the agent.
 //!
-//! What is read here of control data, the class's words and filters and which buffers a recording has, lies in memory that
-//! is never freed, and may change at any moment: another recording may have taken the place of the one that the class's
-//! mask spoke of. The sequence compares again what matters, attachment and id, and nothing can come between its comparison
-//! and its commit. So control data needs no lock, no reference count and no grace period here.
+//! What is read here of control data, the class's words and filters and which buffers a recording has, lies
+//! in memory that is never freed, and may change at any moment: another recording may have taken the place of
+//! the one that the class's mask spoke of. The sequence compares again what matters, attachment and id, and
+//! nothing can come between its comparison and its commit. So control data needs no lock, no reference count
+//! and no grace period here.
 
 use core::sync::atomic::Ordering::*;
 
@@ -30,8 +31,8 @@ impl<const LEN: usize, const ORDERED: bool> Callee for Fixed<LEN, ORDERED> {
     unsafe extern "C" fn call(class: *const (), payload: *const u8) {
         // SAFETY: the caller's.
         let class: &'static EventClass = unsafe { &*class.cast() };
-        // Whatever else there is to do is one function with the same arguments, for which nothing has to be saved here.
-        // SAFETY: the payload by the caller.
+        // Whatever else there is to do is one function with the same arguments, for which nothing has to be
+        // saved here. SAFETY: the payload by the caller.
         if !unsafe { fixed_fast::<LEN, ORDERED>(class, payload) } {
             // SAFETY: the payload by the caller.
             unsafe { fixed_rest::<LEN, ORDERED>(class, payload) };
@@ -52,8 +53,8 @@ pub(crate) unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     unsafe { Fixed::<LEN, ORDERED>::call(core::ptr::from_ref(class).cast(), payload) }
 }
 
-/// The usual case, by the fast half: one recording wants the class, the first. Its slot is a constant, so that no address here
-/// depends on what was loaded before.
+/// The usual case, by the fast half: one recording wants the class, the first. Its slot is a constant, so
+/// that no address here depends on what was loaded before.
 ///
 /// # Safety
 /// As for [`fixed`].
@@ -144,7 +145,8 @@ pub(crate) struct Gather<const ORDERED: bool>;
 
 impl<const ORDERED: bool> Callee for Gather<ORDERED> {
     /// # Safety
-    /// `class` is an event class; `segments` is the address of a slice of segments, which are readable and stay unchanged.
+    /// `class` is an event class; `segments` is the address of a slice of segments, which are readable and
+    /// stay unchanged.
     #[inline(never)]
     unsafe extern "C" fn call(class: *const (), segments: *const u8) {
         // SAFETY: the caller's.

@@ -1,10 +1,10 @@
 //! From the fields of one event to its payload, without a copy of what is long and without allocation.
 //!
-//! All that has a constant size (numbers, small arrays, counts, the NUL behind a text) is stored into one buffer on the
-//! stack, whose size is known at compile time. Where an event has nothing else ([`Layout::exact`]) that buffer is the
-//! payload ([`fixed`]). Otherwise the payload is a list of segments: stretches of that buffer, and between them the
-//! texts and slices where they are ([`gather`]). All positions that do not depend on an `Option` are constants after
-//! inlining, so the stores need no cursor in memory.
+//! All that has a constant size (numbers, small arrays, counts, the NUL behind a text) is stored into one
+//! buffer on the stack, whose size is known at compile time. Where an event has nothing else
+//! ([`Layout::exact`]) that buffer is the payload ([`fixed`]). Otherwise the payload is a list of segments:
+//! stretches of that buffer, and between them the texts and slices where they are ([`gather`]). All positions
+//! that do not depend on an `Option` are constants after inlining, so the stores need no cursor in memory.
 //!
 //! Who takes the payload is a [`Sink`]; the event path's is in [`event`](crate::event).
 
@@ -21,7 +21,8 @@ pub struct Layout {
     pub run: usize,
     /// Always exactly `run` bytes, and none elsewhere.
     pub exact: bool,
-    /// Segments: two for each stretch of memory elsewhere, itself and what stands in front of it in the buffer.
+    /// Segments: two for each stretch of memory elsewhere, itself and what stands in front of it in the
+    /// buffer.
     pub segments: usize,
 }
 
@@ -196,7 +197,8 @@ pub fn fixed<const LEN: usize, const WORDS: usize, const ORDERED: bool, F: Field
     let mut buffer = [MaybeUninit::<u64>::uninit(); WORDS];
     let start = buffer.as_mut_ptr().cast::<u8>();
     let mut writer = Writer { cursor: start, run: start, segment: core::ptr::null_mut() };
-    // SAFETY: the buffer has the layout's size, which is exact, hence has no segments; it is a multiple of 8 bytes.
+    // SAFETY: the buffer has the layout's size, which is exact, hence has no segments; it is a multiple of 8
+    // bytes.
     unsafe {
         fields.write(&mut writer);
         sink.fixed::<LEN, WORDS, ORDERED>(buffer);
@@ -215,8 +217,8 @@ pub fn gather<const WORDS: usize, const SEGMENTS: usize, const ORDERED: bool, F:
     unsafe { gather_within::<WORDS, SEGMENTS, ORDERED, F, S>(fields, sink) }
 }
 
-/// As [`gather`] where the caller has no constants for the layout: field types that the compiler infers. The buffers
-/// come in four sizes, of which one remains after inlining.
+/// As [`gather`] where the caller has no constants for the layout: field types that the compiler infers. The
+/// buffers come in four sizes, of which one remains after inlining.
 #[inline(always)]
 pub(crate) fn gather_inferred<F: Fields, S: Sink>(fields: &F, sink: S) {
     const { assert!(F::COUNT <= 255, "an event has at most 255 fields") };

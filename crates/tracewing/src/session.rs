@@ -1,8 +1,9 @@
 //! A program that records itself: the buffers, their consumer and the trace folder, all in one process.
 //!
-//! The files are those of `tracewing record`, made by the same code (crate `consumer`), without kernel events. One thread
-//! is started, which drains the buffers by timer and sleeps otherwise, and by it another one, which writes to the disk;
-//! that of a flight recorder sleeps until it is told to take a snapshot, and writes itself.
+//! The files are those of `tracewing record`, made by the same code (crate `consumer`), without kernel
+//! events. One thread is started, which drains the buffers by timer and sleeps otherwise, and by it another
+//! one, which writes to the disk; that of a flight recorder sleeps until it is told to take a snapshot, and
+//! writes itself.
 
 mod bell;
 mod wishes;
@@ -17,7 +18,7 @@ use std::time::{Duration, Instant};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
 use tracewing_consumer::classes::{Classes, clock_class};
 use tracewing_consumer::clock::{ClockChoice, TraceClock};
-use tracewing_consumer::drain::{Drain, StreamSummary, UserTrace};
+use tracewing_consumer::drain::{Backing, Drain};
 use tracewing_consumer::firsts::Firsts;
 use tracewing_consumer::folder::{
     BufferDescription, Description, Folder, ProcessDescription, SnapshotDescription, State,
@@ -26,18 +27,21 @@ use tracewing_consumer::identity::random_uuid;
 use tracewing_consumer::memory::{SUB_BUFFER_BYTES, SUB_BUFFERS, possible_cpus};
 use tracewing_consumer::pace::{FLUSH, Pace};
 use tracewing_consumer::snapshot::{Contents, Snapshot, Writers};
+use tracewing_consumer::summary::StreamSummary;
+use tracewing_consumer::trace::UserTrace;
 use tracewing_rules::{Rule, Rules, TooManyRules};
 
 use crate::agent::{self, ClassTable};
 use bell::{Bell, Order};
 use wishes::Wishes;
 
-/// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`], which also says
-/// what became of it.
+/// A recording that the program makes of itself. It ends when this is dropped, or with [`Session::stop`],
+/// which also says what became of it.
 ///
-/// Recorded are the events of this copy of the crate, in all threads; also those of forked children where the thread that
-/// emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. Up to eight recordings see a
-/// program at a time, sessions and `tracewing record`, each with its own rules and buffers.
+/// Recorded are the events of this copy of the crate, in all threads; also those of forked children where the
+/// thread that emits has restartable sequences (x86-64, glibc 2.35), until the parent ends the session. Up to
+/// eight recordings see a program at a time, sessions and `tracewing record`, each with its own rules and
+/// buffers.
 ///
 /// ```no_run
 /// #[derive(tracewing::Event)]
@@ -86,12 +90,12 @@ pub struct SessionSummary {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SessionError {
-    /// As many recordings as can see a program see it already; or the system has no memory for what the program needs to
-    /// take part.
+    /// As many recordings as can see a program see it already; or the system has no memory for what the
+    /// program needs to take part.
     #[error("this program takes part in eight recordings already, or has no memory for one more")]
     CannotTakePart,
-    /// Sites could not be switched on or off: the kernel does not let the program change its code, or a uprobe is on them.
-    /// The others were.
+    /// Sites could not be switched on or off: the kernel does not let the program change its code, or a
+    /// uprobe is on them. The others were.
     #[error("{failed} instrumentation points could not be switched: {why}")]
     NotSwitched {
         /// How many.
@@ -148,9 +152,9 @@ impl Session {
         }
     }
 
-    /// Writes what the buffers of a flight recorder hold into a new folder: a complete trace, in which is all that was
-    /// emitted before the call, as far as the buffers reach back. Recording goes on; the next snapshot has again what is
-    /// still there.
+    /// Writes what the buffers of a flight recorder hold into a new folder: a complete trace, in which is all
+    /// that was emitted before the call, as far as the buffers reach back. Recording goes on; the next
+    /// snapshot has again what is still there.
     ///
     /// Any thread may call it, also from a panic hook, but not from a signal handler.
     ///
@@ -171,12 +175,14 @@ impl Session {
         result.recv().unwrap_or(Err(SessionError::NotFlightRecorder))
     }
 
-    /// Changes what is recorded: of the rules so far and this one, the last that matches a class decides. When it returns,
-    /// what the rules forbid is not recorded any more (where the program has restartable sequences: else but for events
-    /// that threads had begun), and what they allow is. Forked children go on as they were.
+    /// Changes what is recorded: of the rules so far and this one, the last that matches a class decides.
+    /// When it returns, what the rules forbid is not recorded any more (where the program has restartable
+    /// sequences: else but for events that threads had begun), and what they allow is. Forked children go on
+    /// as they were.
     ///
     /// # Errors
-    /// [`SessionError::NotSwitched`]; there are too many rules; the metadata cannot be written; or the session is the parent process's.
+    /// [`SessionError::NotSwitched`]; there are too many rules; the metadata cannot be written; or the
+    /// session is the parent process's.
     pub fn rule(&self, rule: Rule) -> Result<(), SessionError> {
         let worker = self.worker.as_ref().ok_or(SessionError::OfParent)?;
         if self.process != std::process::id() {
@@ -195,8 +201,8 @@ impl Session {
         }
     }
 
-    /// Records nothing until [`Session::resume`]: one store, whatever the number of classes and threads. An event that a
-    /// thread has begun may still be recorded.
+    /// Records nothing until [`Session::resume`]: one store, whatever the number of classes and threads. An
+    /// event that a thread has begun may still be recorded.
     pub fn pause(&self) {
         self.set_majors(0);
     }
@@ -245,14 +251,14 @@ impl SessionBuilder {
         self
     }
 
-    /// Records only events whose names (`provider:event`) match the shell pattern, or one of several. Short for a
-    /// [`rule`](Self::rule) that enables them.
+    /// Records only events whose names (`provider:event`) match the shell pattern, or one of several. Short
+    /// for a [`rule`](Self::rule) that enables them.
     pub fn event(self, pattern: impl Into<String>) -> Self {
         self.rule(Rule::enable([pattern.into()]))
     }
 
-    /// Adds a rule: of several, the last one that matches a class decides. Without any, everything is recorded; where the
-    /// first one enables something, nothing but what rules enable.
+    /// Adds a rule: of several, the last one that matches a class decides. Without any, everything is
+    /// recorded; where the first one enables something, nothing but what rules enable.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
@@ -282,8 +288,8 @@ impl SessionBuilder {
         self
     }
 
-    /// Keeps the newest events in memory: full buffers lose their oldest sub-buffer instead of new events, and nothing is
-    /// written before [`Session::snapshot`]. Output folder and flush time mean nothing then.
+    /// Keeps the newest events in memory: full buffers lose their oldest sub-buffer instead of new events,
+    /// and nothing is written before [`Session::snapshot`]. Output folder and flush time mean nothing then.
     pub fn flight_recorder(mut self) -> Self {
         self.flight_recorder = true;
         self
@@ -292,8 +298,8 @@ impl SessionBuilder {
     /// Begins the recording.
     ///
     /// # Errors
-    /// The program takes part in eight recordings already; the folder is not empty or cannot be made; there is no memory for the
-    /// buffers, or their numbers are no powers of two.
+    /// The program takes part in eight recordings already; the folder is not empty or cannot be made; there
+    /// is no memory for the buffers, or their numbers are no powers of two.
     pub fn start(self) -> Result<Session, SessionError> {
         if self.flight_recorder {
             return Recording::begin(self, None).and_then(Recording::spawn);
@@ -350,7 +356,8 @@ impl Recording {
         let publishes = agent::can_publish() && clock.kind() == Clock::Tsc;
         let protocol = if publishes { Protocol::Publish } else { Protocol::Smp };
         let process = std::process::id();
-        let drain = Drain::new(format!("pid{process}"), geometry, protocol, &clock, recording)?;
+        let drain =
+            Drain::new(Backing::Memory, format!("pid{process}"), geometry, protocol, &clock, recording)?;
         drain.tell_real_time(&clock, &begin);
 
         let buffers = BufferDescription {

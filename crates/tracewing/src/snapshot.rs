@@ -1,4 +1,5 @@
-//! A recorded program asks its flight recorder for a snapshot: at a moment that it finds interesting, or when it panics.
+//! A recorded program asks its flight recorder for a snapshot: at a moment that it finds interesting, or when
+//! it panics.
 
 use std::fmt;
 use std::panic::{self, PanicHookInfo};
@@ -16,9 +17,11 @@ use crate::agent;
 pub enum SnapshotError {
     /// Nobody records the program, or it records itself (see `Session::snapshot`).
     NotRecorded,
-    /// The program is recorded by `tracewing record` without `--flight-recorder`: everything is on disk already.
+    /// The program is recorded by `tracewing record` without `--flight-recorder`: everything is on disk
+    /// already.
     NotFlightRecorder,
-    /// The recorder is gone, or another user's: only programs of its own user, and root's, may ask for a snapshot.
+    /// The recorder is gone, or another user's: only programs of its own user, and root's, may ask for a
+    /// snapshot.
     NotReached,
     /// The recorder was told to take none on a panic (`--snapshot-on`).
     NotWanted,
@@ -54,9 +57,9 @@ struct Panic<'a> {
     line: u32,
 }
 
-/// Has the flight recorder that records this program (`tracewing record --flight-recorder`) write what its buffers hold, and
-/// waits until that is done, for half a minute at most. Gives the folder: a complete trace, in which is all that was emitted
-/// before the call, as far as the buffers reach back.
+/// Has the flight recorder that records this program (`tracewing record --flight-recorder`) write what its
+/// buffers hold, and waits until that is done, for half a minute at most. Gives the folder: a complete trace,
+/// in which is all that was emitted before the call, as far as the buffers reach back.
 ///
 /// Recording goes on meanwhile. Not to be called from a signal handler.
 ///
@@ -66,12 +69,13 @@ pub fn snapshot() -> Result<PathBuf, SnapshotError> {
     ask(Asker::Program)
 }
 
-/// Lets a panic be followed by a snapshot, where `tracewing record --flight-recorder` records the program; does nothing
-/// elsewhere.
+/// Lets a panic be followed by a snapshot, where `tracewing record --flight-recorder` records the program;
+/// does nothing elsewhere.
 ///
-/// Installs a panic hook, which emits the event `tracewing:panic`, has the snapshot taken, and then calls the hook that was
-/// there before. Of a process only the first panic leads to a snapshot, so that a server that panics with every request
-/// does not fill the disk. The recorder must not have been told otherwise (`--snapshot-on`).
+/// Installs a panic hook, which emits the event `tracewing:panic`, has the snapshot taken, and then calls the
+/// hook that was there before. Of a process only the first panic leads to a snapshot, so that a server that
+/// panics with every request does not fill the disk. The recorder must not have been told otherwise
+/// (`--snapshot-on`).
 ///
 /// ```no_run
 /// tracewing::snapshot_on_panic(); // early in `main`

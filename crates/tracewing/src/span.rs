@@ -1,8 +1,9 @@
 //! Spans: stretches of a thread's time, or of a future's, that have a begin, an end and a parent.
 //!
-//! A span is a few events that have its id in common; which, and what they are called, says `docs/spans.md`. What a thread is in
-//! is one word of its own memory ([`enter`], [`leave`]), which the bridge from `tracing` uses as well, so that spans of both
-//! sorts are nested in each other. Ids are random numbers that are counted on ([`next_id`]).
+//! A span is a few events that have its id in common; which, and what they are called, says `docs/spans.md`.
+//! What a thread is in is one word of its own memory ([`enter`], [`leave`]), which the bridge from `tracing`
+//! uses as well, so that spans of both sorts are nested in each other. Ids are random numbers that are
+//! counted on ([`next_id`]).
 
 use core::future::Future;
 use core::marker::PhantomData;
@@ -16,14 +17,16 @@ use tracewing_ring::thread;
 
 use crate::declaration::{Declaration, FieldDeclaration};
 use crate::event::AdHocSite;
+use crate::words;
 
-/// The id of a span that is recorded. No other span has it, in this process or (as far as chance allows, with 64 bits) in another
-/// one.
+/// The id of a span that is recorded. No other span has it, in this process or (as far as chance allows, with
+/// 64 bits) in another one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct SpanId(NonZeroU64);
 
 impl SpanId {
-    /// The innermost span that the calling thread is in; `None` where none of those that it is in is recorded.
+    /// The innermost span that the calling thread is in; `None` where none of those that it is in is
+    /// recorded.
     pub fn innermost() -> Option<Self> {
         NonZeroU64::new(innermost()).map(Self)
     }
@@ -134,8 +137,8 @@ impl<D: SpanDeclaration> Span<D> {
         NonZeroU64::new(self.id).map(SpanId)
     }
 
-    /// Lets a future have the span: the thread leaves it now, and is in it again whenever it polls the future. The span
-    /// ends when the future is dropped, which an executor does when it has completed.
+    /// Lets a future have the span: the thread leaves it now, and is in it again whenever it polls the
+    /// future. The span ends when the future is dropped, which an executor does when it has completed.
     ///
     /// ```
     /// async fn serve(order: u64) {
@@ -217,8 +220,8 @@ impl<F: Future, D: SpanDeclaration> Future for Instrumented<F, D> {
     type Output = F::Output;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<F::Output> {
-        // SAFETY: `future` stays where it is: nothing here moves it, the type has no `Drop` of its own and is `Unpin` only
-        // if the future is. `span` is not pinned.
+        // SAFETY: `future` stays where it is: nothing here moves it, the type has no `Drop` of its own and is
+        // `Unpin` only if the future is. `span` is not pinned.
         let (future, span) = unsafe {
             let this = self.get_unchecked_mut();
             (Pin::new_unchecked(&mut this.future), &this.span)
@@ -235,7 +238,7 @@ const BLOCK: u64 = 1 << 16;
 #[doc(hidden)]
 pub fn next_id() -> u64 {
     // One instruction, since a signal handler may want an id, too.
-    match thread::with(|mark| thread::count(&mark.next_span)) {
+    match words::with(|words| thread::count(words.next_span)) {
         spent if spent % BLOCK == 0 => begin_block(),
         id => id,
     }
@@ -244,7 +247,7 @@ pub fn next_id() -> u64 {
 #[cold]
 fn begin_block() -> u64 {
     let first = mix(seed() ^ mix(thread::with(origin))) / BLOCK * BLOCK + 1;
-    thread::with(|mark| mark.next_span.store(first + 1, Relaxed));
+    words::with(|words| words.next_span.store(first + 1, Relaxed));
     first
 }
 
@@ -275,14 +278,14 @@ fn mix(number: u64) -> u64 {
 
 /// In a forked child: what it counts on is not its parent's.
 pub(crate) fn forget_block() {
-    thread::with(|mark| mark.next_span.store(0, Relaxed));
+    words::with(|words| words.next_span.store(0, Relaxed));
 }
 
 /// The innermost span that the calling thread is in, 0 for none.
 #[doc(hidden)]
 #[inline]
 pub fn innermost() -> u64 {
-    thread::with(|mark| mark.span.load(Relaxed))
+    words::with(|words| words.span.load(Relaxed))
 }
 
 /// The calling thread is in this span from now on. Gives what it was in before, for [`leave`].
@@ -290,35 +293,35 @@ pub fn innermost() -> u64 {
 #[inline]
 pub fn enter(id: u64) -> u64 {
     // A signal handler in between leaves the word as it finds it.
-    thread::with(|mark| {
-        let before = mark.span.load(Relaxed);
-        mark.span.store(id, Relaxed);
+    words::with(|words| {
+        let before = words.span.load(Relaxed);
+        words.span.store(id, Relaxed);
         before
     })
 }
 
 /// The calling thread is in the span no longer.
 ///
-/// Spans may end in another order than the reverse of that in which they began. Who is left first is remembered, so that who came
-/// behind it does not return to it. Of several that are out of order, and not neighbours, one is remembered: then a later
-/// span may name one as its parent that has ended.
+/// Spans may end in another order than the reverse of that in which they began. Who is left first is
+/// remembered, so that who came behind it does not return to it. Of several that are out of order, and not
+/// neighbours, one is remembered: then a later span may name one as its parent that has ended.
 #[doc(hidden)]
 #[inline]
 pub fn leave(id: u64, before: u64) {
-    thread::with(|mark| {
+    words::with(|words| {
         let is = |word: &AtomicU64, id| word.load(Relaxed) == id;
         let around = match before {
             0 => 0,
-            ended if is(&mark.ended_span, ended) => mark.around_ended.load(Relaxed),
+            ended if is(words.ended_span, ended) => words.around_ended.load(Relaxed),
             open => open,
         };
-        if is(&mark.span, id) {
-            mark.span.store(around, Relaxed);
+        if is(words.span, id) {
+            words.span.store(around, Relaxed);
         } else {
-            if !is(&mark.around_ended, id) {
-                mark.ended_span.store(id, Relaxed);
+            if !is(words.around_ended, id) {
+                words.ended_span.store(id, Relaxed);
             }
-            mark.around_ended.store(around, Relaxed);
+            words.around_ended.store(around, Relaxed);
         }
     });
 }

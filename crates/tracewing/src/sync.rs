@@ -1,5 +1,5 @@
-//! The standard library's locks, told: they stand where its own would, and the recording has who waited for which of them,
-//! who had it, for how long, and where in the program that was.
+//! The standard library's locks, told: they stand where its own would, and the recording has who waited for
+//! which of them, who had it, for how long, and where in the program that was.
 //!
 //! ```
 //! use tracewing::sync::{Condvar, Mutex};
@@ -15,11 +15,12 @@
 //!
 //! With the feature `parking_lot`, [`parking_lot`] has those of the crate of that name.
 //!
-//! Functions, results and errors are the originals'; the guards lead to the originals. While a recording is there, a lock is tried first. Where that
-//! fails, `lock:requested` tells it, the thread tries a few times more, which `lock:spun` counts, and then it waits as the
-//! original does. An acquisition without contention is the event `lock:acquired`, and the release `lock:released`; both may be
-//! emitted wherever events may. While nobody records, an acquisition costs one load and a jump more, and a release one
-//! instruction. `docs/locks.md` says what the events mean together, `tracewing locks` makes tables of them.
+//! Functions, results and errors are the originals'; the guards lead to the originals. While a recording is
+//! there, a lock is tried first. Where that fails, `lock:requested` tells it, the thread tries a few times
+//! more, which `lock:spun` counts, and then it waits as the original does. An acquisition without contention
+//! is the event `lock:acquired`, and the release `lock:released`; both may be emitted wherever events may.
+//! While nobody records, an acquisition costs one load and a jump more, and a release one instruction.
+//! `docs/locks.md` says what the events mean together, `tracewing locks` makes tables of them.
 //!
 //! | module | does |
 //! |---|---|

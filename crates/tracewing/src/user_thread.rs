@@ -1,8 +1,8 @@
-//! User threads: what a program schedules itself onto threads of the kernel (tasks of an async runtime, fibers, green
-//! threads), told to the recording by the library that does it.
+//! User threads: what a program schedules itself onto threads of the kernel (tasks of an async runtime,
+//! fibers, green threads), told to the recording by the library that does it.
 //!
-//! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio. What the events say,
-//! and what a reader can build on, is in `docs/tasks.md`.
+//! These are plain functions for any such library; the crate `tracewing-tokio` calls them for tokio. What the
+//! events say, and what a reader can build on, is in `docs/tasks.md`.
 //!
 //! ```
 //! use std::panic::Location;
@@ -24,9 +24,9 @@
 //! user_thread::exit(other, Outcome::Cancelled);
 //! ```
 //!
-//! All of them may be called wherever events may be emitted, signal handlers included; [`Origin::new`] alone allocates. While
-//! nobody records, each costs the instructions of its site, and besides them `create` a number and `switch` a store, both of
-//! them in the thread's own memory.
+//! All of them may be called wherever events may be emitted, signal handlers included; [`Origin::new`] alone
+//! allocates. While nobody records, each costs the instructions of its site, and besides them `create` a
+//! number and `switch` a store, both of them in the thread's own memory.
 
 mod events;
 mod numbers;
@@ -38,15 +38,13 @@ use core::num::NonZeroU64;
 use core::panic::Location;
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tracewing_ring::thread;
-
-use crate::{Event, emit};
+use crate::{Event, emit, words};
 pub use events::{Cause, Kind, Outcome};
 pub use origin::Origin;
 pub use request::Request;
 
-/// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others have blocks of
-/// their own.
+/// A user thread's number: unique in the process, counted from 1 by the first thread that creates any; others
+/// have blocks of their own.
 ///
 /// In a child made by `fork`, numbers go on from the parent's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -86,7 +84,7 @@ fn number(thread: Option<UserThread>) -> u64 {
 #[inline]
 fn next() -> UserThread {
     static BLOCKS: AtomicU64 = AtomicU64::new(0);
-    UserThread(thread::with(|mark| numbers::next(&BLOCKS, &mark.next_user_thread)))
+    UserThread(words::with(|words| numbers::next(&BLOCKS, words.next_user_thread)))
 }
 
 /// A new user thread, ready to run, whose parent is the [`current`] one.
@@ -119,8 +117,8 @@ pub fn create_from(origin: &Origin) -> UserThread {
     thread
 }
 
-/// Tells of a new user thread and, unless that is done, of its origin; with one of each block of numbers in any case, since other
-/// processes may overwrite what was told.
+/// Tells of a new user thread and, unless that is done, of its origin; with one of each block of numbers in
+/// any case, since other processes may overwrite what was told.
 #[inline(always)]
 fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn(bool)) {
     let thread = number(Some(thread));
@@ -129,8 +127,8 @@ fn tell_creation(thread: UserThread, origin: u64, tell_origin: impl Fn(bool)) {
     tell_origin(false); // that event may have been the first of a sub-buffer
 }
 
-/// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs something, where
-/// nobody [wants](wants_create) it.
+/// A new user thread that no recording is told of: for callers to whom what [`create`] wants to know costs
+/// something, where nobody [wants](wants_create) it.
 #[inline]
 pub fn create_untold() -> UserThread {
     next()
@@ -148,8 +146,8 @@ pub fn name(thread: UserThread, name: &str) {
     emit!(events::Name { thread: thread.0.get(), name });
 }
 
-/// The calling thread of the kernel runs `next` from now on, or none. Gives what it ran until now, which stops for
-/// `cause`; where it ran none, the recording has [`Cause::None`].
+/// The calling thread of the kernel runs `next` from now on, or none. Gives what it ran until now, which
+/// stops for `cause`; where it ran none, the recording has [`Cause::None`].
 #[inline]
 pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
     let prev = current();
@@ -158,11 +156,12 @@ pub fn switch(next: Option<UserThread>, cause: Cause) -> Option<UserThread> {
         next: number(next),
         cause: if prev.is_some() { cause } else { Cause::None },
     });
-    thread::with(|mark| mark.user_thread.store(number(next), Relaxed));
+    words::with(|words| words.user_thread.store(number(next), Relaxed));
     prev
 }
 
-/// Whether some recording wants [`switch`]'s event: for callers to whom it costs something to learn the cause.
+/// Whether some recording wants [`switch`]'s event: for callers to whom it costs something to learn the
+/// cause.
 #[inline]
 pub fn wants_switch() -> bool {
     events::Switch::class().is_on()
@@ -171,7 +170,7 @@ pub fn wants_switch() -> bool {
 /// The user thread that the calling thread of the kernel runs, as [`switch`] was told.
 #[inline]
 pub fn current() -> Option<UserThread> {
-    UserThread::from_number(thread::with(|mark| mark.user_thread.load(Relaxed)))
+    UserThread::from_number(words::with(|words| words.user_thread.load(Relaxed)))
 }
 
 /// The user thread can go on. Told by whoever causes it, before the user thread can run.
@@ -186,8 +185,8 @@ pub fn wants_wake() -> bool {
     events::Wake::class().is_on()
 }
 
-/// The user thread ends. One that runs is switched away from afterwards, with [`Cause::Ended`]; of one that has
-/// [completed](Outcome::Completed), that alone says so, too.
+/// The user thread ends. One that runs is switched away from afterwards, with [`Cause::Ended`]; of one that
+/// has [completed](Outcome::Completed), that alone says so, too.
 #[inline]
 pub fn exit(thread: UserThread, outcome: Outcome) {
     emit!(events::Exit { thread: thread.0.get(), outcome });

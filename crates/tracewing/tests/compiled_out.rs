@@ -8,14 +8,18 @@ use common::dependency;
 use std::process::Command;
 use tracewing_testing::Workspace;
 
-/// The instructions of a function, without addresses. `None`, with a line on stderr, where there is no objdump.
+/// The instructions of a function, without addresses. `None`, with a line on stderr, where there is no
+/// objdump.
 fn instructions(program: &std::path::Path, function: &str) -> Option<Vec<String>> {
     let mut objdump = Command::new("objdump");
     objdump.args(["-d", "--no-show-raw-insn", &format!("--disassemble={function}")]).arg(program);
     let output = match objdump.output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: objdump: {error}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program("objdump"),
+                format_args!("objdump: {error}"),
+            );
             return None;
         }
     };

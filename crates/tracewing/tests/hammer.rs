@@ -1,6 +1,6 @@
-//! 8 threads run over 1,000 sites while another one switches them on and off at random; meanwhile signals interrupt all of
-//! them, processes are forked, and a library is loaded and unloaded. Behind `rule` (the session's `enable` and `disable`) nothing
-//! comes that it forbids, and nothing is missing that it allows.
+//! 8 threads run over 1,000 sites while another one switches them on and off at random; meanwhile signals
+//! interrupt all of them, processes are forked, and a library is loaded and unloaded. Behind `rule` (the
+//! session's `enable` and `disable`) nothing comes that it forbids, and nothing is missing that it allows.
 //!
 //! `TRACEWING_SECONDS` says for how long; 3 where it is not set.
 
@@ -83,8 +83,8 @@ fn come_to(index: usize, thread: u32, number: u64) {
     ten!(index / 100, [index, thread, number,], with_one_digit)
 }
 
-/// Of each site: 4n while it is off, 4n + 1 while it is being switched on, 4n + 2 while on, 4n + 3 while it is being
-/// switched off.
+/// Of each site: 4n while it is off, 4n + 1 while it is being switched on, 4n + 2 while on, 4n + 3 while it
+/// is being switched off.
 static STATES: [AtomicU64; SITES] = [const { AtomicU64::new(0) }; SITES];
 static STOP: AtomicBool = AtomicBool::new(false);
 static HANDLED: AtomicU64 = AtomicU64::new(0);
@@ -232,8 +232,8 @@ impl Visitor for Fields {
     fn end(&mut self, _compound: Compound<'_>) {}
 }
 
-/// Checks the trace against what was done. Gives the number of events and the most cycles between a change that forbids an
-/// event and that event.
+/// Checks the trace against what was done. Gives the number of events and the most cycles between a change
+/// that forbids an event and that event.
 fn check(trace: &Path, changes: &[Vec<Change>], sure: &[Vec<u64>]) -> (usize, u64) {
     let recording = Recording::open(&[trace]).unwrap();
     let mut merge = Merge::new(&recording, TimeRange::ALL);

@@ -1,5 +1,5 @@
-//! The agent finds every event class, whatever compiler and linker do with the sections: builds a program with a
-//! library and a plug-in in several ways and lets them tell what they found.
+//! The agent finds every event class, whatever compiler and linker do with the sections: builds a program
+//! with a library and a plug-in in several ways and lets them tell what they found.
 
 mod common;
 
@@ -65,7 +65,8 @@ fn check(what: &str, build: Build) {
 
     let folder = if release { "release" } else { "debug" };
     let built = workspace.target().join("x86_64-unknown-linux-gnu").join(folder);
-    // The library's own: always the threads' introduction and first events, and what the linker keeps of the rest.
+    // The library's own: always the threads' introduction and first events, and what the linker keeps of the
+    // rest.
     let own = run(&built.join("no_class"), &[]);
     let own: Vec<&str> = own.trim_end().strip_prefix("only ").unwrap_or_default().split(' ').collect();
     assert!(own.contains(&"tracewing:thread"), "{what}: {own:?}");
@@ -101,7 +102,7 @@ fn check(what: &str, build: Build) {
 #[test]
 fn classes_are_found_in_every_build() {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
-        eprintln!("skipped: builds for x86_64-unknown-linux-gnu");
+        tracewing_testing::skip(tracewing_testing::Cause::Processor, "builds for x86_64-unknown-linux-gnu");
         return;
     }
     check("debug", Build { release: false, ..PLAIN });

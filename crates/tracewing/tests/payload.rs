@@ -1,5 +1,5 @@
-//! The payload of events, for every type of field, against bytes put together by hand as `tracewing_abi::schema`
-//! specifies them, and against a reader that knows only the class description.
+//! The payload of events, for every type of field, against bytes put together by hand as
+//! `tracewing_abi::schema` specifies them, and against a reader that knows only the class description.
 
 use proptest::prelude::*;
 use std::borrow::Cow;
@@ -20,7 +20,8 @@ macro_rules! bytes {
     }};
 }
 
-/// Takes a payload apart by its class's description: the bytes of each field's values, without counts and marks.
+/// Takes a payload apart by its class's description: the bytes of each field's values, without counts and
+/// marks.
 fn read(class: &Class<'_>, mut payload: &[u8]) -> Vec<Vec<u8>> {
     let mut take = |len: usize| {
         let (head, rest) = payload.split_at_checked(len).expect("payload is too short");

@@ -1,5 +1,5 @@
-//! Several recordings of one program at once, each with its own rules; rules that change; pauses; and that beginning and
-//! ending recordings, however often, takes no memory for good.
+//! Several recordings of one program at once, each with its own rules; rules that change; pauses; and that
+//! beginning and ending recordings, however often, takes no memory for good.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,12 +35,16 @@ fn emit_all(numbers: std::ops::Range<u64>) {
     }
 }
 
-/// `sold 1`, `detail 1`, … in the order of the trace. `None`, with a line on stderr, where babeltrace2 is not installed.
+/// `sold 1`, `detail 1`, … in the order of the trace. `None`, with a line on stderr, where babeltrace2 is not
+/// installed.
 fn names(trace: &Path) -> Option<Vec<String>> {
     let output = match std::process::Command::new("babeltrace2").arg(trace).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped: babeltrace2: {error}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program("babeltrace2"),
+                format_args!("babeltrace2: {error}"),
+            );
             return None;
         }
     };

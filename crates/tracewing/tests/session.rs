@@ -28,7 +28,10 @@ fn alone() -> MutexGuard<'static, ()> {
 /// Numbers of the `own:step` events in a trace, as babeltrace2 reads it; `None` where it is not installed.
 fn numbers(trace: &Path) -> Option<Vec<u64>> {
     let Ok(output) = Command::new("babeltrace2").arg(trace).output() else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return None;
     };
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");

@@ -25,7 +25,10 @@ fn small() -> SessionBuilder {
 /// Numbers of the `own:step` events in a trace, as babeltrace2 reads it; `None` where it is not installed.
 fn numbers(trace: &Path) -> Option<Vec<u64>> {
     let Ok(output) = Command::new("babeltrace2").arg(trace).output() else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return None;
     };
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
@@ -140,7 +143,10 @@ fn the_example_panics_and_leaves_a_snapshot() {
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success() && errors.contains("cannot divide by 0"), "{errors}");
     let Ok(listed) = Command::new("babeltrace2").arg(&trace).output() else {
-        return eprintln!("skipped: babeltrace2 is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
     };
     let text = String::from_utf8(listed.stdout).unwrap();
     assert_eq!(text.matches("panic:divide").count(), 10, "{text}");

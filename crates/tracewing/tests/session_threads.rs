@@ -1,5 +1,5 @@
-//! Sessions that begin and end while threads emit, and while children that were forked meanwhile do: each trace is
-//! complete, and the program's memory does not grow.
+//! Sessions that begin and end while threads emit, and while children that were forked meanwhile do: each
+//! trace is complete, and the program's memory does not grow.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +44,10 @@ fn step(thread: u64, number: u64) {
 /// Numbers in a trace by thread, in order, as babeltrace2 reads it; `None` where it is not installed.
 fn numbers(trace: &Path, lost: u64) -> Option<BTreeMap<u64, Vec<u64>>> {
     let Ok(output) = Command::new("babeltrace2").arg(trace).output() else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return None;
     };
     let warnings = String::from_utf8(output.stderr).unwrap();

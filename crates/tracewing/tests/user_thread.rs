@@ -202,7 +202,8 @@ fn a_flight_recorder_has_the_origin_of_all_that_it_has() {
     let session = session.output(folder.path().join("t")).flight_recorder().start().unwrap();
     let often = user_thread::Origin::new("often", "toy", Location::caller());
     let mut names = BTreeMap::new();
-    // The oldest event of a snapshot may be any: also a creation whose origin was told just before the sub-buffer began.
+    // The oldest event of a snapshot may be any: also a creation whose origin was told just before the
+    // sub-buffer began.
     for snapshot in 0..40 {
         for round in 0..500 {
             let once = format!("{snapshot}/{round:width$}", width = (snapshot * 7 + round) % 31);

@@ -1,4 +1,5 @@
-//! A program instrumented with `tracing`, whose log goes to the terminal as before, and whose events can be recorded:
+//! A program instrumented with `tracing`, whose log goes to the terminal as before, and whose events can be
+//! recorded:
 //!
 //! ```text
 //! cargo build -p tracewing-tracing --example orders

@@ -1,8 +1,9 @@
 //! The event classes of one call site.
 //!
-//! `tracing` knows the names of a call site's fields, but no types: those are known from the values only, and a value may
-//! be absent. So a class is made when an event shows what its values are, and another one, of the same name, when an
-//! event of the call site shows others; the first [`MOST_CLASSES`] times. What comes then has all its fields as text.
+//! `tracing` knows the names of a call site's fields, but no types: those are known from the values only, and
+//! a value may be absent. So a class is made when an event shows what its values are, and another one, of the
+//! same name, when an event of the call site shows others; the first [`MOST_CLASSES`] times. What comes then
+//! has all its fields as text.
 
 use crate::values::{Kind, Kinds, MOST_FIELDS, TYPED_FIELDS};
 use core::ptr;
@@ -26,8 +27,8 @@ pub struct Description {
 }
 
 impl Description {
-    /// Makes the class with these fields known to the recordings. It stays as long as the program. `None` for one that is
-    /// too large to be told.
+    /// Makes the class with these fields known to the recordings. It stays as long as the program. `None` for
+    /// one that is too large to be told.
     pub fn register(&self, fields: impl IntoIterator<Item = Field<'static>>) -> Option<&'static EventClass> {
         let leak = |text: &str| -> &'static str { Box::leak(text.into()) };
         let id = |name| Field { base: Base::Hexadecimal, ..field(name, Shape::One, Scalar::U64) };
@@ -126,7 +127,8 @@ impl Classes {
         self.has_others.store(true, Relaxed);
     }
 
-    /// Whether some recording may want events from here: of a class that is known, or of one that is not known yet.
+    /// Whether some recording may want events from here: of a class that is known, or of one that is not
+    /// known yet.
     #[inline]
     pub fn may_be_wanted(&self) -> bool {
         // Relaxed: says nothing about other memory.
@@ -162,8 +164,8 @@ impl Classes {
 
     #[cold]
     fn add(&self, kinds: Kinds) -> Found {
-        // Again where another thread has added one meanwhile: at most as often as there are classes. No lock, since a child
-        // that is forked while a recorder is told of the class would find it taken for ever.
+        // Again where another thread has added one meanwhile: at most as often as there are classes. No lock,
+        // since a child that is forked while a recorder is told of the class would find it taken for ever.
         let (kinds, class) = loop {
             let (mut last, mut count) = (&self.first, 0);
             for variant in self.variants() {

@@ -1,7 +1,9 @@
-//! Which spans of `tracing` a thread is in, for the innermost of which the thread's next event or span belongs to.
+//! Which spans of `tracing` a thread is in, for the innermost of which the thread's next event or span
+//! belongs to.
 //!
-//! The innermost one itself is in the thread's word that `span!` uses, too, so that spans of both sorts can be nested in
-//! each other. Here is what the word said before each of them: unlike the guard of a `span!`, the layer has no other place for it.
+//! The innermost one itself is in the thread's word that `span!` uses, too, so that spans of both sorts can
+//! be nested in each other. Here is what the word said before each of them: unlike the guard of a `span!`,
+//! the layer has no other place for it.
 
 use std::cell::RefCell;
 use tracewing::dynamic::span;
@@ -30,7 +32,8 @@ pub fn exit(id: u64) {
     });
 }
 
-/// A thread that is about to end, or a destructor of whose is emitting, has no list any more: it is in no span.
+/// A thread that is about to end, or a destructor of whose is emitting, has no list any more: it is in no
+/// span.
 fn with(change: impl FnOnce(&mut Vec<Entered>)) {
     let _ = ENTERED.try_with(|entered| entered.try_borrow_mut().map(|mut entered| change(&mut entered)));
 }

@@ -1,10 +1,10 @@
-//! What `tracing` is told of call sites: those whose events nobody wants are switched off by `tracing` itself, by the word that
-//! each call site has for that, so that they cost nothing more.
+//! What `tracing` is told of call sites: those whose events nobody wants are switched off by `tracing`
+//! itself, by the word that each call site has for that, so that they cost nothing more.
 //!
-//! The answer is given as that of a per-layer filter, which speaks for this layer and no other. It changes when a recording
-//! begins, ends or is told to record something else ([`tracewing::dynamic::on_change`]), and when a call site's first event has
-//! shown that nobody wants it ([`ask_again_soon`]). Until it has been asked again, `tracing` sends events of
-//! such a call site; they are not recorded.
+//! The answer is given as that of a per-layer filter, which speaks for this layer and no other. It changes
+//! when a recording begins, ends or is told to record something else ([`tracewing::dynamic::on_change`]), and
+//! when a call site's first event has shown that nobody wants it ([`ask_again_soon`]). Until it has been
+//! asked again, `tracing` sends events of such a call site; they are not recorded.
 
 use crate::site;
 use core::sync::atomic::{AtomicU32, Ordering::*};
@@ -38,9 +38,10 @@ pub fn begin() {
 
 /// Has `tracing` ask about all call sites.
 ///
-/// While it knows of one dispatcher only, `tracing` asks the calling thread's default one (`tracing_core::callsite`,
-/// 0.1.36), which is none on a thread of ours if the program has set its own for some threads only. So it is told of a second one,
-/// which is gone before it matters: then it asks all that it knows.
+/// While it knows of one dispatcher only, `tracing` asks the calling thread's default one
+/// (`tracing_core::callsite`, 0.1.36), which is none on a thread of ours if the program has set its own for
+/// some threads only. So it is told of a second one, which is gone before it matters: then it asks all that
+/// it knows.
 fn ask_again() {
     drop(Dispatch::new(NoSubscriber::default()));
     tracing_core::callsite::rebuild_interest_cache();

@@ -16,11 +16,13 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Records events and spans of `tracing`; made by [`layer`].
 ///
-/// While nobody records, it switches off all call sites that no other layer wants. It works together with other
-/// layers, and with filters, its own ([`with_filter`](tracing_subscriber::Layer::with_filter)) or others'.
+/// While nobody records, it switches off all call sites that no other layer wants. It works together with
+/// other layers, and with filters, its own ([`with_filter`](tracing_subscriber::Layer::with_filter)) or
+/// others'.
 pub struct Layer<S> {
-    /// Stands for the layer where `tracing` asks whom a call site is of interest to: an empty layer with a filter of its own.
-    /// What happens does not go through it, which saves what such a filter costs per event.
+    /// Stands for the layer where `tracing` asks whom a call site is of interest to: an empty layer with a
+    /// filter of its own. What happens does not go through it, which saves what such a filter costs per
+    /// event.
     interest: Filtered<Identity, Wanted, S>,
     spans: Spans,
 }
@@ -151,7 +153,8 @@ where
         Some((living, living.site.span.as_deref()?))
     }
 
-    /// The id of the span with this number, or of the nearest one around it that is recorded; 0 where there is none.
+    /// The id of the span with this number, or of the nearest one around it that is recorded; 0 where there
+    /// is none.
     fn nearest(&self, number: &Id, context: &Context<'_, S>) -> u64 {
         if let Some(living) = self.spans.find(number.into_u64()) {
             return living.id;

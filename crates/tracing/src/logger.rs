@@ -1,7 +1,8 @@
 //! A logger for the crate `log` in programs that do not use `tracing`.
 //!
-//! Its classes are those that records have which come through `tracing-log`: `log:error` to `log:trace`, with the record's
-//! target, module, file and line as fields, since `log` has no call sites that could be told apart.
+//! Its classes are those that records have which come through `tracing-log`: `log:error` to `log:trace`, with
+//! the record's target, module, file and line as fields, since `log` has no call sites that could be told
+//! apart.
 
 use crate::classes::{Classes, Description};
 use crate::name;
@@ -14,12 +15,14 @@ use tracewing::dynamic::{self, span};
 /// Records what is logged.
 struct Logger;
 
-/// Makes recordings of the program contain all that it logs through the crate `log`. It is not written anywhere else.
+/// Makes recordings of the program contain all that it logs through the crate `log`. It is not written
+/// anywhere else.
 ///
-/// The maximum level of `log` is changed while the program runs: to `Trace` while somebody records the program, to `Off`
-/// while nobody does, so that logging costs one load and a comparison then.
+/// The maximum level of `log` is changed while the program runs: to `Trace` while somebody records the
+/// program, to `Off` while nobody does, so that logging costs one load and a comparison then.
 ///
-/// In a program that uses `tracing`, let `tracing_subscriber` or `tracing-log` pass the records on to the layer instead.
+/// In a program that uses `tracing`, let `tracing_subscriber` or `tracing-log` pass the records on to the
+/// layer instead.
 ///
 /// # Errors
 /// The program has a logger already.

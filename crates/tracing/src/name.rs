@@ -1,4 +1,5 @@
-//! From the names of `tracing` to those of a trace: event classes are called `provider:event`, fields are identifiers.
+//! From the names of `tracing` to those of a trace: event classes are called `provider:event`, fields are
+//! identifiers.
 //!
 //! | in `tracing` | in the trace |
 //! |---|---|
@@ -13,7 +14,8 @@
 use std::borrow::Cow;
 use tracing_core::Metadata;
 
-/// What each half of a class's name is cut to: both and what is put between and behind make at most 255 bytes.
+/// What each half of a class's name is cut to: both and what is put between and behind make at most 255
+/// bytes.
 const LONGEST: usize = 120;
 
 /// The name of the class of a call site's events; `suffix` says which of a span's.
@@ -32,7 +34,8 @@ pub fn of_class(metadata: &Metadata<'_>, suffix: &str) -> String {
 /// Describes what comes from `log`, whichever way.
 pub const RECORD_OF_LOG: &str = "record of the crate `log`";
 
-/// Whether it is one of the five call sites through which the crate `tracing-log` passes on all records of `log`.
+/// Whether it is one of the five call sites through which the crate `tracing-log` passes on all records of
+/// `log`.
 pub fn is_of_log(metadata: &Metadata<'_>) -> bool {
     metadata.target() == "log" && metadata.fields().field("log.target").is_some()
 }
@@ -83,8 +86,8 @@ fn replace(name: &str, is_allowed: impl Fn(char) -> bool) -> String {
     replaced.collect()
 }
 
-/// The end of what is too long: for a target, the innermost modules. All characters are of one byte; a colon is never the
-/// first one.
+/// The end of what is too long: for a target, the innermost modules. All characters are of one byte; a colon
+/// is never the first one.
 fn tail(name: &str) -> &str {
     name[name.len().saturating_sub(LONGEST)..].trim_start_matches(':')
 }

@@ -1,5 +1,6 @@
-//! The values of an event that has few, all of them numbers of eight bytes: what events of `tracing` that come often usually are.
-//! Their payload needs no buffer, no bounds and no second look. Whatever else an event has is for [`values`](crate::values).
+//! The values of an event that has few, all of them numbers of eight bytes: what events of `tracing` that
+//! come often usually are. Their payload needs no buffer, no bounds and no second look. Whatever else an
+//! event has is for [`values`](crate::values).
 
 use crate::values::{KIND_BITS, Kind, Kinds};
 use core::fmt::Debug;

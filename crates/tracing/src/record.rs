@@ -7,8 +7,8 @@ use core::mem::MaybeUninit;
 use tracewing::dynamic::{self, EventClass};
 use tracing_core::field::Visit;
 
-/// Records an event with the fields that `visit` shows, behind these ids (at most two), in the class that its values ask for. `visit`
-/// may be called several times. Says whether that class has just been made.
+/// Records an event with the fields that `visit` shows, behind these ids (at most two), in the class that its
+/// values ask for. `visit` may be called several times. Says whether that class has just been made.
 #[inline]
 pub fn record_visited<const IDS: usize>(
     classes: &Classes,
@@ -34,8 +34,8 @@ pub fn record_visited<const IDS: usize>(
     record(classes, &ids, |values| visit(values)) | is_new
 }
 
-/// Records an event with the fields that `put` puts, behind these ids (at most two), in the class that its values ask for. It may be
-/// called several times. Says whether that class has just been made.
+/// Records an event with the fields that `put` puts, behind these ids (at most two), in the class that its
+/// values ask for. It may be called several times. Says whether that class has just been made.
 #[inline(never)]
 pub fn record(classes: &Classes, ids: &[u64], put: impl Fn(&mut Values<'_>)) -> bool {
     let mut buffer: Buffer = [const { MaybeUninit::uninit() }; CAPACITY];

@@ -1,8 +1,9 @@
 //! The call sites of a program: what is known of each, found by the address of its metadata.
 //!
-//! `tracing` hands over a call site's metadata with every event, always the same `static`, and asks for nothing else to be
-//! found by. So there is one table for the process, from such addresses to [`Site`]s, read without a lock. It is replaced by one
-//! of twice the size when it is half full; tables and sites are never freed, since a reader may be anywhere in them.
+//! `tracing` hands over a call site's metadata with every event, always the same `static`, and asks for
+//! nothing else to be found by. So there is one table for the process, from such addresses to [`Site`]s, read
+//! without a lock. It is replaced by one of twice the size when it is half full; tables and sites are never
+//! freed, since a reader may be anywhere in them.
 
 use crate::classes::{Classes, Description};
 use crate::name;
@@ -138,8 +139,8 @@ impl Site {
         Self { metadata, first, span }
     }
 
-    /// Whether some recording may want something of what happens here. What a span has before its first `record` is taken for
-    /// all that it ever has: nothing else is as dear as a span.
+    /// Whether some recording may want something of what happens here. What a span has before its first
+    /// `record` is taken for all that it ever has: nothing else is as dear as a span.
     pub fn may_be_wanted(&self) -> bool {
         let Some(span) = &self.span else { return self.first.may_be_wanted() };
         let is_wanted = |class: &Class| class.if_on().is_some();

@@ -1,9 +1,10 @@
-//! The living spans: from the numbers that the registry of `tracing` gives them, and gives again to others later, to ids
-//! that no other span of the process ever has, and to their call sites.
+//! The living spans: from the numbers that the registry of `tracing` gives them, and gives again to others
+//! later, to ids that no other span of the process ever has, and to their call sites.
 //!
-//! A span belongs to one caller at its beginning and at its end, and `tracing` sees to it that nobody enters it before or
-//! after. So different threads never race for one entry, only for a free place, which the table gives without a lock. A
-//! span that finds its places taken goes into a map with a lock; that is for programs with thousands of living spans.
+//! A span belongs to one caller at its beginning and at its end, and `tracing` sees to it that nobody enters
+//! it before or after. So different threads never race for one entry, only for a free place, which the table
+//! gives without a lock. A span that finds its places taken goes into a map with a lock; that is for programs
+//! with thousands of living spans.
 
 use crate::site::Site;
 use core::ptr;
@@ -107,7 +108,8 @@ impl Spans {
         Some((place, Living { id: place.id.load(Relaxed), site }))
     }
 
-    /// The places of a number. Registries give small numbers, and tell those who had the same before by the high bits.
+    /// The places of a number. Registries give small numbers, and tell those who had the same before by the
+    /// high bits.
     #[inline]
     fn reach(&self, number: u64) -> impl Iterator<Item = &Place> {
         let first = (number ^ (number >> 32).wrapping_mul(0x9e37_79b9)) as usize;

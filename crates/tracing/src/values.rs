@@ -1,8 +1,8 @@
-//! The values of one event, visited into a buffer on the stack: the payload of the event's class, and the types that
-//! it has, by which the class is chosen.
+//! The values of one event, visited into a buffer on the stack: the payload of the event's class, and the
+//! types that it has, by which the class is chosen.
 //!
-//! Nothing is allocated, and no room is promised: what does not fit is cut, with `…` at its end where it is text. A text
-//! ends before its first NUL character, as all texts of a trace do.
+//! Nothing is allocated, and no room is promised: what does not fit is cut, with `…` at its end where it is
+//! text. A text ends before its first NUL character, as all texts of a trace do.
 
 use core::fmt::{self, Debug, Display, Write};
 use core::mem::MaybeUninit;
@@ -106,7 +106,8 @@ impl<'a> Values<'a> {
         self.put(id.to_le_bytes());
     }
 
-    /// Takes what `put` puts of the fields, in the order of the call site if it can. It may be called several times.
+    /// Takes what `put` puts of the fields, in the order of the call site if it can. It may be called several
+    /// times.
     #[inline]
     pub fn collect(&mut self, put: impl Fn(&mut Self)) {
         let begin = self.at;
@@ -163,8 +164,8 @@ impl<'a> Values<'a> {
         true
     }
 
-    /// The fields up to this one have no value. An empty text stands for it where a field is recorded as text anyway;
-    /// else the class has no such field.
+    /// The fields up to this one have no value. An empty text stands for it where a field is recorded as text
+    /// anyway; else the class has no such field.
     fn leave_out(&mut self, index: usize) {
         for _ in self.next.max(self.typed)..index {
             self.put([0]);

@@ -1,15 +1,16 @@
 //! Callbacks: a [`Trigger`] calls what was attached to it, wherever the program fires it.
 //!
-//! A callback is kept in a slot behind a [`Gate`]. Slots are allocated when first needed and never freed, so whoever fires
-//! may look at one at any time. Detaching closes the gate, waits until nobody is inside, and only then drops the callback.
-//! Firing costs two atomic additions per callback, to a counter that few threads share; it allocates nothing and waits
-//! for nobody.
+//! A callback is kept in a slot behind a [`Gate`]. Slots are allocated when first needed and never freed, so
+//! whoever fires may look at one at any time. Detaching closes the gate, waits until nobody is inside, and
+//! only then drops the callback. Firing costs two atomic additions per callback, to a counter that few
+//! threads share; it allocates nothing and waits for nobody.
 //!
-//! Each thread has a list of the callbacks that it is inside, on its stack ([`Frame`]): so a callback that detaches itself
-//! does not wait for itself.
+//! Each thread has a list of the callbacks that it is inside, on its stack ([`Frame`]): so a callback that
+//! detaches itself does not wait for itself.
 //!
-//! After `fork`, threads of the parent that were inside are counted in the child, where they do not exist. A slot
-//! therefore knows its process; in a child, nobody waits at a slot of the parent's, and it is not used again.
+//! After `fork`, threads of the parent that were inside are counted in the child, where they do not exist. A
+//! slot therefore knows its process; in a child, nobody waits at a slot of the parent's, and it is not used
+//! again.
 
 use alloc::boxed::Box;
 use core::cell::{Cell, UnsafeCell};
@@ -63,7 +64,8 @@ struct Slot<A: ?Sized + 'static> {
     process: u32,
 }
 
-// SAFETY: the callback may be called by, and dropped on, any thread; the gate keeps the calls and the change apart.
+// SAFETY: the callback may be called by, and dropped on, any thread; the gate keeps the calls and the change
+// apart.
 unsafe impl<A: ?Sized> Sync for Slot<A> {}
 
 /// A call that is under way, on the stack of the thread that makes it.
@@ -104,8 +106,9 @@ impl core::error::Error for AttachError {}
 
 /// Calls what is attached to a trigger: `fire!(TRIGGER, &arguments)`.
 ///
-/// `TRIGGER` is the path of a `static` [`Trigger<A>`](crate::Trigger). The second argument is a `&A`, evaluated only if
-/// something is attached. While nothing is, all this is one instruction ([`is_on`](crate::is_on)).
+/// `TRIGGER` is the path of a `static` [`Trigger<A>`](crate::Trigger). The second argument is a `&A`,
+/// evaluated only if something is attached. While nothing is, all this is one instruction
+/// ([`is_on`](crate::is_on)).
 #[macro_export]
 macro_rules! fire {
     ($trigger:path, $argument:expr $(,)?) => {{
@@ -148,16 +151,17 @@ impl<A: ?Sized> Trigger<A> {
         }
     }
 
-    /// From now on, calls `callback` wherever the trigger is fired, on the thread that fires it; also in libraries that
-    /// are loaded later. A panic in it aborts the program. What fires the trigger inside the callback calls the callback
-    /// again.
+    /// From now on, calls `callback` wherever the trigger is fired, on the thread that fires it; also in
+    /// libraries that are loaded later. A panic in it aborts the program. What fires the trigger inside the
+    /// callback calls the callback again.
     ///
     /// Without the feature `sites` no trigger is ever fired.
     ///
     /// Not for signal handlers, nor while [`objects`] are held.
     ///
     /// # Errors
-    /// [`CALLBACKS`] are attached, or the kernel does not let the program change its code. Nothing has changed then.
+    /// [`CALLBACKS`] are attached, or the kernel does not let the program change its code. Nothing has
+    /// changed then.
     pub fn attach(
         &'static self,
         callback: impl Fn(&A) + Send + Sync + 'static,
@@ -166,8 +170,8 @@ impl<A: ?Sized> Trigger<A> {
         let objects = objects();
         let slot = self.free_slot().ok_or(AttachError::Full)?;
         slot.is_taken.store(true, Ordering::Relaxed);
-        // SAFETY: the slot was free: its gate is closed, nobody is inside, and the lock of `objects` keeps others that
-        // attach away.
+        // SAFETY: the slot was free: its gate is closed, nobody is inside, and the lock of `objects` keeps
+        // others that attach away.
         unsafe { *slot.callback.get() = Some(callback) };
         slot.gate.open();
         self.attached.fetch_add(1, Ordering::Relaxed);
@@ -257,14 +261,15 @@ impl<A: ?Sized> Slot<A> {
         };
         innermost.set((&raw const frame).cast());
         let _leave = Leave { slot: self, frame: &frame, innermost, shard };
-        // SAFETY: the gate was open when this thread went in, so the callback is there, and stays until it has left.
+        // SAFETY: the gate was open when this thread went in, so the callback is there, and stays until it
+        // has left.
         if let Some(callback) = unsafe { &*self.callback.get() } {
             callback(argument);
         }
     }
 
-    /// Waits until nobody is inside but the calling thread, and drops the callback. If the thread is inside, it is
-    /// dropped when the thread leaves.
+    /// Waits until nobody is inside but the calling thread, and drops the callback. If the thread is inside,
+    /// it is dropped when the thread leaves.
     fn wait_and_clear(&'static self) {
         // SAFETY: has no obligations.
         if unsafe { libc::getpid() } as u32 != self.process {
@@ -293,7 +298,8 @@ impl<A: ?Sized> Slot<A> {
         // SAFETY: the calling thread's own.
         let mut next = unsafe { &*thread }.get().cast::<Frame>();
         let (mut count, mut outermost) = (0, None);
-        // SAFETY: frames are on the list while they are on this thread's stack, and this call ends before they do.
+        // SAFETY: frames are on the list while they are on this thread's stack, and this call ends before
+        // they do.
         while let Some(frame) = unsafe { next.as_ref() } {
             if frame.slot == core::ptr::from_ref(self).cast() {
                 count += 1;
@@ -328,8 +334,8 @@ impl<A: ?Sized> Drop for Leave<'_, A> {
         self.innermost.set(self.frame.outer.cast());
         self.slot.gate.leave(self.shard);
         if self.frame.is_last.get() {
-            // SAFETY: this was the outermost call of the thread that has detached the callback, when no other thread was
-            // inside and the gate was closed.
+            // SAFETY: this was the outermost call of the thread that has detached the callback, when no other
+            // thread was inside and the gate was closed.
             unsafe { self.slot.clear() };
         }
     }
@@ -359,19 +365,21 @@ fn wait(patience: &mut u32) {
 }
 
 impl<A: ?Sized> Attached<A> {
-    /// What came of switching the trigger's sites on; at those with a uprobe on them the callback is not called.
+    /// What came of switching the trigger's sites on; at those with a uprobe on them the callback is not
+    /// called.
     pub fn switched(&self) -> Switched {
         self.switched
     }
 
-    /// Detaches the callback. When this returns, no thread is inside it and none will be; what it owns is dropped.
+    /// Detaches the callback. When this returns, no thread is inside it and none will be; what it owns is
+    /// dropped.
     ///
-    /// Called inside the callback itself, it waits for other threads only. The calls that the calling thread is inside
-    /// go on to their end; what the callback owns is dropped when the outermost of them returns.
+    /// Called inside the callback itself, it waits for other threads only. The calls that the calling thread
+    /// is inside go on to their end; what the callback owns is dropped when the outermost of them returns.
     ///
-    /// Two callbacks that detach each other on two threads wait for each other for ever. In a forked child, a callback that was
-    /// attached before the fork is no longer called, but neither waited for nor dropped: threads of the parent may
-    /// have been inside.
+    /// Two callbacks that detach each other on two threads wait for each other for ever. In a forked child, a
+    /// callback that was attached before the fork is no longer called, but neither waited for nor dropped:
+    /// threads of the parent may have been inside.
     ///
     /// Not for signal handlers, nor while [`objects`] are held.
     pub fn detach(self) {}
@@ -383,7 +391,8 @@ impl<A: ?Sized> Drop for Attached<A> {
     }
 }
 
-/// Switches on those sites of an object being loaded that have callbacks waiting. The lock of the objects is held.
+/// Switches on those sites of an object being loaded that have callbacks waiting. The lock of the objects is
+/// held.
 #[cfg(feature = "sites")]
 pub(crate) fn loaded(object: &crate::Object) {
     if ATTACHED.load(Ordering::Relaxed) == 0 {

@@ -1,9 +1,10 @@
 //! Runs code that is seldom needed, such that the code around it need not be prepared for a call.
 //!
-//! An ordinary call leaves most registers undefined. The compiler therefore keeps values in registers that functions
-//! preserve, which it must save when the function begins: instructions that are executed whether the call is or not. Here
-//! only vector registers are lost, which no function preserves anyway, and with [`cold_call`] five general ones: the
-//! four that are left give the compiler room to move what is in the five, behind the site.
+//! An ordinary call leaves most registers undefined. The compiler therefore keeps values in registers that
+//! functions preserve, which it must save when the function begins: instructions that are executed whether
+//! the call is or not. Here only vector registers are lost, which no function preserves anyway, and with
+//! [`cold_call`] five general ones: the four that are left give the compiler room to move what is in the
+//! five, behind the site.
 
 use core::arch::{asm, naked_asm};
 use core::mem::{ManuallyDrop, MaybeUninit};
@@ -15,7 +16,8 @@ const WORDS: usize = 6;
 
 type Word = MaybeUninit<u64>;
 
-/// Puts words on the stack, the last first, and calls a trampoline, which finds them behind its return address.
+/// Puts words on the stack, the last first, and calls a trampoline, which finds them behind its return
+/// address.
 macro_rules! through {
     ($trampoline:path, $words:expr, [$($step:literal)*] $($operand:tt)*) => {
         asm!(
@@ -80,7 +82,8 @@ const fn words<F>() -> usize {
 /// Runs `run`, which should be what is done behind a site that is on, out of the way.
 ///
 /// All that it needs is best moved into it: what it borrows from the function around it must be in memory
-/// there, also while the site is off. Up to six words need no memory at all. A panic in it aborts the program.
+/// there, also while the site is off. Up to six words need no memory at all. A panic in it aborts the
+/// program.
 #[inline(always)]
 pub fn cold<F: FnOnce()>(run: F) {
     if words::<F>() > WORDS || align_of::<F>() > 8 {
@@ -104,13 +107,13 @@ fn in_registers<F: FnOnce()>(run: F) {
         };
     }
     // SAFETY: leaves the 128 bytes below the stack pointer alone, which the function may use without telling
-    // (the platform's red zone), and moves the stack pointer back. `trampoline` takes the closure from behind its
-    // return address, and preserves all registers that are not named.
+    // (the platform's red zone), and moves the stack pointer back. `trampoline` takes the closure from behind
+    // its return address, and preserves all registers that are not named.
     unsafe { with_words!(words::<F>(), word, closure!()) }
 }
 
-/// Calls `T`'s function with `first` and the address of `words`. Up to six need no memory around the site. Values around
-/// the call stay in registers; some may have to be moved, behind the site.
+/// Calls `T`'s function with `first` and the address of `words`. Up to six need no memory around the site.
+/// Values around the call stay in registers; some may have to be moved, behind the site.
 ///
 /// # Safety
 /// As for the function.
@@ -130,8 +133,8 @@ pub unsafe fn cold_call<T: Callee, const COUNT: usize>(first: *const (), words: 
             )
         };
     }
-    // SAFETY: as above; the registers that the trampoline does not preserve are named. The words are on the stack as long as
-    // the function runs, which is called with what it is to be called with (the caller's).
+    // SAFETY: as above; the registers that the trampoline does not preserve are named. The words are on the
+    // stack as long as the function runs, which is called with what it is to be called with (the caller's).
     unsafe { with_words!(COUNT, word, function!()) }
 }
 
@@ -152,8 +155,8 @@ pub unsafe fn cold_call_at<T: Callee>(first: *const (), second: *const u8) {
     }
 }
 
-/// Calls [`run`] and preserves the general registers. For whoever unwinds the stack, the caller's stack pointer is what it
-/// was before `cold` has moved it.
+/// Calls [`run`] and preserves the general registers. For whoever unwinds the stack, the caller's stack
+/// pointer is what it was before `cold` has moved it.
 ///
 /// # Safety
 /// Called by `in_registers` only, with the closure's words behind the return address.
@@ -200,7 +203,8 @@ unsafe extern "C" fn trampoline<F: FnOnce()>() {
     )
 }
 
-/// Calls the function with the arguments that are in their registers, and preserves r8 to r11 besides those that the function does.
+/// Calls the function with the arguments that are in their registers, and preserves r8 to r11 besides those
+/// that the function does.
 ///
 /// # Safety
 /// Called by [`cold_call`] and [`cold_call_at`] only, with `COUNT` words behind the return address.

@@ -1,20 +1,20 @@
 //! A gate through which any number of threads go in and out, and which one thread closes and then sees empty.
 //!
-//! Who goes in counts itself in one of several counters, its own thread's mostly, then looks whether the gate is open, and
-//! out again if it is not. Who closes it stores that first, then looks at each counter until it was 0 once, by
-//! an atomic addition of 0.
+//! Who goes in counts itself in one of several counters, its own thread's mostly, then looks whether the gate
+//! is open, and out again if it is not. Who closes it stores that first, then looks at each counter until it
+//! was 0 once, by an atomic addition of 0.
 //!
-//! Additions to one counter have an order. So of a thread that goes in (`+1`, then look) and the closer (close, then
-//! `+0`) one finds the other:
+//! Additions to one counter have an order. So of a thread that goes in (`+1`, then look) and the closer
+//! (close, then `+0`) one finds the other:
 //!
-//! - `+1` before `+0`: the closer sees the count, and waits. It then sees 0 only behind that thread's `-1`, hence after all
-//!   that the thread did inside.
-//! - `+0` before `+1`: the thread sees what the closer did before, finds the gate closed, and goes. It may find the gate
-//!   open again, if it was opened since: then all that came before the opening is there, too.
+//! - `+1` before `+0`: the closer sees the count, and waits. It then sees 0 only behind that thread's `-1`,
+//!   hence after all that the thread did inside.
+//! - `+0` before `+1`: the thread sees what the closer did before, finds the gate closed, and goes. It may
+//!   find the gate open again, if it was opened since: then all that came before the opening is there, too.
 //!
-//! A counter that was 0 once after the closing counts, from then on, only threads that find the gate closed; so the
-//! counters may be looked at one after the other. How long that takes is bounded by those inside and those that had seen
-//! the gate open just before: others do not count themselves at all.
+//! A counter that was 0 once after the closing counts, from then on, only threads that find the gate closed;
+//! so the counters may be looked at one after the other. How long that takes is bounded by those inside and
+//! those that had seen the gate open just before: others do not count themselves at all.
 //!
 //! No order of accesses to different words is needed beyond that, so nothing here is sequentially consistent.
 //! `tests/loom.rs` runs this file through all interleavings.

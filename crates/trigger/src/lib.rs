@@ -1,11 +1,11 @@
-//! Triggers: places in a program that cost one instruction while nobody wants them, and that are switched on and off
-//! while the program runs on any number of threads.
+//! Triggers: places in a program that cost one instruction while nobody wants them, and that are switched on
+//! and off while the program runs on any number of threads.
 //!
-//! A site ([`is_on`]) is a `nop` of eight bytes while it is off. One byte of them makes it a `nop` of three bytes and
-//! `jmp rel32` to the code that was asked for, which lies out of the way. The idea is Feather-Trace's (Brandenburg and
-//! Anderson 2007, section 2.1), which skips a call by a short jump and switches by the jump's offset; here the single
-//! byte decides whether there is a jump at all, so that none is executed while the site is off. `docs/triggers.md` tells why the
-//! processors allow that.
+//! A site ([`is_on`]) is a `nop` of eight bytes while it is off. One byte of them makes it a `nop` of three
+//! bytes and `jmp rel32` to the code that was asked for, which lies out of the way. The idea is
+//! Feather-Trace's (Brandenburg and Anderson 2007, section 2.1), which skips a call by a short jump and
+//! switches by the jump's offset; here the single byte decides whether there is a jump at all, so that none
+//! is executed while the site is off. `docs/triggers.md` tells why the processors allow that.
 //!
 //! ```
 //! use tracewing_abi::schema::{Class, Level};
@@ -53,10 +53,11 @@
 //! | `lock` | a lock that survives `fork` |
 //! | `pin` | keeps a library from being unloaded |
 //!
-//! Which events a recording wants, and what happens at a site that is on, is the crate `tracewing`'s business.
+//! Which events a recording wants, and what happens at a site that is on, is the crate `tracewing`'s
+//! business.
 //!
-//! Without the feature `sites` (on by default) `is_on` is `false` at compile time, and the compiler drops what stands
-//! behind it; nothing of a site remains in the program.
+//! Without the feature `sites` (on by default) `is_on` is `false` at compile time, and the compiler drops
+//! what stands behind it; nothing of a site remains in the program.
 
 #![no_std]
 
@@ -98,7 +99,8 @@ pub use site::is_on;
 pub use switch::{Obstacle, SwitchError, Switched, switch};
 pub use tracewing_abi::site::{Kind, Record, Site};
 
-/// A place in the source where a site is. Each has a type of its own, since a site's data are what its type says.
+/// A place in the source where a site is. Each has a type of its own, since a site's data are what its type
+/// says.
 pub trait Place {
     /// What the site is.
     const SITE: &'static Site;

@@ -1,6 +1,6 @@
-//! A lock that survives `fork`: it knows in which process it was taken. A child whose parent held it on another thread
-//! takes it over, since that thread does not exist in the child. What it guards must therefore be whole after each single
-//! store.
+//! A lock that survives `fork`: it knows in which process it was taken. A child whose parent held it on
+//! another thread takes it over, since that thread does not exist in the child. What it guards must therefore
+//! be whole after each single store.
 
 use core::ptr;
 use core::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,8 @@ use core::sync::atomic::{AtomicU32, Ordering};
 /// Set besides the holder's process id, which is below 2^22, while somebody waits.
 const WAITED_FOR: u32 = 1 << 31;
 
-/// Waits by futex. A child that is forked while it is held finds it free: the holder is another process there.
+/// Waits by futex. A child that is forked while it is held finds it free: the holder is another process
+/// there.
 pub struct Lock {
     /// 0 while free, else the process id of the holder.
     holder: AtomicU32,
@@ -47,7 +48,8 @@ impl Lock {
             {
                 // Once somebody has waited, others may be waiting as well.
                 mine = process | WAITED_FOR;
-                // SAFETY: the word is valid for the call, which only compares it. Returning early is harmless.
+                // SAFETY: the word is valid for the call, which only compares it. Returning early is
+                // harmless.
                 unsafe {
                     libc::syscall(
                         libc::SYS_futex,

@@ -1,6 +1,6 @@
-//! The programs and libraries whose sites belong to this copy of the crate: a list to which each adds itself when it is
-//! loaded and from which it removes itself when it is unloaded, both in constant time. Nobody looks at a site before
-//! somebody wants to switch one.
+//! The programs and libraries whose sites belong to this copy of the crate: a list to which each adds itself
+//! when it is loaded and from which it removes itself when it is unloaded, both in constant time. Nobody
+//! looks at a site before somebody wants to switch one.
 
 use core::marker::PhantomData;
 use core::ptr;
@@ -27,9 +27,9 @@ impl Object {
         if start.is_null() {
             return &[];
         }
-        // SAFETY: the linker sets both to begin and end of a section that consists of `Record`s, without gaps since each
-        // is as large as three times its alignment and every part of the section begins so aligned. Nobody writes to them but
-        // through atomics; they are there as long as the object.
+        // SAFETY: the linker sets both to begin and end of a section that consists of `Record`s, without gaps
+        // since each is as large as three times its alignment and every part of the section begins so
+        // aligned. Nobody writes to them but through atomics; they are there as long as the object.
         unsafe { core::slice::from_raw_parts(start, stop.offset_from_unsigned(start)) }
     }
 }
@@ -48,8 +48,9 @@ pub struct Objects {
 
 /// All programs and libraries whose sites belong to this copy of the crate.
 ///
-/// `dlopen` and `dlclose` of a library with sites wait until the returned value is dropped. While it lives, this thread
-/// must not call them, nor `dladdr` or `dlsym`, nor this function: it would wait for itself. Not for signal handlers.
+/// `dlopen` and `dlclose` of a library with sites wait until the returned value is dropped. While it lives,
+/// this thread must not call them, nor `dladdr` or `dlsym`, nor this function: it would wait for itself. Not
+/// for signal handlers.
 pub fn objects() -> Objects {
     Objects { _guard: LIST.lock(), _thread: PhantomData }
 }
@@ -59,8 +60,8 @@ impl Objects {
     pub fn iter(&self) -> impl Iterator<Item = &Object> {
         let mut next = FIRST.load(Ordering::Relaxed);
         core::iter::from_fn(move || {
-            // SAFETY: null, or a node of the list, which stays valid until `unregister` has got the lock that `self`
-            // holds.
+            // SAFETY: null, or a node of the list, which stays valid until `unregister` has got the lock that
+            // `self` holds.
             let object = unsafe { next.as_ref()? };
             next = object.next.load(Ordering::Relaxed);
             Some(object)
@@ -73,9 +74,9 @@ impl Objects {
     }
 }
 
-/// From now on, calls `hook` for each object with sites that is loaded, on the thread that loads it, before anything else
-/// of the object runs. Objects that are there already are those of [`objects`]; one that is loaded meanwhile may come
-/// both ways. A later call replaces the hook.
+/// From now on, calls `hook` for each object with sites that is loaded, on the thread that loads it, before
+/// anything else of the object runs. Objects that are there already are those of [`objects`]; one that is
+/// loaded meanwhile may come both ways. A later call replaces the hook.
 ///
 /// The hook may call [`objects`]. The thread is inside `dlopen`.
 pub fn on_load(hook: fn(&Object)) {

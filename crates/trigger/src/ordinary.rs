@@ -1,4 +1,5 @@
-//! The functions of `cold` as ordinary calls: where sites are compiled out, and on processors other than x86-64.
+//! The functions of `cold` as ordinary calls: where sites are compiled out, and on processors other than
+//! x86-64.
 
 use core::mem::MaybeUninit;
 

@@ -1,16 +1,16 @@
 //! Changes a byte of the program's code while it runs.
 //!
-//! First choice is `/proc/self/mem`: the kernel writes through it into pages that the program may only execute (it copies
-//! those that come from a file), so that no page is ever writable to the program, and none ever loses its permission to
-//! execute. Policies that forbid pages which are both writable and executable do not concern it, other than the kernel's own
-//! switch for it (`proc_mem.force_override`).
+//! First choice is `/proc/self/mem`: the kernel writes through it into pages that the program may only
+//! execute (it copies those that come from a file), so that no page is ever writable to the program, and none
+//! ever loses its permission to execute. Policies that forbid pages which are both writable and executable do
+//! not concern it, other than the kernel's own switch for it (`proc_mem.force_override`).
 //!
-//! Second choice, where that is refused: the page is made writable besides executable, the byte stored, the page
-//! made executable only. The kernel stores the byte (`read` from a pipe), which gives an error, not a signal, where
-//! another copy of this crate has just taken the permission away again.
+//! Second choice, where that is refused: the page is made writable besides executable, the byte stored, the
+//! page made executable only. The kernel stores the byte (`read` from a pipe), which gives an error, not a
+//! signal, where another copy of this crate has just taken the permission away again.
 //!
-//! While a [`Patcher`] lives it holds a lock of the process: `flock` on its own `/proc/self/mem`, a file that each process
-//! has to itself and all copies of this crate share. A child does not inherit the parent's.
+//! While a [`Patcher`] lives it holds a lock of the process: `flock` on its own `/proc/self/mem`, a file that
+//! each process has to itself and all copies of this crate share. A child does not inherit the parent's.
 
 use core::ffi::c_int;
 use core::fmt;

@@ -11,12 +11,12 @@ struct Search {
     path: Option<[u8; PATH]>,
 }
 
-/// Keeps the library with the code or data at `address` loaded until the process ends, however often it is closed. `true`
-/// if that is so now; of the program itself it always is. `false` if no object has this address or the dynamic linker
-/// refuses.
+/// Keeps the library with the code or data at `address` loaded until the process ends, however often it is
+/// closed. `true` if that is so now; of the program itself it always is. `false` if no object has this
+/// address or the dynamic linker refuses.
 ///
-/// For whoever leaves a thread, a handler or an address behind. Not while [`objects`](crate::objects) are held, nor in
-/// signal handlers.
+/// For whoever leaves a thread, a handler or an address behind. Not while [`objects`](crate::objects) are
+/// held, nor in signal handlers.
 pub fn pin(address: *const ()) -> bool {
     let mut search = Search { address: address as usize, path: None };
     // SAFETY: `look` gets what it expects, and does not outlive the call.

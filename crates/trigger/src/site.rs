@@ -1,16 +1,17 @@
 //! The site's instruction, and what the assembler writes down about it.
 //!
-//! Each copy of a site that the compiler makes puts a [`Record`](crate::Record) into a section. The section is tied to
-//! that of the code (`SHF_LINK_ORDER`), so that a linker which drops the function drops its records.
+//! Each copy of a site that the compiler makes puts a [`Record`](crate::Record) into a section. The section
+//! is tied to that of the code (`SHF_LINK_ORDER`), so that a linker which drops the function drops its
+//! records.
 //!
 //! The first site of a compilation unit also writes what its program or library needs once: the node by which
-//! [`object`](crate::object) knows it, code at start and end of the program (or at `dlopen` and `dlclose`) that links and
-//! unlinks the node, and the note for readers from outside. They form a group (`COMDAT`), of which the linker keeps one per
-//! program or library. So every one of them has its own node, whether it has its own copy of this crate or shares one
-//! in a Rust `dylib`; and nobody who has no site has anything.
+//! [`object`](crate::object) knows it, code at start and end of the program (or at `dlopen` and `dlclose`)
+//! that links and unlinks the node, and the note for readers from outside. They form a group (`COMDAT`), of
+//! which the linker keeps one per program or library. So every one of them has its own node, whether it has
+//! its own copy of this crate or shares one in a Rust `dylib`; and nobody who has no site has anything.
 //!
-//! The number in the names changes with each version of this crate that Cargo takes for incompatible: several may be
-//! linked into one program and never see each other's sites.
+//! The number in the names changes with each version of this crate that Cargo takes for incompatible: several
+//! may be linked into one program and never see each other's sites.
 
 use core::arch::asm;
 
@@ -22,8 +23,8 @@ macro_rules! lines {
     ($($line:expr)+) => { concat!($($line, "\n"),+) };
 }
 
-/// What each program and library has once, with the processor's code of the two functions. The symbols are weak since the
-/// linker may have dropped all sites.
+/// What each program and library has once, with the processor's code of the two functions. The symbols are
+/// weak since the linker may have dropped all sites.
 macro_rules! object {
     ($register:expr, $unregister:expr) => {
         lines! {
@@ -94,16 +95,16 @@ extern "C" fn describe<P: Place>() -> &'static Site {
 
 /// Whether the site is on: one `nop` while it is off.
 ///
-/// What is done if this is `true` should be a call of [`cold`](crate::cold()): then the instruction is all that is added
-/// to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise around a site; a loop
-/// with a site in it is neither unrolled nor made one of vectors.
+/// What is done if this is `true` should be a call of [`cold`](crate::cold()): then the instruction is all
+/// that is added to the path of a site that is off. `docs/triggers.md` tells what the compiler does otherwise
+/// around a site; a loop with a site in it is neither unrolled nor made one of vectors.
 ///
 /// Each inlined or generic copy is a site of its own, all with the same [`SITE`](Place::SITE).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub fn is_on<P: Place>() -> bool {
-    // SAFETY: the instruction is a `nop`, or `nop` and `jmp` to `on`. The rest is data: a
-    // `Record` as that type is laid out, a node as `Object` is, and functions that pass the node to `register` and
+    // SAFETY: the instruction is a `nop`, or `nop` and `jmp` to `on`. The rest is data: a `Record` as that
+    // type is laid out, a node as `Object` is, and functions that pass the node to `register` and
     // `unregister` as the platform's calling convention wants it.
     unsafe {
         asm!(

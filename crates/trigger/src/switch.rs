@@ -15,16 +15,17 @@ pub struct Switched {
     pub changed: usize,
     /// How many sites do not do what was asked, since somebody else has changed their instruction.
     ///
-    /// One that is on, with a breakpoint on it, in a process that no debugger is attached to: a uprobe keeps it from doing
-    /// anything as long as it is there. It is switched nevertheless. (Under a debugger it works, with its breakpoint.)
+    /// One that is on, with a breakpoint on it, in a process that no debugger is attached to: a uprobe keeps
+    /// it from doing anything as long as it is there. It is switched nevertheless. (Under a debugger it
+    /// works, with its breakpoint.)
     ///
     /// One with other bytes than this crate and debuggers put there: it was left alone.
     pub obstructed: usize,
     /// The first of these.
     pub obstacle: Option<Obstacle>,
-    /// Whether the change is final: every thread that comes to one of the sites from now on finds it. Not so only where
-    /// the kernel knows no `membarrier` with `SYNC_CORE` (Linux before 4.16, or a filter for system calls); then a thread may
-    /// execute an instruction once more that it has fetched before.
+    /// Whether the change is final: every thread that comes to one of the sites from now on finds it. Not so
+    /// only where the kernel knows no `membarrier` with `SYNC_CORE` (Linux before 4.16, or a filter for
+    /// system calls); then a thread may execute an instruction once more that it has fetched before.
     pub is_final: bool,
 }
 
@@ -85,18 +86,18 @@ impl fmt::Display for SwitchError {
 
 impl core::error::Error for SwitchError {}
 
-/// Switches sites on (`true`) or off. Sites that are so already stay so. Threads may execute them meanwhile, and do what
-/// they found either before or after.
+/// Switches sites on (`true`) or off. Sites that are so already stay so. Threads may execute them meanwhile,
+/// and do what they found either before or after.
 ///
-/// When it returns, with [`Switched::is_final`], every thread that comes to one of the sites finds it switched; one that
-/// came earlier may still be in the code behind the site.
+/// When it returns, with [`Switched::is_final`], every thread that comes to one of the sites finds it
+/// switched; one that came earlier may still be in the code behind the site.
 ///
-/// One thread of the process at a time; others wait. A system call per site that changes, some more for all. Not for
-/// signal handlers, and not for `vfork`ed children.
+/// One thread of the process at a time; others wait. A system call per site that changes, some more for all.
+/// Not for signal handlers, and not for `vfork`ed children.
 ///
 /// # Errors
-/// The kernel refuses both ways of changing code. The sites before the one that was refused are switched; usually that
-/// is none, since it refuses all or none.
+/// The kernel refuses both ways of changing code. The sites before the one that was refused are switched;
+/// usually that is none, since it refuses all or none.
 pub fn switch(changes: &[(&Record, bool)]) -> Result<Switched, SwitchError> {
     let mut switched = Switched { changed: 0, obstructed: 0, obstacle: None, is_final: true };
     let mut patcher = Patcher::new();
@@ -120,8 +121,8 @@ fn apply(
         }
         return Ok(());
     };
-    // SAFETY: the assembler has written the instruction's address into the record, and the object is loaded while there
-    // are references to its records.
+    // SAFETY: the assembler has written the instruction's address into the record, and the object is loaded
+    // while there are references to its records.
     let head = unsafe { patch::load(address) };
     let mut obstruct = |byte| {
         switched.obstructed += 1;
@@ -138,8 +139,8 @@ fn apply(
         obstruct(BREAKPOINT);
     }
     if found.is_on != on {
-        // SAFETY: the byte is a site's, with both of which there are whole instructions wherever a thread can be: at
-        // the site's beginning, and in front of the jump, which does not change.
+        // SAFETY: the byte is a site's, with both of which there are whole instructions wherever a thread can
+        // be: at the site's beginning, and in front of the jump, which does not change.
         unsafe { patcher.store(address + SWITCH, if on { ON } else { OFF }) }
             .map_err(|refused| SwitchError { address, changed: switched.changed, refused })?;
         discard_translation(address);
@@ -165,8 +166,8 @@ fn is_debugged() -> bool {
     tracer.is_some_and(|tracer| tracer != b"0")
 }
 
-/// Makes every thread of the process execute a serialising instruction before it goes on in its code, so that none
-/// executes what it has fetched before. Says whether the kernel has done so.
+/// Makes every thread of the process execute a serialising instruction before it goes on in its code, so that
+/// none executes what it has fetched before. Says whether the kernel has done so.
 fn synchronise() -> bool {
     const SYNC_CORE: i32 = 1 << 5;
     const REGISTER_SYNC_CORE: i32 = 1 << 6;
@@ -182,8 +183,8 @@ fn discard_translation(address: usize) {
     /// `VG_USERREQ__DISCARD_TRANSLATIONS` of valgrind.h.
     const DISCARD: usize = 0x1002;
     let request = [DISCARD, address, INSTRUCTION, 0, 0, 0];
-    // SAFETY: rotates a register by 128 bits in all and exchanges another with itself. Valgrind takes that for a request,
-    // reads its six words at rax and answers in rdx.
+    // SAFETY: rotates a register by 128 bits in all and exchanges another with itself. Valgrind takes that
+    // for a request, reads its six words at rax and answers in rdx.
     unsafe {
         core::arch::asm!(
             "rol rdi, 3",

@@ -1,5 +1,5 @@
-//! What runs behind a site gets its values and leaves those of the code around it alone; whoever unwinds the stack
-//! finds the way out.
+//! What runs behind a site gets its values and leaves those of the code around it alone; whoever unwinds the
+//! stack finds the way out.
 
 use std::backtrace::Backtrace;
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Sites are found and switched whatever compiler and linker do with the sections: builds a program with a library and
-//! plug-ins in several ways and lets it look and switch.
+//! Sites are found and switched whatever compiler and linker do with the sections: builds a program with a
+//! library and plug-ins in several ways and lets it look and switch.
 
 mod common;
 
@@ -7,7 +7,8 @@ use common::dependencies;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use tracewing_sites::{Files, Listing, State};
+use tracewing_programs::image::Files;
+use tracewing_programs::sites::{Listing, State};
 use tracewing_testing::Workspace;
 
 const GNU: &str = "x86_64-unknown-linux-gnu";
@@ -129,7 +130,7 @@ fn libdir(target: &str) -> Option<PathBuf> {
 #[test]
 fn sites_are_found_in_every_build() {
     if !cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu")) {
-        eprintln!("skipped: builds for {GNU}");
+        tracewing_testing::skip(tracewing_testing::Cause::Processor, format_args!("builds for {GNU}"));
         return;
     }
     check("debug", Build { release: false, ..PLAIN });
@@ -174,6 +175,9 @@ fn sites_are_found_in_every_build() {
             },
         );
     } else {
-        eprintln!("skipped: static programs with musl (rustup target add {MUSL})");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("x86_64-unknown-linux-musl"),
+            format_args!("static programs with musl (rustup target add {MUSL})"),
+        );
     }
 }

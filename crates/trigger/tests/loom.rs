@@ -11,7 +11,8 @@ use loom::cell::UnsafeCell;
 use loom::sync::Arc;
 use loom::thread;
 
-/// A gate and what is only there while somebody may be inside. loom fails where one thread changes it while another looks.
+/// A gate and what is only there while somebody may be inside. loom fails where one thread changes it while
+/// another looks.
 struct Room {
     gate: Gate,
     inside: UnsafeCell<u32>,

@@ -1,4 +1,5 @@
-//! Switching where the kernel refuses one way of changing code, or both, and where somebody else has changed it.
+//! Switching where the kernel refuses one way of changing code, or both, and where somebody else has changed
+//! it.
 
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::process::Command;
@@ -151,7 +152,10 @@ fn while_pages_must_not_be_writable_and_executable() {
     // SAFETY: room for a status.
     assert_eq!(unsafe { libc::waitpid(child, &mut status, 0) }, child);
     match libc::WEXITSTATUS(status) {
-        77 => eprintln!("skipped: this kernel has no PR_SET_MDWE (Linux 6.3)"),
+        77 => tracewing_testing::skip(
+            tracewing_testing::Cause::Kernel(6, 3),
+            "this kernel has no PR_SET_MDWE (Linux 6.3)",
+        ),
         code => assert_eq!((code, libc::WIFEXITED(status)), (0, true)),
     }
 }
@@ -167,7 +171,10 @@ fn write_byte(address: usize, byte: u8) {
 fn address(number: u32) -> Option<usize> {
     let address = with_record(number, Record::address);
     if address.is_none() {
-        eprintln!("skipped: sites of this processor are not patched");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Processor,
+            "sites of this processor are not patched",
+        );
     }
     address
 }
@@ -258,7 +265,9 @@ fn uprobe(address: usize) -> Option<OwnedFd> {
 #[test]
 fn a_uprobe_keeps_a_site_off_as_long_as_it_is_there() {
     let Some(address) = address(10) else { return };
-    let Some(probe) = uprobe(address) else { return eprintln!("skipped: no uprobes here") };
+    let Some(probe) = uprobe(address) else {
+        return tracewing_testing::skip(tracewing_testing::Cause::Uprobes, "no uprobes here");
+    };
     assert!(!site::<10>());
     let switched = set(10, true).unwrap();
     assert_eq!((switched.changed, switched.obstructed), (1, 1));
@@ -300,7 +309,7 @@ fn a_switched_site() {
 /// This program under a tool, with only the test above.
 fn under(tool: &str, arguments: &[&str]) -> Option<String> {
     if Command::new(tool).arg("--version").output().is_err() {
-        eprintln!("skipped: no {tool}");
+        tracewing_testing::skip(tracewing_testing::Cause::Program(tool), format_args!("no {tool}"));
         return None;
     }
     let own = std::env::current_exe().unwrap();

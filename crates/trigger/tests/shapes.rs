@@ -1,6 +1,6 @@
-//! A function with a site that is off executes what the function without the site executes, and one instruction more:
-//! compiles `shapes/shapes.rs` for release and compares the assembly of each pair of functions on the paths that can
-//! be taken while sites are off.
+//! A function with a site that is off executes what the function without the site executes, and one
+//! instruction more: compiles `shapes/shapes.rs` for release and compares the assembly of each pair of
+//! functions on the paths that can be taken while sites are off.
 
 mod common;
 
@@ -80,8 +80,8 @@ impl<'a> Code<'a> {
         operation.starts_with('j').then(|| self.labels.get(operand).copied()).flatten()
     }
 
-    /// The instructions that can be executed while sites are off, without the sites themselves, jumps with the number of the
-    /// instruction they go to; and how many sites there are.
+    /// The instructions that can be executed while sites are off, without the sites themselves, jumps with
+    /// the number of the instruction they go to; and how many sites there are.
     fn executed(&self) -> (String, usize) {
         let mut reached = BTreeSet::new();
         let mut todo = vec![0];
@@ -114,8 +114,8 @@ impl<'a> Code<'a> {
     }
 }
 
-/// The text without the names of registers: which one holds what is the compiler's free choice, and so is the order of the
-/// operands of an addition.
+/// The text without the names of registers: which one holds what is the compiler's free choice, and so is the
+/// order of the operands of an addition.
 fn anonymous(text: &str) -> String {
     let mut parts = text.split('%');
     let first = parts.next().unwrap().to_owned();
@@ -125,7 +125,8 @@ fn anonymous(text: &str) -> String {
     })
 }
 
-/// What is behind the sites: a closure that preserves all general registers, or a function that preserves some.
+/// What is behind the sites: a closure that preserves all general registers, or a function that preserves
+/// some.
 const WAYS: [&str; 2] = ["with", "light"];
 
 /// What is executed of `NAME_WAY` and `NAME_without`, and how many sites the former has.
@@ -152,7 +153,8 @@ const EXACT: [(&str, usize); 12] = [
     ("generic_word", 1),
 ];
 
-/// Loops: what is done while the site is on stands behind the loop's body, and a jump leads past it when the loop ends.
+/// Loops: what is done while the site is on stands behind the loop's body, and a jump leads past it when the
+/// loop ends.
 const LOOPS: [&str; 2] = ["loop_body", "closure"];
 
 /// A loop that the compiler makes one of vectors, which it does not with a site in it.
@@ -161,7 +163,7 @@ const VECTORS: &str = "sum";
 fn is_supported() -> bool {
     let is = cfg!(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"));
     if !is {
-        eprintln!("skipped: builds for x86_64-unknown-linux-gnu");
+        tracewing_testing::skip(tracewing_testing::Cause::Processor, "builds for x86_64-unknown-linux-gnu");
     }
     is
 }

@@ -1,14 +1,15 @@
-//! A program that keeps account of the events it emits: eight threads, and three children that are forked while these are
-//! at work, one of which is killed with `kill -9` in the middle of it.
+//! A program that keeps account of the events it emits: eight threads, and three children that are forked
+//! while these are at work, one of which is killed with `kill -9` in the middle of it.
 //!
 //! ```text
 //! ledger TRUTH.json [EVENTS]
 //! tracewing record -o T -- ledger truth.json
 //! ```
 //!
-//! TRUTH.json then says of every task (thread or child) how many events of each kind it began to emit and how many it had
-//! emitted: two numbers that differ by at most one, and only for the child that was killed. EVENTS is the number per task
-//! (20,000). Whatever a recording of the program lists and counts as lost must add up to that.
+//! TRUTH.json then says of every task (thread or child) how many events of each kind it began to emit and how
+//! many it had emitted: two numbers that differ by at most one, and only for the child that was killed.
+//! EVENTS is the number per task (20,000). Whatever a recording of the program lists and counts as lost must
+//! add up to that.
 
 mod account;
 
@@ -95,7 +96,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// A child that emits its events and ends; the victim goes on until it is killed.
 fn fork(ledger: &Ledger, task: usize, events: u64) -> libc::pid_t {
     const NAME: &CStr = c"ledger-child";
-    // SAFETY: other threads are running, so the child does what a signal handler may do, and ends without unwinding.
+    // SAFETY: other threads are running, so the child does what a signal handler may do, and ends without
+    // unwinding.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: a name of fewer than 16 bytes.

@@ -1,8 +1,9 @@
-//! The situation of the multi-level trace paper's Figure 3, with tokio: tasks `work/0`, `work/1`, … compute, a task `daemon` asks
-//! the network for messages and lets the others run when there is none. So a message is treated when all of them have had
-//! their turn, though the kernel has had it all the time.
+//! The situation of the multi-level trace paper's Figure 3, with tokio: tasks `work/0`, `work/1`, … compute,
+//! a task `daemon` asks the network for messages and lets the others run when there is none. So a message is
+//! treated when all of them have had their turn, though the kernel has had it all the time.
 //!
-//! `tracewing record -o trace -- reactivity` records who ran meanwhile; event `reactivity:received_msg` says that a message is treated.
+//! `tracewing record -o trace -- reactivity` records who ran meanwhile; event `reactivity:received_msg` says
+//! that a message is treated.
 
 use clap::Parser;
 use std::io::ErrorKind;

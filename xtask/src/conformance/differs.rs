@@ -1,4 +1,5 @@
-//! Cases whose outcome differs from what their suite expects, and why. In each of them babeltrace2 2.0 does what we do.
+//! Cases whose outcome differs from what their suite expects, and why. In each of them babeltrace2 2.0 does
+//! what we do.
 
 /// Lengths and tags of a class that no event uses.
 const UNUSED: &str = "what a length or a tag refers to is looked up where the class is used (1.8.3, section 7.3.2), and this one never is";

@@ -1,4 +1,5 @@
-//! Prints a field as the field cases' `expect` files do: members by name, elements behind dashes, two spaces a level.
+//! Prints a field as the field cases' `expect` files do: members by name, elements behind dashes, two spaces
+//! a level.
 
 use std::fmt::Write;
 use tracewing_ctf::decode::{Compound, Value, Visitor};
@@ -33,7 +34,8 @@ impl FieldText {
         self.out + "\n"
     }
 
-    /// Prints what stands before a field; gives the indentation of what is in it, and whether a dash came before it.
+    /// Prints what stands before a field; gives the indentation of what is in it, and whether a dash came
+    /// before it.
     fn lead(&mut self, name: Option<&str>) -> (usize, bool) {
         let mut name = name;
         for frame in self.frames.iter().rev() {

@@ -1,5 +1,5 @@
-//! Runs cases of the Common Trace Format's conformance: a folder of field cases and whole traces, each with what a
-//! reference reader says of it.
+//! Runs cases of the Common Trace Format's conformance: a folder of field cases and whole traces, each with
+//! what a reference reader says of it.
 
 mod differs;
 mod field_text;

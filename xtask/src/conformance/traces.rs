@@ -98,7 +98,8 @@ fn same_text(text: &str, expected: &str) -> Result<()> {
     Ok(())
 }
 
-/// Without the reference's details, the number of events is to be that of babeltrace2, or of the same trace of version 1.
+/// Without the reference's details, the number of events is to be that of babeltrace2, or of the same trace
+/// of version 1.
 fn same_count(trace: &Path, twin: &Path) -> Result<()> {
     let events = count(trace)?;
     let (text, outcome) = details(trace, true);

@@ -1,17 +1,18 @@
 //! The loom half of the models: the ring's own code, and K42's scheme, run through their interleavings.
 //!
-//! Tests under `--cfg loom` are built apart, since they are other programs: with the checker's atomics in place of the
-//! processor's.
+//! Tests under `--cfg loom` are built apart, since they are other programs: with the checker's atomics in
+//! place of the processor's.
 
 use anyhow::{Context, Result, bail};
 use std::process::Command;
 
-/// Packages and their test programs that run under loom, and whether those are so large that the quick form bounds them.
+/// Packages and their test programs that run under loom, and whether those are so large that the quick form
+/// bounds them.
 const PROGRAMS: &[(&str, &str, bool)] =
     &[("tracewing-ring", "loom", true), ("tracewing-trigger", "loom", false), ("bench", "k42", false)];
 
-/// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the full form where
-/// each test says, mostly at two.
+/// Builds and runs all of them. The quick form lets the checker preempt a thread at one place in a run; the
+/// full form where each test says, mostly at two.
 pub fn run(is_quick: bool) -> Result<()> {
     let folder = crate::steps::target_folder()?.join("loom");
     for (package, test, is_large) in PROGRAMS {

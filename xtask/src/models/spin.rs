@@ -1,8 +1,9 @@
-//! One run of Spin: generates the checker for a variant of a model, builds and runs it, and reads what it says.
+//! One run of Spin: generates the checker for a variant of a model, builds and runs it, and reads what it
+//! says.
 //!
-//! Spin writes a C program (`pan.c`) that searches the model's states. Its report is text; the lines read here are stable
-//! since Spin 4. An error leaves a trail, which Spin replays with the model's `printf` lines: the last of them, `violated: …`,
-//! names the property.
+//! Spin writes a C program (`pan.c`) that searches the model's states. Its report is text; the lines read
+//! here are stable since Spin 4. An error leaves a trail, which Spin replays with the model's `printf` lines:
+//! the last of them, `violated: …`, names the property.
 
 use super::catalogue::{Expected, Run};
 use anyhow::{Context, Result, bail};
@@ -113,8 +114,8 @@ fn read(report: &str) -> Outcome {
     outcome
 }
 
-/// A line like `publish.pml:119, state 71, "consumed = 1"`. The ends of processes that never end, and the statements that
-/// report a violated property, are meant to be unreached.
+/// A line like `publish.pml:119, state 71, "consumed = 1"`. The ends of processes that never end, and the
+/// statements that report a violated property, are meant to be unreached.
 fn unreached(line: &str) -> Option<Statement> {
     let (place, statement) = line.split_once(", state ")?;
     let line = place.rsplit_once(':')?.1.parse().ok()?;

@@ -1,4 +1,5 @@
-//! A hostile user of the same machine beside the recordings of a soak: `neighbour.py`, run as user 65534 (`nobody`).
+//! A hostile user of the same machine beside the recordings of a soak: `neighbour.py`, run as user 65534
+//! (`nobody`).
 
 use anyhow::{Context, Result, ensure};
 use std::path::Path;

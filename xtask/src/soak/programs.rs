@@ -1,5 +1,5 @@
-//! Recordings of the example server in which the server is killed at a random moment: the trace must be one that
-//! babeltrace2 reads without complaint, and in which it finds what `tracewing list` finds.
+//! Recordings of the example server in which the server is killed at a random moment: the trace must be one
+//! that babeltrace2 reads without complaint, and in which it finds what `tracewing list` finds.
 
 use crate::steps::{cargo, target_folder};
 use anyhow::{Context, Result, bail, ensure};

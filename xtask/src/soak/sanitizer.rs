@@ -1,8 +1,8 @@
 //! The ring's loads of threads, and the slot FIFO's, under ThreadSanitizer.
 //!
 //! It sees no assembly, so protocol `Publish` is left out, and `Local` runs on locked instructions
-//! (`--cfg tracewing_tsan`). It knows no fences, so a copy that is thrown away when it was torn looks like a race; that one
-//! place is excepted. Processes are left out, since it looks into one only.
+//! (`--cfg tracewing_tsan`). It knows no fences, so a copy that is thrown away when it was torn looks like a
+//! race; that one place is excepted. Processes are left out, since it looks into one only.
 
 use super::RING;
 use crate::steps::{run as run_command, target_folder};
@@ -13,7 +13,8 @@ use std::time::Duration;
 
 const TARGET: &str = "x86_64-unknown-linux-gnu";
 
-/// What is not a race: the words that a reader copies in overwrite mode before it knows whether they are whole.
+/// What is not a race: the words that a reader copies in overwrite mode before it knows whether they are
+/// whole.
 const EXCEPTIONS: &str = "race:mapped::Cpu>::copy\n";
 
 /// Runs for `length`, or says why not.

@@ -1,5 +1,5 @@
-//! The rules about comments that code must have: `SAFETY` at unsafe code, a partner named at every atomic ordering
-//! stronger than relaxed.
+//! The rules about comments that code must have: `SAFETY` at unsafe code, a partner named at every atomic
+//! ordering stronger than relaxed.
 
 use super::lexer::Line;
 use super::text::has_word;
@@ -29,7 +29,8 @@ pub(super) fn check(file: &File, findings: &mut Vec<Finding>) {
     }
 }
 
-/// The first line that is only for tests: nothing but tests follows `#[cfg(test)]` on a module at a file's end.
+/// The first line that is only for tests: nothing but tests follows `#[cfg(test)]` on a module at a file's
+/// end.
 pub(super) fn tests_begin(file: &File) -> usize {
     let in_test_place = TEST_PLACES.iter().any(|place| {
         if place.ends_with('/') {
@@ -51,8 +52,8 @@ pub(super) fn tests_begin(file: &File) -> usize {
     (0..file.lines.len()).find(|index| is_test_module(*index)).unwrap_or(file.lines.len())
 }
 
-/// Unsafe blocks, functions and implementations; not function pointer types, attributes, and blocks of foreign
-/// declarations, whose uses are unsafe themselves.
+/// Unsafe blocks, functions and implementations; not function pointer types, attributes, and blocks of
+/// foreign declarations, whose uses are unsafe themselves.
 fn is_unsafe_code(code: &str) -> bool {
     code.match_indices("unsafe").any(|(at, _)| {
         let (before, after) = (&code[..at], &code[at + "unsafe".len()..]);
@@ -68,8 +69,8 @@ fn is_unsafe_code(code: &str) -> bool {
     })
 }
 
-/// `SAFETY` within the ten lines above, on the line, or on the two behind it. A declaration's `# Safety` section may
-/// stand anywhere in the comment above it.
+/// `SAFETY` within the ten lines above, on the line, or on the two behind it. A declaration's `# Safety`
+/// section may stand anywhere in the comment above it.
 fn is_justified(lines: &[Line], index: usize) -> bool {
     let near = &lines[index.saturating_sub(10)..(index + 3).min(lines.len())];
     let mentions = |line: &Line| line.comment.contains("SAFETY") || line.comment.contains("# Safety");

@@ -1,8 +1,8 @@
-//! Splits Rust source, line by line, into code, comments and the contents of string literals, so that a rule about
-//! one of them is not misled by another.
+//! Splits Rust source, line by line, into code, comments and the contents of string literals, so that a rule
+//! about one of them is not misled by another.
 //!
-//! It knows comments (nested too), string literals (raw, byte and C strings too), character literals and lifetimes;
-//! it does not parse, and code that does not compile may be split wrongly.
+//! It knows comments (nested too), string literals (raw, byte and C strings too), character literals and
+//! lifetimes; it does not parse, and code that does not compile may be split wrongly.
 
 /// One line of source in three parts.
 #[derive(Debug, Default, PartialEq)]

@@ -8,8 +8,8 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Permissive licences; with them no user of ours has to do more than name the authors. The CDDL asks the same of who changes nothing
-/// in the files that are under it (`inferno`, which draws flame graphs).
+/// Permissive licences; with them no user of ours has to do more than name the authors. The CDDL asks the
+/// same of who changes nothing in the files that are under it (`inferno`, which draws flame graphs).
 const ALLOWED: &[&str] = &[
     "0BSD",
     "Apache-2.0",

@@ -1,14 +1,19 @@
 //! `cargo xtask tidy`: the house rules that neither rustfmt nor clippy knows, as a test.
 //!
-//! This file gathers the project's files and the findings; the rules stand in the files beside it, each with tests
-//! that show it failing.
+//! This file gathers the project's files and the findings; the rules stand in the files beside it, each with
+//! tests that show it failing.
 
 mod comments;
+mod events;
 mod files;
+mod imports;
+mod layers;
 mod lexer;
 mod licences;
 mod references;
 mod text;
+mod vocabulary;
+mod width;
 
 use anyhow::{Context, Result, bail};
 use lexer::Line;
@@ -35,13 +40,24 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
+/// Writes docs/events.md.
+pub fn write_events() -> Result<()> {
+    let root = crate::root()?;
+    let text = events::text(&Tree::read(&root)?);
+    std::fs::write(root.join(events::PAGE), text).with_context(|| format!("cannot write {}", events::PAGE))
+}
+
 /// All rules that need only the files.
 fn check(tree: &Tree) -> Vec<Finding> {
     let mut findings = Vec::new();
+    layers::check(tree, &mut findings);
+    events::check(tree, &mut findings);
     for file in tree.files.values() {
         text::check(file, &mut findings);
         comments::check(file, &mut findings);
         files::check(file, &mut findings);
+        vocabulary::check(file, &mut findings);
+        width::check(file, &mut findings);
         references::check(file, tree, &mut findings);
     }
     findings

@@ -1,10 +1,10 @@
-//! The rule that documentation names no file which is not there: paths in back quotes and Markdown links, in `*.md` and
-//! in Rust comments.
+//! The rule that documentation names no file which is not there: paths in back quotes and Markdown links, in
+//! `*.md` and in Rust comments.
 
 use super::{File, Finding, Tree};
 
-/// A path ending in one of these is a claim about this project's files. (C files are not: sources of the kernel and of
-/// other tracers are cited by their paths.)
+/// A path ending in one of these is a claim about this project's files. (C files are not: sources of the
+/// kernel and of other tracers are cited by their paths.)
 const CHECKED_ENDINGS: &[&str] = &[".rs", ".md"];
 
 /// Folders at the root whose paths are checked whatever they end in.

@@ -1,5 +1,5 @@
-//! The rules about a file's text: a head that says what it does, a length one can read, nothing left open, no path of
-//! somebody's machine.
+//! The rules about a file's text: a head that says what it does, a length one can read, nothing left open, no
+//! path of somebody's machine.
 
 use super::{File, Finding};
 

@@ -1,11 +1,13 @@
-//! The peers' side of the benchmark's protocol: a line `VARIANT COUNT` on standard input makes a peer emit COUNT events; it
-//! answers with the nanoseconds of CPU time that its thread took for all of them. It ends with its input. Its argument is
-//! the CPU on which that thread has to stay, beside threads that the tracer may have started on any.
+//! The peers' side of the benchmark's protocol: a line `VARIANT COUNT` on standard input makes a peer emit
+//! COUNT events; it answers with the nanoseconds of CPU time that its thread took for all of them. It ends
+//! with its input. Its argument is the CPU on which that thread has to stay, beside threads that the tracer
+//! may have started on any.
 
 use std::io::{self, BufRead, Write};
 use std::mem::size_of_val;
 
-/// Obeys orders until the input ends. `emit` gets the variant and the count, and says whether it knows the variant.
+/// Obeys orders until the input ends. `emit` gets the variant and the count, and says whether it knows the
+/// variant.
 pub fn obey(mut emit: impl FnMut(&str, u64) -> bool) -> io::Result<()> {
     stay_on(std::env::args().nth(1).and_then(|cpu| cpu.parse().ok()))?;
     let mut output = io::stdout().lock();

@@ -1,5 +1,5 @@
-//! A recording of any size: the kernel's events of four CPUs, and those of a program whose worker threads run tasks. Tasks and
-//! threads come and go.
+//! A recording of any size: the kernel's events of four CPUs, and those of a program whose worker threads run
+//! tasks. Tasks and threads come and go.
 
 use crate::compare::layout::trace_class;
 use anyhow::{Context, Result};

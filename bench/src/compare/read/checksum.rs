@@ -1,9 +1,10 @@
 //! A checksum over every field of a trace's events.
 //!
-//! Each stream has one of 64 bits, and the trace's is the sum of them. For each value the stream's is turned left by 5 bits,
-//! and the value is added. An event's values are its stamp in cycles and what is in its contexts and its payload, in order;
-//! compounds stand for what is in them. A value is an integer's two's complement, a real's bits as a double, or a text's bytes
-//! and its length, added up. `bench/peers/babeltrace2/checksum.py` does the same with babeltrace2's Python bindings.
+//! Each stream has one of 64 bits, and the trace's is the sum of them. For each value the stream's is turned
+//! left by 5 bits, and the value is added. An event's values are its stamp in cycles and what is in its
+//! contexts and its payload, in order; compounds stand for what is in them. A value is an integer's two's
+//! complement, a real's bits as a double, or a text's bytes and its length, added up.
+//! `bench/peers/babeltrace2/checksum.py` does the same with babeltrace2's Python bindings.
 
 use tracewing_ctf::decode::{Compound, Value, Visitor};
 

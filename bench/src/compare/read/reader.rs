@@ -73,7 +73,8 @@ fn bytes(recording: &Recording) -> Result<(u64, u64)> {
     for path in recording.streams().iter().flat_map(|stream| stream.files()) {
         let file = std::fs::File::open(path).with_context(|| format!("cannot open {}", path.display()))?;
         let size = file.metadata()?.len() as usize;
-        // SAFETY: a fresh mapping, which nothing else uses and which is unmapped below, of a file that nobody changes.
+        // SAFETY: a fresh mapping, which nothing else uses and which is unmapped below, of a file that nobody
+        // changes.
         let mapped = unsafe {
             rustix::mm::mmap(
                 std::ptr::null_mut(),

@@ -1,4 +1,5 @@
-//! Traces to read, in tracewing's own layout: two streams of events that are 100 ns apart in each. Always the same bytes.
+//! Traces to read, in tracewing's own layout: two streams of events that are 100 ns apart in each. Always the
+//! same bytes.
 
 use crate::compare::layout::trace_class;
 use anyhow::{Context, Result};

@@ -1,4 +1,5 @@
-//! A trace of any size in tracewing's own layout, with LTTng's index files: events of 28 bytes, 100 ns apart in each stream.
+//! A trace of any size in tracewing's own layout, with LTTng's index files: events of 28 bytes, 100 ns apart
+//! in each stream.
 
 use crate::compare::layout::trace_class;
 use anyhow::{Context, Result};

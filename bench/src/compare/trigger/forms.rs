@@ -1,4 +1,5 @@
-//! What passing a site costs, by how it is made: a loop whose turn is sixteen of them, minus the same program's loop without.
+//! What passing a site costs, by how it is made: a loop whose turn is sixteen of them, minus the same
+//! program's loop without.
 
 use super::Setting;
 use crate::compare::figures::{Rounds, median};

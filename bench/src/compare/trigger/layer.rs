@@ -1,5 +1,5 @@
-//! What an event of `tracing` with two `u64` costs its thread: with tracewing's layer while it is recorded into a flight
-//! recorder, with tracing-chrome, and with the registry alone.
+//! What an event of `tracing` with two `u64` costs its thread: with tracewing's layer while it is recorded
+//! into a flight recorder, with tracing-chrome, and with the registry alone.
 
 use super::{Setting, tracing_program};
 use crate::compare::bounds::Bound;
@@ -8,8 +8,8 @@ use crate::compare::own::{How, Recording, contents};
 use anyhow::{Result, ensure};
 use std::time::Duration;
 
-/// Events in a burst. tracing-chrome hands them to a thread of its own, which would still be at work while the next side is
-/// measured: its bursts are short.
+/// Events in a burst. tracing-chrome hands them to a thread of its own, which would still be at work while
+/// the next side is measured: its bursts are short.
 const EVENTS: u64 = 20_000;
 const CHROME_EVENTS: u64 = 1000;
 const BURSTS: u32 = 5;

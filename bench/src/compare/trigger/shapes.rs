@@ -1,13 +1,15 @@
-//! Functions with a site that is off against the same functions without it. Each round copies them to another position in a
-//! page, the same for all of them, so that the luck of a layout is in the spread and not in the ratio. A second copy of the
-//! function without a site tells what ratio is found where there is no difference.
+//! Functions with a site that is off against the same functions without it. Each round copies them to another
+//! position in a page, the same for all of them, so that the luck of a layout is in the spread and not in the
+//! ratio. A second copy of the function without a site tells what ratio is found where there is no
+//! difference.
 
 use super::Setting;
 use crate::compare::bounds::Bound;
 use crate::compare::figures::Rounds;
 use anyhow::Result;
 
-/// A shape's name in the worker's orders, what it is, calls per measurement, and whether it has to cost nothing.
+/// A shape's name in the worker's orders, what it is, calls per measurement, and whether it has to cost
+/// nothing.
 const SHAPES: &[(&str, &str, u32, bool)] = &[
     ("straight", "straight line", 50_000, true),
     ("calls", "two calls", 50_000, true),

@@ -1,5 +1,5 @@
-//! How long it takes to switch ten thousand sites, on the clock: through `/proc/self/mem`, and through `mprotect`, which
-//! takes its place in a worker to whom `/proc` is hidden.
+//! How long it takes to switch ten thousand sites, on the clock: through `/proc/self/mem`, and through
+//! `mprotect`, which takes its place in a worker to whom `/proc` is hidden.
 
 use super::Setting;
 use crate::compare::figures::Rounds;
@@ -46,7 +46,8 @@ pub fn measure(setting: &Setting) -> Result<Switching> {
     Ok(Switching { ways, sites: SITES })
 }
 
-/// A worker in a mount namespace in which something empty lies over `/proc`; `None`, and said, where none can be made.
+/// A worker in a mount namespace in which something empty lies over `/proc`; `None`, and said, where none can
+/// be made.
 fn without_proc(setting: &Setting) -> Result<Option<Worker>> {
     let mut options = vec!["--mount"];
     if !rustix::process::geteuid().is_root() {

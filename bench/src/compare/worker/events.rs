@@ -1,5 +1,5 @@
-//! One thread: emits events of one kind in a loop, into tracewing's buffers or a baseline's, or does what the papers
-//! compare with: reads the clock, swaps, locks.
+//! One thread: emits events of one kind in a loop, into tracewing's buffers or a baseline's, or does what the
+//! papers compare with: reads the clock, swaps, locks.
 
 use super::cpu_time;
 use anyhow::{Result, bail};

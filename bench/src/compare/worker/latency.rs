@@ -1,7 +1,8 @@
-//! Times single events: the clock is read in front of and behind each, with fences, so that nothing of the event
-//! is left out. Page faults are the kernel's count for this thread. System calls are caught by Syscall User Dispatch
-//! (prctl(2), Linux 5.11): while a byte in this program's memory says so, the kernel turns each into a signal, whose
-//! handler counts it and makes the call. That slows nothing down as long as there is none.
+//! Times single events: the clock is read in front of and behind each, with fences, so that nothing of the
+//! event is left out. Page faults are the kernel's count for this thread. System calls are caught by Syscall
+//! User Dispatch (prctl(2), Linux 5.11): while a byte in this program's memory says so, the kernel turns each
+//! into a signal, whose handler counts it and makes the call. That slows nothing down as long as there is
+//! none.
 
 use super::events::{TwoU64, fenced_time};
 use anyhow::{Context, Result, bail};
@@ -92,16 +93,17 @@ fn catch_system_calls() -> Result<()> {
     Ok(())
 }
 
-/// Counts the system call that was held back, and makes it. Everything passes from then on, the handler's return
-/// included, until the next event.
+/// Counts the system call that was held back, and makes it. Everything passes from then on, the handler's
+/// return included, until the next event.
 extern "C" fn caught(_: i32, _: *mut libc::siginfo_t, context: *mut libc::c_void) {
     SELECTOR.store(ALLOW, Relaxed);
     CAUGHT.fetch_add(1, Relaxed);
-    // SAFETY: with SA_SIGINFO, the third argument points to the interrupted context, which is this handler's to change.
+    // SAFETY: with SA_SIGINFO, the third argument points to the interrupted context, which is this handler's
+    // to change.
     let registers = unsafe { &mut (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs };
     let mut result = registers[libc::REG_RAX as usize];
-    // SAFETY: the very call, with the very arguments, that the interrupted code was about to make (the kernel's calling
-    // convention: number in rax, arguments in rdi, rsi, rdx, r10, r8, r9).
+    // SAFETY: the very call, with the very arguments, that the interrupted code was about to make (the
+    // kernel's calling convention: number in rax, arguments in rdi, rsi, rdx, r10, r8, r9).
     unsafe {
         std::arch::asm!(
             "syscall",

@@ -1,6 +1,6 @@
-//! Several threads at once: each runs the loop as often, and the CPU time of all of them is added up. Schemes that are not
-//! tracewing's have a buffer for each CPU, chosen by the number of the CPU that the thread runs on at that moment, or one
-//! for all threads.
+//! Several threads at once: each runs the loop as often, and the CPU time of all of them is added up. Schemes
+//! that are not tracewing's have a buffer for each CPU, chosen by the number of the CPU that the thread runs
+//! on at that moment, or one for all threads.
 
 use super::cpu_time;
 use super::events::{GEOMETRY, TwoU64};

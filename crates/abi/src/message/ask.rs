@@ -1,12 +1,12 @@
-//! What a recorder asks of a program that has joined: when it finds events of classes that have no id yet, or when a child has taken
-//! over the buffers that the program had for it.
+//! What a recorder asks of a program that has joined: when it finds events of classes that have no id yet, or
+//! when a child has taken over the buffers that the program had for it.
 
 const DESCRIBE: [u8; 4] = *b"twDe";
 const PREPARE: [u8; 4] = *b"twPr";
 const TAKEN: [u8; 4] = *b"twTk";
 
-/// The program is to describe its new classes, by a connection of its own as always ([`Joining::More`](super::Joining::More)), so
-/// that they get ids. Needs no answer.
+/// The program is to describe its new classes, by a connection of its own as always
+/// ([`Joining::More`](super::Joining::More)), so that they get ids. Needs no answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Describe;
 
@@ -39,8 +39,8 @@ impl Prepare {
     }
 }
 
-/// A program's message, which its forked child sends: the child has taken over the buffers that the program had for it. Answered by
-/// [`Prepare`], where that can be.
+/// A program's message, which its forked child sends: the child has taken over the buffers that the program
+/// had for it. Answered by [`Prepare`], where that can be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Taken;
 

@@ -1,5 +1,5 @@
-//! How a running recording is changed over the socket by which programs join: one [`Control`] per connection, in place of
-//! [`super::Hello`]; the answer ends it.
+//! How a running recording is changed over the socket by which programs join: one [`Control`] per connection,
+//! in place of [`super::Hello`]; the answer ends it.
 //!
 //! ```text
 //! asker                                     recorder
@@ -42,7 +42,8 @@ impl<'a> Control<'a> {
     /// Bytes of a message besides those of a rule or path.
     pub const HEADER: usize = 18;
 
-    /// Writes the message into `buffer`, of [`Control::HEADER`] bytes and the rule's or path's, and gives its length.
+    /// Writes the message into `buffer`, of [`Control::HEADER`] bytes and the rule's or path's, and gives its
+    /// length.
     ///
     /// # Errors
     /// It does not fit.

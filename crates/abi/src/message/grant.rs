@@ -1,5 +1,6 @@
-//! What a recorder wants of the classes that a program has: a [`Grant`] each, in answer to the classes' descriptions
-//! (`Grants`), and again whenever the recording's event rules change (`Change`, which the program answers by [`Done`]).
+//! What a recorder wants of the classes that a program has: a [`Grant`] each, in answer to the classes'
+//! descriptions (`Grants`), and again whenever the recording's event rules change (`Change`, which the
+//! program answers by [`Done`]).
 
 use crate::wire::{Input, Output, WireError};
 
@@ -10,7 +11,8 @@ const DONE: u32 = u32::from_le_bytes(*b"twDn");
 /// What becomes of the events of one class.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant<'a> {
-    /// By which number the recording knows the class, never 0 in a `Change`; 0: it does not take such a class.
+    /// By which number the recording knows the class, never 0 in a `Change`; 0: it does not take such a
+    /// class.
     pub id: u16,
     /// Whether its events are wanted.
     pub on: bool,
@@ -26,7 +28,8 @@ pub struct GrantsWriter<'a> {
 }
 
 impl<'a> GrantsWriter<'a> {
-    /// An empty `Grants` message. `buffer` bounds its size; [`super::MAX_MESSAGE`] bytes are the most that is taken.
+    /// An empty `Grants` message. `buffer` bounds its size; [`super::MAX_MESSAGE`] bytes are the most that is
+    /// taken.
     ///
     /// # Errors
     /// `buffer` has not even room for the message's header.

@@ -1,5 +1,5 @@
-//! An invitation to a further recording: a recorder passes it on to its programs, over the connections that it keeps.
-//! There is no answer; who follows it connects and joins as at its start.
+//! An invitation to a further recording: a recorder passes it on to its programs, over the connections that
+//! it keeps. There is no answer; who follows it connects and joins as at its start.
 
 use crate::wire::{Input, Output, WireError};
 

@@ -1,5 +1,5 @@
-//! What a program says that its recorder has kept waiting, once it is recorded: since when, and until when, nothing of it
-//! was; and what a recorder says to a program that it leaves alone.
+//! What a program says that its recorder has kept waiting, once it is recorded: since when, and until when,
+//! nothing of it was; and what a recorder says to a program that it leaves alone.
 
 use crate::wire::{Input, Output, WireError};
 
@@ -44,8 +44,8 @@ impl Late {
 /// A recorder's last word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Farewell {
-    /// A filter for system calls watches the program: it is not to do anything any more, not even to end its part. Its threads write
-    /// events as before.
+    /// A filter for system calls watches the program: it is not to do anything any more, not even to end its
+    /// part. Its threads write events as before.
     Alone,
     /// The recording is over.
     Over,

@@ -1,5 +1,6 @@
-//! What a recorder can be asked over the socket by which programs join: how it records, and for a snapshot of a flight
-//! recorder's buffers. One question per connection, in place of [`super::Hello`]; the answer ends it.
+//! What a recorder can be asked over the socket by which programs join: how it records, and for a snapshot of
+//! a flight recorder's buffers. One question per connection, in place of [`super::Hello`]; the answer ends
+//! it.
 //!
 //! ```text
 //! asker                                     recorder

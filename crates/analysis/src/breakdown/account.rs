@@ -3,6 +3,7 @@
 use super::entries::First;
 use super::ipc::Ipc;
 use crate::times::{add, grow};
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{Doing, Lwp, Mode, Name};
 
 /// Where a thread does something.
@@ -112,16 +113,17 @@ impl Account {
         &mut self.places[index].1
     }
 
-    /// It leaves a CPU. The kernel's state tells apart a thread that has to leave it on its way back into its program (0), one
-    /// that is preempted in the kernel (above 0xff), and one that waits.
-    pub fn stops(&mut self, prev_state: i64) {
+    /// It leaves a CPU. The kernel's state tells apart a thread that has to leave it on its way back into its
+    /// program (0), one that is preempted in the kernel (above 0xff), and one that waits.
+    pub fn stops(&mut self, prev_state: TaskState) {
         match prev_state {
-            0 => self.returning = true,
+            TaskState::RUNNING => self.returning = true,
             _ => self.in_kernel = true,
         }
     }
 
-    /// It has ended. Where no event has told its mode, but it left CPUs only on its way back into its program, it was in that.
+    /// It has ended. Where no event has told its mode, but it left CPUs only on its way back into its
+    /// program, it was in that.
     pub fn ends(&mut self) {
         if !self.is_settled && self.returning && !self.in_kernel {
             self.was(Place::User);
@@ -150,7 +152,7 @@ impl Account {
 
     /// It did one thing for a time.
     pub fn did(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         let place = match doing {
             Doing::Running { mode, .. } if !matches!(mode, Mode::Interrupt(_)) => {
                 Place::new(mode, lwp.is_kernel)

@@ -1,4 +1,5 @@
-//! Where threads begin: the first function that their program tells of, by its name or by the address of its code.
+//! Where threads begin: the first function that their program tells of, by its name or by the address of its
+//! code.
 
 use crate::functions::event::{FunctionEvent, Reader, Which};
 use crate::images::{Epoch, Images};

@@ -1,4 +1,5 @@
-//! Which waits are for other threads, and over what: by the system calls in which one waits and the other wakes it.
+//! Which waits are for other threads, and over what: by the system calls in which one waits and the other
+//! wakes it.
 //!
 //! | waits in | woken in | over |
 //! |---|---|---|
@@ -7,8 +8,8 @@
 //! | any call | `kill` and the like | signal |
 //! | `read`, `write`, `splice` and the like, `poll`, `epoll_wait`, `select` | `read`, `write`, `close` and the like, an exit | pipe |
 //!
-//! `read` and `write` do not say what they are used on. Where the recording has the events `sock_send_length` and
-//! `sock_recv_length`, these tell.
+//! `read` and `write` do not say what they are used on. Where the recording has the events `sock_send_length`
+//! and `sock_recv_length`, these tell.
 
 use serde::Serialize;
 use tracewing_trace::super_trace::Waker;
@@ -78,7 +79,8 @@ impl Means {
     }
 }
 
-/// Over what a thread that waited in a call was woken; `None` if it waited for something else than another thread.
+/// Over what a thread that waited in a call was woken; `None` if it waited for something else than another
+/// thread.
 pub(super) fn over(
     waited: Means,
     by: &Waker,

@@ -1,8 +1,10 @@
-//! What each process did where: in each system call, in its own code, and what others did for it outside (Wisniewski,
-//! Rosenburg: Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor Operating Systems, section 4.7, Figure 8).
+//! What each process did where: in each system call, in its own code, and what others did for it outside
+//! (Wisniewski, Rosenburg: Efficient, Unified, and Scalable Performance Monitoring for Multiprocessor
+//! Operating Systems, section 4.7, Figure 8).
 //!
-//! K42's page faults and calls to servers have times of their own. Here the kernel has no event for the end of a page fault, so
-//! faults are counted, and their time is of where they happened; servers are threads, so a call to one is a wait that its wake ends.
+//! K42's page faults and calls to servers have times of their own. Here the kernel has no event for the end
+//! of a page fault, so faults are counted, and their time is of where they happened; servers are threads, so
+//! a call to one is a wait that its wake ends.
 //!
 //! | file | does |
 //! |---|---|
@@ -23,7 +25,8 @@ pub use entries::Start;
 pub use ipc::Ipc;
 pub use table::{BreakdownTable, Entry, Machine, Outside, ProcessBreakdown, Row, Spent};
 
-use crate::run::{Analysis, Ran};
+use crate::analysis::{Analysis, Input};
+use crate::run::Ran;
 use crate::serials::Serials;
 use crate::times::grow;
 use account::{Account, Place};
@@ -32,7 +35,8 @@ use ipc::Means;
 use outside::Served;
 use std::collections::HashMap;
 use table::Ended;
-use tracewing_trace::super_trace::{Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
+use tracewing_trace::super_trace::TaskState;
+use tracewing_trace::super_trace::{Change, Doing, Fold, Kind, Lwp, Mode, Name, Seen, Waker};
 
 /// The analysis.
 #[derive(Debug, Default)]
@@ -63,7 +67,7 @@ impl Breakdown {
 
     /// What an LWP did counts for those that it did it for; for itself, the caller has counted it.
     fn serves(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         let account = self.lwps.at(lwp.serial);
         match doing {
             Doing::Running { cpu, mode: Mode::Interrupt(by) } => self.served.interrupt(cpu, by, ns),
@@ -108,6 +112,21 @@ impl Breakdown {
 }
 
 impl Analysis for Breakdown {
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Name { name, text } => self.name(name, text),
+            Input::Event(seen) => self.event(seen),
+            Input::Dumped { tid, process, name } => self.dumped(tid, process, name),
+            Input::LeftOut(Change::LwpDid { lwp, doing, from, to }) => self.other(lwp, doing, from, to),
+            Input::LeftOut(Change::LwpWoken { lwp, by, at }) => self.other_woken(lwp, by, at),
+            Input::LeftOut(Change::LwpEnds { lwp }) => self.other_ends(lwp),
+            _ => {}
+        }
+    }
+}
+
+impl Breakdown {
     fn name(&mut self, name: Name, text: &str) {
         let index = name.0 as usize;
         if self.means.len() <= index {
@@ -152,6 +171,24 @@ impl Analysis for Breakdown {
 }
 
 impl Fold for Breakdown {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::CpuIdled { cpu, interrupt, from, to } => self.cpu_idles(cpu, interrupt, from, to),
+            Change::LwpWas { lwp, mode } => self.lwp_was(lwp, mode),
+            Change::LwpCalls { lwp, call, .. } => self.lwp_calls(lwp, call),
+            Change::LwpFaults { lwp, .. } => self.lwp_faults(lwp),
+            Change::LwpUsesSocket { lwp, .. } => self.lwp_uses_socket(lwp),
+            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
+            Change::LwpStops { lwp, prev_state, .. } => self.lwp_stops(lwp, prev_state),
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            _ => {}
+        }
+    }
+}
+
+impl Breakdown {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         self.lwps.at(lwp.serial).did(lwp, doing, from, to);
@@ -159,7 +196,7 @@ impl Fold for Breakdown {
     }
 
     fn cpu_idles(&mut self, cpu: u32, interrupt: Option<Name>, from: i64, to: i64) {
-        let ns = to.saturating_sub(from).unsigned_abs();
+        let ns = to.abs_diff(from);
         match interrupt {
             None => grow(&mut self.idle_ns, ns),
             Some(_) => {
@@ -173,15 +210,15 @@ impl Fold for Breakdown {
         self.lwps.at(lwp.serial).was(Place::new(mode, lwp.is_kernel));
     }
 
-    fn lwp_calls(&mut self, lwp: &Lwp, call: Name, _: i64) {
+    fn lwp_calls(&mut self, lwp: &Lwp, call: Name) {
         self.lwps.at(lwp.serial).calls(call);
     }
 
-    fn lwp_faults(&mut self, lwp: &Lwp, _: i64) {
+    fn lwp_faults(&mut self, lwp: &Lwp) {
         self.lwps.at(lwp.serial).at(Place::new(lwp.mode(), lwp.is_kernel)).faults += 1;
     }
 
-    fn lwp_uses_socket(&mut self, lwp: &Lwp, _: i64) {
+    fn lwp_uses_socket(&mut self, lwp: &Lwp) {
         self.lwps.at(lwp.serial).uses_socket();
     }
 
@@ -189,7 +226,7 @@ impl Fold for Breakdown {
         self.woken(lwp, by, at, true);
     }
 
-    fn lwp_stops(&mut self, lwp: &Lwp, _: u32, prev_state: i64, _: i64) {
+    fn lwp_stops(&mut self, lwp: &Lwp, prev_state: TaskState) {
         self.lwps.at(lwp.serial).stops(prev_state);
     }
 

@@ -1,4 +1,5 @@
-//! What was done for processes outside of them: by those whom they woke, and by the interrupts that woke them.
+//! What was done for processes outside of them: by those whom they woke, and by the interrupts that woke
+//! them.
 
 use super::account::Waits;
 use crate::times::grow;

@@ -16,7 +16,8 @@ pub struct BreakdownTable {
     pub processes: Vec<ProcessBreakdown>,
     /// What all CPUs did, where the recording is of the whole machine and nobody is left out.
     pub machine: Option<Machine>,
-    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of them.
+    /// Threads that the recording did not follow and met only beside those that it did: nothing is known of
+    /// them.
     pub strangers: u64,
     /// From the first event to the last, in nanoseconds.
     pub duration_ns: u64,
@@ -29,8 +30,8 @@ pub struct ProcessBreakdown {
     pub process: Option<i32>,
     /// Its first thread's name.
     pub name: String,
-    /// System calls by their time, longest first, then its own code, then what is unknown. Places where nothing was done are
-    /// left out.
+    /// System calls by their time, longest first, then its own code, then what is unknown. Places where
+    /// nothing was done are left out.
     pub rows: Vec<Row>,
     /// Of all threads together: no event tells where they were.
     pub unseen_ns: u64,
@@ -150,7 +151,8 @@ impl Row {
         kinds
     }
 
-    /// Whether its times are known. What was done takes time: where there is none, that is part of [`Spent::Unknown`].
+    /// Whether its times are known. What was done takes time: where there is none, that is part of
+    /// [`Spent::Unknown`].
     pub fn has_times(&self) -> bool {
         let times = [self.ipc().ns, self.blocked_ns, self.ready_ns, self.own_ns, self.interrupts_ns()];
         total(times.into_iter()) > 0

@@ -4,13 +4,13 @@ use super::record::{Identity, Record, Stretch, UserDoing};
 use super::tape::{Rewind, Tape};
 use super::target::{Candidate, Candidates};
 use super::{Actor, NoPath, Target};
-use crate::run::Analysis;
+use crate::analysis::{Analysis, Input};
 use crate::serials::Serials;
 use std::io::{self, Read, Seek, Write};
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, SwitchCause, UserThread, Waker};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, UserThread, Waker};
 
-/// The analysis: takes down what all do, and gives the path at the end ([`CriticalPaths::path`]). It needs the events of the path's
-/// time only.
+/// The analysis: takes down what all do, and gives the path at the end ([`CriticalPaths::path`]). It needs
+/// the events of the path's time only.
 #[derive(Debug)]
 pub struct CriticalPaths<F> {
     tape: Tape<F>,
@@ -51,8 +51,8 @@ struct LiveThread {
 }
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
-    /// An analysis that has seen nothing yet, with an empty file for what it cannot hold in memory: some ten bytes for each
-    /// system call, switch, and wake.
+    /// An analysis that has seen nothing yet, with an empty file for what it cannot hold in memory: some ten
+    /// bytes for each system call, switch, and wake.
     pub fn new(target: Target, file: F) -> Self {
         CriticalPaths {
             tape: Tape::new(file),
@@ -87,9 +87,29 @@ impl<F: Read + Write + Seek> Analysis for CriticalPaths<F> {
     fn is_done(&self) -> bool {
         self.failed.is_some()
     }
+
+    fn input(&mut self, _: Input<'_>) {}
 }
 
 impl<F: Read + Write + Seek> Fold for CriticalPaths<F> {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
+            Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at),
+            Change::UserThreadCreated { thread, by, at } => self.user_thread_created(thread, by, at),
+            Change::UserThreadStops { thread, lwp, .. } => self.user_thread_stops(thread, lwp),
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl<F: Read + Write + Seek> CriticalPaths<F> {
     #[inline]
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         let live = self.lwps.at(lwp.serial);
@@ -140,7 +160,7 @@ impl<F: Read + Write + Seek> Fold for CriticalPaths<F> {
         self.put(&Record::UserThreadCreated { thread: thread.serial, at, by: by.into() });
     }
 
-    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp, _: SwitchCause, _: i64) {
+    fn user_thread_stops(&mut self, thread: &UserThread, lwp: &Lwp) {
         self.user_threads.at(thread.serial).lwp = Some(lwp.serial);
     }
 

@@ -1,12 +1,14 @@
 //! The critical path of an LWP or a user thread: who had to come to an end so that it could.
 //!
-//! It is found from its end backwards. While somebody runs, its time is its own. Where it was blocked, the path goes to who woke
-//! it, at that time, and follows that one back to when the block began; an interrupt's wake, which is a timer's or a device's,
-//! ends that way. Where it waited for a CPU, the time is of whoever had that CPU; where a user thread waited for an LWP, the
-//! path follows that LWP. So each nanosecond of the time asked for is of exactly one.
+//! It is found from its end backwards. While somebody runs, its time is its own. Where it was blocked, the
+//! path goes to who woke it, at that time, and follows that one back to when the block began; an interrupt's
+//! wake, which is a timer's or a device's, ends that way. Where it waited for a CPU, the time is of whoever
+//! had that CPU; where a user thread waited for an LWP, the path follows that LWP. So each nanosecond of the
+//! time asked for is of exactly one.
 //!
-//! All that is needed for that lies between the begin and the end of the time asked for, but is known only when it is over. So
-//! what all do is taken down on the way, and read back from the end; memory is for those that live, and for the path.
+//! All that is needed for that lies between the begin and the end of the time asked for, but is known only
+//! when it is over. So what all do is taken down on the way, and read back from the end; memory is for those
+//! that live, and for the path.
 //!
 //! | file | does |
 //! |---|---|
@@ -184,8 +186,8 @@ impl Step {
 }
 
 impl<F: Read + Write + Seek> CriticalPaths<F> {
-    /// The path from one time to another, in nanoseconds; without them, of all that is known of the target. `go_on` is asked
-    /// now and then, and may end it.
+    /// The path from one time to another, in nanoseconds; without them, of all that is known of the target.
+    /// `go_on` is asked now and then, and may end it.
     ///
     /// # Errors
     /// Why there is none.

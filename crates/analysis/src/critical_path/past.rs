@@ -1,4 +1,5 @@
-//! What all did up to a time that goes backwards: a window over the tape, with a stretch or two of each who lives there.
+//! What all did up to a time that goes backwards: a window over the tape, with a stretch or two of each who
+//! lives there.
 
 use super::Actor;
 use super::record::{By, Identity, Record, Stretch, UserDoing};
@@ -25,7 +26,8 @@ pub(super) struct Slot {
     pub mode: Mode,
 }
 
-/// Stretches, the latest first: the one at the window's time, earlier ones that were told no earlier, and the one that follows.
+/// Stretches, the latest first: the one at the window's time, earlier ones that were told no earlier, and the
+/// one that follows.
 #[derive(Debug)]
 pub(super) struct Stretches<D>(VecDeque<Stretch<D>>);
 
@@ -145,7 +147,8 @@ impl<F: Read + Seek> Past<F> {
         past
     }
 
-    /// Goes back to a time: all that was told then or later has been read. Calls `each` from time to time, which ends it with false.
+    /// Goes back to a time: all that was told then or later has been read. Calls `each` from time to time,
+    /// which ends it with false.
     ///
     /// # Errors
     /// The tape cannot be read, or `each` has ended it.
@@ -173,8 +176,8 @@ impl<F: Read + Seek> Past<F> {
         Ok(())
     }
 
-    /// From when on nothing is known that has not been read, of whom nothing is known at the window's time; `known` is up to
-    /// when something has been read.
+    /// From when on nothing is known that has not been read, of whom nothing is known at the window's time;
+    /// `known` is up to when something has been read.
     pub fn gap(&self, known: Option<i64>) -> i64 {
         known.max(self.unread).unwrap_or(i64::MIN)
     }

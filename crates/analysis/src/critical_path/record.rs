@@ -1,8 +1,10 @@
-//! What a tape holds: what LWPs and user threads did, who woke them, who they were. In bytes, a record takes about ten.
+//! What a tape holds: what LWPs and user threads did, who woke them, who they were. In bytes, a record takes
+//! about ten.
 //!
-//! They are read from the last to the first, so a record ends with what is read first: a byte that says what it is. Before that lie
-//! numbers of seven bits a byte, the highest first; all but the highest have the eighth bit. Times count from the latest one of all
-//! records before; of a block of records nothing has to be known but its latest time.
+//! They are read from the last to the first, so a record ends with what is read first: a byte that says what
+//! it is. Before that lie numbers of seven bits a byte, the highest first; all but the highest have the
+//! eighth bit. Times count from the latest one of all records before; of a block of records nothing has to be
+//! known but its latest time.
 
 use tracewing_trace::super_trace::{Doing, Mode, Name, Waker};
 

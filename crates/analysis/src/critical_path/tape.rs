@@ -1,4 +1,5 @@
-//! Records one behind the other, to be read backwards: in memory one block of them at a time, all others in a file.
+//! Records one behind the other, to be read backwards: in memory one block of them at a time, all others in a
+//! file.
 
 use super::record::{Decoder, Encoder, Record};
 use std::io::{self, Read, Seek, SeekFrom, Write};

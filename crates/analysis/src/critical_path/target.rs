@@ -11,7 +11,6 @@ use tracewing_trace::{Error, Filter, ThreadPattern};
 pub struct Target {
     who: Wanted,
     /// It must be of one of these processes, if there are any.
-    pids: Vec<i32>,
     processes: Vec<ProcessPattern>,
 }
 
@@ -28,9 +27,10 @@ impl Target {
     /// The one that a filter chooses. Its times are left to [`run`](crate::run()).
     ///
     /// # Errors
-    /// [`Error::Usage`]: it chooses nobody or several, or leaves out events or times, over which the path may go.
+    /// [`Error::Usage`]: it chooses no thread or several, or leaves out events or times that the path may
+    /// cross.
     pub fn new(filter: &Filter) -> Result<Self, Error> {
-        let Filter { events, exclude, predicate, level, threads, pids, tids, processes, cpus, .. } = filter;
+        let Filter { events, exclude, predicate, level, threads, tids, processes, cpus, .. } = filter;
         let leaves_out = [
             (!events.is_empty(), "-e"),
             (!exclude.is_empty(), "--exclude"),
@@ -48,9 +48,9 @@ impl Target {
         let who = match (&threads[..], &tids[..]) {
             ([thread], []) => Wanted::UserThread(thread.clone()),
             ([], [tid]) => Wanted::Lwp(*tid),
-            ([], []) if pids.is_empty() && processes.is_empty() => {
+            ([], []) if processes.is_empty() => {
                 return usage(
-                    "say whose path: --task, --tid, or for a process' first thread --pid or --process".into(),
+                    "say whose path: --task, --tid, or for a process' first thread --process".into(),
                 );
             }
             ([], []) => Wanted::Main,
@@ -60,24 +60,23 @@ impl Target {
                 );
             }
         };
-        Ok(Target { who, pids: pids.clone(), processes: processes.clone() })
+        Ok(Target { who, processes: processes.clone() })
     }
 
     /// Whether somebody may be meant, the names of processes apart.
     fn fits(&self, actor: Actor, who: &Identity) -> bool {
-        let is_it = match (&self.who, actor) {
+        match (&self.who, actor) {
             (Wanted::Lwp(tid), Actor::Lwp(..)) => who.number == u64::from(tid.unsigned_abs()),
             (Wanted::Main, Actor::Lwp(..)) => is_main(who),
             (Wanted::UserThread(pattern), Actor::UserThread(_)) => {
                 pattern.matches(who.process, who.number, &who.name)
             }
             _ => false,
-        };
-        is_it && (self.pids.is_empty() || who.process.is_some_and(|process| self.pids.contains(&process)))
+        }
     }
 
     fn missing(&self) -> String {
-        let of = if self.pids.is_empty() && self.processes.is_empty() { "" } else { " of such a process" };
+        let of = if self.processes.is_empty() { "" } else { " of such a process" };
         match self.who {
             Wanted::Lwp(tid) => format!("thread {tid}{of}"),
             Wanted::Main => "such a process".to_owned(),

@@ -12,7 +12,8 @@ use std::io::{self, Read, Seek};
 use std::sync::Arc;
 use tracewing_trace::super_trace::{Doing, Mode, Name};
 
-/// So often the path goes from one to another without time passing; more is a circle, which only false stamps make.
+/// So often the path goes from one to another without time passing; more is a circle, which only false stamps
+/// make.
 const CIRCLE: usize = 64;
 
 /// So many are remembered by name.
@@ -164,7 +165,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         match woken {
             Some(By::Lwp(lwp)) => self.go(frame, next(Actor::Lwp(lwp, None), Why::Wakes), what),
             Some(By::UserThread(thread)) => self.go(frame, next(Actor::UserThread(thread), Why::Wakes), what),
-            // A softirq that a thread raised, as its packets over the loopback device do, is that thread's doing.
+            // A softirq that a thread raised, as its packets over the loopback device do, is that thread's
+            // doing.
             Some(By::Via(softirq, lwp)) => {
                 let why = Why::WakesVia(self.names.get(softirq).into());
                 self.go(frame, next(Actor::Lwp(lwp, None), why), what);
@@ -197,7 +199,8 @@ impl<'n, F: Read + Seek> Walk<'n, F> {
         self.own(frame, from, None, What::Unknown);
     }
 
-    /// Goes on with somebody else; in a circle, the time up to when it would be followed is `what` of the first.
+    /// Goes on with somebody else; in a circle, the time up to when it would be followed is `what` of the
+    /// first.
     fn go(&mut self, frame: Frame, next: Frame, what: What) {
         self.turns += 1;
         match self.turns <= CIRCLE {

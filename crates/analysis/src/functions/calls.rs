@@ -1,5 +1,5 @@
-//! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, with that of
-//! a function below it, or when the process executes another program.
+//! Calls of functions, thread by thread: what begins is put onto a stack, and ends with its own end, with
+//! that of a function below it, or when the process executes another program.
 
 use std::collections::HashMap;
 use std::mem::take;
@@ -59,8 +59,8 @@ pub enum Call {
 pub struct Unmatched {
     /// Ends of functions whose begin no event tells.
     pub ends: u64,
-    /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted until a function
-    /// below them ended.
+    /// Functions that were left without an end, by a jump or an exception, or whose end was lost: they lasted
+    /// until a function below them ended.
     pub left: u64,
     /// Functions whose end was lost, as what came next tells: they lasted until the loss.
     pub lost: u64,
@@ -119,8 +119,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when. Gives whether it was about
-    /// functions.
+    /// Takes an event; `tell` is told of calls that begin and end by it: in which thread, and when. Gives
+    /// whether it was about functions.
     pub fn event(&mut self, seen: &Seen<'_>, tell: &mut impl FnMut(ThreadKey, i64, Call)) -> bool {
         let (Some(activity), Some(tid)) = (seen.activity, seen.place.tid) else { return false };
         self.images.follow(seen);
@@ -314,7 +314,7 @@ impl Thread {
 
 /// How long something lasted, ns.
 pub(super) fn since(begin: i64, end: i64) -> u64 {
-    end.saturating_sub(begin).max(0).unsigned_abs()
+    end.max(begin).abs_diff(begin)
 }
 
 #[cfg(test)]

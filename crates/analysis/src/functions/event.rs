@@ -2,13 +2,11 @@
 
 use std::collections::HashMap;
 
-use tracewing_ctf::decode::{MemberHandle, Value};
-use tracewing_ctf::model::Scope;
-use tracewing_trace::EventRef;
 use tracewing_trace::super_trace::Seen;
-
-/// What the names of probes end with that are met when a function returns.
-const AT_RETURN: &str = "%return";
+use tracewing_trace::{Classes, EventRef, Places};
+use tracewing_vocabulary::Class;
+use tracewing_vocabulary::function::{self, Named};
+use tracewing_vocabulary::probe::{AT_RETURN, Reached, Returned};
 
 /// Which function an event is about.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,112 +26,125 @@ pub(crate) enum FunctionEvent {
     Image { begin: u64, end: u64, bias: u64, path: String },
 }
 
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug)]
 enum Meaning {
-    Entry,
-    Exit,
-    NamedEntry(Box<str>),
-    NamedExit(Box<str>),
-    NotFollowed,
-    Image,
+    /// What the vocabulary says.
+    Known(function::Class, Places),
+    /// The function of this name begins.
+    Entry(Box<str>),
+    /// It ends.
+    Exit(Box<str>),
 }
 
-/// What an event of this name means, and the fields that it must have.
-fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
-    Some(match name.strip_prefix("function:")? {
-        "entry" => (Meaning::Entry, &["function"]),
-        "exit" => (Meaning::Exit, &["function"]),
-        "not_followed" => (Meaning::NotFollowed, &[]),
-        "image" => (Meaning::Image, &["begin", "end", "bias", "path"]),
-        name => match (name.strip_prefix("entry:"), name.strip_prefix("exit:")) {
-            (Some(name), _) => (Meaning::NamedEntry(name.into()), &[]),
-            (_, Some(name)) => (Meaning::NamedExit(name.into()), &[]),
-            _ => return None,
+/// What an event of the provider means.
+fn meaning(name: &str, event: &EventRef<'_>) -> Option<Meaning> {
+    match Named::of_name(name) {
+        Some(Named::Entry(name)) => Some(Meaning::Entry(name.into())),
+        Some(Named::Exit(name)) => Some(Meaning::Exit(name.into())),
+        None => match tracewing_trace::known(event)? {
+            (Class::Function(class), places) => Some(Meaning::Known(class, places)),
+            _ => None,
         },
-    })
+    }
 }
 
-/// What a probe means, if there is one where its function begins and one where it returns; and the field that has the function's
-/// address.
-fn probe(name: &str, is_class: impl Fn(&str) -> bool) -> Option<(Meaning, &'static [&'static str])> {
+/// What a probe means, if there is one where its function begins and one where it returns.
+fn probe(name: &str, is_class: impl Fn(&str) -> bool) -> Option<Meaning> {
     match name.strip_suffix(AT_RETURN) {
-        Some(function) => is_class(function).then(|| (Meaning::NamedExit(function.into()), &["func"][..])),
-        None => {
-            is_class(&format!("{name}{AT_RETURN}")).then(|| (Meaning::NamedEntry(name.into()), &["ip"][..]))
+        Some(function) => is_class(function).then(|| Meaning::Exit(function.into())),
+        None => is_class(&format!("{name}{AT_RETURN}")).then(|| Meaning::Entry(name.into())),
+    }
+}
+
+/// Where a probe's events have the address of its function.
+#[derive(Debug)]
+enum Address {
+    Reached(Places),
+    Returned(Places),
+}
+
+impl Address {
+    fn of(meaning: &Meaning, event: &EventRef<'_>) -> Option<Self> {
+        match meaning {
+            Meaning::Exit(_) => Places::of_fields(event, Returned::FIELDS).map(Self::Returned),
+            _ => Places::of_fields(event, Reached::FIELDS).map(Self::Reached),
+        }
+    }
+
+    fn read(&self, event: &EventRef<'_>) -> Option<u64> {
+        match self {
+            Self::Reached(places) => places.read::<Reached>(event).map(|event| event.ip),
+            Self::Returned(places) => places.read::<Returned>(event).map(|event| event.func),
         }
     }
 }
 
-/// An event class.
+/// What is known of an event class.
 #[derive(Debug)]
-struct Class {
-    /// What its events mean.
+struct Known {
     meaning: Meaning,
-    /// Where their fields are.
-    fields: Vec<MemberHandle>,
-    /// The first class of this name, where there are several: probes at one place with arguments of their own.
-    first: Option<usize>,
+    /// Of one of several probes at one place with arguments of their own: the first class of this name, and
+    /// where the address of their function lies.
+    shared: Option<(usize, Address)>,
 }
 
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
-    /// By stream and class; `None` for events about something else.
-    classes: HashMap<(usize, usize), Option<Class>>,
-    /// Which of several probes at one place counts, by process, the first of them, and the function's address.
+    /// `None` for events about something else.
+    classes: Classes<Option<Known>>,
+    /// Which of several probes at one place counts, by process, the first of them, and the function's
+    /// address.
     counting: HashMap<(Option<i32>, usize, u64), usize>,
 }
 
 impl Reader {
-    /// What an event says; `None` where that is not about functions, not what its name promises, or said already by another
-    /// probe.
+    /// What an event says; `None` where that is not about functions, not what its name promises, or said
+    /// already by another probe.
     pub(crate) fn read(&mut self, seen: &Seen<'_>) -> Option<FunctionEvent> {
         let event = seen.event;
-        let decoded = event.decoded();
-        let place = (event.stream_index(), decoded.class_index());
-        let class = self.classes.entry(place).or_insert_with(|| class_of(event));
-        let Class { meaning, fields, first } = class.as_ref()?;
-        let number = |at: usize| match decoded.member(*fields.get(at)?)? {
-            Value::Unsigned(number, _) => Some(number),
-            _ => None,
-        };
-        if let Some(first) = first {
-            let place = (seen.place.process, *first, number(0)?);
-            if *self.counting.entry(place).or_insert(decoded.class_index()) != decoded.class_index() {
+        let Known { meaning, shared } = self.classes.of(event, known_of).as_ref()?;
+        if let Some((first, address)) = shared {
+            let class = event.decoded().class_index();
+            let place = (seen.place.process, *first, address.read(event)?);
+            if *self.counting.entry(place).or_insert(class) != class {
                 return None;
             }
         }
         Some(match meaning {
-            Meaning::Entry => FunctionEvent::Entry(Which::Address(number(0)?)),
-            Meaning::Exit => FunctionEvent::Exit(Which::Address(number(0)?)),
-            Meaning::NamedEntry(name) => FunctionEvent::Entry(Which::Named(name.clone())),
-            Meaning::NamedExit(name) => FunctionEvent::Exit(Which::Named(name.clone())),
-            Meaning::NotFollowed => FunctionEvent::NotFollowed,
-            Meaning::Image => FunctionEvent::Image {
-                begin: number(0)?,
-                end: number(1)?,
-                bias: number(2)?,
-                path: match decoded.member(*fields.get(3)?)? {
-                    Value::Text(path) => String::from_utf8_lossy(path).into_owned(),
-                    _ => return None,
-                },
+            Meaning::Entry(name) => FunctionEvent::Entry(Which::Named(name.clone())),
+            Meaning::Exit(name) => FunctionEvent::Exit(Which::Named(name.clone())),
+            Meaning::Known(class, of) => match class {
+                function::Class::Entry => {
+                    FunctionEvent::Entry(Which::Address(of.read::<function::Entry>(event)?.function))
+                }
+                function::Class::Exit => {
+                    FunctionEvent::Exit(Which::Address(of.read::<function::Exit>(event)?.function))
+                }
+                function::Class::NotFollowed => FunctionEvent::NotFollowed,
+                function::Class::Image => {
+                    let function::Image { begin, end, bias, path } = of.read(event)?;
+                    let path = String::from_utf8_lossy(path).into_owned();
+                    FunctionEvent::Image { begin, end, bias, path }
+                }
             },
         })
     }
 }
 
 #[cold]
-fn class_of(event: &EventRef<'_>) -> Option<Class> {
+fn known_of(event: &EventRef<'_>) -> Option<Known> {
     let decoded = event.decoded();
     let name = decoded.class().name.as_deref()?;
+    if let Some(meaning) = meaning(name, event) {
+        return Some(Known { meaning, shared: None });
+    }
     let streams = &event.trace().class().data_stream_classes;
-    let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
-    let names = streams[stream].event_record_classes.iter().map(|class| class.name.as_deref()).enumerate();
-    let is_class = |name: &str| names.clone().any(|(_, other)| other == Some(name));
-    let (meaning, fields) = meaning(name).or_else(|| probe(name, is_class))?;
+    let stream = streams.iter().find(|class| class.id == event.stream().class_id())?;
+    let names = stream.event_record_classes.iter().map(|class| class.name.as_deref()).enumerate();
+    let meaning = probe(name, |name| names.clone().any(|(_, other)| other == Some(name)))?;
+    let address = Address::of(&meaning, event)?;
     let mut same = names.clone().filter(|(_, other)| *other == Some(name)).map(|(index, _)| index);
     let first = same.next().filter(|_| same.next().is_some());
-    let handle =
-        |name: &&str| event.trace().decoder().member(stream, decoded.class_index(), Scope::Payload, name);
-    Some(Class { meaning, fields: fields.iter().map(handle).collect::<Option<_>>()?, first })
+    Some(Known { meaning, shared: first.map(|first| (first, address)) })
 }

@@ -1,9 +1,9 @@
 //! Functions: how often each was called, how long that took with and without what it called, and from where.
 //!
-//! From events of provider `function` (`docs/functions.md`): of C and C++ functions by address, of Rust's by name; and from probes at
-//! a function's begin and return (`docs/probes.md`). The figures are
-//! those of `uftrace report`: where a function calls itself, its total has the outermost call only, but shortest, longest and
-//! average are of all.
+//! From events of provider `function` (`docs/functions.md`): of C and C++ functions by address, of Rust's by
+//! name; and from probes at a function's begin and return (`docs/probes.md`). The figures are those of
+//! `uftrace report`: where a function calls itself, its total has the outermost call only, but shortest,
+//! longest and average are of all.
 //!
 //! | module | does |
 //! |---|---|
@@ -17,12 +17,13 @@ mod figures;
 
 use std::collections::{BTreeMap, HashMap};
 
-use tracewing_trace::super_trace::{Fold, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
 use self::calls::since;
 pub use self::calls::{Call, Calls, Function, FunctionId, ThreadKey, Unmatched};
 pub use self::figures::Figures;
-use crate::run::{Analysis, Loss, Ran};
+use crate::analysis::{Analysis, Input, Loss};
+use crate::run::Ran;
 use crate::times::total;
 
 /// A function's line.
@@ -30,7 +31,8 @@ use crate::times::total;
 pub struct FunctionRow {
     /// Its name.
     pub name: String,
-    /// How long calls lasted. Its sum has calls within calls of the same function, too: [`FunctionRow::total_ns`] has not.
+    /// How long calls lasted. Its sum has calls within calls of the same function, too:
+    /// [`FunctionRow::total_ns`] has not.
     pub calls: Figures,
     /// How long the function was running or called others, ns.
     pub total_ns: u64,
@@ -66,7 +68,8 @@ pub struct FunctionsTable {
     pub duration_ns: u64,
 }
 
-/// Places in the call graph that are kept, and how deep they are, at most; calls in others count where they are called from.
+/// Places in the call graph that are kept, and how deep they are, at most; calls in others count where they
+/// are called from.
 const NODES: usize = 1 << 20;
 const DEEPEST: usize = 1 << 10;
 
@@ -152,9 +155,23 @@ impl Functions {
     }
 }
 
-impl Fold for Functions {}
+impl Fold for Functions {
+    fn change(&mut self, _: Change<'_>) {}
+}
 
 impl Analysis for Functions {
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Event(seen) => self.event(seen),
+            Input::Lost(lost) => self.lost(lost),
+            Input::LossOver { time } => self.loss_over(time),
+            _ => {}
+        }
+    }
+}
+
+impl Functions {
     fn event(&mut self, seen: &Seen<'_>) {
         let totals = &mut self.totals;
         self.calls.event(seen, &mut |thread, time, call| totals.call(thread, time, call));

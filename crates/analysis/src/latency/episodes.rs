@@ -1,13 +1,14 @@
-//! What certain LWPs and user threads did during certain times. These are known only when the recording has been read, so it is
-//! read again: memory is that of the times asked for, however long they are.
+//! What certain LWPs and user threads did during certain times. These are known only when the recording has
+//! been read, so it is read again: memory is that of the times asked for, however long they are.
 
 use super::{Episode, LatencyTable};
+use crate::analysis::{Analysis, Input};
 use crate::names::Names;
-use crate::run::{Analysis, Ran};
+use crate::run::Ran;
 use crate::shown::Shown;
 use crate::times::{Clock, grow};
 use crate::who::Who;
-use tracewing_trace::super_trace::{Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
+use tracewing_trace::super_trace::{Change, Doing, Fold, Lwp, Mode, Name, UserThread, Waker};
 
 /// The analysis. Serial numbers are those of a pass over the same recording from the same time on.
 #[derive(Debug, Default)]
@@ -131,9 +132,25 @@ impl Episodes {
     }
 }
 
-impl Analysis for Episodes {}
+impl Analysis for Episodes {
+    fn input(&mut self, _: Input<'_>) {}
+}
 
 impl Fold for Episodes {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::LwpWoken { lwp, by, at } => self.lwp_woken(lwp, by, at),
+            Change::UserThreadWoken { thread, by, at } => self.user_thread_woken(thread, by, at),
+            _ => {}
+        }
+    }
+}
+
+impl Episodes {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         let carries = lwp.runs_user_thread();
         for (asked, ns) in self.within(from, to) {
@@ -203,6 +220,7 @@ mod tests {
     use super::*;
     use crate::run::Recorded;
     use crate::shown::ShownTimes;
+    use tracewing_trace::super_trace::TaskState;
     use tracewing_trace::super_trace::{Activity, Context, Kind, SuperTrace, SwitchCause, UserThreadKind};
 
     const READ: Name = Name(0);
@@ -212,7 +230,7 @@ mod tests {
         let switch = |prev, prev_state, next| Kind::Switch {
             prev,
             prev_name: b"lwp",
-            prev_state,
+            prev_state: TaskState(prev_state),
             next,
             next_name: b"lwp",
         };
@@ -241,7 +259,7 @@ mod tests {
         let mut episodes = Episodes::default();
         episodes.add(20, 95, Some(lwp), user_thread);
         assert_eq!(episodes.until(), Some(95));
-        let mut state = SuperTrace::new();
+        let mut state = SuperTrace::default();
         for (time, cpu, tid, kind) in events {
             let event = Activity {
                 time,
@@ -271,12 +289,17 @@ mod tests {
     const ALL: Recorded = Recorded {
         switches: true,
         wakes: true,
+        first_wakes: true,
         system_calls: true,
+        all_system_calls: true,
         page_faults: true,
         interrupts: true,
         lacks_user_switches: false,
         lacks_user_wakes: false,
         lacks_ends_of_functions: false,
+        lacks_functions: false,
+        lacks_mappings: false,
+        lacks_programs: false,
     };
 
     #[test]

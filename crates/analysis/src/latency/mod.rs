@@ -1,5 +1,6 @@
-//! How long it takes from one event to another: from the kernel's message to its treatment by the program, from a request to
-//! its answer (reactivity, as in Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, Figure 3).
+//! How long it takes from one event to another: from the kernel's message to its treatment by the program,
+//! from a request to its answer (reactivity, as in Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace
+//! Toolkit, Figure 3).
 //!
 //! | file | does |
 //! |---|---|
@@ -18,7 +19,7 @@ pub use episodes::Episodes;
 pub use groups::Group;
 pub use pairs::{Moment, Nesting};
 
-use crate::run::{Analysis, Loss};
+use crate::analysis::{Analysis, Input, Loss};
 use crate::shown::ShownTimes;
 use crate::who::Who;
 use durations::Durations;
@@ -27,7 +28,7 @@ use pairs::Pairs;
 use serde::Serialize;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use tracewing_trace::super_trace::{Fold, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Seen};
 use tracewing_trace::{Error, EventRef, Filter, Glob, Keys, Predicate, Recording, Selection, Variable};
 
 /// Events with which periods begin or end: `NAME` or `NAME where CONDITION`, NAME being a pattern ([`Glob`]).
@@ -109,8 +110,8 @@ pub struct Period {
     pub end: Moment,
     /// What they have in common: variables of the begin, and their values.
     pub key: Vec<(String, String)>,
-    /// The end's LWP, and what it did meanwhile. Of a switch that is the one that leaves the CPU, or, if periods are matched by
-    /// the one that gets it (`next_tid`), that one.
+    /// The end's LWP, and what it did meanwhile. Of a switch that is the one that leaves the CPU, or, if
+    /// periods are matched by the one that gets it (`next_tid`), that one.
     pub lwp: Option<Episode>,
     /// The end's user thread, likewise.
     pub user_thread: Option<Episode>,
@@ -125,7 +126,8 @@ pub struct Episode {
     pub times: ShownTimes,
     /// Parts of [`ShownTimes::system_ns`]: system calls by their names, longest first, in nanoseconds.
     pub system_calls: Vec<(String, u64)>,
-    /// Part of [`ShownTimes::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been woken.
+    /// Part of [`ShownTimes::waiting_ns`]: it had been taken from its CPU, or had yielded, rather than been
+    /// woken.
     pub preempted_ns: Option<u64>,
     /// How often it was woken, if wakes are recorded.
     pub wakeups: Option<u64>,
@@ -245,7 +247,8 @@ impl Latency {
         })
     }
 
-    /// The answer; what threads did in the longest periods is not in it yet, but in what the second value finds.
+    /// The answer; what threads did in the longest periods is not in it yet, but in what the second value
+    /// finds.
     pub fn finish(mut self) -> (LatencyTable, Episodes) {
         self.pairs.finish();
         let mut longest = self.longest.into_vec();
@@ -292,7 +295,7 @@ impl Latency {
     fn ends(&mut self, seen: &Seen<'_>, ns: i64) {
         let Some(begin) = self.pairs.end(&self.key) else { return };
         let seen = if self.ends_at_next { &seen.at_next() } else { seen };
-        let length = ns.saturating_sub(begin.ns).max(0).unsigned_abs();
+        let length = ns.max(begin.ns).abs_diff(begin.ns);
         self.durations.add(length);
         self.groups.add(seen, length);
         self.across_losses += u64::from(begin.ns <= self.lost_until);
@@ -312,9 +315,22 @@ impl Latency {
     }
 }
 
-impl Fold for Latency {}
+impl Fold for Latency {
+    fn change(&mut self, _: Change<'_>) {}
+}
 
 impl Analysis for Latency {
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Event(seen) => self.event(seen),
+            Input::Lost(lost) => self.lost(lost),
+            _ => {}
+        }
+    }
+}
+
+impl Latency {
     fn event(&mut self, seen: &Seen<'_>) {
         let sides = self.sides(seen.event);
         let Some(stamp) = seen.event.stamp().filter(|_| sides.begin || sides.end) else { return };

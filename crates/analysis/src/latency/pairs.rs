@@ -3,7 +3,8 @@
 use std::collections::{HashMap, VecDeque};
 use tracewing_trace::super_trace::{Carried, Place};
 
-/// So many bytes are given to begins that wait for their ends; when they are used up, the older half is forgotten.
+/// So many bytes are given to begins that wait for their ends; when they are used up, the older half is
+/// forgotten.
 const ROOM: usize = 256 << 20;
 
 /// Which one an end belongs to where several begins with the same key wait for theirs.

@@ -2,6 +2,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use tracewing_vocabulary::{lock, user_thread};
+
 /// What acquisitions are of, by the name that events have for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
@@ -50,27 +52,13 @@ impl Kind {
         KINDS[self as usize].1
     }
 
-    /// The kind with this number in events of providers `lock` and `user_thread`.
-    pub(super) fn of_number(number: u64) -> Option<Self> {
-        Some(match number {
-            0 => Self::Mutex,
-            1 => Self::Read,
-            2 => Self::Write,
-            3 => Self::Semaphore,
-            4 => Self::Send,
-            5 => Self::Receive,
-            6 => Self::Notified,
-            16 => Self::Spin,
-            _ => return None,
-        })
-    }
-
     /// Whether there is a critical section.
     pub(super) fn is_held(self) -> bool {
         matches!(self, Self::Mutex | Self::Read | Self::Write | Self::Spin)
     }
 
-    /// The kind of a lock of the kernel's, by the flags of `contention_begin` (`include/trace/events/lock.h`).
+    /// The kind of a lock of the kernel's, by the flags of `contention_begin`
+    /// (`include/trace/events/lock.h`).
     pub(super) fn of_kernel_flags(flags: u64) -> Self {
         const SPIN: u64 = 1;
         const READ: u64 = 2;
@@ -86,6 +74,33 @@ impl Kind {
     }
 }
 
+impl From<lock::Kind> for Kind {
+    fn from(kind: lock::Kind) -> Self {
+        match kind {
+            lock::Kind::Mutex => Self::Mutex,
+            lock::Kind::Read => Self::Read,
+            lock::Kind::Write => Self::Write,
+            lock::Kind::Semaphore => Self::Semaphore,
+            lock::Kind::Spin => Self::Spin,
+        }
+    }
+}
+
+impl From<user_thread::Kind> for Kind {
+    fn from(kind: user_thread::Kind) -> Self {
+        use user_thread::Kind as Task;
+        match kind {
+            Task::Mutex => Self::Mutex,
+            Task::Read => Self::Read,
+            Task::Write => Self::Write,
+            Task::Semaphore => Self::Semaphore,
+            Task::Send => Self::Send,
+            Task::Receive => Self::Receive,
+            Task::Notified => Self::Notified,
+        }
+    }
+}
+
 /// Who waits for a lock, or has it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Party {
@@ -93,8 +108,8 @@ pub enum Party {
     Thread(i32),
     /// A user thread, by its process and its number there.
     Task(Option<i32>, u64),
-    /// One of the user threads of a process of which no event says which they are, by the number of the place that made its request.
-    /// Several can be the same.
+    /// One of the user threads of a process of which no event says which they are, by the number of the place
+    /// that made its request. Several can be the same.
     Place(Option<i32>, u64),
 }
 
@@ -264,7 +279,8 @@ impl Histogram {
         self.bins
     }
 
-    /// Critical sections by their length: from how many ns, up to how many (none for the last bin of linear ones), how many.
+    /// Critical sections by their length: from how many ns, up to how many (none for the last bin of linear
+    /// ones), how many.
     pub fn lengths(&self) -> impl Iterator<Item = (u64, Option<u64>, u64)> + '_ {
         self.lengths.iter().map(|(number, count)| {
             let is_last = self.bins == Bins::Linear && *number == LINEAR;

@@ -1,10 +1,7 @@
 //! What an event says about a lock.
 
-use std::collections::HashMap;
-
-use tracewing_ctf::decode::{Compound, Event, MemberHandle, Value, Visitor};
-use tracewing_ctf::model::Scope;
-use tracewing_trace::EventRef;
+use tracewing_trace::{Classes, EventRef, Places};
+use tracewing_vocabulary::{Class, kernel, lock, user_thread};
 
 use super::Kind;
 
@@ -109,270 +106,214 @@ pub(super) enum LockEvent {
     },
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Meaning {
-    Requested,
-    Acquired,
-    Refused,
-    Released,
-    NotReleased,
-    ConditionWait,
-    ConditionWoken,
-    BarrierWait,
-    BarrierPassed,
-    CalledFrom,
-    CallChain,
-    Image,
-    Spun,
-    Place,
-    Shadowed,
-    TaskWait,
-    TaskHas,
-    TaskGivenUp,
-    TaskReleased,
-    Origin,
-    Parked,
-    KernelWait,
-    KernelHas,
-    FutexBegin,
-    FutexEnd,
-}
-
 /// Whose locks an event is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     /// A thread's.
     Thread,
-    /// A user thread's, of which this ticket says what belongs together: 0 where the request began before it was recorded, `None`
-    /// in recordings without tickets.
+    /// A user thread's, of which this ticket says what belongs together: 0 where the request began before it
+    /// was recorded, `None` in recordings without tickets.
     Task(Option<u64>),
     /// The kernel's own.
     Kernel,
 }
 
-impl Meaning {
-    fn level(self, ticket: Option<u64>) -> Level {
-        match self {
-            Self::TaskWait | Self::TaskHas | Self::TaskGivenUp | Self::TaskReleased => Level::Task(ticket),
-            Self::KernelWait | Self::KernelHas => Level::Kernel,
-            _ => Level::Thread,
-        }
-    }
-}
-
-/// What an event of this name means, and the fields that it must have.
-fn meaning(name: &str) -> Option<(Meaning, &'static [&'static str])> {
-    Some(match name {
-        "lock:requested" => (Meaning::Requested, &["lock", "caller", "kind", "owner"]),
-        "lock:acquired" => (Meaning::Acquired, &["lock", "caller", "kind"]),
-        "lock:refused" => (Meaning::Refused, &["lock", "caller", "kind"]),
-        "lock:released" => (Meaning::Released, &["lock"]),
-        "lock:not_released" => (Meaning::NotReleased, &["lock"]),
-        "lock:condition_wait" => (Meaning::ConditionWait, &["condition", "lock", "caller"]),
-        "lock:condition_woken" => (Meaning::ConditionWoken, &["condition", "lock"]),
-        "lock:barrier_wait" => (Meaning::BarrierWait, &["barrier", "caller"]),
-        "lock:barrier_passed" => (Meaning::BarrierPassed, &["barrier"]),
-        "lock:called_from" => (Meaning::CalledFrom, &["chain"]),
-        "lock:call_chain" => (Meaning::CallChain, &["chain"]),
-        "lock:image" => (Meaning::Image, &["begin", "end", "bias", "path"]),
-        "lock:spun" => (Meaning::Spun, &["spins"]),
-        "lock:place" => (Meaning::Place, &["caller", "file", "line"]),
-        "lock:shadowed" => (Meaning::Shadowed, &["function", "path"]),
-        "user_thread:wait" => (Meaning::TaskWait, &["kind", "object"]),
-        "user_thread:acquired" => (Meaning::TaskHas, &["kind", "object"]),
-        GIVEN_UP => (Meaning::TaskGivenUp, &["kind", "object"]),
-        "user_thread:released" => (Meaning::TaskReleased, &["kind", "object"]),
-        "user_thread:origin" => (Meaning::Origin, &["origin", "name", "file", "line"]),
-        "user_thread:park" => (Meaning::Parked, &[]),
-        "syscall_entry_futex" => (Meaning::FutexBegin, &["uaddr", "op"]),
-        "syscall_exit_futex" => (Meaning::FutexEnd, &["ret"]),
-        "contention_begin" => (Meaning::KernelWait, &["lock_addr", "flags"]),
-        "contention_end" => (Meaning::KernelHas, &["lock_addr"]),
-        _ => return None,
-    })
-}
-
-/// Fields that older recordings lack.
-const OPTIONAL: [&str; 3] = ["ticket", "origin", "waited"];
-
-/// An event class.
+/// What is known of an event class.
 #[derive(Debug)]
-struct Class {
-    meaning: Meaning,
-    /// Where the fields are that its events must have.
-    fields: Vec<MemberHandle>,
-    /// Where [`OPTIONAL`] ones are.
-    optional: [Option<MemberHandle>; 3],
+struct Known {
+    class: Class,
+    places: Places,
     /// Whether the trace has events of requests that are given up.
     has_given_up: bool,
 }
 
-const GIVEN_UP: &str = "user_thread:given_up";
-
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// By stream and class; `None` for events about something else.
-    classes: HashMap<(usize, usize), Option<Class>>,
+    /// `None` for events about something else.
+    classes: Classes<Option<Known>>,
 }
 
 impl Reader {
     /// What an event says; `None` where that is not about locks, or not what its name promises.
     pub(super) fn read(&mut self, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
-        let decoded = event.decoded();
-        let place = (event.stream_index(), decoded.class_index());
-        let class = self.classes.entry(place).or_insert_with(|| class_of(event));
-        let Class { meaning, fields, optional, has_given_up } = class.as_ref()?;
-        let number = |at: usize| unsigned(decoded.member(*fields.get(at)?)?);
-        let [ticket, origin, waited] = optional.map(|handle| unsigned(decoded.member(handle?)?));
-        let (origin, waited) = (origin.unwrap_or(0), waited.is_some_and(|waited| waited != 0));
-        let kind = |at: usize| Kind::of_number(number(at)?);
-        let text = |at: usize| match decoded.member(*fields.get(at)?)? {
-            Value::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+        let known = self.classes.of(event, known_of).as_ref()?;
+        match known.class {
+            Class::Lock(class) => Some((Level::Thread, of_lock(class, &known.places, event)?)),
+            Class::UserThread(class) => of_task(class, known, event),
+            Class::Kernel(class) => of_kernel(class, &known.places, event),
             _ => None,
-        };
-        let event = match meaning {
-            Meaning::Requested => LockEvent::Requested {
-                lock: number(0)?,
-                caller: number(1)?,
-                kind: kind(2)?,
-                owner: number(3)? as i32,
-                ends: true,
-            },
-            Meaning::Acquired => {
-                LockEvent::Acquired { lock: number(0)?, caller: number(1)?, kind: kind(2)?, waited }
-            }
-            Meaning::Refused => LockEvent::Refused { lock: number(0)?, caller: number(1)?, kind: kind(2)? },
-            Meaning::Released => LockEvent::Released { lock: number(0)? },
-            Meaning::NotReleased => LockEvent::NotReleased { lock: number(0)? },
-            Meaning::ConditionWait => {
-                LockEvent::ConditionWait { condition: number(0)?, lock: number(1)?, caller: number(2)? }
-            }
-            Meaning::ConditionWoken => LockEvent::ConditionWoken { condition: number(0)?, lock: number(1)? },
-            Meaning::BarrierWait => LockEvent::BarrierWait { barrier: number(0)?, caller: number(1)? },
-            Meaning::BarrierPassed => LockEvent::BarrierPassed { barrier: number(0)? },
-            Meaning::CalledFrom => LockEvent::CalledFrom { chain: number(0)? },
-            Meaning::CallChain => LockEvent::CallChain { chain: number(0)?, frames: frames(&decoded) },
-            Meaning::Image => {
-                LockEvent::Image { begin: number(0)?, end: number(1)?, bias: number(2)?, path: text(3)? }
-            }
-            Meaning::Spun => LockEvent::Spun { spins: number(0)? },
-            Meaning::Place => LockEvent::Place { caller: number(0)?, file: text(1)?, line: number(2)? },
-            Meaning::Shadowed => LockEvent::Shadowed { function: text(0)?, path: text(1)? },
-            Meaning::TaskWait => {
-                let ends = *has_given_up;
-                LockEvent::Requested { lock: number(1)?, caller: origin, kind: kind(0)?, owner: 0, ends }
-            }
-            Meaning::TaskHas => {
-                LockEvent::Acquired { lock: number(1)?, caller: origin, kind: kind(0)?, waited }
-            }
-            Meaning::TaskGivenUp => LockEvent::Refused { lock: number(1)?, caller: 0, kind: kind(0)? },
-            Meaning::TaskReleased => {
-                kind(0).filter(|kind| kind.is_held())?;
-                LockEvent::Released { lock: number(1)? }
-            }
-            Meaning::Origin => {
-                // Tasks that have names of their own would be too many.
-                text(1).filter(String::is_empty)?;
-                LockEvent::Origin { caller: number(0)?, file: text(2)?, line: number(3)? }
-            }
-            Meaning::Parked => LockEvent::Parked,
-            Meaning::KernelWait => {
-                LockEvent::KernelWait { lock: number(0)?, kind: Kind::of_kernel_flags(number(1)?) }
-            }
-            Meaning::KernelHas => LockEvent::KernelHas { lock: number(0)? },
-            Meaning::FutexBegin => {
-                Some(number(1)?).filter(|operation| is_futex_wait(*operation))?;
-                LockEvent::FutexWait { address: number(0)? }
-            }
-            Meaning::FutexEnd => LockEvent::FutexEnd { result: number(0)?.cast_signed() },
-        };
-        Some((meaning.level(ticket), event))
+        }
     }
 }
 
-/// Names of the events that tell together of requests, acquisitions and releases.
+/// What an event of provider `lock` says.
+fn of_lock(class: lock::Class, of: &Places, event: &EventRef<'_>) -> Option<LockEvent> {
+    Some(match class {
+        lock::Class::Requested => {
+            let lock::Requested { lock, caller, kind, owner } = of.read(event)?;
+            LockEvent::Requested { lock, caller, kind: kind?.into(), owner, ends: true }
+        }
+        lock::Class::Acquired => {
+            let lock::Acquired { lock, caller, kind, waited } = of.read(event)?;
+            LockEvent::Acquired { lock, caller, kind: kind?.into(), waited: waited.unwrap_or(false) }
+        }
+        lock::Class::Refused => {
+            let lock::Refused { lock, caller, kind, .. } = of.read(event)?;
+            LockEvent::Refused { lock, caller, kind: kind?.into() }
+        }
+        lock::Class::Released => LockEvent::Released { lock: of.read::<lock::Released>(event)?.lock },
+        lock::Class::NotReleased => {
+            LockEvent::NotReleased { lock: of.read::<lock::NotReleased>(event)?.lock }
+        }
+        lock::Class::ConditionWait => {
+            let lock::ConditionWait { condition, lock, caller } = of.read(event)?;
+            LockEvent::ConditionWait { condition, lock, caller }
+        }
+        lock::Class::ConditionWoken => {
+            let lock::ConditionWoken { condition, lock, .. } = of.read(event)?;
+            LockEvent::ConditionWoken { condition, lock }
+        }
+        lock::Class::BarrierWait => {
+            let lock::BarrierWait { barrier, caller } = of.read(event)?;
+            LockEvent::BarrierWait { barrier, caller }
+        }
+        lock::Class::BarrierPassed => {
+            LockEvent::BarrierPassed { barrier: of.read::<lock::BarrierPassed>(event)?.barrier }
+        }
+        lock::Class::CalledFrom => LockEvent::CalledFrom { chain: of.read::<lock::CalledFrom>(event)?.chain },
+        lock::Class::CallChain => {
+            let lock::CallChain { chain, mut frames } = of.read(event)?;
+            frames.truncate(FRAMES);
+            LockEvent::CallChain { chain, frames }
+        }
+        lock::Class::Image => {
+            let lock::Image { begin, end, bias, path } = of.read(event)?;
+            LockEvent::Image { begin, end, bias, path: text(path) }
+        }
+        lock::Class::Spun => LockEvent::Spun { spins: of.read::<lock::Spun>(event)?.spins },
+        lock::Class::Place => {
+            let lock::Place { caller, file, line } = of.read(event)?;
+            LockEvent::Place { caller, file: text(file), line: line.into() }
+        }
+        lock::Class::Shadowed => {
+            let lock::Shadowed { function, path } = of.read(event)?;
+            LockEvent::Shadowed { function: text(function), path: text(path) }
+        }
+        lock::Class::Posted | lock::Class::ConditionSignalled => return None,
+    })
+}
+
+/// What an event of provider `user_thread` says of locks.
+fn of_task(class: user_thread::Class, known: &Known, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
+    let of = &known.places;
+    Some(match class {
+        user_thread::Class::Wait => {
+            let user_thread::Wait { kind, object, ticket, origin } = of.read(event)?;
+            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let ends = known.has_given_up;
+            (Level::Task(ticket), LockEvent::Requested { lock: object, caller, kind, owner: 0, ends })
+        }
+        user_thread::Class::Acquired => {
+            let user_thread::Acquired { kind, object, ticket, origin, waited } = of.read(event)?;
+            let (kind, caller) = (kind?.into(), origin.unwrap_or(0));
+            let waited = waited.unwrap_or(false);
+            (Level::Task(ticket), LockEvent::Acquired { lock: object, caller, kind, waited })
+        }
+        user_thread::Class::GivenUp => {
+            let user_thread::GivenUp { kind, object, ticket } = of.read(event)?;
+            (Level::Task(ticket), LockEvent::Refused { lock: object, caller: 0, kind: kind?.into() })
+        }
+        user_thread::Class::Released => {
+            let user_thread::Released { kind, object, ticket } = of.read(event)?;
+            kind.filter(|kind| Kind::from(*kind).is_held())?;
+            (Level::Task(ticket), LockEvent::Released { lock: object })
+        }
+        user_thread::Class::Origin => {
+            let user_thread::Origin { origin, name, file, line, .. } = of.read(event)?;
+            // Tasks that have names of their own would be too many.
+            let (file, line) = file.zip(line).filter(|_| name.is_empty())?;
+            (Level::Thread, LockEvent::Origin { caller: origin, file: text(file), line: line.into() })
+        }
+        user_thread::Class::Park => (Level::Thread, LockEvent::Parked),
+        _ => return None,
+    })
+}
+
+/// What one of the kernel's says of its own locks, and of futexes.
+fn of_kernel(class: kernel::Class, of: &Places, event: &EventRef<'_>) -> Option<(Level, LockEvent)> {
+    Some(match class {
+        kernel::Class::ContentionBegin => {
+            let kernel::ContentionBegin { lock_addr, flags } = of.read(event)?;
+            let kind = Kind::of_kernel_flags(flags);
+            (Level::Kernel, LockEvent::KernelWait { lock: lock_addr, kind })
+        }
+        kernel::Class::ContentionEnd => {
+            let lock = of.read::<kernel::ContentionEnd>(event)?.lock_addr;
+            (Level::Kernel, LockEvent::KernelHas { lock })
+        }
+        kernel::Class::FutexEntry => {
+            let kernel::FutexEntry { uaddr, op } = of.read(event)?;
+            is_futex_wait(op).then_some((Level::Thread, LockEvent::FutexWait { address: uaddr }))?
+        }
+        kernel::Class::FutexExit => {
+            let result = of.read::<kernel::FutexExit>(event)?.ret;
+            (Level::Thread, LockEvent::FutexEnd { result })
+        }
+        _ => return None,
+    })
+}
+
+/// Classes of which each says a part of what happens to a lock: requests, acquisitions and releases.
 pub(super) const TOGETHER: [&[&str]; 4] = [
     &[
-        "lock:requested",
-        "lock:acquired",
-        "lock:refused",
-        "lock:released",
-        "lock:not_released",
-        "lock:condition_wait",
-        "lock:condition_woken",
-        "lock:barrier_wait",
-        "lock:barrier_passed",
+        lock::Requested::NAME,
+        lock::Acquired::NAME,
+        lock::Refused::NAME,
+        lock::Released::NAME,
+        lock::NotReleased::NAME,
+        lock::ConditionWait::NAME,
+        lock::ConditionWoken::NAME,
+        lock::BarrierWait::NAME,
+        lock::BarrierPassed::NAME,
     ],
-    &["user_thread:wait", "user_thread:acquired", "user_thread:given_up", "user_thread:released"],
-    &["contention_begin", "contention_end"],
-    &["syscall_entry_futex", "syscall_exit_futex"],
+    &[
+        user_thread::Wait::NAME,
+        user_thread::Acquired::NAME,
+        user_thread::GivenUp::NAME,
+        user_thread::Released::NAME,
+    ],
+    &[kernel::ContentionBegin::NAME, kernel::ContentionEnd::NAME],
+    &[kernel::FutexEntry::NAME, kernel::FutexExit::NAME],
 ];
 
-/// Whether an operation of the futex system call sleeps (`include/uapi/linux/futex.h`): `FUTEX_WAIT`, `FUTEX_LOCK_PI`,
-/// `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
+/// Whether an operation of the futex system call sleeps (`include/uapi/linux/futex.h`): `FUTEX_WAIT`,
+/// `FUTEX_LOCK_PI`, `FUTEX_WAIT_BITSET`, `FUTEX_WAIT_REQUEUE_PI`, `FUTEX_LOCK_PI2`.
 fn is_futex_wait(operation: u64) -> bool {
     const COMMAND: u64 = 0x7f; // without FUTEX_PRIVATE_FLAG and FUTEX_CLOCK_REALTIME
     matches!(operation & COMMAND, 0 | 6 | 9 | 11 | 13)
 }
 
 #[cold]
-fn class_of(event: &EventRef<'_>) -> Option<Class> {
-    let decoded = event.decoded();
-    let (meaning, fields) = meaning(decoded.class().name.as_deref()?)?;
+fn known_of(event: &EventRef<'_>) -> Option<Known> {
+    let (class, places) = tracewing_trace::known(event)?;
     let streams = &event.trace().class().data_stream_classes;
-    let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
-    let decoder = event.trace().decoder();
-    let handle = |name: &&str| decoder.member(stream, decoded.class_index(), Scope::Payload, name);
     let has = |name: &str| {
         let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
         classes.any(|class| class.name.as_deref() == Some(name)) && !event.trace().leaves_out(name)
     };
     // Of waits whose ends are not recorded, nothing is known.
-    let end = match meaning {
-        Meaning::FutexBegin => Some("syscall_exit_futex"),
-        Meaning::KernelWait => Some("contention_end"),
+    let end = match class {
+        Class::Kernel(kernel::Class::FutexEntry) => Some(kernel::FutexExit::NAME),
+        Class::Kernel(kernel::Class::ContentionBegin) => Some(kernel::ContentionEnd::NAME),
         _ => None,
     };
     if end.is_some_and(|end| !has(end)) {
         return None;
     }
-    Some(Class {
-        meaning,
-        fields: fields.iter().map(handle).collect::<Option<_>>()?,
-        optional: OPTIONAL.each_ref().map(handle),
-        has_given_up: has(GIVEN_UP),
-    })
+    Some(Known { class, places, has_given_up: has(user_thread::GivenUp::NAME) })
 }
 
-fn unsigned(value: Value<'_>) -> Option<u64> {
-    match value {
-        Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => Some(number),
-        Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number.cast_unsigned()),
-        Value::Boolean(is_true) => Some(is_true.into()),
-        _ => None,
-    }
-}
-
-/// The elements of the one array that a call chain has.
-fn frames(event: &Event<'_>) -> Vec<u64> {
-    struct Elements(Vec<u64>);
-
-    impl Visitor for Elements {
-        fn value(&mut self, name: Option<&str>, value: Value<'_>) {
-            if let (None, Some(element)) = (name, unsigned(value))
-                && self.0.len() < FRAMES
-            {
-                self.0.push(element);
-            }
-        }
-
-        fn begin(&mut self, _: Option<&str>, _: Compound<'_>) {}
-
-        fn end(&mut self, _: Compound<'_>) {}
-    }
-
-    let mut elements = Elements(Vec::new());
-    event.visit(Scope::Payload, &mut elements);
-    elements.0
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
 }

@@ -1,5 +1,5 @@
-//! Who waits for whom: an arc from whoever waits for a lock to whoever has it, and the cycles of those that wait at the end,
-//! none of which can go on.
+//! Who waits for whom: an arc from whoever waits for a lock to whoever has it, and the cycles of those that
+//! wait at the end, none of which can go on.
 
 use std::collections::{HashMap, HashSet};
 
@@ -40,8 +40,8 @@ pub struct Edge {
 pub struct Graph {
     /// Those that last first, then those that were waited for longest.
     pub edges: Vec<Edge>,
-    /// Deadlocks at the end: places in [`Graph::edges`]. Each one's owner is the next one's waiter, and the last one's the
-    /// first one's.
+    /// Deadlocks at the end: places in [`Graph::edges`]. Each one's owner is the next one's waiter, and the
+    /// last one's the first one's.
     pub cycles: Vec<Vec<usize>>,
     arcs: HashMap<(Option<i32>, Party, Party, u64), Arc>,
 }
@@ -70,8 +70,8 @@ impl Graph {
         }
     }
 
-    /// A wait lasts when the recording ends, for `ns` by then. One that is `doubtful`, whose end may have been lost, counts only where it is
-    /// part of a circle: a thread there has no events because it waits.
+    /// A wait lasts when the recording ends, for `ns` by then. One that is `doubtful`, whose end may have
+    /// been lost, counts only where it is part of a circle: a thread there has no events because it waits.
     pub(super) fn waits(
         &mut self,
         waiter: Party,
@@ -140,7 +140,8 @@ fn cycles(edges: &[Edge]) -> Vec<Vec<usize>> {
     let mut done = vec![false; edges.len()];
     let mut cycles = Vec::new();
     for first in (0..edges.len()).filter(|first| lasts(&edges[*first])) {
-        // Depth first, without recursion: the edges of the way, each with how many of what follows it have been tried.
+        // Depth first, without recursion: the edges of the way, each with how many of what follows it have
+        // been tried.
         let mut way: Vec<(usize, usize)> = Vec::new();
         if !std::mem::replace(&mut done[first], true) {
             way.push((first, 0));

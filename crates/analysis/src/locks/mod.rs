@@ -1,10 +1,10 @@
-//! Locks: who waited for which, for how long, who had it meanwhile, how long it was held, and from where in the program that was
-//! done. The figures of K42's lock contention table (Figure 7 of its paper) and of `perf lock contention`; nesting and critical
-//! sections as Feather-Trace's paper (3) has them.
+//! Locks: who waited for which, for how long, who had it meanwhile, how long it was held, and from where in
+//! the program that was done. The figures of K42's lock contention table (Figure 7 of its paper) and of
+//! `perf lock contention`; nesting and critical sections as Feather-Trace's paper (3) has them.
 //!
-//! From events of provider `lock` (`docs/locks.md`), those of user threads (`docs/tasks.md`), the kernel's `contention_begin` and
-//! `contention_end`, and its futex system calls, where no other event tells what is waited for; the last two know no critical
-//! sections.
+//! From events of provider `lock` (`docs/locks.md`), those of user threads (`docs/tasks.md`), the kernel's
+//! `contention_begin` and `contention_end`, and its futex system calls, where no other event tells what is
+//! waited for; the last two know no critical sections.
 //!
 //! | module | does |
 //! |---|---|
@@ -28,7 +28,7 @@ mod uses;
 
 use std::collections::{HashMap, HashSet};
 
-use tracewing_trace::super_trace::{Carried, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
+use tracewing_trace::super_trace::{Carried, Change, Fold, Lwp, Scope, Seen, SwitchCause, UserThread};
 
 use self::account::Kind;
 pub use self::account::{Account, Bins, Histogram, Kinds, Party, Sum};
@@ -39,9 +39,10 @@ use self::places::Places;
 use self::thread::{Acquisition, By, Request, Thread, Told, Wait};
 use self::tickets::{Ticketed, Tickets};
 pub use self::uses::{LockUse, LockUses};
+use crate::analysis::{Analysis, Input, Loss};
 use crate::images::Epoch;
 use crate::programs::Programs;
-use crate::run::{Analysis, Loss, Ran};
+use crate::run::Ran;
 use crate::times::grow;
 
 /// What a line of the table is about.
@@ -92,12 +93,13 @@ pub struct Row {
     pub task_name: String,
     /// The name of whom [`Account::owner`] gives.
     pub owner_name: String,
-    /// Where in the program, the innermost first; of a lock, a thread or a user thread, where it was held longest, if lines are
-    /// recorded.
+    /// Where in the program, the innermost first; of a lock, a thread or a user thread, where it was held
+    /// longest, if lines are recorded.
     pub frames: Vec<Frame>,
 }
 
-/// Critical sections of one lock, taken at one place, in which a task awaited something else while others waited for the lock.
+/// Critical sections of one lock, taken at one place, in which a task awaited something else while others
+/// waited for the lock.
 #[derive(Debug, Clone)]
 pub struct AcrossAwait {
     /// The process.
@@ -125,12 +127,14 @@ pub struct LocksTable {
     pub histogram: Histogram,
     /// Who waits for whom.
     pub graph: Graph,
-    /// Locks that were held across an `.await`, for [`LONG_HOLD`] or longer, while others waited; what cost most waiting first.
+    /// Locks that were held across an `.await`, for [`LONG_HOLD`] or longer, while others waited; what cost
+    /// most waiting first.
     pub across_awaits: Vec<AcrossAwait>,
-    /// Functions that other objects have in front of the library that records locks: the process, the function, the object.
+    /// Functions that other objects have in front of the library that records locks: the process, the
+    /// function, the object.
     pub shadowed: Vec<(Option<i32>, String, String)>,
-    /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the begin. They are in no time
-    /// but the waits that last, or lasted.
+    /// Requests, acquisitions and releases of which no event of what was analysed tells the end, or the
+    /// begin. They are in no time but the waits that last, or lasted.
     pub incomplete: u64,
     /// Threads with locks of which no event tells the process.
     pub strangers: usize,
@@ -151,7 +155,8 @@ pub enum Unpaired {
     Tids,
 }
 
-/// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking poll.
+/// From when on a lock that is held across an `.await` is remarkable, in nanoseconds: as long as a blocking
+/// poll.
 pub const LONG_HOLD: u64 = 1_000_000;
 
 /// The analysis.
@@ -160,7 +165,8 @@ pub struct Locks {
     reader: Reader,
     programs: Programs,
     threads: HashMap<Party, Thread>,
-    /// Requests that may have ended while events were lost, of parties without an event since; with the time at which the party itself ended.
+    /// Requests that may have ended while events were lost, of parties without an event since; with the time
+    /// at which the party itself ended.
     silent: HashMap<Party, (Request, Option<i64>)>,
     tickets: Tickets,
     totals: Totals,
@@ -368,7 +374,8 @@ impl Locks {
         self.totals.owners.clear();
     }
 
-    /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a deadlock.
+    /// Who waits still does so no longer, but what he waited for in vain is kept: it may have been a
+    /// deadlock.
     fn ends(&mut self, party: Party, at: i64) {
         if let Some((_, ended)) = self.silent.get_mut(&party) {
             *ended = Some(at);
@@ -404,6 +411,18 @@ impl Locks {
 }
 
 impl Fold for Locks {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpEnds { lwp } => self.lwp_ends(lwp),
+            Change::UserThreadStops { lwp, cause, at, .. } => self.user_thread_stops(lwp, cause, at),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Locks {
     fn lwp_ends(&mut self, lwp: &Lwp) {
         if !lwp.name.is_empty() {
             self.names.insert(lwp.tid, lwp.name.clone());
@@ -414,7 +433,7 @@ impl Fold for Locks {
         self.ends(Party::Thread(lwp.tid), lwp.told_to());
     }
 
-    fn user_thread_stops(&mut self, _: &UserThread, lwp: &Lwp, cause: SwitchCause, at: i64) {
+    fn user_thread_stops(&mut self, lwp: &Lwp, cause: SwitchCause, at: i64) {
         let is_suspended = !matches!(cause, SwitchCause::Nested | SwitchCause::Ended | SwitchCause::Unknown);
         if is_suspended {
             self.tickets.suspends(lwp.tid, at);
@@ -428,9 +447,26 @@ impl Fold for Locks {
 
 impl Analysis for Locks {
     const BEFORE: bool = true;
+
     const TOGETHER: &[&[&str]] = &event::TOGETHER;
+
     const SAME: &[&str] = &["lock", "object"];
 
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Begins { time } => self.begins(time),
+            Input::Event(seen) => self.event(seen),
+            Input::Dumped { tid, name, .. } => self.dumped(tid, name),
+            Input::LeftOut(Change::LwpEnds { lwp }) => self.other_ends(lwp),
+            Input::Lost(lost) => self.lost(lost),
+            Input::LossOver { .. } => self.loss_over(),
+            _ => {}
+        }
+    }
+}
+
+impl Locks {
     fn begins(&mut self, time: i64) {
         for (party, mut thread) in self.threads.extract_if(|_, thread| thread.ended.is_some()) {
             thread.finish(time, &mut |told| self.totals.add(party, &told, false, &self.places));
@@ -504,7 +540,7 @@ impl Analysis for Locks {
         }
     }
 
-    fn dumped(&mut self, tid: i32, _process: i32, name: &[u8]) {
+    fn dumped(&mut self, tid: i32, name: &[u8]) {
         self.names.entry(tid).or_insert_with(|| String::from_utf8_lossy(name).into_owned());
     }
 
@@ -520,7 +556,7 @@ impl Analysis for Locks {
         }
     }
 
-    fn loss_over(&mut self, _: i64) {
+    fn loss_over(&mut self) {
         self.doubt();
         self.totals.blind = false;
     }

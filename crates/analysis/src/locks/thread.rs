@@ -45,12 +45,14 @@ pub(super) enum Wait {
 /// What is told of a thread. Times are in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Told {
-    /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to. `owner` had the lock;
-    /// 0: unknown. `spins`: how often it has tried before it slept. `depth`: how many other locks it has, where that is known.
+    /// It has the lock, or the condition came, or all came to the barrier: after this wait, if it had to.
+    /// `owner` had the lock; 0: unknown. `spins`: how often it has tried before it slept. `depth`: how many
+    /// other locks it has, where that is known.
     Acquired { acquisition: Acquisition, wait: Wait, owner: i32, spins: Option<u64>, depth: Option<usize> },
     /// It did not get it, after this wait up to then.
     Refused { acquisition: Acquisition, wait: Option<u64>, at: i64, owner: i32, spins: Option<u64> },
-    /// A critical section has ended, which began then, after so long; of one that began before what is analysed, that is not told.
+    /// A critical section has ended, which began then, after so long; of one that began before what is
+    /// analysed, that is not told.
     Held { acquisition: Acquisition, begin: i64, length: Option<u64> },
     /// It has the lock, and no event says until when.
     Unended { acquisition: Acquisition },
@@ -109,8 +111,8 @@ pub(super) struct Thread {
     kernel: Option<Request>,
     /// A futex, where no event tells of what lock it is part.
     futex: Option<Request>,
-    /// When a signal has interrupted the wait for it: it goes on if the next thing that the thread does is the same call, and has
-    /// no end if the thread does nothing more.
+    /// When a signal has interrupted the wait for it: it goes on if the next thing that the thread does is
+    /// the same call, and has no end if the thread does nothing more.
     interrupted: Option<i64>,
 }
 
@@ -169,7 +171,8 @@ impl Thread {
                     spins: self.spins.take(),
                 });
             }
-            // It was cancelled while it waited for a condition, and has the mutex again since nobody knows when.
+            // It was cancelled while it waited for a condition, and has the mutex again since nobody knows
+            // when.
             LockEvent::Released { .. } if self.condition.take().is_some() => tell(Told::Incomplete),
             LockEvent::Released { lock } => self.release = Some(self.give_back(lock, at)),
             LockEvent::ConditionWait { condition, lock, caller } => {
@@ -241,7 +244,8 @@ impl Thread {
         }
     }
 
-    /// What the thread does next tells whether an interrupted wait goes on; what the kernel does for it tells nothing.
+    /// What the thread does next tells whether an interrupted wait goes on; what the kernel does for it tells
+    /// nothing.
     fn settle_interrupted(&mut self, event: &LockEvent, tell: &mut impl FnMut(Told)) -> bool {
         if matches!(event, LockEvent::KernelWait { .. } | LockEvent::KernelHas { .. }) {
             return false;
@@ -311,8 +315,8 @@ impl Thread {
         self.ended.map_or(at, |ended| ended.min(at))
     }
 
-    /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread waited for since, it
-    /// waited for until now, or until it ended itself.
+    /// Nothing is known any more, or the recording ends: what is not finished has no end. What the thread
+    /// waited for since, it waited for until now, or until it ended itself.
     pub(super) fn finish(&mut self, at: i64, tell: &mut impl FnMut(Told)) {
         let at = self.until(at);
         self.settle(tell);
@@ -358,7 +362,8 @@ impl Told {
 }
 
 impl Wait {
-    /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own account.
+    /// That of an acquisition which followed a request so long ago, if any is known, and `waited` by its own
+    /// account.
     pub(super) fn new(request: Option<u64>, waited: bool) -> Self {
         match (request, waited) {
             (Some(ns), _) => Self::For(ns),

@@ -1,8 +1,9 @@
 //! Requests of user threads, paired by their tickets, whichever threads and user threads emit their events.
 //!
-//! Of the holder of a lock it is also known whether its task was suspended meanwhile, held the lock across an `.await`: it gives it
-//! back on another thread, or the thread that took it ran something else before: it parked, or another request began or ended to wait
-//! there, or a switch says so. Where neither is so, it is not claimed.
+//! Of the holder of a lock it is also known whether its task was suspended meanwhile, held the lock across an
+//! `.await`: it gives it back on another thread, or the thread that took it ran something else before: it
+//! parked, or another request began or ended to wait there, or a switch says so. Where neither is so, it is
+//! not claimed.
 
 use std::collections::HashMap;
 
@@ -38,8 +39,8 @@ struct Request {
     since: i64,
     /// Whether it has the lock; else it waits for it.
     holds: bool,
-    /// While it holds: since when its party has held the lock without a break, and since when requests of its place have. Readers hold
-    /// it together; what waits for them waits once.
+    /// While it holds: since when its party has held the lock without a break, and since when requests of its
+    /// place have. Readers hold it together; what waits for them waits once.
     kept: [i64; 2],
     /// When its user thread ended: it waits no longer.
     ended: Option<i64>,
@@ -236,7 +237,8 @@ impl Tickets {
         tell(held.party, Ticketed::Told(Told::Held { acquisition, begin: held.since, length }));
         let lock = self.locks.get(&(acquisition.by.process, acquisition.lock));
         let waiting = lock.map_or(&[][..], |lock| &lock.waiting);
-        // Where another request of its party, or of its place, still holds the lock, that one is blamed for both, in the end.
+        // Where another request of its party, or of its place, still holds the lock, that one is blamed for
+        // both, in the end.
         let mut goes_on = [false; 2];
         for key in lock.map_or(&[][..], |lock| &lock.holding) {
             let Some(other) = self.requests.get_mut(key).filter(|other| !other.doubtful) else { continue };

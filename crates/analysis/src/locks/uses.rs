@@ -8,7 +8,7 @@ use super::account::Party;
 use super::event::{Level, Reader};
 use super::thread::{Acquisition, By, Thread, Told, Wait};
 use super::tickets::{Ticketed, Tickets};
-use crate::run::Loss;
+use crate::analysis::Loss;
 
 /// What a thread or a user thread had to do with a lock, for a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -51,7 +51,8 @@ impl Chains {
         }
     }
 
-    /// The functions with the code, by its numbers. `name` is asked for that of the one at an offset of a file.
+    /// The functions with the code, by its numbers. `name` is asked for that of the one at an offset of a
+    /// file.
     pub fn finish(self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
         self.spaces.finish().0.functions(name)
     }

@@ -1,13 +1,12 @@
 //! What an event of the provider `profile` says.
 
-use tracewing_ctf::decode::{Compound, MemberHandle, Value, Visitor};
+use tracewing_ctf::decode::{Compound, Value, Visitor};
 use tracewing_ctf::model::{EnvValue, Scope};
-use tracewing_trace::EventRef;
+use tracewing_trace::{Actor, Classes, EventRef, Places};
+use tracewing_vocabulary::context::PROCESS;
+use tracewing_vocabulary::profile::{self, Class, Mode};
 
 use super::spaces::Mapping;
-
-/// Frames of a chain that are kept.
-const FRAMES: usize = 1024;
 
 /// An event that explains samples.
 #[derive(Debug, PartialEq)]
@@ -37,127 +36,75 @@ pub(super) struct Sample {
     pub(super) user: Vec<u64>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Meaning {
-    Sample,
-    Mapping,
-    Thread,
-    Fork,
-    KernelSymbol,
-    Counters,
+/// What is known of an event class.
+#[derive(Debug)]
+struct Known {
+    class: Class,
+    places: Places,
+    /// Where the context has the process.
+    process: Actor,
 }
 
 /// Reads events, and remembers their classes.
 #[derive(Debug, Default)]
 pub(super) struct Reader {
-    /// By stream and class: what is known of it.
-    classes: Vec<Vec<Class>>,
-}
-
-/// What is known of an event class.
-#[derive(Debug, Clone, Copy, Default)]
-enum Class {
-    /// It has not been met.
-    #[default]
-    Unknown,
-    /// It is about something else.
-    Other,
-    /// What it means, and where the context has the process.
-    Known(Meaning, MemberHandle),
+    /// `None` for events about something else.
+    classes: Classes<Option<Known>>,
 }
 
 impl Reader {
     /// The sample that an event is.
     pub(super) fn sample(&mut self, event: &EventRef<'_>) -> Option<Sample> {
-        let (Meaning::Sample, _) = self.class(event)? else { return None };
-        let mut fields = Fields::of(event);
-        Some(Sample {
-            ip: fields.number("ip")?,
-            period: fields.number("period")?,
-            in_program: fields.number("mode")? == 0,
-            kernel: fields.list("kernel"),
-            user: fields.list("user"),
-        })
+        let Known { class: Class::Sample, places, .. } = self.class(event)? else { return None };
+        let profile::Sample { ip, period, mode, kernel, user } = places.read(event)?;
+        Some(Sample { ip, period, in_program: mode == Some(Mode::User), kernel, user })
     }
 
     /// What else an event says, and of which process.
     pub(super) fn explanation(&mut self, event: &EventRef<'_>) -> Option<(i32, ProfileEvent)> {
-        let (meaning, process) = self.class(event)?;
-        if meaning == Meaning::Sample {
+        let Known { class, places: of, process } = self.class(event)?;
+        if *class == Class::Sample {
             return None;
         }
-        let process = number(event.decoded().member(process)?)? as i32;
-        let mut fields = Fields::of(event);
-        let said = match meaning {
-            Meaning::Sample => return None,
-            Meaning::Mapping => ProfileEvent::Mapping(Mapping {
-                begin: fields.number("begin")?,
-                end: fields.number("end")?,
-                offset: fields.number("offset")?,
-                path: fields.text("path")?,
-                build_id: fields.text("build_id").unwrap_or_default(),
-            }),
-            Meaning::Thread if fields.number("exec")? != 0 => ProfileEvent::Exec,
-            Meaning::Thread => return None,
-            Meaning::Fork => match fields.number("child_pid")? as i32 {
+        let process = process.read(event)?;
+        let said = match class {
+            Class::Sample => return None,
+            Class::Mapping => {
+                let profile::Mapping { begin, end, offset, path, build_id } = of.read(event)?;
+                let (path, build_id) = (text(path), text(build_id.unwrap_or_default()));
+                ProfileEvent::Mapping(Mapping { begin, end, offset, path, build_id })
+            }
+            Class::Thread if of.read::<profile::Thread<'_>>(event)?.exec => ProfileEvent::Exec,
+            Class::Thread => return None,
+            Class::Fork => match of.read::<profile::Fork>(event)?.child_pid.0 {
                 // A thread, which shares its creator's memory.
                 child if child == process => return None,
                 child => ProfileEvent::Fork { child },
             },
-            Meaning::KernelSymbol => ProfileEvent::KernelSymbol {
-                begin: fields.number("begin")?,
-                end: fields.number("end")?,
-                name: fields.text("name")?,
-            },
-            Meaning::Counters => ProfileEvent::Counters(fields.numbers),
+            Class::KernelSymbol => {
+                let profile::KernelSymbol { begin, end, name } = of.read(event)?;
+                ProfileEvent::KernelSymbol { begin, end, name: text(name) }
+            }
+            Class::Counters => ProfileEvent::Counters(Counters::of(event)),
         };
         Some((process, said))
     }
 
     /// Asked of every event of a recording.
     #[inline]
-    fn class(&mut self, event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
-        let (stream, index) = (event.stream_index(), event.decoded().class_index());
-        let known = self.classes.get(stream).and_then(|classes| classes.get(index)).copied();
-        match known.unwrap_or_default() {
-            Class::Unknown => self.learn(event),
-            Class::Other => None,
-            Class::Known(meaning, process) => Some((meaning, process)),
-        }
-    }
-
-    #[cold]
-    fn learn(&mut self, event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
-        let (stream, index) = (event.stream_index(), event.decoded().class_index());
-        if self.classes.len() <= stream {
-            self.classes.resize_with(stream + 1, Vec::new);
-        }
-        let known = &mut self.classes[stream];
-        if known.len() <= index {
-            known.resize_with(index + 1, Class::default);
-        }
-        let found = class_of(event);
-        known[index] = found.map_or(Class::Other, |(meaning, process)| Class::Known(meaning, process));
-        found
+    fn class(&mut self, event: &EventRef<'_>) -> Option<&Known> {
+        self.classes.of(event, known_of).as_ref()
     }
 }
 
-fn class_of(event: &EventRef<'_>) -> Option<(Meaning, MemberHandle)> {
-    let decoded = event.decoded();
-    let meaning = match decoded.class().name.as_deref()? {
-        "profile:sample" => Meaning::Sample,
-        "profile:mapping" => Meaning::Mapping,
-        "profile:thread" => Meaning::Thread,
-        "profile:fork" => Meaning::Fork,
-        "profile:kernel_symbol" => Meaning::KernelSymbol,
-        "profile:counters" => Meaning::Counters,
-        _ => return None,
-    };
-    let streams = &event.trace().class().data_stream_classes;
-    let stream = streams.iter().position(|class| class.id == event.stream().class_id())?;
-    let process =
-        event.trace().decoder().member(stream, decoded.class_index(), Scope::CommonContext, "pid")?;
-    Some((meaning, process))
+#[cold]
+fn known_of(event: &EventRef<'_>) -> Option<Known> {
+    match tracewing_trace::known(event)? {
+        (tracewing_vocabulary::Class::Profile(class), places) => {
+            Some(Known { class, places, process: Actor::of(event, &PROCESS)? })
+        }
+        _ => None,
+    }
 }
 
 /// What the trace says of its samples: what triggers them, and how many a second were wanted.
@@ -183,71 +130,29 @@ pub(super) fn counts_for_cpu(event: &EventRef<'_>) -> Option<u32> {
     }
 }
 
-fn number(value: Value<'_>) -> Option<u64> {
-    match value {
-        Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => Some(number),
-        Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number.cast_unsigned()),
-        _ => None,
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// The fields of `profile:counters`, whose names are the counters'.
+struct Counters(Vec<(String, u64)>);
+
+impl Counters {
+    fn of(event: &EventRef<'_>) -> Vec<(String, u64)> {
+        let mut counters = Self(Vec::new());
+        event.decoded().visit(Scope::Payload, &mut counters);
+        counters.0
     }
 }
 
-/// The fields of a payload.
-#[derive(Default)]
-struct Fields {
-    numbers: Vec<(String, u64)>,
-    texts: Vec<(String, String)>,
-    lists: Vec<(String, Vec<u64>)>,
-    in_list: bool,
-}
-
-impl Fields {
-    fn of(event: &EventRef<'_>) -> Self {
-        let mut fields = Self::default();
-        event.decoded().visit(Scope::Payload, &mut fields);
-        fields
-    }
-
-    fn number(&self, name: &str) -> Option<u64> {
-        self.numbers.iter().find(|(known, _)| known == name).map(|(_, number)| *number)
-    }
-
-    fn text(&mut self, name: &str) -> Option<String> {
-        let text = self.texts.iter_mut().find(|(known, _)| known == name);
-        text.map(|(_, text)| std::mem::take(text))
-    }
-
-    fn list(&mut self, name: &str) -> Vec<u64> {
-        let list = self.lists.iter_mut().find(|(known, _)| known == name);
-        list.map(|(_, list)| std::mem::take(list)).unwrap_or_default()
-    }
-}
-
-impl Visitor for Fields {
+impl Visitor for Counters {
     fn value(&mut self, name: Option<&str>, value: Value<'_>) {
-        match (name, value) {
-            (Some(name), Value::Text(text)) => {
-                self.texts.push((name.to_owned(), String::from_utf8_lossy(text).into_owned()));
-            }
-            (Some(name), value) => self.numbers.extend(number(value).map(|number| (name.to_owned(), number))),
-            (None, value) => {
-                if let (true, Some((_, list)), Some(number)) =
-                    (self.in_list, self.lists.last_mut(), number(value))
-                    && list.len() < FRAMES
-                {
-                    list.push(number);
-                }
-            }
+        if let (Some(name), Value::Unsigned(count, _)) = (name, value) {
+            self.0.push((name.to_owned(), count));
         }
     }
 
-    fn begin(&mut self, name: Option<&str>, compound: Compound<'_>) {
-        self.in_list = matches!(compound, Compound::Array { .. });
-        if let (true, Some(name)) = (self.in_list, name) {
-            self.lists.push((name.to_owned(), Vec::new()));
-        }
-    }
+    fn begin(&mut self, _: Option<&str>, _: Compound<'_>) {}
 
-    fn end(&mut self, _: Compound<'_>) {
-        self.in_list = false;
-    }
+    fn end(&mut self, _: Compound<'_>) {}
 }

@@ -48,7 +48,8 @@ impl Function {
         }
     }
 
-    /// Where distributions take the C library's symbols away, those functions that begin threads and call `main` have no names.
+    /// Where distributions take the C library's symbols away, those functions that begin threads and call
+    /// `main` have no names.
     fn is_nameless_of_libc(&self) -> bool {
         let object = self.object_name();
         self.name.is_none()

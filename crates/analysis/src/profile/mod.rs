@@ -1,5 +1,5 @@
-//! Where programs and the kernel were when samples were taken (`profile:sample`): the histogram of functions by process of
-//! K42's paper (4.5, Figure 6), call trees, and what a flame graph is drawn from.
+//! Where programs and the kernel were when samples were taken (`profile:sample`): the histogram of functions
+//! by process of K42's paper (4.5, Figure 6), call trees, and what a flame graph is drawn from.
 //!
 //! | module | does |
 //! |---|---|
@@ -22,7 +22,7 @@ mod spaces;
 use std::collections::HashMap;
 
 use tracewing_trace::EventRef;
-use tracewing_trace::super_trace::{Fold, Lwp, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Lwp, Seen};
 
 pub use self::chains::{Chains, Looked};
 use self::event::Reader;
@@ -31,7 +31,8 @@ pub use self::named::{Group, Row, Shown, TreeLine};
 pub use self::samples::{Image, Samples};
 use self::samples::{Stack, Weight};
 use self::spaces::Spaces;
-use crate::run::{Analysis, Ran};
+use crate::analysis::{Analysis, Input};
+use crate::run::Ran;
 
 /// The analysis.
 #[derive(Debug, Default)]
@@ -57,7 +58,10 @@ impl Profile {
     pub fn finish(self, ran: &Ran) -> Samples {
         let counters = grown(self.counters.into_values());
         let (trigger, hertz) = self.unit.unwrap_or_default();
-        let (codes, programs) = self.spaces.finish();
+        let (codes, mut programs) = self.spaces.finish();
+        if ran.recorded.lacks_programs {
+            programs.clear();
+        }
         Samples {
             stacks: self.stacks,
             codes,
@@ -66,6 +70,7 @@ impl Profile {
             counters,
             trigger,
             hertz,
+            lacks_mappings: ran.recorded.lacks_mappings,
             lost: ran.lost_samples,
             duration_ns: ran.duration_ns(),
         }
@@ -88,6 +93,15 @@ fn grown(streams: impl Iterator<Item = [Vec<(String, u64)>; 2]>) -> Vec<(String,
 }
 
 impl Fold for Profile {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpEnds { lwp } = change {
+            self.lwp_ends(lwp);
+        }
+    }
+}
+
+impl Profile {
     fn lwp_ends(&mut self, lwp: &Lwp) {
         if !lwp.name.is_empty() {
             self.names.insert(lwp.tid, lwp.name.clone());
@@ -96,7 +110,19 @@ impl Fold for Profile {
 }
 
 impl Analysis for Profile {
-    fn begins(&mut self, _time: i64) {
+    #[inline(always)]
+    fn input(&mut self, input: Input<'_>) {
+        match input {
+            Input::Begins { .. } => self.begins(),
+            Input::Explained(event) => self.explained(event),
+            Input::Event(seen) => self.event(seen),
+            _ => {}
+        }
+    }
+}
+
+impl Profile {
+    fn begins(&mut self) {
         self.begun = true;
     }
 

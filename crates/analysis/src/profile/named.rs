@@ -103,9 +103,10 @@ impl Shown {
         self.samples.stacks.keys().map(|stack| stack.process).collect::<HashSet<_>>().len()
     }
 
-    /// How many samples have a program's call chain, and how many of these chains do not lead to where a program or a thread
-    /// begins: somewhere on the way is a function that has no frame pointer.
-    pub fn chains(&self) -> (u64, u64) {
+    /// How many samples have a program's call chain, and how many of these chains do not lead to where a
+    /// program or a thread begins: somewhere on the way is a function that has no frame pointer. `None` where
+    /// mappings are not recorded.
+    pub fn chains(&self) -> (u64, Option<u64>) {
         let mut chains = (0, 0);
         for (stack, weight) in &self.samples.stacks {
             let program = &stack.codes[stack.user_from..];
@@ -114,10 +115,11 @@ impl Shown {
                 chains.1 += if self.is_whole(program) { 0 } else { weight.samples };
             }
         }
-        chains
+        (chains.0, (!self.samples.lacks_mappings).then_some(chains.1))
     }
 
-    /// Whether a program's chain leads to its begin. The functions around a thread's first one may themselves be cut.
+    /// Whether a program's chain leads to its begin. The functions around a thread's first one may themselves
+    /// be cut.
     fn is_whole(&self, program: &[u32]) -> bool {
         const OUTERMOST: usize = 4;
         let callers = program.get(1..).unwrap_or_default();
@@ -193,8 +195,8 @@ impl Shown {
         rows
     }
 
-    /// Call trees, one for each process: from where programs begin, or `inverted` from where samples were taken to their
-    /// callers. What has less than `least` percent of its process' samples is left out.
+    /// Call trees, one for each process: from where programs begin, or `inverted` from where samples were
+    /// taken to their callers. What has less than `least` percent of its process' samples is left out.
     pub fn tree(&self, inverted: bool, least: f64) -> Vec<TreeLine> {
         let mut roots: HashMap<Option<i32>, Node> = HashMap::new();
         for (stack, weight) in &self.samples.stacks {
@@ -233,7 +235,8 @@ impl Shown {
         lines
     }
 
-    /// Folded stacks, as flame graphs are drawn from: process and functions from the outermost, and the samples.
+    /// Folded stacks, as flame graphs are drawn from: process and functions from the outermost, and the
+    /// samples.
     pub fn folded(&self) -> Vec<String> {
         let mut counts: BTreeMap<String, u64> = BTreeMap::new();
         for (stack, weight) in &self.samples.stacks {
@@ -295,6 +298,7 @@ mod tests {
             counters: Vec::new(),
             trigger: "cpu-clock".to_owned(),
             hertz: 100,
+            lacks_mappings: false,
             lost: 0,
             duration_ns: 0,
         };
@@ -344,6 +348,6 @@ mod tests {
     #[test]
     fn chains_that_do_not_lead_to_the_begin_are_cut() {
         let shown = shown(&[(1, &[1, 0], 4), (1, &[1], 2), (1, &[1, 9], 3)], &["main", "f"]);
-        assert_eq!(shown.chains(), (9, 5));
+        assert_eq!(shown.chains(), (9, Some(5)));
     }
 }

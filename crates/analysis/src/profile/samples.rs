@@ -43,7 +43,8 @@ impl Codes {
         })
     }
 
-    /// The functions with the code, by its numbers; `name` is asked for that of the one at an offset of a file.
+    /// The functions with the code, by its numbers; `name` is asked for that of the one at an offset of a
+    /// file.
     pub(super) fn functions(&self, name: &mut dyn FnMut(&Image, u64) -> Option<String>) -> Vec<Function> {
         let function = |code: &Code| match code {
             Code::File { image, offset } => {
@@ -88,7 +89,7 @@ pub(super) struct Weight {
 pub struct Samples {
     pub(super) stacks: HashMap<Stack, Weight>,
     pub(super) codes: Codes,
-    /// Of processes: the file that each has executed last.
+    /// Of processes: the file that each has executed last, where the recording has all events that tell that.
     pub(super) programs: HashMap<i32, String>,
     /// Of threads.
     pub(super) names: HashMap<i32, String>,
@@ -98,6 +99,9 @@ pub struct Samples {
     pub trigger: String,
     /// How many samples a second were asked for.
     pub hertz: u64,
+    /// Whether the recording has not all mappings of files: then it is not known which functions call chains
+    /// lead to.
+    pub(super) lacks_mappings: bool,
     /// Samples that were lost.
     pub lost: u64,
     /// How long what was analysed lasted, ns.

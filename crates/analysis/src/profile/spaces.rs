@@ -62,8 +62,8 @@ impl Spaces {
             (true, false) => (&[sample.ip][..], &[][..]),
             (false, _) => (&sample.kernel[..], &sample.user[..]),
         };
-        // The innermost address is that of the next instruction to run; the others are those to which calls return, which may
-        // be the next function's first.
+        // The innermost address is that of the next instruction to run; the others are those to which calls
+        // return, which may be the next function's first.
         let inside = |at: usize, address: u64| if at == 0 { address } else { address.saturating_sub(1) };
         let mut codes = Vec::with_capacity(kernel.len() + user.len());
         for (at, address) in kernel.iter().enumerate() {

@@ -11,6 +11,8 @@ pub struct Both<'r> {
     name: &'r str,
     here: Figures,
     there: Figures,
+    /// Whether both recordings have all functions that were recorded.
+    has_selves: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -27,6 +29,10 @@ impl From<&FunctionRow> for Figures {
 }
 
 impl Both<'_> {
+    fn own(&self, time: Cell) -> Cell {
+        if self.has_selves { time } else { Cell::None }
+    }
+
     /// By how much a figure is greater in the other recording.
     fn difference(&self, figure: fn(Figures) -> u64) -> i64 {
         i64::try_from(i128::from(figure(self.there)) - i128::from(figure(self.here))).unwrap_or(i64::MAX)
@@ -40,10 +46,10 @@ pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
         period "difference" "total_difference_ns" high, "how much longer total is there"
             => Cell::Longer(both.difference(|figures| figures.total_ns));
         period "self" "self_ns" normal, "total less that of the recorded functions that it called"
-            => Cell::Period(both.here.own_ns);
-        period "there" "self_there_ns" normal, "self in the other recording" => Cell::Period(both.there.own_ns);
+            => both.own(Cell::Period(both.here.own_ns));
+        period "there" "self_there_ns" normal, "self in the other recording" => both.own(Cell::Period(both.there.own_ns));
         period "difference" "self_difference_ns" normal, "how much longer self is there"
-            => Cell::Longer(both.difference(|figures| figures.own_ns));
+            => both.own(Cell::Longer(both.difference(|figures| figures.own_ns)));
         number "calls" "calls" low, "how often it was called" => Cell::Count(both.here.calls);
         number "there" "calls_there" low, "calls in the other recording" => Cell::Count(both.there.calls);
         number "difference" "calls_difference" low, "how much more often it was called there"
@@ -53,7 +59,12 @@ pub fn columns<'r>() -> Vec<Column<Both<'r>>> {
 }
 
 /// A line for each function of either, that whose total differs most first.
-pub fn table(here: &[FunctionRow], there: &[FunctionRow], options: &TableOptions) -> Result<Table> {
+pub fn table(
+    here: &[FunctionRow],
+    there: &[FunctionRow],
+    has_selves: bool,
+    options: &TableOptions,
+) -> Result<Table> {
     let mut all: BTreeMap<&str, Both<'_>> = BTreeMap::new();
     for row in here {
         all.entry(&row.name).or_default().here = row.into();
@@ -61,7 +72,7 @@ pub fn table(here: &[FunctionRow], there: &[FunctionRow], options: &TableOptions
     for row in there {
         all.entry(&row.name).or_default().there = row.into();
     }
-    let mut rows: Vec<_> = all.into_iter().map(|(name, both)| Both { name, ..both }).collect();
+    let mut rows: Vec<_> = all.into_iter().map(|(name, both)| Both { name, has_selves, ..both }).collect();
     rows.sort_by_key(|both| std::cmp::Reverse(both.here.total_ns.abs_diff(both.there.total_ns)));
     Ok(options.layout(&columns())?.table(&rows))
 }

@@ -12,6 +12,8 @@ pub struct Place<'g> {
     node: &'g CallNode,
     /// Time of the whole graph.
     whole_ns: u64,
+    /// Whether all recorded functions are in it.
+    has_selves: bool,
 }
 
 pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
@@ -20,7 +22,7 @@ pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
         percent "" "percent" high, "part of the whole time"
             => Cell::Rate(place.node.total_ns as f64 * 100.0 / place.whole_ns.max(1) as f64);
         period "self" "self_ns" high, "total less that of the recorded functions that it called"
-            => Cell::Period(place.node.own_ns);
+            => Cell::period(place.has_selves.then_some(place.node.own_ns));
         number "calls" "calls" normal, "how often it was called from there" => Cell::Count(place.node.calls);
         number "depth" "depth" extra, "how many functions are around it" => Cell::Count(place.depth as u64);
         text "function" "function" key + shrinking, "the function, in text below what calls it"
@@ -29,11 +31,11 @@ pub fn columns<'g>() -> Vec<Column<Place<'g>>> {
 }
 
 /// A line for each place in the call graph, what it calls below it.
-pub fn table(graph: &CallNode, options: &TableOptions) -> Result<Table> {
+pub fn table(graph: &CallNode, has_selves: bool, options: &TableOptions) -> Result<Table> {
     let mut places = Vec::new();
     let mut left: Vec<(usize, &str, &CallNode)> = below(graph, 0).collect();
     while let Some((depth, name, node)) = left.pop() {
-        places.push(Place { depth, name, node, whole_ns: graph.total_ns });
+        places.push(Place { depth, name, node, whole_ns: graph.total_ns, has_selves });
         left.extend(below(node, depth + 1));
     }
     Ok(options.layout(&columns())?.table(&places))

@@ -1,7 +1,7 @@
 //! `tracewing functions --replay`: each call, with how long it took.
 //!
-//! Lines are in the order of time. Whether a function calls others, and so has an end of its own, is known only later: lines wait
-//! for that, some ten thousand of them at most.
+//! Lines are in the order of time. Whether a function calls others, and so has an end of its own, is known
+//! only later: lines wait for that, some ten thousand of them at most.
 
 use super::{NEEDED, Names};
 use crate::format::TableFormat;
@@ -14,7 +14,7 @@ use std::collections::{HashMap, VecDeque};
 use std::io::{self, BufWriter, Write};
 use std::process::ExitCode;
 use tracewing_analysis::{Analysis, Call, Calls, FunctionId, Loss, ThreadKey};
-use tracewing_trace::super_trace::{Fold, Scope, Seen};
+use tracewing_trace::super_trace::{Change, Fold, Scope, Seen};
 
 /// Lines that wait.
 const MOST: usize = 1 << 14;
@@ -89,11 +89,30 @@ enum What {
     },
 }
 
-impl<W: Write> Fold for Replay<W> {}
+impl<W: Write> Fold for Replay<W> {
+    fn change(&mut self, _: Change<'_>) {}
+}
 
 impl<W: Write> Analysis for Replay<W> {
     const AT_ONCE: bool = true;
 
+    fn is_done(&self) -> bool {
+        self.lines.written.is_err() || self.lines.left == 0
+    }
+
+    #[inline(always)]
+    fn input(&mut self, input: tracewing_analysis::Input<'_>) {
+        use tracewing_analysis::Input;
+        match input {
+            Input::Event(seen) => self.event(seen),
+            Input::Lost(lost) => self.lost(lost),
+            Input::LossOver { time } => self.loss_over(time),
+            _ => {}
+        }
+    }
+}
+
+impl<W: Write> Replay<W> {
     fn event(&mut self, seen: &Seen<'_>) {
         let lines = &mut self.lines;
         self.calls.event(seen, &mut |thread, time, call| lines.call(thread, time, call));
@@ -109,10 +128,6 @@ impl<W: Write> Analysis for Replay<W> {
     fn loss_over(&mut self, time: i64) {
         self.calls.lost(time);
     }
-
-    fn is_done(&self) -> bool {
-        self.lines.written.is_err() || self.lines.left == 0
-    }
 }
 
 impl<W: Write> Lines<W> {
@@ -127,7 +142,7 @@ impl<W: Write> Lines<W> {
                 self.waiting.push_back(Line { tid, depth, function, what: What::Begin });
             }
             Call::Ends { function, depth, begin, .. } => {
-                let ns = time.saturating_sub(begin).max(0).unsigned_abs();
+                let ns = time.max(begin).abs_diff(begin);
                 match begun {
                     Some(line) => line.what = What::Leaf { ns },
                     None => self.waiting.push_back(Line { tid, depth, function, what: What::End { ns } }),

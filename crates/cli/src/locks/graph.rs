@@ -6,9 +6,10 @@ use crate::table::{Cell, Column, Table, TableOptions, columns, period};
 use anyhow::Result;
 use std::io::{Result as IoResult, Write};
 use tracewing_analysis::{Edge, Graph, Party};
-use tracewing_symbols::Symbols;
+use tracewing_programs::symbols::Symbols;
 
-/// A thread or a user thread, with its name if it has one; of user threads that are not known, the place that made the request.
+/// A thread or a user thread, with its name if it has one; of user threads that are not known, the place that
+/// made the request.
 pub fn party(party: Party, name: &str) -> String {
     let number = match party {
         Party::Place(..) if name.is_empty() => return "unknown task".to_owned(),

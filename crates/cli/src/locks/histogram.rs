@@ -1,4 +1,5 @@
-//! How long critical sections were, and how deep they were nested: Feather-Trace's Figures 4 to 9, as a table and as a picture.
+//! How long critical sections were, and how deep they were nested: Feather-Trace's Figures 4 to 9, as a table
+//! and as a picture.
 
 use crate::bar::bar;
 use crate::table::{Cell, Column, Table, TableOptions, columns};
@@ -70,7 +71,8 @@ fn bins(what: &'static str, bins: Vec<(Cell, Cell, u64)>) -> Vec<Bin> {
 /// Pixels.
 const SIZE: (u32, u32) = (900, 700);
 
-/// Per cent of critical sections, the longest, that a picture with a linear axis leaves out: all others would be a line.
+/// Per cent of critical sections, the longest, that a picture with a linear axis leaves out: all others would
+/// be a line.
 const LEFT_OUT: f64 = 0.1;
 
 /// Writes a picture: both distributions, as bars, and their sums up to each bin, as lines.
@@ -95,7 +97,8 @@ fn draw_into(histogram: &Histogram, picture: &mut String) -> Result<(), Failure>
     area.fill(&WHITE)?;
     let (above, below) = area.split_vertically(SIZE.1 / 2);
     let is_log = histogram.bins() == Bins::Log;
-    // A logarithmic axis begins where the first bin, which has all down to 0, would if it were as wide as the others.
+    // A logarithmic axis begins where the first bin, which has all down to 0, would if it were as wide as the
+    // others.
     let place = |ns: u64| match is_log {
         true => (ns.max(50) as f64 / 1_000.0).log10(),
         false => ns as f64 / 1_000.0,

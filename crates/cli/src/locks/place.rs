@@ -1,7 +1,7 @@
 //! Places in programs: functions, and the lines of their sources.
 
 use tracewing_analysis::Frame;
-use tracewing_symbols::Symbols;
+use tracewing_programs::symbols::Symbols;
 
 /// A call chain, the innermost first.
 pub fn chain(frames: &[Frame], symbols: &mut Symbols) -> String {

@@ -4,7 +4,7 @@ use super::graph::party;
 use super::{By, is_of_programs, place};
 use crate::table::{Cell, Column, columns};
 use tracewing_analysis::{Party, Row, Subject, Sum};
-use tracewing_symbols::Symbols;
+use tracewing_programs::symbols::Symbols;
 
 /// A line of the table.
 pub struct Line<'r> {

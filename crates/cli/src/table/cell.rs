@@ -112,7 +112,8 @@ impl Cell {
         };
     }
 
-    /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers and times are not written for it.
+    /// How wide a table shows it, in characters. Of many rows it is asked twice, so numbers and times are not
+    /// written for it.
     pub(super) fn width(&self) -> usize {
         let digits = |number: u64| number.checked_ilog10().unwrap_or(0) as usize + 1;
         match self {

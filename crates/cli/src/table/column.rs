@@ -57,7 +57,8 @@ impl Kind {
     }
 }
 
-/// How much a column matters. On a terminal that is too narrow, the least important columns are left out first.
+/// How much a column matters. On a terminal that is too narrow, the least important columns are left out
+/// first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Importance {
     /// Text has it only by `--wide` or `--columns`.
@@ -86,6 +87,8 @@ pub struct Head {
     pub can_shrink: bool,
     /// Characters that it has at least in text.
     pub width: usize,
+    /// Whether a number that is not 0 is a problem.
+    pub is_alarm: bool,
 }
 
 impl Head {
@@ -171,8 +174,17 @@ impl<R> Column<R> {
         cell: fn(&R) -> Cell,
     ) -> Self {
         let importance = Importance::Normal;
-        let head =
-            Head { name, header, kind, meaning, importance, is_data: true, can_shrink: false, width: 0 };
+        let head = Head {
+            name,
+            header,
+            kind,
+            meaning,
+            importance,
+            is_data: true,
+            can_shrink: false,
+            width: 0,
+            is_alarm: false,
+        };
         Self { head, cell, in_text: None }
     }
 
@@ -205,6 +217,11 @@ impl<R> Column<R> {
         Self { head: Head { can_shrink: true, ..self.head }, ..self }
     }
 
+    /// Its numbers count problems: on a terminal those that are not 0 are coloured as warnings are.
+    pub fn alarming(self) -> Self {
+        Self { head: Head { is_alarm: true, ..self.head }, ..self }
+    }
+
     /// JSON and CSV do not have it.
     pub fn only_text(self) -> Self {
         Self { head: Head { is_data: false, ..self.head }, ..self }
@@ -230,8 +247,8 @@ impl<R> Column<R> {
     }
 }
 
-/// Columns of a table whose rows are made of a type, one in each entry: kind, its width where it is fixed, header, name, importance,
-/// meaning, cell, and the cell in text where that is another one.
+/// Columns of a table whose rows are made of a type, one in each entry: kind, its width where it is fixed,
+/// header, name, importance, meaning, cell, and the cell in text where that is another one.
 ///
 /// ```ignore
 /// columns! { line: Line<'t>;

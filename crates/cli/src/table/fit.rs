@@ -2,6 +2,7 @@
 
 use super::column::Importance;
 use super::{Cell, Head};
+use crate::style::{HEADER, WARNING};
 use std::io::{Result as IoResult, Write};
 use std::iter::repeat_n;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
@@ -53,6 +54,10 @@ pub(super) fn write_aligned(
     widths: &[Option<usize>],
     cells: &[Cell],
 ) -> IoResult<()> {
+    writeln!(out, "{}", aligned(heads, widths, cells))
+}
+
+fn aligned(heads: &[Head], widths: &[Option<usize>], cells: &[Cell]) -> String {
     let mut line = String::new();
     for ((head, width), cell) in heads.iter().zip(widths).zip(cells) {
         let Some(width) = *width else { continue };
@@ -60,7 +65,10 @@ pub(super) fn write_aligned(
         let blanks = repeat_n(' ', width.saturating_sub(cell_width));
         if head.kind.is_to_the_right() {
             line.extend(blanks);
-            cell.show(&mut line);
+            match head.is_alarm && matches!(cell, Cell::Count(1..)) {
+                true => line.push_str(&format!("{WARNING}{}{WARNING:#}", cell.shown())),
+                false => cell.show(&mut line),
+            }
         } else if head.can_shrink && cell_width > width {
             show_cut(cell, width, &mut line);
         } else {
@@ -69,13 +77,14 @@ pub(super) fn write_aligned(
         }
         line.extend(repeat_n(' ', GAP));
     }
-    writeln!(out, "{}", line.trim_end())
+    line.truncate(line.trim_end().len());
+    line
 }
 
 /// Prints the headers.
 pub(super) fn write_titles(out: &mut impl Write, heads: &[Head], widths: &[Option<usize>]) -> IoResult<()> {
     let titles: Vec<_> = heads.iter().map(|head| Cell::Text(head.title())).collect();
-    write_aligned(out, heads, widths, &titles)
+    writeln!(out, "{HEADER}{}{HEADER:#}", aligned(heads, widths, &titles))
 }
 
 /// Appends the begin of a text that is too wide.

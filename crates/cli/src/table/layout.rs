@@ -1,9 +1,11 @@
-//! What of a table is printed: options for its columns, its order and its form, and the rows that come of them.
+//! What of a table is printed: options for its columns, its order and its form, and the rows that come of
+//! them.
 
 use super::{Cell, Column, Head, Table};
 use crate::format::TableFormat;
 use crate::screen;
 use anyhow::{Context, Result};
+use std::borrow::Borrow;
 
 /// The options of each command that prints one table.
 #[derive(Debug, Clone, Default, clap::Args)]
@@ -52,6 +54,8 @@ pub struct Layout<R> {
     format: TableFormat,
     /// Width of the terminal that it must fit.
     limit: Option<usize>,
+    /// Whether the command has the options of [`Choice`].
+    has_choice: bool,
 }
 
 impl TableOptions {
@@ -93,30 +97,41 @@ impl<R> Layout<R> {
         let sort = order.sort.as_ref().map(|name| find(all, name, "to sort by")).transpose()?;
         let columns = choice.of(all, format)?;
         let limit = if choice.is_fixed() { None } else { screen::width() };
-        Ok(Layout { columns, sort, rows: order.rows.unwrap_or(usize::MAX), format, limit })
+        Ok(Layout { columns, sort, rows: order.rows.unwrap_or(usize::MAX), format, limit, has_choice: true })
     }
 
     /// The columns of a table that has no options.
     pub fn all(columns: &[Column<R>], format: TableFormat) -> Self {
         let is_shown = |column: &&Column<R>| column.head.is_shown(format);
         let columns = columns.iter().filter(is_shown).copied().collect();
-        Layout { columns, sort: None, rows: usize::MAX, format, limit: screen::width() }
+        Layout { columns, sort: None, rows: usize::MAX, format, limit: screen::width(), has_choice: false }
     }
 
-    /// The rows in the order that was asked for, so many of them, with the columns that were asked for.
+    /// The chosen rows in the chosen order, with the chosen columns.
     pub fn table<'r>(&self, rows: impl IntoIterator<Item = &'r R>) -> Table
     where
         R: 'r,
     {
-        let is_text = self.format == TableFormat::Table;
-        let mut rows: Vec<(Cell, &R)> = rows.into_iter().map(|row| (self.sort_key(row), row)).collect();
+        self.as_they_are(self.arranged(rows))
+    }
+
+    /// The chosen rows in the chosen order.
+    pub fn arranged<B: Borrow<R>>(&self, rows: impl IntoIterator<Item = B>) -> Vec<B> {
+        let mut rows: Vec<(Cell, B)> =
+            rows.into_iter().map(|row| (self.sort_key(row.borrow()), row)).collect();
         if self.sort.is_some() {
             rows.sort_by(|(a, _), (b, _)| a.compare(b));
         }
         rows.truncate(self.rows);
-        let cells = |row| self.columns.iter().map(|column| column.cell(row, is_text)).collect();
+        rows.into_iter().map(|(_, row)| row).collect()
+    }
+
+    /// All rows in their own order, with the chosen columns.
+    pub fn as_they_are<B: Borrow<R>>(&self, rows: impl IntoIterator<Item = B>) -> Table {
+        let is_text = self.format == TableFormat::Table;
+        let cells = |row: B| self.columns.iter().map(|column| column.cell(row.borrow(), is_text)).collect();
         let heads = self.columns.iter().map(|column| column.head).collect();
-        Table::new(heads, rows.into_iter().map(|(_, row)| cells(row)).collect(), self.limit)
+        Table::new(heads, rows.into_iter().map(cells).collect(), self.limit, self.has_choice)
     }
 
     fn sort_key(&self, row: &R) -> Cell {

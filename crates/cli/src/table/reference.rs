@@ -65,8 +65,7 @@ mod tests {
     const HEAD: &str = "\
 # Columns
 
-Columns of the tables that commands print (those of `breakdown`, `critical-path`, `latency` and `profile` are in their `--help`). This page is
-generated from the columns themselves:
+Columns of the tables that commands print. This page is generated from the columns themselves:
 `UPDATE=1 cargo test -p tracewing-cli --bin tracewing reference` writes it, and the test fails where it is out of date.
 
 JSON and CSV call a column by its name, and have all columns. Text has headers, with the unit where all cells have the same one; cells of

@@ -1,4 +1,5 @@
-//! What other programs read in exported files: states of threads and tasks, events and links, each by readers that are not ours.
+//! What other programs read in exported files: states of threads and tasks, events and links, each by readers
+//! that are not ours.
 
 use serde_json::Value;
 use std::collections::BTreeMap;

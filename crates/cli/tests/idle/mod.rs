@@ -1,7 +1,8 @@
 //! Whether this machine's kernel tells of all switches.
 //!
-//! Some virtual machines do not tell of those from the idle thread of some CPUs (perf does not see them either): what ran there is
-//! unknown, so nothing can be compared with the program's own account, or the kernel's.
+//! Some virtual machines do not tell of those from the idle thread of some CPUs (perf does not see them
+//! either): what ran there is unknown, so nothing can be compared with the program's own account, or the
+//! kernel's.
 
 use std::process::Command;
 
@@ -25,8 +26,9 @@ pub fn is_told() -> bool {
         switches(" next_tid = 0,") > 2 && switches(" prev_tid = 0,") == 0
     });
     if let Some(cpu) = silent {
-        eprintln!(
-            "skipped: this machine's kernel does not tell of switches from the idle thread of CPU {cpu}"
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("idle thread"),
+            format_args!("this machine's kernel does not tell of switches from the idle thread of CPU {cpu}"),
         );
     }
     silent.is_none()

@@ -1,5 +1,5 @@
-//! What the tests of recordings with kernel events share: skipping, recording, taking listings apart, and what a
-//! recorder must not leave behind.
+//! What the tests of recordings with kernel events share: skipping, recording, taking listings apart, and
+//! what a recorder must not leave behind.
 
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
@@ -11,7 +11,11 @@ use std::time::{Duration, Instant};
 
 /// Whether the kernel can be traced here; says so if not.
 pub fn traceable() -> bool {
-    tracewing_kernel::privileges().inspect_err(|missing| eprintln!("skipped: {missing}")).is_ok()
+    tracewing_kernel::privileges()
+        .inspect_err(|missing| {
+            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"))
+        })
+        .is_ok()
 }
 
 /// Whether programs that a test compares with are installed; says so if not.
@@ -21,13 +25,17 @@ pub fn installed(programs: &[&str]) -> bool {
     match programs.iter().find(|program| !found(program)) {
         None => true,
         Some(missing) => {
-            eprintln!("skipped: {missing} is not installed");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program(missing),
+                format_args!("{missing} is not installed"),
+            );
             false
         }
     }
 }
 
-/// The command under test, in a process group of its own: what a test sends to the recorder must not reach the test.
+/// The command under test, in a process group of its own: what a test sends to the recorder must not reach
+/// the test.
 pub fn tracewing(folder: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tracewing"));
     command.current_dir(folder).process_group(0).stdin(Stdio::null());
@@ -65,8 +73,8 @@ pub fn signal(name: &str, id: i64) {
     assert!(status.success(), "kill -s {name} {id}");
 }
 
-/// What `tracewing list` prints of a trace. Where babeltrace2 is installed it must print the same; gives what it says on
-/// stderr.
+/// What `tracewing list` prints of a trace. Where babeltrace2 is installed it must print the same; gives what
+/// it says on stderr.
 pub fn listing(trace: &Path) -> (String, String) {
     let list = |program: &str, arguments: &[&str]| -> Output {
         Command::new(program)

@@ -1,4 +1,5 @@
-//! What tests of locks share: building C programs, recording their locks, what `truth.c` says of its calls, and the table.
+//! What tests of locks share: building C programs, recording their locks, what `truth.c` says of its calls,
+//! and the table.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -10,7 +11,8 @@ use serde_json::Value;
 
 use crate::recorded::{Recording, build, record};
 
-/// Compiles a program of `crates/preload/tests/programs`, and builds the library; `None` where there is no such compiler.
+/// Compiles a program of `crates/preload/tests/programs`, and builds the library; `None` where there is no
+/// such compiler.
 pub fn program(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
     let optimised: &[&str] = if cfg!(debug_assertions) { &[] } else { &["--release"] };
     build(&[&["-p", "tracewing-preload"], optimised].concat());
@@ -25,7 +27,10 @@ pub fn program(folder: &Path, name: &str, options: &[&str]) -> Option<PathBuf> {
         Ok(output) if output.status.success() => Some(program),
         Ok(output) if options.is_empty() => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         _ => {
-            eprintln!("skipped: gcc cannot make this with {options:?}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("compiler option"),
+                format_args!("gcc cannot make this with {options:?}"),
+            );
             None
         }
     }

@@ -1,5 +1,5 @@
-//! What tests of recordings share: building the programs, recording them, and comparing what was recorded with what they
-//! say that they emitted.
+//! What tests of recordings share: building the programs, recording them, and comparing what was recorded
+//! with what they say that they emitted.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -33,7 +33,8 @@ pub fn recorder(folder: &Path, options: &[&str]) -> Command {
     command
 }
 
-/// What forked children lose until they have buffers of their own, where they need some: they do not wait for them.
+/// What forked children lose until they have buffers of their own, where they need some: they do not wait for
+/// them.
 pub const UNREADY: &str = "forked child without buffers yet";
 
 /// A recording that has ended.
@@ -132,10 +133,14 @@ impl Recording {
         events
     }
 
-    /// Compares `tracewing list` with babeltrace2, which may warn of nothing but losses, and of those where there are any.
+    /// Compares `tracewing list` with babeltrace2, which may warn of nothing but losses, and of those where
+    /// there are any.
     pub fn compare_with_babeltrace2(&self) {
         let Ok(peer) = Command::new("babeltrace2").arg(self.trace()).output() else {
-            return eprintln!("skipped: babeltrace2 is not installed");
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Program("babeltrace2"),
+                "babeltrace2 is not installed",
+            );
         };
         let warnings = String::from_utf8(peer.stderr).unwrap();
         assert!(peer.status.success(), "{warnings}");
@@ -152,9 +157,9 @@ impl Recording {
         counts(&self.stdout)
     }
 
-    /// Checks that the events that the program says it emitted are all listed or counted lost, no event twice and each
-    /// task's in order. `tasks` is the number of tasks that emit, each of which is announced by one event more; `None` where
-    /// that depends on chance.
+    /// Checks that the events that the program says it emitted are all listed or counted lost, no event twice
+    /// and each task's in order. `tasks` is the number of tasks that emit, each of which is announced by one
+    /// event more; `None` where that depends on chance.
     pub fn account(&self, tasks: Option<u64>) {
         let events = self.events();
         let mut listed: BTreeMap<u64, u64> = BTreeMap::new();
@@ -239,8 +244,8 @@ pub fn json(trace: &Path, arguments: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}"))
 }
 
-/// What a subcommand prints that changes a recording, or asks for its state, once all programs have confirmed: on a busy machine
-/// perhaps later than it waits.
+/// What a subcommand prints that changes a recording, or asks for its state, once all programs have
+/// confirmed: on a busy machine perhaps later than it waits.
 pub fn confirmed(command: &str, recording: &str, options: &[&str]) -> Vec<u8> {
     let begin = Instant::now();
     loop {
@@ -255,7 +260,11 @@ pub fn confirmed(command: &str, recording: &str, options: &[&str]) -> Vec<u8> {
 
 /// Whether the kernel can be traced here; says so if not.
 pub fn traceable() -> bool {
-    tracewing_kernel::privileges().inspect_err(|missing| eprintln!("skipped: {missing}")).is_ok()
+    tracewing_kernel::privileges()
+        .inspect_err(|missing| {
+            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"))
+        })
+        .is_ok()
 }
 
 pub fn is_root() -> bool {

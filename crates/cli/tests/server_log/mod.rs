@@ -1,4 +1,5 @@
-//! Servers that keep their own book (`crates/tokio/examples`), recorded, and comparisons of what commands report with it.
+//! Servers that keep their own book (`crates/tokio/examples`), recorded, and comparisons of what commands
+//! report with it.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -170,7 +171,8 @@ pub fn locks(table: &Value) -> BTreeMap<u64, &Value> {
     rows.map(|row| (address(row), row)).collect()
 }
 
-/// Where a thread loses the CPU between a stamp of the program's and the event beside it, a time differs by that.
+/// Where a thread loses the CPU between a stamp of the program's and the event beside it, a time differs by
+/// that.
 pub fn is_near(recorded: u64, logged: u64) -> bool {
     recorded.abs_diff(logged) <= logged / 4 + 2_000_000
 }
@@ -238,7 +240,8 @@ pub fn compare_what_is_left(trace: &Path, run: &Run) {
     }
 }
 
-/// Compares the time that the process had CPUs, by its own clock, with `threads`, which is returned, and `breakdown`.
+/// Compares the time that the process had CPUs, by its own clock, with `threads`, which is returned, and
+/// `breakdown`.
 pub fn compare_cpu_time(run: &Run) -> Value {
     let &[process, computed] = run.log.of("process").next().unwrap() else { panic!("two numbers") };
     let threads = run.json(&["threads"]);
@@ -255,7 +258,7 @@ pub fn compare_cpu_time(run: &Run) -> Value {
 
 /// Gives the periods.
 pub fn compare_latency(trace: &Path, run: &Run) -> Vec<Value> {
-    let pairs = ["--begin", "server:request", "--end", "server:response", "--by", "id", "-n", "1000"];
+    let pairs = ["--begin", "server:request", "--end", "server:response", "--match", "id", "-n", "1000"];
     let mut table = json(trace, &[&["latency"], &pairs[..]].concat());
     let length = |line: &[u64]| (line[0], Range { least: line[3] - line[2], most: line[4] - line[1] });
     let lengths: BTreeMap<u64, Range> = run.log.of("request").map(length).collect();

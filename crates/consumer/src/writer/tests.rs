@@ -1,9 +1,10 @@
-//! The queue: order, bounds, and a disk that stalls, for which the stream's lock stands that is held while writing.
+//! The queue: order, bounds, and a disk that stalls, for which the stream's lock stands that is held while
+//! writing.
 
 use tracewing_files::Dir;
 
 use super::*;
-use crate::stream::TraceDir;
+use tracewing_streams::TraceDir;
 
 const EVENTS: usize = 1 << 20;
 

@@ -1,10 +1,10 @@
 //! A trace class of one CTF version in the terms of the other, so that the same values can be written.
 //!
-//! A [`StreamWriter`](crate::encode::StreamWriter) made with the converted class takes the values of the original one as
-//! they are decoded.
+//! A [`StreamWriter`](crate::encode::StreamWriter) made with the converted class takes the values of the
+//! original one as they are decoded.
 //!
-//! CTF 2 can say everything that CTF 1.8 can; only a clock that is mapped to fields of contexts or payloads is not mapped
-//! there any more. The other way round:
+//! CTF 2 can say everything that CTF 1.8 can; only a clock that is mapped to fields of contexts or payloads
+//! is not mapped there any more. The other way round:
 //!
 //! | CTF 2 | CTF 1.8 |
 //! |---|---|

@@ -154,8 +154,8 @@ impl<'c> Places<'c> {
         found.is_some_and(|found| (found.scope, &found.way) == (field.scope, &field.way))
     }
 
-    /// The structures around this place in which the field lies, from the inside out: how many steps lead to each, and how many are
-    /// within it. None if the field is in another scope.
+    /// The structures around this place in which the field lies, from the inside out: how many steps lead to
+    /// each, and how many are within it. None if the field is in another scope.
     pub(super) fn around(&self, field: &Found<'_>) -> impl Iterator<Item = (usize, u32)> {
         let around = self.around.iter().rev().zip(0..).filter(|_| field.scope == self.scope);
         let contains = |depth: usize| field.way.indices.starts_with(&self.way.indices[..depth]);
@@ -210,8 +210,8 @@ fn member<'c>(members: &'c [Member], path: &[String], named: bool, way: &mut Way
     below(&members[index].class, tail, named, way)
 }
 
-/// It goes through arrays and optionals without naming them, and if options are not `named`, through the only one of a variant: a
-/// path that means one field in each of several options cannot be said in CTF 1.8.
+/// It goes through arrays and optionals without naming them, and if options are not `named`, through the only
+/// one of a variant: a path that means one field in each of several options cannot be said in CTF 1.8.
 fn below<'c>(class: &'c FieldClass, path: &[String], named: bool, way: &mut Way) -> Option<&'c FieldClass> {
     let Some((head, tail)) = path.split_first() else { return Some(class) };
     match through(class) {

@@ -7,7 +7,8 @@ use super::ranges::{Ranges, normal, without};
 use crate::Error;
 use crate::model::{EnumerationClass, FieldClass, Place, Scope, StructureClass, TraceClass};
 
-/// A field of a trace class: its data stream class and event record class by index, as far as its scope has them.
+/// A field of a trace class: its data stream class and event record class by index, as far as its scope has
+/// them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Key {
     pub(super) stream: Option<usize>,
@@ -29,8 +30,8 @@ impl Tags {
         }
     }
 
-    /// A label of a field for just these values: `name`, or with a number behind it where that means other values. Values
-    /// that are `taken` do not count: earlier options have them.
+    /// A label of a field for just these values: `name`, or with a number behind it where that means other
+    /// values. Values that are `taken` do not count: earlier options have them.
     pub(super) fn label(
         &mut self,
         key: &Key,
@@ -52,8 +53,8 @@ impl Tags {
         label
     }
 
-    /// Gives the fields of `class` their labels; those that are integers become enumerations. `original` is what `class` was
-    /// converted from.
+    /// Gives the fields of `class` their labels; those that are integers become enumerations. `original` is
+    /// what `class` was converted from.
     pub(super) fn apply(self, original: &TraceClass, class: &mut TraceClass) -> Result<(), Error> {
         for (key, labels) in self.0 {
             let unreachable = || Error::TraceClass {

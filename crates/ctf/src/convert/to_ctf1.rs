@@ -19,8 +19,9 @@ use crate::tsdl::{identifier, option_identifier};
 ///
 /// # Errors
 ///
-/// [`Error::TraceClass`] names the field that CTF 1.8 cannot say: a floating point number of 128 bits, a role below the
-/// top of the packet header or the packet context, or members whose names are the same as identifiers.
+/// [`Error::TraceClass`] names the field that CTF 1.8 cannot say: a floating point number of 128 bits, a role
+/// below the top of the packet header or the packet context, or members whose names are the same as
+/// identifiers.
 pub fn to_ctf1(class: &TraceClass) -> Result<TraceClass, Error> {
     if class.version == Version::V1_8 {
         return Ok(class.clone());
@@ -288,7 +289,8 @@ fn fixed(class: IntegerClass) -> IntegerClass {
     IntegerClass { size: 64, align: 8, ..class }
 }
 
-/// A reference by as few names as mean the same field, else from the scope's root. babeltrace2 takes only one name for a tag.
+/// A reference by as few names as mean the same field, else from the scope's root. babeltrace2 takes only one
+/// name for a tag.
 fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocation, Error> {
     let found = places.find(location).ok_or_else(|| super::no_field(location, places))?;
     let path = new_path(&found.way.names, found.scope, places);

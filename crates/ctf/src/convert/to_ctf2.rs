@@ -149,7 +149,8 @@ fn location(location: &FieldLocation, places: &Places<'_>) -> Result<FieldLocati
     })
 }
 
-/// Options are selected by values instead of labels. A value with several labels selects the first option of them.
+/// Options are selected by values instead of labels. A value with several labels selects the first option of
+/// them.
 fn variant(class: &VariantClass, places: &Places<'_>) -> Result<VariantClass, Error> {
     let found = places.find(&class.tag).ok_or_else(|| super::no_field(&class.tag, places))?;
     let mut taken = Vec::new();

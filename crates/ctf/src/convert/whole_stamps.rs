@@ -7,8 +7,8 @@ use super::places::Places;
 use crate::Error;
 use crate::model::{FieldClass, IntegerClass, Role, Scope, TraceClass};
 
-/// The trace class with stamps of 64 bits in its event record headers, so that event records can be left out: shorter
-/// stamps count from the event record before.
+/// The trace class with stamps of 64 bits in its event record headers, so that event records can be left out:
+/// shorter stamps count from the event record before.
 ///
 /// # Errors
 ///

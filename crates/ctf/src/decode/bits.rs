@@ -75,7 +75,8 @@ pub(super) enum Leb128Fault {
     Oversized,
 }
 
-/// The integer of variable length with which `bytes` begin, sign-extended if `signed`, and the bytes it takes.
+/// The integer of variable length with which `bytes` begin, sign-extended if `signed`, and the bytes it
+/// takes.
 pub(super) fn leb128(bytes: &[u8], signed: bool) -> Result<(u64, u32), Leb128Fault> {
     let mut value = 0_u64;
     for (index, &byte) in bytes.iter().enumerate() {

@@ -18,8 +18,8 @@ use crate::model::{
 const MOST_DENSE_IDS: u64 = 1 << 16;
 /// Entries of all those tables; data stream classes that come later have their ids looked up in maps.
 const MOST_ENTRIES: usize = 1 << 20;
-/// Bytes of names and ranges in all programs together, and again of all layouts. Many field classes may share a long one; each has
-/// a copy here.
+/// Bytes of names and ranges in all programs together, and again of all layouts. Many field classes may share
+/// a long one; each has a copy here.
 const MOST_BYTES: usize = 16 << 20;
 
 /// A compiled trace class; decodes any number of its data streams.
@@ -34,7 +34,8 @@ pub struct Decoder {
     pub(crate) slots: usize,
     /// Whether packed fields of both byte orders might share a byte, which has to be looked at then.
     pub(super) mixed: bool,
-    /// The id of data stream and event record classes that is not given: CTF 2's 0; in CTF 1.8 there is to be one class.
+    /// The id of data stream and event record classes that is not given: CTF 2's 0; in CTF 1.8 there is to be
+    /// one class.
     pub(super) default_id: Option<u64>,
     /// Bit of a packet where the metadata's UUID is repeated.
     pub(crate) uuid_at: Option<u64>,
@@ -74,8 +75,8 @@ pub(super) struct EventPrograms {
 }
 
 impl Stream {
-    /// Finds out which event records need no walk; `budget` is how many bytes that may take. No field may share a byte with one of
-    /// the other byte order.
+    /// Finds out which event records need no walk; `budget` is how many bytes that may take. No field may
+    /// share a byte with one of the other byte order.
     fn lay_out(&mut self, budget: &mut usize) {
         let header = self.event_header.as_ref().filter(|_| !self.header_is_referred_to);
         self.header = header.and_then(Header::new);
@@ -115,9 +116,9 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that the decoder
-    /// needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids repeat. [`Error::in_metadata`] shows
-    /// it in the metadata's text.
+    /// [`Error::TraceClass`] if a length or a tag refers to no earlier field of the right class, a field that
+    /// the decoder needs (`magic`, `content_size`, …) is no unsigned integer, a size is impossible, or ids
+    /// repeat. [`Error::in_metadata`] shows it in the metadata's text.
     pub fn new(mut class: Arc<TraceClass>) -> Result<Arc<Decoder>, Error> {
         if class.version == Version::V1_8 {
             Arc::make_mut(&mut class).fill_roles();

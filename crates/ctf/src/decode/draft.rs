@@ -1,8 +1,8 @@
 //! Finds out where the fields of an event record class lie, if that can be said without a walk.
 //!
-//! What can be: integers, enumerations and floating point numbers that lie within eight bytes, text arrays, structures, short
-//! arrays of known length, strings in bytes, and sequences of bytes of text or of integers in whole bytes whose length is in the same
-//! scope.
+//! What can be: integers, enumerations and floating point numbers that lie within eight bytes, text arrays,
+//! structures, short arrays of known length, strings in bytes, and sequences of bytes of text or of integers
+//! in whole bytes whose length is in the same scope.
 
 use super::header::Header;
 use super::layout::{Extent, Layout, PieceEnd};
@@ -14,7 +14,8 @@ use super::record::{Element, Field, FixedCompound, Form, MOST_PIECES};
 const MOST_BITS: u64 = 1 << 20;
 /// So are those with more fields, elements included.
 const MOST_FIELDS: usize = 512;
-/// And those whose fields have more bytes of names; an array's elements may share a long one, and each has a copy here.
+/// And those whose fields have more bytes of names; an array's elements may share a long one, and each has a
+/// copy here.
 const MOST_NAME_BYTES: usize = 1 << 16;
 
 /// A layout under way.
@@ -77,7 +78,8 @@ impl Draft {
         Some(())
     }
 
-    /// Ends the piece with what has no known size and begins at the next byte; behind it is a multiple of so many bits.
+    /// Ends the piece with what has no known size and begins at the next byte; behind it is a multiple of so
+    /// many bits.
     fn end_piece(&mut self, extent: Extent, align: u64) -> Option<()> {
         let at = usize::try_from(self.at.div_ceil(8)).ok()?;
         self.ends.push(PieceEnd { at, extent });

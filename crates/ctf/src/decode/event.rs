@@ -12,7 +12,8 @@ use super::walk::Walk;
 use super::{Value, Visitor};
 use crate::model::{ClockClass, DataStreamClass, EventRecordClass, Scope};
 
-/// Where the scopes of the current packet and event record begin, in bits from the packet's start, by [`Scope`].
+/// Where the scopes of the current packet and event record begin, in bits from the packet's start, by
+/// [`Scope`].
 pub(super) type Starts = [u64; 6];
 
 /// The current event record of a [`StreamReader`](super::StreamReader).
@@ -98,14 +99,15 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Where the values lie that [`Event::visit_all`] shows, in the same order, a sequence of integers as one, if the fields of the
-    /// class's event records need no walk. They are read from [`Event::record`], of other event records of the class too.
+    /// Where the values lie that [`Event::visit_all`] shows, in the same order, a sequence of integers as
+    /// one, if the fields of the class's event records need no walk. They are read from [`Event::record`], of
+    /// other event records of the class too.
     pub fn record_fields(&self) -> Option<Vec<RecordField>> {
         Some(self.laid_out?.layout.values())
     }
 
-    /// The event record's bytes, if the fields of its class's event records need no walk. `None` also for the rare event record of
-    /// such a class whose header is not of a usual form, and near the end of the data.
+    /// The event record's bytes, if the fields of its class's event records need no walk. `None` also for the
+    /// rare event record of such a class whose header is not of a usual form, and near the end of the data.
     #[inline(always)]
     pub fn record(&self) -> Option<Record<'a>> {
         self.laid_out.map(|laid_out| laid_out.record)
@@ -125,7 +127,8 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// The value of the member called `name` of a scope's structure; `None` if there is none or it is a compound.
+    /// The value of the member called `name` of a scope's structure; `None` if there is none or it is a
+    /// compound.
     ///
     /// To read the same member of many event records, look it up once: [`Decoder::member`].
     pub fn field(&self, scope: Scope, name: &str) -> Option<Value<'a>> {
@@ -133,7 +136,8 @@ impl<'a> Event<'a> {
         self.walk().member(program, self.start(scope), index_of(program, name)?)
     }
 
-    /// The value of a member that was looked up before; `None` if it is a compound, or of another class than this record.
+    /// The value of a member that was looked up before; `None` if it is a compound, or of another class than
+    /// this record.
     #[inline]
     pub fn member(&self, member: MemberHandle) -> Option<Value<'a>> {
         let own = member.scope >= Scope::SpecificContext;

@@ -1,37 +1,24 @@
 //! Why a walk stops.
 
 use super::program::Node;
+use crate::FieldFault;
 
-/// Why a walk stopped, and the bit at which it did.
+/// Why a walk stopped, and where.
 #[derive(Debug)]
 pub(super) struct Fault {
+    /// The bit.
     pub(super) at: u64,
-    pub(super) cause: Cause,
-}
-
-/// What was wrong.
-#[derive(Debug)]
-pub(super) enum Cause {
-    /// A field goes beyond the end of the content.
-    Short { field: Option<Box<str>> },
-    /// A string without null.
-    NoNull { field: Option<Box<str>> },
-    /// More elements than the content has room for.
-    TooLong { field: Option<Box<str>>, length: u64 },
-    /// A byte that fields of both byte orders share.
-    Mixed { field: Option<Box<str>> },
-    /// An integer of variable length with more than 64 bits.
-    Oversized { field: Option<Box<str>> },
-    /// A variant's tag selects nothing.
-    NoOption { field: Option<Box<str>>, tag: i128 },
+    /// The field's name, if it has one.
+    pub(super) field: Option<Box<str>>,
+    pub(super) fault: FieldFault,
 }
 
 #[cold]
-pub(super) fn fault(at: u64, cause: Cause) -> Box<Fault> {
-    Box::new(Fault { at, cause })
+pub(super) fn fault(node: &Node, at: u64, fault: FieldFault) -> Box<Fault> {
+    Box::new(Fault { at, field: node.name.clone(), fault })
 }
 
 #[cold]
 pub(super) fn short(node: &Node, at: u64) -> Box<Fault> {
-    fault(at, Cause::Short { field: node.name.clone() })
+    fault(node, at, FieldFault::Short)
 }

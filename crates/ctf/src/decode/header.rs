@@ -1,5 +1,5 @@
-//! Event record headers of the usual kinds: an id, a stamp, and perhaps a variant that the id selects, whose options say the same
-//! in more or fewer bits. Other headers are walked.
+//! Event record headers of the usual kinds: an id, a stamp, and perhaps a variant that the id selects, whose
+//! options say the same in more or fewer bits. Other headers are walked.
 
 use super::load::Load;
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
@@ -48,8 +48,8 @@ impl Header {
         let (usual, tag) = Form::new(program, 0)?;
         // The variant's tag must be the id.
         (root.align >= 8 && tag.is_none_or(|tag| tag == usual.id)).then_some(())?;
-        // Of several that a tag selects, the first counts: one that cannot be read hides those behind it. What follows the header
-        // must be aligned as behind the usual form.
+        // Of several that a tag selects, the first counts: one that cannot be read hides those behind it.
+        // What follows the header must be aligned as behind the usual form.
         let others = (1..MOST_FORMS).map_while(|option| {
             let (form, other) = Form::new(program, option).filter(|_| tag.is_some())?;
             let aligned = form.bits.abs_diff(usual.bits).is_multiple_of(root.align.into());
@@ -95,8 +95,8 @@ impl Header {
 }
 
 impl Form {
-    /// The form with the option that the variant's range number `option` selects, and where the variant's tag is, if there is a
-    /// variant.
+    /// The form with the option that the variant's range number `option` selects, and where the variant's tag
+    /// is, if there is a variant.
     fn new(program: &Program, option: usize) -> Option<(Self, Option<Load>)> {
         let Kind::Structure { first, count, .. } = program.nodes.first()?.kind else { return None };
         let form =
@@ -136,7 +136,8 @@ struct Draft<'p> {
 
 impl Draft<'_> {
     fn node(&mut self, node: &Node) -> Option<()> {
-        // An option may be aligned to more than the header: how far from its beginning that is then depends on where that is.
+        // An option may be aligned to more than the header: how far from its beginning that is then depends
+        // on where that is.
         (node.align <= self.align).then_some(())?;
         self.form.bits = self.form.bits.checked_next_multiple_of(u64::from(node.align))?;
         match &node.kind {

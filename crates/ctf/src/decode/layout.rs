@@ -1,8 +1,9 @@
 //! Event record classes whose fields need no walk: each value is one load from a known place.
 //!
-//! Where every field has a known size, all places are known. Strings and sequences cut an event record into pieces, in each of
-//! which places are known; where the pieces begin is found once for an event record, before anything in it is looked at. What fits
-//! is found when a class is compiled ([`super::draft`]); anything else is left to [`super::walk`], which gives the same values.
+//! Where every field has a known size, all places are known. Strings and sequences cut an event record into
+//! pieces, in each of which places are known; where the pieces begin is found once for an event record,
+//! before anything in it is looked at. What fits is found when a class is compiled ([`super::draft`]);
+//! anything else is left to [`super::walk`], which gives the same values.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -66,8 +67,9 @@ impl Stride {
         Stride { event, bits: bits.unwrap_or(u32::MAX), layout: layout.cloned() }
     }
 
-    /// The size in bits of the event record that `record` begins with, at byte `start` of its packet; where its pieces begin goes
-    /// to `pieces`. `None` where it has to be walked: also if less than [`SLACK`] bytes follow it.
+    /// The size in bits of the event record that `record` begins with, at byte `start` of its packet; where
+    /// its pieces begin goes to `pieces`. `None` where it has to be walked: also if less than [`SLACK`] bytes
+    /// follow it.
     #[inline(always)]
     pub(super) fn measure(&self, record: &[u8], start: usize, pieces: &mut Pieces) -> Option<u64> {
         let bits = match self.bits {
@@ -112,7 +114,8 @@ impl Layout {
         Some(begin as u64 * 8 + self.bits)
     }
 
-    /// The bit at which a scope begins, from the record's first: 0 to 2 for common context, specific context and payload.
+    /// The bit at which a scope begins, from the record's first: 0 to 2 for common context, specific context
+    /// and payload.
     pub(super) fn start(&self, scope: usize, pieces: &Pieces) -> u64 {
         let (piece, bits) = self.starts[scope];
         pieces[usize::from(piece) % MOST_PIECES] as u64 * 8 + bits

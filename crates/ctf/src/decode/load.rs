@@ -1,4 +1,5 @@
-//! Numbers of known place: eight bytes are loaded, whatever the number's size, and the number is cut out of them.
+//! Numbers of known place: eight bytes are loaded, whatever the number's size, and the number is cut out of
+//! them.
 
 use crate::model::ByteOrder;
 

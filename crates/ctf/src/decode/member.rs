@@ -21,11 +21,11 @@ pub struct MemberHandle {
 
 impl Decoder {
     /// Looks up a member by name: of a scope's structure itself, not of structures in it. Reading it with
-    /// [`Event::member`](super::Event::member) then takes no search, and where everything before it has a known size, no
-    /// look at anything else.
+    /// [`Event::member`](super::Event::member) then takes no search, and where everything before it has a
+    /// known size, no look at anything else.
     ///
-    /// `stream` and `event` are the indices of the data stream class in the trace class and of the event record class in
-    /// the data stream class.
+    /// `stream` and `event` are the indices of the data stream class in the trace class and of the event
+    /// record class in the data stream class.
     pub fn member(&self, stream: usize, event: usize, scope: Scope, name: &str) -> Option<MemberHandle> {
         let program = self.program(stream, event, scope)?;
         let index = index_of(program, name)?;
@@ -42,8 +42,8 @@ impl Decoder {
         Some(MemberHandle { stream, event, scope, index, distance, field })
     }
 
-    /// The same member, to be read from [`Event::record`](super::Event::record) of the event records of its class without a look at
-    /// whose they are. `None` where they need a walk, and of a compound.
+    /// The same member, to be read from [`Event::record`](super::Event::record) of the event records of its
+    /// class without a look at whose they are. `None` where they need a walk, and of a compound.
     pub fn record_field(&self, member: MemberHandle) -> Option<RecordField> {
         let layout = self.streams.get(member.stream)?.events.get(member.event)?.layout.as_ref()?;
         let field = layout.field(member.scope.behind_header()?, member.field?)?;

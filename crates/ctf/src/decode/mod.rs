@@ -1,12 +1,12 @@
 //! Decodes data streams: packets, then their event records one by one, as views into the bytes.
 //!
-//! [`Decoder`] compiles a trace class once into flat programs: names are looked up, references between fields become
-//! slots, field classes of known size become one step. [`StreamReader`] walks a data stream with it. To step to the next
-//! event record only what moves the clock, names the class or gives a size is looked at; everything else is decoded when
-//! somebody asks.
+//! [`Decoder`] compiles a trace class once into flat programs: names are looked up, references between fields
+//! become slots, field classes of known size become one step. [`StreamReader`] walks a data stream with it.
+//! To step to the next event record only what moves the clock, names the class or gives a size is looked at;
+//! everything else is decoded when somebody asks.
 //!
-//! Every read is checked against the packet's content. What fails is an [`Error::Packet`](crate::Error::Packet) that says
-//! where; everything before it has been delivered.
+//! Every read is checked against the packet's content. What fails is an
+//! [`Error::Packet`](crate::Error::Packet) that says where; everything before it has been delivered.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -32,6 +32,7 @@
 //! # Ok::<(), tracewing_ctf::Error>(())
 //! ```
 
+mod begin;
 mod bits;
 mod compile;
 mod draft;
@@ -44,6 +45,7 @@ mod load;
 mod member;
 pub(crate) mod packet;
 mod path;
+mod place;
 pub(crate) mod program;
 mod reach;
 mod read;
@@ -54,6 +56,7 @@ mod resolve;
 mod search;
 pub(crate) mod sink;
 mod skip;
+mod usual;
 mod walk;
 mod wide_text;
 

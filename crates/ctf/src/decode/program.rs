@@ -29,7 +29,8 @@ pub(crate) struct Node {
     pub(crate) name: Option<Box<str>>,
     /// Alignment in bits, a power of two.
     pub(crate) align: u32,
-    /// Size in bits from an aligned start, where it is always the same and nothing in it needs a look; else `u64::MAX`.
+    /// Size in bits from an aligned start, where it is always the same and nothing in it needs a look; else
+    /// `u64::MAX`.
     pub(crate) skip: u64,
     pub(crate) kind: Kind,
 }
@@ -158,7 +159,8 @@ pub(crate) enum Role {
 }
 
 impl Role {
-    /// What an integer with these roles means in a scope; `has_clock` if its data stream class has a default clock.
+    /// What an integer with these roles means in a scope; `has_clock` if its data stream class has a default
+    /// clock.
     pub(crate) fn new(roles: Roles, scope: Scope, has_clock: bool) -> Role {
         let mut roles_in_order = roles.iter();
         match (roles_in_order.next(), roles_in_order.next()) {

@@ -1,8 +1,9 @@
 //! How far fields go, and whether the content goes as far.
 
-use super::fault::{Cause, Fault, fault, short};
+use super::fault::{Fault, fault, short};
 use super::program::{Length, Node};
 use super::walk::Walk;
+use crate::FieldFault;
 use crate::model::ByteOrder;
 
 impl<'a> Walk<'a> {
@@ -18,7 +19,7 @@ impl<'a> Walk<'a> {
         let length = self.length(length);
         match length.checked_mul(8) {
             Some(size) => self.behind(node, at, size),
-            None => Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
+            None => Err(fault(node, at, FieldFault::TooLong(length))),
         }
     }
 
@@ -50,7 +51,8 @@ impl<'a> Walk<'a> {
         Ok(at + size)
     }
 
-    /// As [`Walk::behind`] for a number: the byte order changes only between bytes (specification 1.8.3, section 4.1.5).
+    /// As [`Walk::behind`] for a number: the byte order changes only between bytes (specification 1.8.3,
+    /// section 4.1.5).
     #[inline]
     pub(super) fn behind_number(
         &mut self,
@@ -62,7 +64,7 @@ impl<'a> Walk<'a> {
         if self.mixed {
             let last = self.last.replace(order);
             if !at.is_multiple_of(8) && last.is_some_and(|last| last != order) {
-                return Err(fault(at, Cause::Mixed { field: node.name.clone() }));
+                return Err(fault(node, at, FieldFault::Mixed));
             }
         }
         self.behind(node, at, u64::from(size))

@@ -3,11 +3,12 @@
 use std::ffi::CStr;
 
 use super::bits::Leb128Fault;
-use super::fault::{Cause, Fault, fault, short};
+use super::fault::{Fault, fault, short};
 use super::program::{Integer, Kind, NONE, Node, Program, Role};
 use super::sink::{Nothing, Sink};
 use super::walk::Walk;
 use super::{Value, WideText, bits};
+use crate::FieldFault;
 use crate::model::ByteOrder;
 
 impl<'a> Walk<'a> {
@@ -97,7 +98,7 @@ impl<'a> Walk<'a> {
                 let bytes = self.bytes(at, self.limit);
                 let mut units = bytes.chunks_exact(encoding.unit());
                 let Some(length) = units.position(|unit| unit.iter().all(|&byte| byte == 0)) else {
-                    return Err(fault(at, Cause::NoNull { field: node.name.clone() }));
+                    return Err(fault(node, at, FieldFault::NoNull));
                 };
                 let length = length * encoding.unit();
                 let end = at + 8 * (length + encoding.unit()) as u64;
@@ -131,7 +132,7 @@ impl<'a> Walk<'a> {
                 Ok((value, at + 8 * u64::from(length)))
             }
             Err(Leb128Fault::Short) => Err(short(node, at)),
-            Err(Leb128Fault::Oversized) => Err(fault(at, Cause::Oversized { field: node.name.clone() })),
+            Err(Leb128Fault::Oversized) => Err(fault(node, at, FieldFault::Oversized)),
         }
     }
 

@@ -4,18 +4,17 @@ use std::cell::Cell;
 use std::sync::Arc;
 
 use super::Visitor;
-use super::compile::{Decoder, EventPrograms, Stream};
+use super::compile::{Decoder, EventPrograms};
 use super::event::{Event, LaidOut, Starts};
-use super::fault::{Cause, Fault};
-use super::header::Found;
-use super::layout::Stride;
+use super::fault::Fault;
 use super::packet::{Marks, Packet, ticked};
+use super::place::Place;
 use super::record::{MOST_PIECES, Pieces, Record};
 use super::sink::Shown;
+use super::usual::Usual;
 use super::walk::Walk;
-use crate::Error;
-use crate::model::{DataStreamClass, Scope, Version};
-use crate::write::PACKET_MAGIC;
+use crate::model::{DataStreamClass, Scope};
+use crate::{Error, FieldFault, PacketFault};
 
 /// What [`StreamReader::advance`] came to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,29 +31,30 @@ pub enum Step {
 
 /// Reads one data stream. `B` holds all its bytes: a slice, a `Vec<u8>`, a mapped file.
 pub struct StreamReader<B> {
-    data: B,
+    pub(super) data: B,
     /// Offset of `data` in the data stream, bytes.
-    base: u64,
+    pub(super) base: u64,
     /// Offset of the current packet in `data`.
-    from: usize,
-    decoder: Arc<Decoder>,
-    slots: Box<[Cell<u64>]>,
-    marks: Marks,
-    state: State,
+    pub(super) from: usize,
+    pub(super) decoder: Arc<Decoder>,
+    pub(super) slots: Box<[Cell<u64>]>,
+    pub(super) marks: Marks,
+    pub(super) state: State,
     /// Bytes of the data stream from the beginning of `data` on; some of them may not be in `data` yet.
-    rest: u64,
+    pub(super) rest: u64,
     /// Whether the last error was that what `data` does not have yet is missing.
     short: Cell<bool>,
     /// Where the next packet begins, bytes, and its index.
-    next_packet: (u64, u64),
+    pub(super) next_packet: (u64, u64),
     /// The current packet's content that is there, in bits.
-    limit: u64,
+    pub(super) limit: u64,
     /// Bits behind the current event record, from the packet's start.
-    at: u64,
-    starts: Starts,
+    pub(super) at: u64,
+    pub(super) starts: Starts,
     /// Index of the current event record's class.
     event: usize,
-    /// Whether its class's layout holds for the current event record, and the data go on far enough to use it.
+    /// Whether its class's layout holds for the current event record, and the data go on far enough to use
+    /// it.
     usual: bool,
     /// If so, the bit from which on the layout counts, and where the record's pieces begin.
     origin: u64,
@@ -62,12 +62,13 @@ pub struct StreamReader<B> {
     /// The current event record's stamp.
     clock: u64,
     /// Data stream class of the packets so far.
-    stream: Option<usize>,
+    pub(super) stream: Option<usize>,
     /// The packet before the current one.
-    before: Option<Packet>,
+    pub(super) before: Option<Packet>,
 }
 
-/// A place between two event records of a packet, and the clock there: all that is needed to begin in the middle of it.
+/// A place between two event records of a packet, and the clock there: all that is needed to begin in the
+/// middle of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// Bits behind the event record in front, from the packet's start.
@@ -77,7 +78,7 @@ pub struct Position {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
+pub(super) enum State {
     BetweenPackets,
     InPacket,
     Done,
@@ -114,8 +115,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     ///
     /// # Errors
     ///
-    /// [`Error::Packet`] where the bytes do not match the classes. All before that has been delivered; the next call gives
-    /// [`Step::End`].
+    /// [`Error::Packet`] where the bytes do not match the classes. All before that has been delivered; the
+    /// next call gives [`Step::End`].
     #[inline]
     pub fn advance(&mut self) -> Result<Step, Error> {
         let step = match self.state {
@@ -129,15 +130,16 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         step
     }
 
-    /// As [`StreamReader::advance`] where that takes next to nothing: the next thing is an event record of fixed layout in the
-    /// current packet. False where it is not: the reader stands where it stood, but the last event record cannot be looked at again.
+    /// As [`StreamReader::advance`] where that takes next to nothing: the next thing is an event record of
+    /// fixed layout in the current packet. False where it is not: the reader stands where it stood, but the
+    /// last event record cannot be looked at again.
     #[inline]
     pub fn advance_fast(&mut self) -> bool {
         self.state == State::InPacket && self.usual_event_record()
     }
 
-    /// Makes the packet at byte `offset` of the data stream the next one; it gets this index. Losses before it are not
-    /// known.
+    /// Makes the packet at byte `offset` of the data stream the next one; it gets this index. Losses before
+    /// it are not known.
     pub fn seek(&mut self, offset: u64, index: u64) {
         self.state = State::BetweenPackets;
         self.next_packet = (offset, index);
@@ -146,21 +148,22 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.short.set(false);
     }
 
-    /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset` of the data
-    /// stream. Gives the bytes that were there. Clock and losses go on from the packet before.
+    /// Puts other bytes in place: the next packet, of this index, is `data`'s first and lies at byte `offset`
+    /// of the data stream. Gives the bytes that were there. Clock and losses go on from the packet before.
     ///
-    /// So a data stream can be read a packet at a time. `data` may hold less than the packet: header and context
-    /// suffice for [`Step::Packet`], whose [`Packet::packet_bits`] then says how much to bring; bring all of it under
-    /// the same index.
+    /// So a data stream can be read a packet at a time. `data` may hold less than the packet: header and
+    /// context suffice for [`Step::Packet`], whose [`Packet::packet_bits`] then says how much to bring; bring
+    /// all of it under the same index.
     pub fn replace(&mut self, data: B, offset: u64, index: u64) -> B {
         let rest = data.as_ref().len() as u64;
         self.replace_part(data, offset, index, rest)
     }
 
-    /// As [`StreamReader::replace`], where `data` are the first of `rest` bytes with which the data stream ends.
+    /// As [`StreamReader::replace`], where `data` are the first of `rest` bytes with which the data stream
+    /// ends.
     ///
-    /// So a packet can be read a part at a time, without holding all of it: where [`StreamReader::wants_more`] after an error,
-    /// [`StreamReader::extend`] goes on.
+    /// So a packet can be read a part at a time, without holding all of it: where
+    /// [`StreamReader::wants_more`] after an error, [`StreamReader::extend`] goes on.
     pub fn replace_part(&mut self, data: B, offset: u64, index: u64, rest: u64) -> B {
         self.state = State::BetweenPackets;
         self.next_packet = (offset, index);
@@ -176,10 +179,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.short.get()
     }
 
-    /// Has `add` put more bytes behind the data, and goes back to the event record for which they were missing.
+    /// Has `add` put more bytes behind the data, and goes back to the event record for which they were
+    /// missing.
     ///
-    /// Bytes in front of [`StreamReader::position`] are not looked at any more, but for those of packet header and context, and
-    /// those behind stay where they are.
+    /// Bytes in front of [`StreamReader::position`] are not looked at any more, but for those of packet
+    /// header and context, and those behind stay where they are.
     pub fn extend<T>(&mut self, add: impl FnOnce(&mut B) -> T) -> T {
         let result = add(&mut self.data);
         if self.short.replace(false) {
@@ -197,8 +201,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         Position { bits: self.at, clock: self.marks.clock }
     }
 
-    /// Goes on at a position that the same packet had before, of which `data` need not hold what lies between header and
-    /// position; false, and nothing has changed, where it cannot be one, or in no packet.
+    /// Goes on at a position that the same packet had before, of which `data` need not hold what lies between
+    /// header and position; false, and nothing has changed, where it cannot be one, or in no packet.
     pub fn go_to(&mut self, position: Position) -> bool {
         let packet = &self.marks.packet;
         let there = self.state == State::InPacket && (self.at..=packet.content_bits).contains(&position.bits);
@@ -257,7 +261,8 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         Some(Record { bytes, pieces: &self.pieces })
     }
 
-    /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read yet.
+    /// The current event record's stamp, as [`Event::clock_value`]; `None` also where no packet has been read
+    /// yet.
     #[inline]
     pub fn clock_value(&self) -> Option<u64> {
         self.decoder.streams[self.stream?].clock.map(|_| self.clock)
@@ -291,125 +296,13 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         self.data.as_ref().get(self.from..).unwrap_or_default()
     }
 
-    fn begin_packet(&mut self) -> Result<Step, Error> {
-        let (offset, index) = self.next_packet;
-        let data = self.data.as_ref();
-        let from = offset.saturating_sub(self.base);
-        if from >= data.len() as u64 {
-            self.state = State::Done;
-            return Ok(Step::End);
-        }
-        // Until the packet is known to be good there is nothing to look at.
-        self.limit = 0;
-        self.from = from as usize;
-        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
-        if last.packet_bits > 0 && last.index != index {
-            self.before = Some(last);
-        }
-        self.marks = Marks {
-            // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
-            clock: match self.decoder.trace_class().version {
-                Version::V1_8 => self.marks.clock,
-                Version::V2 => 0,
-            },
-            packet: std::mem::take(&mut self.marks.packet),
-            ..Marks::default()
-        };
-        let data = &data[from as usize..];
-        let available = data.len() as u64 * 8;
-        let place = Place { index, offset };
-
-        let mut walk = Walk::new(&self.decoder, data, available, &self.slots);
-        let mut at = 0;
-        if let Some(program) = &self.decoder.packet_header {
-            self.starts[Scope::PacketHeader as usize] = at;
-            at = walk
-                .scope(program, at, &mut self.marks)
-                .map_err(|fault| place.fault(&fault, "packet header"))?;
-        }
-        if let Some(magic) = self.marks.magic
-            && magic != u64::from(PACKET_MAGIC)
-        {
-            return Err(place
-                .error(0, format!("magic {magic:#010x}, expected {PACKET_MAGIC:#010x}: not a CTF packet")));
-        }
-        self.check_uuid(data, available, place)?;
-        let classes = &self.decoder.trace_class().data_stream_classes;
-        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
-            Some(id) => self.decoder.stream_ids.get(&id).copied(),
-            None => Some(0).filter(|_| classes.len() == 1),
-        };
-        let Some(stream) = stream else {
-            let message = match self.marks.stream_id {
-                Some(id) => format!("stream id {id}, of which the metadata knows nothing"),
-                None => format!("a packet without stream id, and the metadata has {} streams", classes.len()),
-            };
-            return Err(place.error(at, message));
-        };
-        if let Some(first) = self.stream.replace(stream)
-            && first != stream
-        {
-            let (now, then) = (classes[stream].id, classes[first].id);
-            return Err(place.error(at, format!("stream id {now}, but the packets before it have {then}")));
-        }
-        let compiled = &self.decoder.streams[stream];
-        if let Some(program) = &compiled.packet_context {
-            self.starts[Scope::PacketContext as usize] = at;
-            at = walk
-                .scope(program, at, &mut self.marks)
-                .map_err(|fault| place.fault(&fault, "packet context"))?;
-        }
-
-        let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
-            (Some(content), Some(size)) => (content, size),
-            (Some(content), None) => (content, content),
-            (None, Some(size)) => (size, size),
-            (None, None) => {
-                let rest = self.rest.saturating_sub(from).saturating_mul(8);
-                (rest, rest)
-            }
-        };
-        if content > size {
-            return Err(place.error(at, format!("content of {content} bits in a packet of {size} bits")));
-        }
-        if content < at {
-            return Err(place
-                .error(at, format!("content of {content} bits, but packet header and context have {at}")));
-        }
-        if !size.is_multiple_of(8) || size == 0 {
-            return Err(place.error(at, format!("a packet of {size} bits; expected whole bytes")));
-        }
-        let packet = &mut self.marks.packet;
-        (packet.content_bits, packet.packet_bits) = (content, size);
-        packet.data_stream_class = stream;
-        packet.compare(self.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
-        self.limit = content.min(available);
-        self.at = at;
-        self.next_packet = (offset.saturating_add(size / 8), index + 1);
-        self.state = State::InPacket;
-        Ok(Step::Packet)
-    }
-
-    /// Checks the UUID that the packet repeats, if it does.
-    fn check_uuid(&self, data: &[u8], available: u64, place: Place) -> Result<(), Error> {
-        let (Some(at), Some(uuid)) = (self.decoder.uuid_at, self.decoder.trace_class().uuid) else {
-            return Ok(());
-        };
-        let found = data.get((at / 8) as usize..).and_then(|bytes| bytes.first_chunk::<16>());
-        match found {
-            Some(found) if at < available && *found != uuid => {
-                Err(place.error(at, "the packet's UUID is not that of the metadata".to_owned()))
-            }
-            _ => Ok(()),
-        }
-    }
-
     #[inline]
     fn event_record(&mut self) -> Result<Step, Error> {
         if self.usual_event_record() { Ok(Step::Event) } else { self.any_event_record() }
     }
 
-    /// Steps over an event record that needs no walk; false, and at most `pieces` have changed, if it is not one or not all there.
+    /// Steps over an event record that needs no walk; false, and at most `pieces` have changed, if it is not
+    /// one or not all there.
     #[inline(always)]
     fn usual_event_record(&mut self) -> bool {
         let stream = &self.decoder.streams[self.marks.packet.data_stream_class];
@@ -426,8 +319,9 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         true
     }
 
-    /// Shows the rest of the packet's event records to `each`, and ends it: the same as [`StreamReader::advance`] and
-    /// [`StreamReader::event`] in turn up to [`Step::PacketEnd`], in less time. Nothing happens between packets.
+    /// Shows the rest of the packet's event records to `each`, and ends it: the same as
+    /// [`StreamReader::advance`] and [`StreamReader::event`] in turn up to [`Step::PacketEnd`], in less time.
+    /// Nothing happens between packets.
     ///
     /// # Errors
     ///
@@ -511,7 +405,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         } else if let Some(program) = &stream.event_header {
             at = walk
                 .scope(program, at, &mut self.marks)
-                .map_err(|fault| self.fault(fault, "event header"))?;
+                .map_err(|fault| self.fault(*fault, "event header"))?;
         }
         self.clock = self.marks.clock;
         let event = match self.marks.event_id {
@@ -528,12 +422,11 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         ] {
             if let Some(program) = program {
                 self.starts[scope as usize] = at;
-                at = walk.scope(program, at, &mut self.marks).map_err(|fault| self.fault(fault, what))?;
+                at = walk.scope(program, at, &mut self.marks).map_err(|fault| self.fault(*fault, what))?;
             }
         }
         if at == start {
-            let message = "the event record has no size, so that nobody can say how many there are";
-            return Err(self.place().error(at, message.to_owned()));
+            return Err(self.place().error(at, PacketFault::NoSize));
         }
         self.at = at;
         Ok(Step::Event)
@@ -545,8 +438,7 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
         if packet.content_bits > self.limit || packet.packet_bits / 8 > rest {
             let (size, at) = (packet.packet_bits / 8, self.at);
             self.short.set(packet.content_bits > self.limit);
-            let message = format!("the packet is {size} bytes long, but only {rest} are there: cut short");
-            return Err(self.place().error(at, message));
+            return Err(self.place().error(at, PacketFault::CutShort { size, there: rest, part: None }));
         }
         // Stamps of fewer bits in the next packet count from here, should that have no begin stamp.
         self.marks.clock = self.marks.clock.max(packet.end.unwrap_or(0));
@@ -559,127 +451,29 @@ impl<B: AsRef<[u8]>> StreamReader<B> {
     }
 
     #[cold]
-    fn fault(&self, fault: Box<Fault>, what: &str) -> Error {
+    fn fault(&self, fault: Fault, part: &'static str) -> Error {
         let of_value =
-            matches!(fault.cause, Cause::NoOption { .. } | Cause::Mixed { .. } | Cause::Oversized { .. });
+            matches!(fault.fault, FieldFault::NoOption(_) | FieldFault::Mixed | FieldFault::Oversized);
         let cut = self.marks.packet.content_bits > self.limit && !of_value;
         if cut {
             self.short.set(true);
             let there = self.rest.saturating_sub(self.from as u64);
             let size = self.marks.packet.packet_bits / 8;
-            return self.place().error(
-                fault.at,
-                format!(
-                    "the packet is {size} bytes long, but only {there} are there: cut short inside the {what}"
-                ),
-            );
+            let part = Some(part);
+            return self.place().error(fault.at, PacketFault::CutShort { size, there, part });
         }
-        self.place().fault(&fault, what)
+        self.place().fault(fault, part)
     }
 
     #[cold]
     fn no_class(&self, at: u64) -> Error {
-        let message = match self.marks.event_id {
-            Some(id) => format!("event id {id}, of which the metadata knows nothing"),
-            None => "an event without id, and the metadata does not have exactly one event".to_owned(),
-        };
-        self.place().error(at, message)
+        let fault = self.marks.event_id.map_or(PacketFault::NoEventId, PacketFault::UnknownEvent);
+        self.place().error(at, fault)
     }
 }
 
 impl<B> std::fmt::Debug for StreamReader<B> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("StreamReader").field("packet", &self.marks.packet).finish_non_exhaustive()
-    }
-}
-
-/// A packet, for error messages.
-#[derive(Clone, Copy)]
-struct Place {
-    index: u64,
-    offset: u64,
-}
-
-impl Place {
-    #[cold]
-    fn error(self, at: u64, message: String) -> Error {
-        Error::Packet {
-            packet: self.index,
-            packet_offset: self.offset,
-            offset_bits: self.offset.saturating_mul(8).saturating_add(at),
-            message,
-        }
-    }
-
-    #[cold]
-    fn fault(self, fault: &Fault, what: &str) -> Error {
-        let at_field = |field: &Option<Box<str>>| match field {
-            Some(name) => format!("{what}, field `{name}`"),
-            None => what.to_owned(),
-        };
-        let message = match &fault.cause {
-            Cause::Short { field } => {
-                format!("{} goes beyond the end of the packet's content", at_field(field))
-            }
-            Cause::NoNull { field } => format!("{}: a string without end", at_field(field)),
-            Cause::TooLong { field, length } => {
-                format!("{}: {length} elements, for which the packet has no room", at_field(field))
-            }
-            Cause::Mixed { field } => {
-                format!("{}: its byte order differs from that of the field in the same byte", at_field(field))
-            }
-            Cause::Oversized { field } => {
-                format!("{}: an oversized integer of variable length: more than 64 bits", at_field(field))
-            }
-            Cause::NoOption { field, tag } => {
-                format!("{}: no option for the tag value {tag}", at_field(field))
-            }
-        };
-        self.error(fault.at, message)
-    }
-}
-
-/// An event record that needs no walk.
-struct Usual<'s> {
-    /// Where it begins and ends, in bits.
-    start: u64,
-    end: u64,
-    /// The bit from which on its layout counts: where it would begin if its header were of the usual form.
-    origin: u64,
-    stride: &'s Stride,
-    /// Its stamp.
-    clock: u64,
-}
-
-impl<'s> Usual<'s> {
-    /// The one behind bit `at` of a packet, if there is one and it ends before bit `limit`; where its pieces begin goes to `pieces`.
-    #[inline(always)]
-    fn next(
-        stream: &'s Stream,
-        data: &[u8],
-        (at, limit): (u64, u64),
-        clock: u64,
-        pieces: &mut Pieces,
-    ) -> Option<Self> {
-        // Behind the last one lies the next packet, which is not to be taken for an event record.
-        let header = stream.header.as_ref().filter(|_| at < limit)?;
-        let start = header.aligned(at);
-        let found = header.read(data.get((start / 8) as usize..)?)?;
-        let stride = stream.strides.get(found.id as usize)?;
-        let origin = (start + found.bits).checked_sub(header.bits())?;
-        let first = (origin / 8) as usize;
-        let end = origin + stride.measure(data.get(first..)?, first, pieces)?;
-        let clock = ticked(clock, found.stamp_mask, found.stamp);
-        (end <= limit && end > at).then_some(Usual { start, end, origin, stride, clock })
-    }
-
-    /// The header of an event record of any layout at bit `at`, and the bit behind it, if the header has a usual form.
-    #[inline]
-    fn header(stream: &Stream, data: &[u8], (at, limit): (u64, u64)) -> Option<(Found, u64)> {
-        let header = stream.header.as_ref().filter(|header| header.has_id())?;
-        let start = header.aligned(at);
-        let found = header.read(data.get((start / 8) as usize..)?)?;
-        let end = start + found.bits;
-        (end <= limit).then_some((found, end))
     }
 }

@@ -1,4 +1,5 @@
-//! Event records whose fields need no walk: values, each one load from a known place of a known piece of the record.
+//! Event records whose fields need no walk: values, each one load from a known place of a known piece of the
+//! record.
 
 use std::sync::Arc;
 
@@ -94,7 +95,8 @@ impl FixedCompound {
 }
 
 impl Element {
-    /// The values of elements that lie side by side in `bytes`; `behind` begins with them and goes on for at least eight bytes.
+    /// The values of elements that lie side by side in `bytes`; `behind` begins with them and goes on for at
+    /// least eight bytes.
     #[inline(always)]
     fn values<'r>(&'r self, bytes: &[u8], behind: &'r [u8]) -> impl ExactSizeIterator<Item = Value<'r>> {
         let count = bytes.len().checked_div(self.size).unwrap_or(0);
@@ -204,8 +206,8 @@ fn before_null(bytes: &[u8]) -> &[u8] {
 /// A value, or a sequence of integers, of event records whose fields need no walk; see
 /// [`Event::record_fields`](super::Event::record_fields).
 ///
-/// It is read from what [`Event::record`](super::Event::record) gives of such an event record of the same class. That of another
-/// one gives other values, or `None` where its bytes are too few.
+/// It is read from what [`Event::record`](super::Event::record) gives of such an event record of the same
+/// class. That of another one gives other values, or `None` where its bytes are too few.
 #[derive(Debug, Clone)]
 pub struct RecordField(pub(super) Field);
 
@@ -216,7 +218,8 @@ impl RecordField {
         self.0.value_in(record)
     }
 
-    /// The value of an integer or an enumeration; `None` of anything else, and where it is greater than an `i64`.
+    /// The value of an integer or an enumeration; `None` of anything else, and where it is greater than an
+    /// `i64`.
     #[inline]
     pub fn integer(&self, record: &Record<'_>) -> Option<i64> {
         match self.0.form {

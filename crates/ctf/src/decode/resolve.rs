@@ -1,7 +1,8 @@
-//! Finds the fields that a length, a tag or a selector refers to (specification 1.8.3, section 7.3.2; CTF2-SPEC-2.0,
-//! section 6.4.2).
+//! Finds the fields that a length, a tag or a selector refers to (specification 1.8.3, section 7.3.2;
+//! CTF2-SPEC-2.0, section 6.4.2).
 //!
-//! In CTF 2 a path does not name the options of variants on its way, so that it leads to one field in each of them.
+//! In CTF 2 a path does not name the options of variants on its way, so that it leads to one field in each of
+//! them.
 
 use super::compile::Compiler;
 use super::program::{Kind, Node};
@@ -26,7 +27,8 @@ const SCOPES: [Scope; 6] = [
     Scope::Payload,
 ];
 
-/// The scope and the nodes of the field at `location`, as seen from within `stack` in `scope`; no nodes if there is none.
+/// The scope and the nodes of the field at `location`, as seen from within `stack` in `scope`; no nodes if
+/// there is none.
 pub(super) fn find(
     compiler: &Compiler,
     scope: Scope,
@@ -53,7 +55,8 @@ pub(super) fn find(
             let before = before.map(|earlier| (earlier, descend(compiler, earlier, 0, path)));
             let mut found =
                 here.map(|nodes| (scope, nodes)).chain(before).filter(|(_, nodes)| !nodes.is_empty());
-            // What is no integer hides none further out: a typedef may be used where another field has its length's name.
+            // What is no integer hides none further out: a typedef may be used where another field has its
+            // length's name.
             let Some((first, nodes)) = found.next() else { return none };
             if is_integer(compiler, first, &nodes) {
                 return (first, nodes);
@@ -74,8 +77,8 @@ fn is_structure(frame: &Frame<'_>) -> bool {
     matches!(frame, Frame::Structure { .. })
 }
 
-/// The nodes that `path` names in the structure that `stack` begins with: behind a member that is complete, or further
-/// down the stack, behind the one that is being compiled.
+/// The nodes that `path` names in the structure that `stack` begins with: behind a member that is complete,
+/// or further down the stack, behind the one that is being compiled.
 fn along(compiler: &Compiler, scope: Scope, mut stack: &[Frame<'_>], mut path: &[String]) -> Vec<usize> {
     loop {
         let (Some((Frame::Structure { class, first, index }, rest)), Some((name, tail))) =
@@ -109,7 +112,8 @@ fn descend(compiler: &Compiler, scope: Scope, node: usize, path: &[String]) -> V
     }
 }
 
-/// In CTF 1.8 a path names the options of variants, and goes through arrays without naming them: it means the last element.
+/// In CTF 1.8 a path names the options of variants, and goes through arrays without naming them: it means the
+/// last element.
 fn with_options(nodes: &[Node], mut node: usize, path: &[String]) -> Vec<usize> {
     for name in path {
         while let Kind::Array { element, .. } = &nodes[node].kind {
@@ -125,8 +129,8 @@ fn with_options(nodes: &[Node], mut node: usize, path: &[String]) -> Vec<usize> 
     vec![node]
 }
 
-/// In CTF 2 a path has to lead to a field in each option of a variant on its way, and leads into no array or optional but those
-/// that are being decoded; `None` where it does not.
+/// In CTF 2 a path has to lead to a field in each option of a variant on its way, and leads into no array or
+/// optional but those that are being decoded; `None` where it does not.
 fn without_options(nodes: &[Node], node: usize, path: &[String]) -> Option<Vec<usize>> {
     match (&nodes[node].kind, path.split_first()) {
         (Kind::Array { .. } | Kind::Optional(_), _) => None,

@@ -25,7 +25,8 @@ pub(super) fn null(bytes: &[u8]) -> Option<usize> {
 fn nulls(block: &[u8]) -> u32 {
     use std::arch::x86_64::{_mm_cmpeq_epi8, _mm_movemask_epi8, _mm_set_epi64x, _mm_setzero_si128};
     let words = block.first_chunk().map_or(u128::MAX, |block| u128::from_le_bytes(*block));
-    // SAFETY: each of these works on registers only and needs SSE2, which every CPU with this architecture has.
+    // SAFETY: each of these works on registers only and needs SSE2, which every CPU with this architecture
+    // has.
     unsafe {
         let words = _mm_set_epi64x((words >> 64) as i64, words as i64);
         _mm_movemask_epi8(_mm_cmpeq_epi8(words, _mm_setzero_si128())) as u32

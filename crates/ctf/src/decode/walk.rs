@@ -1,17 +1,18 @@
 //! Runs a program over a packet's bytes.
 //!
-//! One walk serves both purposes: to find where a scope ends and what it tells the decoder (without looking at what can
-//! be skipped), and to show every field to a visitor.
+//! One walk serves both purposes: to find where a scope ends and what it tells the decoder (without looking
+//! at what can be skipped), and to show every field to a visitor.
 
 use std::cell::Cell;
 use std::ffi::CStr;
 
 use super::compile::Decoder;
-use super::fault::{Cause, Fault, fault};
+use super::fault::{Fault, fault};
 use super::load::Load;
 use super::program::{Kind, Node, Program};
 use super::sink::Sink;
 use super::{Compound, Value, bits};
+use crate::FieldFault;
 use crate::model::ByteOrder;
 
 /// Elements of arrays may have no size; more of those in one scope than this are an attack.
@@ -69,7 +70,8 @@ impl<'a> Walk<'a> {
         Ok(at)
     }
 
-    /// One field. Inlined where fields follow each other; what contains fields is called, which ends the recursion.
+    /// One field. Inlined where fields follow each other; what contains fields is called, which ends the
+    /// recursion.
     #[inline(always)]
     pub(super) fn node<S: Sink>(
         &mut self,
@@ -124,7 +126,7 @@ impl<'a> Walk<'a> {
             Kind::String => {
                 let bytes = self.bytes(at, self.limit);
                 let Ok(text) = CStr::from_bytes_until_nul(bytes) else {
-                    return Err(fault(at, Cause::NoNull { field: node.name.clone() }));
+                    return Err(fault(node, at, FieldFault::NoNull));
                 };
                 if S::SHOWS {
                     sink.value(name, Value::Text(text.to_bytes()));
@@ -187,7 +189,7 @@ impl<'a> Walk<'a> {
                 let tag = self.slots[variant.slot as usize].get();
                 let Some(option) = variant.select(tag) else {
                     let tag = if variant.signed { i128::from(tag as i64) } else { i128::from(tag) };
-                    return Err(fault(at, Cause::NoOption { field: node.name.clone(), tag }));
+                    return Err(fault(node, at, FieldFault::NoOption(tag)));
                 };
                 let option = &program.nodes[option as usize];
                 let compound = Compound::Variant { option: option.name.as_deref().unwrap_or_default() };
@@ -231,13 +233,13 @@ impl<'a> Walk<'a> {
     ) -> Result<u64, Box<Fault>> {
         // Elements without a size apart, each takes a bit at least.
         if length > self.limit.max(FEW_ELEMENTS) {
-            return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+            return Err(fault(node, start, FieldFault::TooLong(length)));
         }
         let mut at = start;
         if !S::SHOWS && element.skip == 0 {
             self.empty = self.empty.saturating_add(u32::try_from(length).unwrap_or(u32::MAX));
             if self.empty > MOST_EMPTY_ELEMENTS {
-                return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+                return Err(fault(node, start, FieldFault::TooLong(length)));
             }
             return Ok(start);
         }
@@ -246,7 +248,7 @@ impl<'a> Walk<'a> {
             let size = stride.and_then(|stride| stride.checked_mul(length - 1)?.checked_add(element.skip));
             return match size {
                 Some(size) => self.behind(node, at, size),
-                None => Err(fault(at, Cause::TooLong { field: node.name.clone(), length })),
+                None => Err(fault(node, at, FieldFault::TooLong(length))),
             };
         }
         let compound = Compound::Array { length };
@@ -264,7 +266,7 @@ impl<'a> Walk<'a> {
             if end == at {
                 self.empty += 1;
                 if self.empty > MOST_EMPTY_ELEMENTS {
-                    return Err(fault(start, Cause::TooLong { field: node.name.clone(), length }));
+                    return Err(fault(node, start, FieldFault::TooLong(length)));
                 }
             }
             at = end;
@@ -275,8 +277,8 @@ impl<'a> Walk<'a> {
         Ok(at)
     }
 
-    /// Shows an array of integers in whole bytes whose values nothing hangs on, and gives the bit behind it; `None`, and nothing
-    /// is shown, where the elements are something else.
+    /// Shows an array of integers in whole bytes whose values nothing hangs on, and gives the bit behind it;
+    /// `None`, and nothing is shown, where the elements are something else.
     #[inline]
     fn numbers<S: Sink>(
         &mut self,

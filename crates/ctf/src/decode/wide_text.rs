@@ -12,7 +12,8 @@ pub struct WideText<'a> {
 }
 
 impl<'a> WideText<'a> {
-    /// The string in `bytes`: up to the first null, or all of them. What is left of an incomplete code unit counts as none.
+    /// The string in `bytes`: up to the first null, or all of them. What is left of an incomplete code unit
+    /// counts as none.
     pub(super) fn new(bytes: &'a [u8], encoding: Encoding) -> Self {
         let unit = encoding.unit();
         let length = bytes.chunks_exact(unit).take_while(|unit| unit.iter().any(|&byte| byte != 0)).count();

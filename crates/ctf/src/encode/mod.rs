@@ -1,7 +1,7 @@
 //! Writes data streams: the decoder's counterpart.
 //!
-//! [`StreamWriter`] takes packets and event records and gives bytes; the metadata that goes with them is printed from the
-//! same trace class. Values are checked against their classes: what does not fit is an
+//! [`StreamWriter`] takes packets and event records and gives bytes; the metadata that goes with them is
+//! printed from the same trace class. Values are checked against their classes: what does not fit is an
 //! [`Error::Value`](crate::Error::Value) that names the field, and nothing of the event record is written.
 //!
 //! Values come from anything that is [`Fields`]: a [`Record`] made by hand, or a decoded [`Event`].
@@ -72,7 +72,8 @@ impl<B: AsRef<[u8]>> Fields for StreamReader<B> {
     }
 }
 
-/// What can stand in an event record header's id so that it tells `id`: the id itself, or what announces another form.
+/// What can stand in an event record header's id so that it tells `id`: the id itself, or what announces
+/// another form.
 fn candidates(program: &Program, id: u64) -> Vec<u64> {
     let of_event_id = |node: &Node| {
         let integer = node.kind.integer().filter(|integer| integer.role == Role::EventId)?;

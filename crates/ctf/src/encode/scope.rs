@@ -1,7 +1,7 @@
 //! Writes the fields of one scope in order, each checked against its class.
 //!
-//! It goes through the same program as the decoder, with what it is shown instead of what it reads. The first thing that
-//! does not fit is kept; what follows is ignored.
+//! It goes through the same program as the decoder, with what it is shown instead of what it reads. The first
+//! thing that does not fit is kept; what follows is ignored.
 
 use super::body::Body;
 use super::known::Known;
@@ -96,7 +96,8 @@ impl<'w> ScopeWriter<'w> {
         });
     }
 
-    /// A variant begins. The tag has selected an option, which is to be the one of this name, if there is one.
+    /// A variant begins. The tag has selected an option, which is to be the one of this name, if there is
+    /// one.
     pub(super) fn begin_variant(&mut self, name: Option<&str>, option: Option<&str>) {
         self.begin_compound(name, "a variant", |writer, node| match &node.kind {
             Kind::Variant(variant) => {
@@ -114,8 +115,8 @@ impl<'w> ScopeWriter<'w> {
         });
     }
 
-    /// An optional begins. Where the class has no optionals it is a variant, of which the tag selects an empty structure
-    /// for what is not there.
+    /// An optional begins. Where the class has no optionals it is a variant, of which the tag selects an
+    /// empty structure for what is not there.
     pub(super) fn begin_optional(&mut self, name: Option<&str>, present: bool) {
         self.begin_compound(name, "an optional", |writer, node| match &node.kind {
             Kind::Optional(optional) => {

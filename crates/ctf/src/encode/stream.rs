@@ -13,7 +13,8 @@ use crate::decode::packet::Marks;
 use crate::decode::program::Role;
 use crate::model::{DataStreamClass, Scope};
 
-/// What a packet is begun with. What the class has a field for is written there, as much of it as there is room for.
+/// What a packet is begun with. What the class has a field for is written there, as much of it as there is
+/// room for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct PacketStart {
     /// Which data stream of its class it belongs to.
@@ -76,13 +77,13 @@ impl StreamWriter {
         self
     }
 
-    /// Begins a packet. `fields` gives what in its header and context the writer does not know: anything but sizes,
-    /// stamps, ids, counters and the UUID.
+    /// Begins a packet. `fields` gives what in its header and context the writer does not know: anything but
+    /// sizes, stamps, ids, counters and the UUID.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a field is missing or does not fit its class, or the class has no packet sizes and so no more
-    /// than one packet.
+    /// [`Error::Value`] if a field is missing or does not fit its class, or the class has no packet sizes and
+    /// so no more than one packet.
     ///
     /// # Panics
     ///
@@ -121,16 +122,17 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Writes an event record of the class with this index in the data stream class; `false`, and nothing is written, if
-    /// it would make a packet that holds some already larger than it may be. End the packet then, and begin another.
+    /// Writes an event record of the class with this index in the data stream class; `false`, and nothing is
+    /// written, if it would make a packet that holds some already larger than it may be. End the packet then,
+    /// and begin another.
     ///
-    /// Where `fields` shows nothing of the event record's header, the writer makes it up: from the class's id and `stamp`
-    /// (cycles of the data stream's clock), in a form of the header that tells both.
+    /// Where `fields` shows nothing of the event record's header, the writer makes it up: from the class's id
+    /// and `stamp` (cycles of the data stream's clock), in a form of the header that tells both.
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a field is missing or does not fit its class, the header cannot tell id and stamp, or the
-    /// record would have no size. Nothing is written then.
+    /// [`Error::Value`] if a field is missing or does not fit its class, the header cannot tell id and stamp,
+    /// or the record would have no size. Nothing is written then.
     ///
     /// # Panics
     ///
@@ -165,8 +167,8 @@ impl StreamWriter {
     ///
     /// # Errors
     ///
-    /// [`Error::Value`] if a size does not fit its field, or the class cannot tell padding from event records. The packet
-    /// is gone then.
+    /// [`Error::Value`] if a size does not fit its field, or the class cannot tell padding from event
+    /// records. The packet is gone then.
     ///
     /// # Panics
     ///

@@ -11,7 +11,8 @@ use crate::model::{TraceClass, Version};
 /// What stands before each fragment (RFC 7464).
 pub(crate) const RECORD_SEPARATOR: char = '\x1e';
 
-/// The trace class that a CTF 2 metadata stream describes; `metadata` is the whole stream, plain or in packets.
+/// The trace class that a CTF 2 metadata stream describes; `metadata` is the whole stream, plain or in
+/// packets.
 ///
 /// # Errors
 ///

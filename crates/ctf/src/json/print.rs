@@ -16,8 +16,9 @@ const SEPARATOR: char = '\u{1e}';
 /// The metadata text of `class`.
 ///
 /// It is to be a class that CTF 2 can say: one that was parsed from CTF 2, or came out of
-/// [`convert::to_ctf2`](crate::convert::to_ctf2). Of others, what only TSDL has (clocks mapped field by field, encodings of
-/// integers) is left out, and a name that is to be searched for is taken for a member beside the reference.
+/// [`convert::to_ctf2`](crate::convert::to_ctf2). Of others, what only TSDL has (clocks mapped field by
+/// field, encodings of integers) is left out, and a name that is to be searched for is taken for a member
+/// beside the reference.
 ///
 /// ```
 /// use tracewing_ctf::model::TraceClass;

@@ -25,8 +25,8 @@ pub(super) fn roles_of(scope: Scope) -> Roles {
     roles.iter().fold(Roles::NONE, |roles, role| roles.with(*role))
 }
 
-/// Shows every role in a field class, with the size of what has it (bits of integers, bytes of BLOBs) and whether that is
-/// `direct`: the class itself.
+/// Shows every role in a field class, with the size of what has it (bits of integers, bytes of BLOBs) and
+/// whether that is `direct`: the class itself.
 pub(super) fn each_role<E>(
     class: &FieldClass,
     direct: bool,

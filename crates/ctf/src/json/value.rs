@@ -67,7 +67,8 @@ impl<'t> Value<'t> {
         match serde_json::from_str::<&RawValue>(raw) {
             Ok(value) => Ok(Value { source, raw: value.get() }),
             Err(error) => {
-                // The library counts lines, and bytes in them, from 1; behind the last one there is nothing to point at.
+                // The library counts lines, and bytes in them, from 1; behind the last one there is nothing
+                // to point at.
                 let before: usize =
                     raw.split_inclusive('\n').take(error.line().max(1) - 1).map(str::len).sum();
                 let at = (before + error.column().saturating_sub(1)).min(raw.len().saturating_sub(1));

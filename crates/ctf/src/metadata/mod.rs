@@ -12,8 +12,9 @@ use crate::{Error, json, tsdl};
 /// Field classes inside one another; real ones stay below ten.
 pub(crate) const DEEPEST_FIELD_CLASS: u32 = 64;
 
-/// Field classes in all scopes of a trace together, of a text of so many bytes. A field class that has no name takes more text than
-/// that; named ones can be multiplied with each line of a hostile text, and each takes some 400 bytes of memory.
+/// Field classes in all scopes of a trace together, of a text of so many bytes. A field class that has no
+/// name takes more text than that; named ones can be multiplied with each line of a hostile text, and each
+/// takes some 400 bytes of memory.
 pub(crate) const fn most_field_classes(text_bytes: usize) -> u64 {
     (1 << 17) + text_bytes as u64 / 2
 }
@@ -27,8 +28,8 @@ pub(crate) enum Language {
     Json,
 }
 
-/// The trace class that a metadata stream of CTF 1.8 or CTF 2 describes; `metadata` is the whole stream, plain or in
-/// packets.
+/// The trace class that a metadata stream of CTF 1.8 or CTF 2 describes; `metadata` is the whole stream,
+/// plain or in packets.
 ///
 /// ```
 /// let metadata = b"\x1e{\"type\": \"preamble\", \"version\": 2}\x1e{\"type\": \"data-stream-class\"}";
@@ -70,8 +71,9 @@ pub fn parse_with_warnings(metadata: &[u8]) -> Result<(TraceClass, Vec<String>),
 }
 
 impl Error {
-    /// Shows what is wrong in a trace class where the metadata declares it: the same error with line, column and the line.
-    /// `metadata` is the whole stream from which the trace class was read. Other errors stay as they are.
+    /// Shows what is wrong in a trace class where the metadata declares it: the same error with line, column
+    /// and the line. `metadata` is the whole stream from which the trace class was read. Other errors stay as
+    /// they are.
     ///
     /// ```
     /// use std::sync::Arc;

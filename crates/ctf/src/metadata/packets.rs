@@ -1,7 +1,7 @@
 //! Takes the text out of a metadata stream that is cut into packets (specification 1.8.3, section 7.1).
 //!
-//! CTF 2 does not say how its metadata is cut into packets; those who do so (LTTng, babeltrace2) use the same packets, with
-//! version 2.0 in their headers.
+//! CTF 2 does not say how its metadata is cut into packets; those who do so (LTTng, babeltrace2) use the same
+//! packets, with version 2.0 in their headers.
 
 use crate::Error;
 use crate::model::ByteOrder;

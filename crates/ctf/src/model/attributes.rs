@@ -1,4 +1,5 @@
-//! User attributes: what CTF 2 metadata says about a class that readers need not know (CTF2-SPEC-2.0, user attributes).
+//! User attributes: what CTF 2 metadata says about a class that readers need not know (CTF2-SPEC-2.0, user
+//! attributes).
 
 use std::sync::Arc;
 

@@ -4,11 +4,12 @@ use super::{Attributes, Uuid};
 
 /// A clock (specification 1.8.3, section 8; CTF2-SPEC-2.0, clock class fragment).
 ///
-/// A value of `v` cycles is `offset_seconds + (offset_cycles + v) / frequency` seconds after the clock's origin,
-/// which is the Unix epoch for most traces.
+/// A value of `v` cycles is `offset_seconds + (offset_cycles + v) / frequency` seconds after the clock's
+/// origin, which is the Unix epoch for most traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ClockClass {
-    /// What data stream classes and, as `map = clock.ID.value`, TSDL's integers refer to it by. In TSDL it is the name.
+    /// What data stream classes and, as `map = clock.ID.value`, TSDL's integers refer to it by. In TSDL it is
+    /// the name.
     pub id: String,
     /// Namespace of name and unique id (CTF 2).
     pub namespace: Option<String>,
@@ -78,8 +79,9 @@ impl ClockClass {
 
     /// Nanoseconds from the origin to the value `cycles`; `None` where an `i64` cannot hold them.
     ///
-    /// The rounding is babeltrace2's, whose stamps a reader will compare with these: an offset in cycles of a second
-    /// or more counts as whole seconds first, and where the frequency is not 1 GHz the rest goes through a double.
+    /// The rounding is babeltrace2's, whose stamps a reader will compare with these: an offset in cycles of a
+    /// second or more counts as whole seconds first, and where the frequency is not 1 GHz the rest goes
+    /// through a double.
     pub fn nanoseconds(&self, cycles: u64) -> Option<i64> {
         let whole = self.offset_cycles.checked_div(self.frequency)?;
         let rest = self.offset_cycles % self.frequency;

@@ -31,10 +31,11 @@ pub enum FieldClass {
     VariableEnumeration(Arc<EnumerationClass>),
     /// A null-terminated string.
     String(StringClass),
-    /// A string in a known number of bytes (CTF 2; TSDL has a [`StaticArray`](Self::StaticArray) of text bytes).
+    /// A string in a known number of bytes (CTF 2; TSDL has a [`StaticArray`](Self::StaticArray) of text
+    /// bytes).
     StaticString(Arc<StaticStringClass>),
-    /// A string in as many bytes as an earlier field says (CTF 2; TSDL has a [`DynamicArray`](Self::DynamicArray) of
-    /// text bytes).
+    /// A string in as many bytes as an earlier field says (CTF 2; TSDL has a
+    /// [`DynamicArray`](Self::DynamicArray) of text bytes).
     DynamicString(Arc<DynamicStringClass>),
     /// A known number of bytes (CTF 2).
     StaticBlob(Arc<StaticBlobClass>),
@@ -83,8 +84,8 @@ impl FieldClass {
         FieldClass::DynamicArray(Arc::new(DynamicArrayClass::new(length, element)))
     }
 
-    /// Alignment in bits of the class's first bit (specification 1.8.3, sections 4.1.2 and 4.2; CTF2-SPEC-2.0, alignment
-    /// requirement of an instance of a field class).
+    /// Alignment in bits of the class's first bit (specification 1.8.3, sections 4.1.2 and 4.2;
+    /// CTF2-SPEC-2.0, alignment requirement of an instance of a field class).
     pub fn alignment(&self) -> u32 {
         match self {
             FieldClass::BitArray(class) | FieldClass::Boolean(class) => class.align,

@@ -16,11 +16,11 @@ pub struct FieldLocation {
 /// Where the path to a field starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// TSDL without a scope: the first name is looked up from the innermost structure around the reference outwards, then
-    /// in the scopes before it, nearest first (specification 1.8.3, section 7.3.2).
+    /// TSDL without a scope: the first name is looked up from the innermost structure around the reference
+    /// outwards, then in the scopes before it, nearest first (specification 1.8.3, section 7.3.2).
     Search,
-    /// CTF 2 without an origin: the innermost structure around the reference, or the one so many structures around it
-    /// (as many as the path has `null`s; CTF2-SPEC-2.0, field location).
+    /// CTF 2 without an origin: the innermost structure around the reference, or the one so many structures
+    /// around it (as many as the path has `null`s; CTF2-SPEC-2.0, field location).
     Relative {
         /// Structures to leave.
         up: u32,

@@ -2,9 +2,9 @@
 //!
 //! One model for both versions, in CTF 2's words. What only one of them has says so.
 //!
-//! Build one from code with the constructors and chained setters, print it with [`tsdl::print`](crate::tsdl::print),
-//! or get one from [`tsdl::parse`](crate::tsdl::parse). Nothing here checks that a class makes sense; a printer or
-//! a decoder says so when it does not.
+//! Build one from code with the constructors and chained setters, print it with
+//! [`tsdl::print`](crate::tsdl::print), or get one from [`tsdl::parse`](crate::tsdl::parse). Nothing here
+//! checks that a class makes sense; a printer or a decoder says so when it does not.
 
 mod attributes;
 mod clock;
@@ -43,7 +43,8 @@ pub type Uuid = [u8; 16];
 pub struct TraceClass {
     /// The CTF version of the metadata.
     pub version: Version,
-    /// Identity of the metadata stream (TSDL: of the trace); every packet header with a `uuid` field repeats it.
+    /// Identity of the metadata stream (TSDL: of the trace); every packet header with a `uuid` field repeats
+    /// it.
     pub uuid: Option<Uuid>,
     /// Namespace of name and unique id (CTF 2).
     pub namespace: Option<String>,
@@ -164,7 +165,8 @@ pub struct DataStreamClass {
     pub name: Option<String>,
     /// Unique id (CTF 2).
     pub uid: Option<String>,
-    /// The id of the clock class of its stamps. CTF 1.8 says it field by field: [`IntegerClass::mapped_clock`].
+    /// The id of the clock class of its stamps. CTF 1.8 says it field by field:
+    /// [`IntegerClass::mapped_clock`].
     pub default_clock: Option<String>,
     /// Layout of the packet context.
     pub packet_context: Option<StructureClass>,

@@ -1,14 +1,17 @@
-//! CTF 1.8's way to say roles: by the names of members, and clock by clock (specification 1.8.3, sections 5, 6.1 and 8).
+//! CTF 1.8's way to say roles: by the names of members, and clock by clock (specification 1.8.3, sections 5,
+//! 6.1 and 8).
 
 use std::sync::Arc;
 
 use super::{FieldClass, IntegerClass, Role, Scope, StructureClass, TraceClass};
 
 impl TraceClass {
-    /// Gives fields the roles that CTF 1.8 ties to member names (`magic`, `content_size`, `id`, …) and to mapped clocks, and
-    /// data stream classes their default clock: that of the first mapped field. What is there already stays.
+    /// Gives fields the roles that CTF 1.8 ties to member names (`magic`, `content_size`, `id`, …) and to
+    /// mapped clocks, and data stream classes their default clock: that of the first mapped field. What is
+    /// there already stays.
     ///
-    /// [`tsdl::parse`](crate::tsdl::parse) and the decoder have done so; call it to see the roles of a class built in code.
+    /// [`tsdl::parse`](crate::tsdl::parse) and the decoder have done so; call it to see the roles of a class
+    /// built in code.
     pub fn fill_roles(&mut self) {
         fill(Scope::PacketHeader, &mut self.packet_header, &mut None);
         for stream in &mut self.data_stream_classes {

@@ -1,4 +1,5 @@
-//! Field classes of numbers and bits: integers, enumerations, floating point numbers, booleans, bit arrays and bit maps.
+//! Field classes of numbers and bits: integers, enumerations, floating point numbers, booleans, bit arrays
+//! and bit maps.
 
 use std::sync::Arc;
 
@@ -64,8 +65,8 @@ pub struct IntegerClass {
 }
 
 impl IntegerClass {
-    /// A little-endian unsigned integer, shown in base 10; aligned to 8 bits where `size` is a multiple of 8, packed
-    /// otherwise.
+    /// A little-endian unsigned integer, shown in base 10; aligned to 8 bits where `size` is a multiple of 8,
+    /// packed otherwise.
     pub fn unsigned(size: u32) -> Self {
         IntegerClass {
             size,

@@ -1,7 +1,7 @@
 //! Where in the metadata something is declared, for error messages.
 
-/// A byte offset in the metadata's text; none for what was not read from any. Places are no part of what is declared: all are
-/// equal, and look the same.
+/// A byte offset in the metadata's text; none for what was not read from any. Places are no part of what is
+/// declared: all are equal, and look the same.
 #[derive(Clone, Copy, Default)]
 pub struct Place(Option<std::num::NonZeroU32>);
 

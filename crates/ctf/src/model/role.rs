@@ -59,11 +59,6 @@ impl Role {
             Role::EventRecordClassId => "event-record-class-id",
         }
     }
-
-    /// The role of this name.
-    pub fn from_name(name: &str) -> Option<Role> {
-        Role::ALL.into_iter().find(|role| role.name() == name)
-    }
 }
 
 /// A set of roles.

@@ -63,7 +63,8 @@ pub struct StaticStringClass {
 /// A string in as many bytes as an earlier field says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DynamicStringClass {
-    /// An earlier unsigned integer field: the bytes that the string takes. The text ends at the first null in them.
+    /// An earlier unsigned integer field: the bytes that the string takes. The text ends at the first null in
+    /// them.
     pub length: FieldLocation,
     /// The text's encoding.
     pub encoding: Encoding,

@@ -1,4 +1,5 @@
-//! The blocks of a document: `trace`, `env`, `clock`, `stream`, `event` (specification 1.8.3, sections 7.3 and 8, appendix C.2).
+//! The blocks of a document: `trace`, `env`, `clock`, `stream`, `event` (specification 1.8.3, sections 7.3
+//! and 8, appendix C.2).
 
 use std::collections::HashSet;
 
@@ -201,7 +202,8 @@ impl Parser<'_> {
         matches!(self.tokens.get(self.at + 1), Some((Token::Sign("{"), _)))
     }
 
-    /// Parses `WORD { … } ;` and hands out its attributes and scopes; field class declarations are local to it.
+    /// Parses `WORD { … } ;` and hands out its attributes and scopes; field class declarations are local to
+    /// it.
     fn block(
         &mut self,
         mut on_item: impl FnMut(&mut Self, Item<'_>) -> Result<(), Error>,

@@ -1,4 +1,5 @@
-//! Checks the fields that have a meaning by their names (specification 1.8.3, sections 5 and 6): nobody could use them otherwise.
+//! Checks the fields that have a meaning by their names (specification 1.8.3, sections 5 and 6): nobody could
+//! use them otherwise.
 
 use super::lex;
 use crate::Error;

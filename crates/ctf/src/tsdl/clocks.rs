@@ -1,5 +1,5 @@
-//! Stamps that are mapped to no clock, as babeltrace2 takes them: where a trace has at most one clock, fields with the names
-//! of stamps are that clock's; without one, they count nanoseconds.
+//! Stamps that are mapped to no clock, as babeltrace2 takes them: where a trace has at most one clock, fields
+//! with the names of stamps are that clock's; without one, they count nanoseconds.
 
 use std::sync::Arc;
 

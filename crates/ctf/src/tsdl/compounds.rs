@@ -129,7 +129,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Members between braces, with the names as they are written, and how many field classes they and their parent are, and how deep.
+    /// Members between braces, with the names as they are written, and how many field classes they and their
+    /// parent are, and how deep.
     fn members(&mut self, place: usize) -> Result<(Vec<Member>, u64, u32), Error> {
         self.scopes.open_within(DEEPEST).map_err(|message| self.error(place, message))?;
         self.expect("{")?;

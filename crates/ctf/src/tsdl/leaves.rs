@@ -1,5 +1,5 @@
-//! Parses field classes that contain no others: integers, enumerations, floating point numbers, strings (specification 1.8.3,
-//! section 4.1).
+//! Parses field classes that contain no others: integers, enumerations, floating point numbers, strings
+//! (specification 1.8.3, section 4.1).
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,7 +1,7 @@
 //! Parses CTF 1.8 metadata into a trace class: the blocks of a document (specification 1.8.3, appendix C.2).
 //!
-//! What stands inside a block as field class is [`types`](super::types)' job. References between fields stay names here;
-//! the decoder resolves them.
+//! What stands inside a block as field class is [`types`](super::types)' job. References between fields stay
+//! names here; the decoder resolves them.
 
 use std::collections::{HashMap, HashSet};
 
@@ -62,7 +62,8 @@ pub(super) struct Parser<'t> {
     pub(super) native: Option<ByteOrder>,
     /// Field classes that may still come.
     pub(super) budget: u64,
-    /// Clock names in `map` attributes and the tokens where they are, to be checked when all clocks are known.
+    /// Clock names in `map` attributes and the tokens where they are, to be checked when all clocks are
+    /// known.
     pub(super) clock_uses: Vec<(String, usize)>,
     /// Places of the environment's entries by name.
     pub(super) env: HashMap<String, usize>,
@@ -137,8 +138,8 @@ impl Parser<'_> {
         super::check::check(self.text, &trace)?;
         super::clocks::map_stamps(&mut trace);
         if matches!(trace.env("tracer_name"), Some(EnvValue::String(name)) if name.starts_with("lttng")) {
-            // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute; and its metadata of
-            // CTF 2 has a namespace for its traces.
+            // LTTng's clocks count from the Unix epoch, though its metadata does not call them absolute; and
+            // its metadata of CTF 2 has a namespace for its traces.
             trace.namespace = Some(log_level::NAMESPACE.to_owned());
             trace.clock_classes.iter_mut().for_each(|clock| clock.origin = ClockOrigin::UnixEpoch);
         }
@@ -146,8 +147,8 @@ impl Parser<'_> {
         Ok(trace)
     }
 
-    /// Puts an event record class into its data stream class, of which `places` has the place by id; ids that are missing are those of
-    /// the only one.
+    /// Puts an event record class into its data stream class, of which `places` has the place by id; ids that
+    /// are missing are those of the only one.
     fn attach(
         &self,
         trace: &mut TraceClass,

@@ -1,8 +1,8 @@
 //! Prints a trace class as CTF 1.8 metadata text.
 //!
-//! What differs from TSDL's defaults is written, nothing else. A field name that TSDL would not take is protected by an
-//! underscore, which readers strip again; characters that no identifier has become underscores. A variant's option is to
-//! be named like an identifier that is no keyword.
+//! What differs from TSDL's defaults is written, nothing else. A field name that TSDL would not take is
+//! protected by an underscore, which readers strip again; characters that no identifier has become
+//! underscores. A variant's option is to be named like an identifier that is no keyword.
 
 use std::fmt::Write;
 
@@ -97,7 +97,8 @@ impl Printer {
     }
 
     fn stream(&mut self, trace: &TraceClass, stream: &DataStreamClass) {
-        // A single class without an id field in the packet header needs no id, and babeltrace2 wants none there.
+        // A single class without an id field in the packet header needs no id, and babeltrace2 wants none
+        // there.
         let implicit = trace.data_stream_classes.len() == 1
             && stream.id == 0
             && trace.packet_header.as_ref().is_none_or(|header| header.member("stream_id").is_none());
@@ -315,8 +316,8 @@ pub(crate) fn identifier(name: &str) -> String {
     text
 }
 
-/// The name of a variant's option. It has to be the same as the tag's label, so readers strip nothing from it; a label
-/// that is no identifier cannot name an option.
+/// The name of a variant's option. It has to be the same as the tag's label, so readers strip nothing from
+/// it; a label that is no identifier cannot name an option.
 pub(crate) fn option_identifier(name: &str) -> String {
     let protected = identifier(name);
     match protected.strip_prefix('_') {

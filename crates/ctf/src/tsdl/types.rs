@@ -1,5 +1,5 @@
-//! Parses field classes: type specifiers, declarators, `typedef` and `typealias` (specification 1.8.3, sections 4 and
-//! 7.3.1, appendix C.2).
+//! Parses field classes: type specifiers, declarators, `typedef` and `typealias` (specification 1.8.3,
+//! sections 4 and 7.3.1, appendix C.2).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,8 @@ pub(super) struct Sized {
     pub(super) place: usize,
 }
 
-/// Named field classes, innermost scope last. Names of structures, variants and enumerations carry that word in front.
+/// Named field classes, innermost scope last. Names of structures, variants and enumerations carry that word
+/// in front.
 pub(super) struct TypeScopes(Vec<HashMap<String, Sized>>);
 
 impl Default for TypeScopes {
@@ -111,7 +112,8 @@ impl Parser<'_> {
         self.expect(";")
     }
 
-    /// Whether the last token ends a body, perhaps with its `align(N)`: as for babeltrace2, another declaration may follow at once.
+    /// Whether the last token ends a body, perhaps with its `align(N)`: as for babeltrace2, another
+    /// declaration may follow at once.
     fn follows_body(&self) -> bool {
         let last = self.at.checked_sub(1).and_then(|at| self.tokens.get(at));
         matches!(last, Some((Token::Sign("}" | ")"), _)))

@@ -9,7 +9,8 @@ use tracewing_ctf::decode::{Compound, Decoder, Event, Step, StreamReader, Value,
 use tracewing_ctf::model::{DisplayBase, EnumerationClass, IntegerClass, Scope};
 use tracewing_ctf::{Error, tsdl};
 
-/// Asserts that every event of a trace is decoded as babeltrace2 does; skips, and is false, if babeltrace2 is absent or cannot read it.
+/// Asserts that every event of a trace is decoded as babeltrace2 does; skips, and is false, if babeltrace2 is
+/// absent or cannot read it.
 pub fn same_as_babeltrace(trace: &Path) -> bool {
     let run = Command::new("babeltrace2")
         .arg(trace)
@@ -17,7 +18,10 @@ pub fn same_as_babeltrace(trace: &Path) -> bool {
         .args(["-p", "clock-cycles=yes,no-delta=yes,field-default=\"hide\",name-default=\"hide\",name-payload=yes,name-context=yes"])
         .output();
     let Ok(run) = run else {
-        eprintln!("skipped: babeltrace2 is not installed");
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
         return false;
     };
     let (text, error) = print_trace(trace);
@@ -28,7 +32,10 @@ pub fn same_as_babeltrace(trace: &Path) -> bool {
         error.map(|error| error.to_string()).unwrap_or_default()
     );
     if !run.status.success() {
-        eprintln!("skipped: this babeltrace2 cannot read {}", trace.display());
+        tracewing_testing::skip(
+            tracewing_testing::Cause::Listed("reader's version"),
+            format_args!("this babeltrace2 cannot read {}", trace.display()),
+        );
         return false;
     }
     let expected = String::from_utf8_lossy(&run.stdout).into_owned();

@@ -138,7 +138,8 @@ fn shape(version: Version) -> BoxedStrategy<Shape> {
     .boxed()
 }
 
-/// A structure of members and what they refer to; in CTF 2 the reference may be to a field one structure further out.
+/// A structure of members and what they refer to; in CTF 2 the reference may be to a field one structure
+/// further out.
 fn structure(
     version: Version,
     order: ByteOrder,

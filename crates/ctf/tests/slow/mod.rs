@@ -1,5 +1,6 @@
-//! A decoder that follows the specification field by field and bit by bit, and shares no code with the one it checks: classes of
-//! its own, printed as metadata of either version; a walk that first writes random packets and then reads them.
+//! A decoder that follows the specification field by field and bit by bit, and shares no code with the one it
+//! checks: classes of its own, printed as metadata of either version; a walk that first writes random packets
+//! and then reads them.
 
 mod print;
 
@@ -189,7 +190,8 @@ impl<'t> Packet<'t> {
         }
     }
 
-    /// Writes a packet with so many event records and so many bytes of padding; its stamps are after the clock, which they move.
+    /// Writes a packet with so many event records and so many bytes of padding; its stamps are after the
+    /// clock, which they move.
     pub fn write(trace: &'t Trace, seed: u64, events: u64, padding: usize, clock: &mut u64) -> Vec<u8> {
         let mut packet = Packet::new(trace, Vec::new(), Some(Rng(seed)));
         packet.stamp = *clock;

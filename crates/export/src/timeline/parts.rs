@@ -5,7 +5,7 @@ use crate::change::Change;
 use crate::model::{ContainerId, Counter, CounterId, Kind as What, Use, at};
 use tracewing_analysis::profile::{Image, Looked};
 use tracewing_analysis::{Call, Function, LockUse, Party, Seen, ThreadKey};
-use tracewing_symbols::Symbols;
+use tracewing_programs::symbols::Symbols;
 
 impl Timeline {
     /// A function begins or ends in a thread.

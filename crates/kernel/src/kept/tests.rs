@@ -3,7 +3,7 @@
 use super::*;
 use crate::class::compile;
 use crate::format::Format;
-use crate::stream::Packet;
+use tracewing_streams::PacketTimes;
 
 const FORMAT: &str = "name: tick\nID: 5\nformat:\n\tfield:unsigned short common_type;\toffset:0;\tsize:2;\tsigned:0;\n\
     \tfield:unsigned char common_flags;\toffset:2;\tsize:1;\tsigned:0;\n\
@@ -44,9 +44,9 @@ struct Count {
 impl Sink for Count {
     type Error = Error;
 
-    fn packet(&mut self, _cpu: u32, packet: &Packet<'_>) -> Result<(), Error> {
+    fn packet(&mut self, _cpu: u32, _: &[u8], times: PacketTimes) -> Result<(), Error> {
         self.packets += 1;
-        self.discarded = packet.entry.discarded;
+        self.discarded = times.lost;
         Ok(())
     }
 }
@@ -54,7 +54,7 @@ impl Sink for Count {
 /// Events written, events lost, first and last stamp.
 fn convert(kept: &Kept) -> (u64, u64, u64) {
     let programs = Programs::new(&[compile(0, "demo", &Format::parse(FORMAT, 8).unwrap(), 8).unwrap()]);
-    let (mut stream, mut sink) = (Stream::new(0, [7; 16]), Count::default());
+    let (mut stream, mut sink) = (Stream::new(0), Count::default());
     kept.convert(&mut stream, &programs, &mut sink).unwrap();
     stream.finish(stream.last(), &mut sink).unwrap();
     assert_eq!(sink.discarded, stream.summary().losses.events);

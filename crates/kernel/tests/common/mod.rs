@@ -1,5 +1,5 @@
-//! What the tests against the running kernel share: skipping, programs that wait to be traced, reading traces with
-//! babeltrace2.
+//! What the tests against the running kernel share: skipping, programs that wait to be traced, reading traces
+//! with babeltrace2.
 
 #![allow(dead_code, reason = "each test file uses a part of this")]
 
@@ -16,7 +16,7 @@ pub fn traceable() -> bool {
     match privileges() {
         Ok(()) => true,
         Err(missing) => {
-            eprintln!("skipped: {missing}");
+            tracewing_testing::skip(tracewing_testing::Cause::KernelEvents, format_args!("{missing}"));
             false
         }
     }
@@ -143,8 +143,8 @@ pub fn number(text: &str) -> Option<i128> {
     }
 }
 
-/// Reads a trace with babeltrace2, which must have nothing to complain about. `None`, and says so, where it is not
-/// installed.
+/// Reads a trace with babeltrace2, which must have nothing to complain about. `None`, and says so, where it
+/// is not installed.
 pub fn babeltrace(dir: &Path) -> Option<Vec<Line>> {
     let (lines, complaints) = babeltrace_loud(dir)?;
     assert_eq!(complaints, "");
@@ -156,7 +156,10 @@ pub fn babeltrace_loud(dir: &Path) -> Option<(Vec<Line>, String)> {
     let output = match Command::new("babeltrace2").args(["--clock-cycles", "--no-delta"]).arg(dir).output() {
         Ok(output) => output,
         Err(error) => {
-            eprintln!("skipped the rest: babeltrace2: {error}");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Program("babeltrace2"),
+                format_args!("babeltrace2: {error}"),
+            );
             return None;
         }
     };

@@ -1,10 +1,11 @@
 //! Which functions are wanted, and from which file they are.
 //!
-//! Patterns are compared with the names of functions once, when the library is loaded: each loaded file
-//! gets a bit per byte of code, which is set at the begins of those that are wanted. So a call costs the search for its
-//! file, of which there are few, and a bit. Files without instrumented functions get theirs, too: gcc gives the address of what
-//! another file has (libstdc++) for a function that it has inlined. Files that are loaded later are not read, since the first call that
-//! comes from there may be in a place where nothing may be allocated: all of their functions are wanted.
+//! Patterns are compared with the names of functions once, when the library is loaded: each loaded file gets
+//! a bit per byte of code, which is set at the begins of those that are wanted. So a call costs the search
+//! for its file, of which there are few, and a bit. Files without instrumented functions get theirs, too: gcc
+//! gives the address of what another file has (libstdc++) for a function that it has inlined. Files that are
+//! loaded later are not read, since the first call that comes from there may be in a place where nothing may
+//! be allocated: all of their functions are wanted.
 
 use core::ffi::{CStr, c_int, c_void};
 use core::ptr;
@@ -15,17 +16,18 @@ use std::path::{Path, PathBuf};
 use libc::{dl_iterate_phdr, dl_phdr_info, size_t};
 use tracewing::emit;
 use tracewing_abi::functions::{ALL_FUNCTIONS, HOOKS};
-use tracewing_symbols::{asked_for, functions, needs_one_of};
+use tracewing_programs::symbols::{asked_for, functions, needs_one_of};
 
 use super::registers::saved;
 use crate::image::{self, Image};
 use crate::seen::{Seen, round};
 
-/// Files that are remembered; those of more are looked up at each call, and all of their functions are wanted.
+/// Files that are remembered; those of more are looked up at each call, and all of their functions are
+/// wanted.
 const FILES: usize = 256;
 
-/// Bytes from a function's begin that are it for who asks: `__fentry__` returns behind `endbr64` (4 bytes), `push r10` (2) and the
-/// call (5 or 6), where the function goes on.
+/// Bytes from a function's begin that are it for who asks: `__fentry__` returns behind `endbr64` (4 bytes),
+/// `push r10` (2) and the call (5 or 6), where the function goes on.
 const BEGIN: u64 = 13;
 
 static KNOWN: [File; FILES] = [const { File::none() }; FILES];
@@ -59,8 +61,9 @@ impl File {
 
     fn wants(&self, offset: usize) -> bool {
         let bits = self.wanted.load(Relaxed); // there before the size
-        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of: only what is found while the library is
-        // loaded has bits, so a place that another file has taken meanwhile has either those of the first or none.
+        // SAFETY: null, or a bit for each byte of the file's, which `offset` is one of: only what is found
+        // while the library is loaded has bits, so a place that another file has taken meanwhile has either
+        // those of the first or none.
         bits.is_null() || unsafe { *bits.add(offset / 8) } & 1 << (offset % 8) != 0
     }
 }
@@ -147,8 +150,8 @@ struct Loaded {
     has_hooks: bool,
 }
 
-/// Finds the functions that the patterns are for, one a line, in all files that are loaded, if any has instrumented functions. To be
-/// called while the library is loaded.
+/// Finds the functions that the patterns are for, one a line, in all files that are loaded, if any has
+/// instrumented functions. To be called while the library is loaded.
 pub(super) fn prepare(patterns: &str) {
     let patterns: Vec<&str> = patterns.lines().collect();
     if patterns.contains(&ALL_FUNCTIONS) {

@@ -1,9 +1,10 @@
-//! `__fentry__`, which functions built with `-pg -mfentry` call first of all: when nothing is on their stack yet but where they
-//! return to. That is replaced, so that they return to a place in it, from where [`ends`] is told, and goes on to where they
-//! would have returned to, as uftrace does it. (What ran them in a frame of its own would move their arguments.)
+//! `__fentry__`, which functions built with `-pg -mfentry` call first of all: when nothing is on their stack
+//! yet but where they return to. That is replaced, so that they return to a place in it, from where [`ends`]
+//! is told, and goes on to where they would have returned to, as uftrace does it. (What ran them in a frame
+//! of its own would move their arguments.)
 //!
-//! Its two clock readings take most of the time (9.7 ns each where it was measured), and much of the rest goes on beside
-//! them, as long as nothing has to wait for memory: see the comments.
+//! Its two clock readings take most of the time (9.7 ns each where it was measured), and much of the rest
+//! goes on beside them, as long as nothing has to wait for memory: see the comments.
 
 use core::arch::naked_asm;
 use core::sync::atomic::{AtomicPtr, AtomicU8, Ordering::Relaxed};
@@ -39,7 +40,8 @@ unsafe extern "C" fn __fentry__() {
         "cmp byte ptr [rip + {IS_ON}], 0",
         "jne 2f",
         "jmp qword ptr [rip + {NEXT}]",
-        // All that may hold arguments; r10 is for functions within functions, rax says how many vectors a variadic one has got.
+        // All that may hold arguments; r10 is for functions within functions, rax says how many vectors a
+        // variadic one has got.
         "2: push rax",
         "push rcx",
         "push rdx",
@@ -82,11 +84,13 @@ unsafe extern "C" fn __fentry__() {
         "pop rcx",
         "pop rax",
         "jz 4f",
-        // Written as it was pushed and will be popped, by rsp: the processor takes the one for the other without asking memory.
+        // Written as it was pushed and will be popped, by rsp: the processor takes the one for the other
+        // without asking memory.
         "lea r11, [rip + __tracewing_returned]",
         "mov [rsp + 8], r11",
-        // The function goes on, by a jump: this call stays the last one that the processor knows of, so that it expects the
-        // function to return to what follows it. One that calls no other such function does, and costs no wrong guess.
+        // The function goes on, by a jump: this call stays the last one that the processor knows of, so that
+        // it expects the function to return to what follows it. One that calls no other such function does,
+        // and costs no wrong guess.
         "pop r11",
         "call 7f",
         // Where functions return to whose return address was replaced.
@@ -142,8 +146,8 @@ pub(super) fn hook() -> usize {
 /// Gives whether the function's return address is to be replaced next.
 ///
 /// # Safety
-/// `function` is what a function goes on with, and `place` where its return address is, on the thread's stack, or what gcc has pushed
-/// onto that.
+/// `function` is what a function goes on with, and `place` where its return address is, on the thread's
+/// stack, or what gcc has pushed onto that.
 unsafe extern "C" fn begins(function: usize, place: *mut usize) -> bool {
     if !chosen::is_wanted(function) {
         return false;
@@ -157,8 +161,8 @@ unsafe extern "C" fn begins(function: usize, place: *mut usize) -> bool {
     }
 }
 
-/// The same, but this replaces the address itself: a function within a function, for which gcc has saved r10, where the
-/// other's variables are, before the call, and restores it behind that.
+/// The same, but this replaces the address itself: a function within a function, for which gcc has saved r10,
+/// where the other's variables are, before the call, and restores it behind that.
 ///
 /// # Safety
 /// As for [`begins`].
@@ -166,7 +170,8 @@ unsafe extern "C" fn begins(function: usize, place: *mut usize) -> bool {
 #[inline(never)]
 unsafe fn begins_within(function: usize, place: *mut usize) -> bool {
     const POP_R10: [u8; 2] = [0x41, 0x5a];
-    // SAFETY: code that runs next, and may be read. No function begins with this otherwise: it would take its own return address.
+    // SAFETY: code that runs next, and may be read. No function begins with this otherwise: it would take its
+    // own return address.
     let has_saved = unsafe { core::ptr::with_exposed_provenance::<[u8; 2]>(function).read() } == POP_R10;
     // SAFETY: the caller's.
     unsafe {
@@ -178,7 +183,8 @@ unsafe fn begins_within(function: usize, place: *mut usize) -> bool {
     false
 }
 
-/// Gives whether the end of a function can be followed, whose return address is at `place`, and tells of its begin.
+/// Gives whether the end of a function can be followed, whose return address is at `place`, and tells of its
+/// begin.
 ///
 /// # Safety
 /// It is.

@@ -1,9 +1,10 @@
-//! Functions that are left without returning, where their return addresses were replaced: by `longjmp`, by an exception, or since
-//! their thread ends.
+//! Functions that are left without returning, where their return addresses were replaced: by `longjmp`, by an
+//! exception, or since their thread ends.
 //!
-//! Who unwinds a stack has to find it as it was, so all addresses are put back before. The next function that begins, or the
-//! handler of a C++ exception, has them replaced again: what lies between where the exception was thrown and there is gone.
-//! The C library cancels threads by calls that cannot come by here: its unwinder ends at the first such function.
+//! Who unwinds a stack has to find it as it was, so all addresses are put back before. The next function that
+//! begins, or the handler of a C++ exception, has them replaced again: what lies between where the exception
+//! was thrown and there is gone. The C library cancels threads by calls that cannot come by here: its
+//! unwinder ends at the first such function.
 
 use core::arch::naked_asm;
 use core::ffi::{CStr, c_void};
@@ -16,8 +17,8 @@ use super::fentry::{hook, tell};
 use super::registers::saved;
 use super::{Exit, thread};
 
-/// Exports functions, which call a function with the stack pointer, and what `$second` loads into rsi, before they go on to
-/// those behind them.
+/// Exports functions, which call a function with the stack pointer, and what `$second` loads into rsi, before
+/// they go on to those behind them.
 macro_rules! before {
     ($($name:ident, $next:ident: $call:path, [$($second:literal),*];)*) => {
         $(
@@ -58,7 +59,8 @@ macro_rules! before {
     };
 }
 
-// Where a `jmp_buf` keeps the stack pointer, and how it is hidden there: glibc's jmpbuf-offsets.h and pointer_guard.h.
+// Where a `jmp_buf` keeps the stack pointer, and how it is hidden there: glibc's jmpbuf-offsets.h and
+// pointer_guard.h.
 before! {
     longjmp, LONGJMP: jumps, ["mov rsi, [rdi + 48]", "ror rsi, 17", "xor rsi, fs:[48]"];
     _longjmp, LONGJMP_BSD: jumps, ["mov rsi, [rdi + 48]", "ror rsi, 17", "xor rsi, fs:[48]"];

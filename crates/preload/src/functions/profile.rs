@@ -1,5 +1,5 @@
-//! What programs built with `-pg` have the C library do besides: sample the program counter and write `gmon.out`. While functions
-//! are recorded, nobody does.
+//! What programs built with `-pg` have the C library do besides: sample the program counter and write
+//! `gmon.out`. While functions are recorded, nobody does.
 //!
 //! They begin with it before any library is ready, this one included, so nothing here is prepared.
 

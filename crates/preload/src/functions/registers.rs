@@ -1,9 +1,10 @@
-//! Calls in places where no register may change but those that Rust code for any x86-64 uses, which whoever comes here has saved.
+//! Calls in places where no register may change but those that Rust code for any x86-64 uses, which whoever
+//! comes here has saved.
 //!
-//! `__fentry__` is called before a function has looked at its arguments, and a function's results are in registers when
-//! it returns. The stubs save the general registers and the vector registers for arguments or results, in the 128
-//! bits that Rust's code here may change. What the C library and the kernel's vDSO do with the wider ones, nobody knows: what
-//! may call those is run by [`saved`].
+//! `__fentry__` is called before a function has looked at its arguments, and a function's results are in
+//! registers when it returns. The stubs save the general registers and the vector registers for arguments or
+//! results, in the 128 bits that Rust's code here may change. What the C library and the kernel's vDSO do
+//! with the wider ones, nobody knows: what may call those is run by [`saved`].
 
 use core::arch::naked_asm;
 use core::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -32,8 +33,9 @@ unsafe extern "C" fn run<F: FnOnce()>(body: *mut ()) {
     }
 }
 
-/// Bytes for the state: the legacy area, the header, and the components up to AVX-512's, where every processor so far has
-/// them in the standard format (Intel's manual, volume 1, 13.4 to 13.6; `CPUID` leaf 0xD tells the same on AMD's).
+/// Bytes for the state: the legacy area, the header, and the components up to AVX-512's, where every
+/// processor so far has them in the standard format (Intel's manual, volume 1, 13.4 to 13.6; `CPUID` leaf 0xD
+/// tells the same on AMD's).
 const STATE: usize = 2696_usize.next_multiple_of(64);
 /// The components: x87, SSE, AVX, the three of AVX-512.
 const COMPONENTS: u32 = 0b1110_0111;

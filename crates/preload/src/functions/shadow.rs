@@ -1,13 +1,13 @@
 //! The return addresses that were replaced, so that functions come by when they end.
 //!
-//! Each belongs to the place on a stack where it was. Places are compared, not only counted: a function returns to where
-//! its own place says, whatever has become of others, and a thread may switch between stacks of its own. What is left by
-//! a jump is told by `jumps`; what is left otherwise (a child of `vfork` that executes something else) stays until its
-//! place is used again.
+//! Each belongs to the place on a stack where it was. Places are compared, not only counted: a function
+//! returns to where its own place says, whatever has become of others, and a thread may switch between stacks
+//! of its own. What is left by a jump is told by `jumps`; what is left otherwise (a child of `vfork` that
+//! executes something else) stays until its place is used again.
 //!
-//! A shadow belongs to one thread, whose signal handlers may come between any two instructions: they find, and leave
-//! behind, whole entries. Where a stack was taken to another thread, that one looks through all shadows. They are
-//! never freed; the next thread gets those of threads that have ended.
+//! A shadow belongs to one thread, whose signal handlers may come between any two instructions: they find,
+//! and leave behind, whole entries. Where a stack was taken to another thread, that one looks through all
+//! shadows. They are never freed; the next thread gets those of threads that have ended.
 
 use core::ptr;
 use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicUsize, Ordering::*, compiler_fence};
@@ -19,7 +19,8 @@ const DEPTH: usize = 1 << 16;
 
 /// A replaced return address. All words change in their thread only, unless the stack is another's.
 struct Entry {
-    /// Where it was; 0 while the entry is made, and in those that are free; [`GONE`] where another is above it.
+    /// Where it was; 0 while the entry is made, and in those that are free; [`GONE`] where another is above
+    /// it.
     place: AtomicUsize,
     /// What it was.
     back: AtomicUsize,
@@ -30,8 +31,8 @@ struct Entry {
 /// No place on a stack: the function has been left, or has returned on another stack.
 const GONE: usize = 1;
 
-/// A thread's. In this order: the processor takes words for one whose addresses differ by pages only, and waits; so those that
-/// each call needs do not lie as the first entries do.
+/// A thread's. In this order: the processor takes words for one whose addresses differ by pages only, and
+/// waits; so those that each call needs do not lie as the first entries do.
 #[repr(C)]
 pub(super) struct Shadow {
     is_used: AtomicBool,
@@ -121,8 +122,8 @@ pub(super) fn end_elsewhere(place: usize) -> Option<(usize, usize)> {
 }
 
 impl Shadow {
-    /// A function has begun whose return address was at `place`, and is replaced next. `is_first`: nobody has replaced it before.
-    /// Gives whether there is room.
+    /// A function has begun whose return address was at `place`, and is replaced next. `is_first`: nobody has
+    /// replaced it before. Gives whether there is room.
     #[inline(always)]
     pub(super) fn begin(&self, place: usize, back: usize, function: usize, is_first: bool) -> bool {
         let mut depth = self.depth.load(Relaxed);
@@ -214,8 +215,8 @@ impl Shadow {
         self.thrown.load(Relaxed) != 0
     }
 
-    /// Somebody has caught the exception, and now calls a function whose return address is at `place`: replaces all that are
-    /// left. `left` is told of functions that are not, the innermost first.
+    /// Somebody has caught the exception, and now calls a function whose return address is at `place`:
+    /// replaces all that are left. `left` is told of functions that are not, the innermost first.
     ///
     /// # Safety
     /// As above.
@@ -244,7 +245,8 @@ impl Entry {
         let place = self.place.load(Relaxed);
         if place > above {
             let place = ptr::with_exposed_provenance_mut::<usize>(place);
-            // SAFETY: the place of a return address of this thread's, above where it is on its stack (the caller's).
+            // SAFETY: the place of a return address of this thread's, above where it is on its stack (the
+            // caller's).
             unsafe {
                 if place.read_volatile() == old {
                     place.write_volatile(new);

@@ -1,6 +1,7 @@
 //! What a thread has of its own: where its replaced return addresses are.
 //!
-//! Declared in assembly, a constant distance from the thread pointer: `thread_local!` may allocate in a library.
+//! Declared in assembly, a constant distance from the thread pointer: `thread_local!` may allocate in a
+//! library.
 
 use core::arch::{asm, global_asm};
 
@@ -47,7 +48,8 @@ pub(super) fn shadow() -> Option<&'static Shadow> {
 /// The thread has this one from now on, or none.
 pub(super) fn set_shadow(shadow: Option<&'static Shadow>) {
     let shadow = shadow.map_or(core::ptr::null(), core::ptr::from_ref);
-    // SAFETY: a word of the thread's own, which nobody has a reference to; references that are given live for ever.
+    // SAFETY: a word of the thread's own, which nobody has a reference to; references that are given live for
+    // ever.
     unsafe {
         asm!("mov fs:[{}], {}", in(reg) offset(), in(reg) shadow, options(nostack, preserves_flags));
     }

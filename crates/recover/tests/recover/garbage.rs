@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use tracewing_abi::class_table;
 use tracewing_abi::region::{CONTROL, Geometry, PAGE, Protocol, RegionHeader, SUB_BUFFER_HEADER};
 use tracewing_abi::schema::{Base, Class, Field, Scalar, Shape};
-use tracewing_recover::{Error, Image, Mapping, Memory, Region as Found, write_trace};
+use tracewing_programs::image::{AddressSpace, Mapping, Memory};
+use tracewing_recover::{Error, Region as Found, write_trace};
 use tracewing_trace::{Listing, Recording};
 
 use crate::{Written, emit};
@@ -110,8 +111,11 @@ struct Memories {
 
 impl Memories {
     fn new(parts: Vec<(u64, Vec<u8>)>) -> Self {
-        let mapping =
-            |(start, bytes): &(u64, Vec<u8>)| Mapping { start: *start, size: bytes.len() as u64, name: None };
+        let mapping = |(start, bytes): &(u64, Vec<u8>)| Mapping {
+            start: *start,
+            size: bytes.len() as u64,
+            ..Mapping::default()
+        };
         Self { mappings: parts.iter().map(mapping).collect(), parts }
     }
 }
@@ -126,7 +130,7 @@ impl Memory for Memories {
     }
 }
 
-impl Image for Memories {
+impl AddressSpace for Memories {
     fn mappings(&self) -> &[Mapping] {
         &self.mappings
     }

@@ -6,8 +6,9 @@ use std::time::{Duration, Instant};
 
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_consumer::memory::SharedMemory;
-use tracewing_recover::{Image, Process, Region as Found};
-use tracewing_ring::Region;
+use tracewing_programs::image::{AddressSpace, Process};
+use tracewing_recover::Region as Found;
+use tracewing_ring::{Reach, Region};
 
 use crate::{emit, recover};
 
@@ -47,7 +48,7 @@ fn only_whole_events_while_writers_overwrite() {
                 let mut reader = unsafe { region.reader(0) };
                 while !done.load(Relaxed) {
                     reader.rewind();
-                    while let Ok(Some(chunk)) = reader.next(true) {
+                    while let Ok(Some(chunk)) = reader.next(Reach::Written) {
                         reader.give_back(chunk);
                     }
                 }

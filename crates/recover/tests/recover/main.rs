@@ -1,6 +1,6 @@
-//! Buffers written by the writers that ship, looked at as whoever finds them does: whole, damaged, and while they change.
+//! Buffers written by the writers that ship, looked at as whoever finds them does: whole, damaged, and while
+//! they change.
 
-mod cores;
 mod garbage;
 mod living;
 mod written;
@@ -36,7 +36,8 @@ impl Written {
         let layout = Layout::from_size_align(geometry.size(), PAGE).unwrap();
         // SAFETY: a region is never empty.
         let base = NonNull::new(unsafe { alloc_zeroed(layout) }).unwrap();
-        // SAFETY: zeroed, aligned to a page, as large as the region, used by nobody else, and freed with `self`.
+        // SAFETY: zeroed, aligned to a page, as large as the region, used by nobody else, and freed with
+        // `self`.
         let region = unsafe { Region::create(base, geometry, protocol, Clock::Monotonic, [9; 16], origin) };
         Self { region, layout }
     }

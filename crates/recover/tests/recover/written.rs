@@ -4,6 +4,7 @@ use std::mem::offset_of;
 
 use tracewing_abi::region::{CONTROL, Geometry, Mode, Protocol, RegionHeader, SubBufferHeader};
 use tracewing_recover::Region as Found;
+use tracewing_ring::Reach;
 use tracewing_ring::lttng::{self, Smp};
 
 use crate::{Recovered, Written, emit, recover};
@@ -50,8 +51,9 @@ fn what_was_emitted_is_found() {
     }
 }
 
-/// A recorder reads meanwhile, in parts too: what it has read is found until it is overwritten, and so is what it has in its
-/// hands when all die. In overwrite mode it may have used its sub-buffer for something else since, unless it gave it back.
+/// A recorder reads meanwhile, in parts too: what it has read is found until it is overwritten, and so is
+/// what it has in its hands when all die. In overwrite mode it may have used its sub-buffer for something
+/// else since, unless it gave it back.
 #[test]
 fn a_recorder_takes_nothing_away() {
     for geometry in geometries() {
@@ -69,7 +71,8 @@ fn a_recorder_takes_nothing_away() {
                         Mode::Overwrite => reader.give_back(chunk),
                         Mode::Discard => reader.release(chunk),
                     });
-                    held = reader.next(number % 2 == 0).unwrap();
+                    let reach = if number % 2 == 0 { Reach::Written } else { Reach::Full };
+                    held = reader.next(reach).unwrap();
                 }
             }
             check(geometry, &found(&written.bytes(), 0), &kept);

@@ -8,11 +8,13 @@ pub trait Access {
     /// Whether another CPU may have moved the write count.
     const IS_SHARED: bool;
 
-    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that what the caller has read and written before
-    /// is done for whoever loads the new value with acquire, as the caller has loaded the old one.
+    /// Replaces `old` by `new`, if `old` it is (the paper's LCAS). Release, so that what the caller has read
+    /// and written before is done for whoever loads the new value with acquire, as the caller has loaded the
+    /// old one.
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool;
 
-    /// Adds to a word and gives the sum (the paper's localAdd). Release, as `replace`; acquire for the same with the sums before.
+    /// Adds to a word and gives the sum (the paper's localAdd). Release, as `replace`; acquire for the same
+    /// with the sums before.
     fn add(word: &AtomicU64, by: u64) -> u64;
 }
 
@@ -20,8 +22,9 @@ pub trait Access {
 #[derive(Debug, Clone, Copy)]
 pub enum Smp {}
 
-/// Writers of a buffer are on one CPU and nest: each instruction is whole as far as they are concerned, and the reader only
-/// loads these words. On x86-64 the lock prefix is left out; other processors have no cheaper form.
+/// Writers of a buffer are on one CPU and nest: each instruction is whole as far as they are concerned, and
+/// the reader only loads these words. On x86-64 the lock prefix is left out; other processors have no cheaper
+/// form.
 #[derive(Debug, Clone, Copy)]
 pub enum Local {}
 
@@ -30,15 +33,16 @@ impl Access for Smp {
 
     #[inline(always)]
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
-        // Partners: the loads of `head` in `try_reserve_slot`, `force_switch` and `Reader::ahead`. Two things are done: the
-        // caller's look at the clock, and the reader's last access to the sub-buffer, if the caller found it released.
+        // Partners: the loads of `head` in `try_reserve_slot`, `force_switch` and `Reader::ahead`. Two things
+        // are done: the caller's look at the clock, and the reader's last access to the sub-buffer, if the
+        // caller found it released.
         word.compare_exchange(old, new, Release, Relaxed).is_ok()
     }
 
     #[inline(always)]
     fn add(word: &AtomicU64, by: u64) -> u64 {
-        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for the others, so
-        // the load of `head` behind it finds none of their reservations missing.
+        // Release: partner is the load in `Reader::ahead`. Acquire: whoever stores the commit seq vouches for
+        // the others, so the load of `head` behind it finds none of their reservations missing.
         word.fetch_add(by, AcqRel).wrapping_add(by)
     }
 }
@@ -110,8 +114,9 @@ impl Access for Local {
     #[inline(always)]
     fn replace(word: &AtomicU64, old: u64, new: u64) -> bool {
         let replaced: u8;
-        // SAFETY: one instruction on an atomic word. Without the lock prefix another CPU's store could come between its load
-        // and its store; there is none, by the obligations of `reserve`. x86-64 orders it as release and acquire.
+        // SAFETY: one instruction on an atomic word. Without the lock prefix another CPU's store could come
+        // between its load and its store; there is none, by the obligations of `reserve`. x86-64 orders it as
+        // release and acquire.
         unsafe {
             core::arch::asm!(
                 "cmpxchg [{word}], {new}",

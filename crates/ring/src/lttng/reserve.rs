@@ -11,8 +11,8 @@ use crate::region::Claim;
 use crate::sync::Ordering::*;
 use crate::sync::fence;
 
-/// Attempts to reserve before the event is counted lost: each failure means that another writer has reserved in the same
-/// buffer in between, so some writer makes progress.
+/// Attempts to reserve before the event is counted lost: each failure means that another writer has reserved
+/// in the same buffer in between, so some writer makes progress.
 pub const ATTEMPTS: u32 = 64;
 
 /// A stretch of a sub-buffer that one writer has reserved.
@@ -35,10 +35,11 @@ pub(super) struct Moment {
 
 /// Looks at the buffer.
 ///
-/// The stamp must not be below that of the event in front, which another CPU may have written a moment ago; and processors
-/// read the clock earlier than they load the write count, by as much as they keep under way (some microseconds at most). A
-/// fence prevents that, and costs as much as the clock. So the clock is read without, and kept if the event in front is
-/// known and has no later stamp; unless the stamp is to be `ordered` behind all that the thread has loaded so far.
+/// The stamp must not be below that of the event in front, which another CPU may have written a moment ago;
+/// and processors read the clock earlier than they load the write count, by as much as they keep under way
+/// (some microseconds at most). A fence prevents that, and costs as much as the clock. So the clock is read
+/// without, and kept if the event in front is known and has no later stamp; unless the stamp is to be
+/// `ordered` behind all that the thread has loaded so far.
 #[inline(always)]
 pub(super) fn look<A: Access>(buffer: &Cpu, clock: Clock, ordered: bool) -> Moment {
     #[cfg(loom)]
@@ -79,7 +80,8 @@ fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Res
     let geometry = buffer.geometry();
     let Moment { head, mut stamp } = moment;
     let (sequence, physical, at) = (geometry.sequence(head), geometry.physical(head), geometry.at(head));
-    // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are extended.
+    // A sub-buffer that a faster writer has reserved but not yet opened has an unknown begin: its events are
+    // extended.
     let header = buffer.header(physical);
     let is_known = at != 0 && header.sequence.load(Acquire) == sequence + 1; // with `switch_new_sub_buffer`
     let begin = header.begin.load(Relaxed);
@@ -98,8 +100,8 @@ fn try_reserve_slot<A: Access>(buffer: &Cpu, moment: Moment, body: usize) -> Res
     if A::IS_SHARED {
         buffer.control().last.store(Last::new(new_head, stamp).0, Relaxed); // with `look`
     }
-    // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte of this event sees that its sub-buffer was
-    // claimed, which came before the write count that the compare-and-swap found.
+    // Partner: the acquire fence in `Reader::copied`. Whoever copies a byte of this event sees that its
+    // sub-buffer was claimed, which came before the write count that the compare-and-swap found.
     fence(Release);
     Ok(Some(Place { sequence, physical, at, length, stamp, is_extended }))
 }
@@ -131,8 +133,9 @@ fn reserve_in_next<A: Access>(
     Ok(Some(Place { sequence: next, physical, at: SUB_BUFFER_HEADER, length, stamp, is_extended: false }))
 }
 
-/// FORCESWITCH (Algorithm 4): ends the current sub-buffer, if it holds anything, so that a reader that takes only whole
-/// ones gets it. Says whether it did: not where another writer did meanwhile, or where there is no room for the next.
+/// FORCESWITCH (Algorithm 4): ends the current sub-buffer, if it holds anything, so that a reader that takes
+/// only whole ones gets it. Says whether it did: not where another writer did meanwhile, or where there is no
+/// room for the next.
 ///
 /// # Panics
 /// The region has no such CPU.
@@ -158,8 +161,9 @@ pub unsafe fn force_switch<A: Access>(region: &crate::Region, cpu: usize) -> boo
     true
 }
 
-/// The sub-buffer behind that of `head`, and PUSHREADER for it. Full also means that a writer is in the way: one that has not
-/// committed what it reserved there a lap ago, or one that has reserved the current sub-buffer and not opened it.
+/// The sub-buffer behind that of `head`, and PUSHREADER for it. Full also means that a writer is in the way:
+/// one that has not committed what it reserved there a lap ago, or one that has reserved the current
+/// sub-buffer and not opened it.
 fn claim_next(buffer: &Cpu, head: u64) -> (u64, Claim) {
     let geometry = buffer.geometry();
     let sequence = geometry.sequence(head);
@@ -178,12 +182,13 @@ fn is_fully_committed(buffer: &Cpu, next: u64) -> bool {
     // Acquire, with `commit_slot`: what the others wrote in the last lap was written before this one's.
     let count = buffer.entry(next).committed.load(Acquire);
     let committed = buffer.geometry().committed(count, next);
-    // In this lap already: then `next` is an old number, as the compare-and-swap of the write count finds out.
+    // In this lap already: then `next` is an old number, as the compare-and-swap of the write count finds
+    // out.
     committed <= buffer.geometry().sub_buffer_bytes() as u64
 }
 
-/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives its end time, not below its begin,
-/// and the bytes of events up to there.
+/// SWITCHOLDSUBBUF: ends the sub-buffer of `head` there, and commits its unused rest. Gives its end time, not
+/// below its begin, and the bytes of events up to there.
 fn switch_old_sub_buffer<A: Access>(buffer: &Cpu, head: u64, stamp: u64) -> (u64, u64) {
     let geometry = buffer.geometry();
     let (bytes, at) = (geometry.sub_buffer_bytes(), geometry.at(head));
@@ -202,7 +207,8 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
     header.begin.store(stamp, Relaxed);
     header.lost.store(buffer.lost_total(), Relaxed);
     header.before.store(before, Relaxed);
-    // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are there.
+    // Release, with the acquire loads in `try_reserve_slot`, `claim_next` and the reader: the others are
+    // there.
     header.sequence.store(sequence + 1, Release);
     commit_slot::<A>(buffer, sequence, SUB_BUFFER_HEADER);
     opened::note();
@@ -210,8 +216,9 @@ fn switch_new_sub_buffer<A: Access>(buffer: &Cpu, sequence: u64, physical: usize
 
 /// COMMITSLOT (Algorithm 3): `length` bytes of the sub-buffer are complete.
 ///
-/// The commit seq follows where everything that was reserved in the sub-buffer is committed. That the count equals the end of
-/// the caller's own slot would not say so: writers of equal events that nest commit the last one first.
+/// The commit seq follows where everything that was reserved in the sub-buffer is committed. That the count
+/// equals the end of the caller's own slot would not say so: writers of equal events that nest commit the
+/// last one first.
 #[inline(always)]
 pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize) {
     let (geometry, entry) = (buffer.geometry(), buffer.entry(sequence));
@@ -223,8 +230,8 @@ pub(super) fn commit_slot<A: Access>(buffer: &Cpu, sequence: u64, length: usize)
     let is_current = geometry.sequence(head) == sequence;
     let reserved = if is_current { geometry.at(head) } else { geometry.sub_buffer_bytes() };
     if committed == reserved as u64 {
-        // Two writers on two CPUs may store in the wrong order: then the seq is too low until the next event. Release, with
-        // the load in `Reader::left_by_the_dead`.
+        // Two writers on two CPUs may store in the wrong order: then the seq is too low until the next event.
+        // Release, with the load in `Reader::left_by_the_dead`.
         entry.commit_seq.store(count, Release);
     }
 }

@@ -1,5 +1,5 @@
-//! Protocol `Publish` where it cannot be had: the same functions, none of which ever writes. No process is attached to a
-//! `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
+//! Protocol `Publish` where it cannot be had: the same functions, none of which ever writes. No process is
+//! attached to a `Publish` region there, since [`crate::thread::rseq_of_libc`] finds nothing.
 
 use super::{Destination, Opened, Outcome};
 use crate::{Attachment, Region, Segment, Want};

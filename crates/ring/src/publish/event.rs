@@ -127,10 +127,12 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` with `LEN` bytes of payload, if `want` still has that id, or does nothing and says `false`:
-/// then [`super::gather`] tells why. Where the class's major class is off, nothing is done either, and that is all.
+/// Writes the event `id` with `LEN` bytes of payload, if `want` still has that id, or does nothing and says
+/// `false`: then [`super::gather`] tells why. Where the class's major class is off, nothing is done either,
+/// and that is all.
 ///
-/// The stamp is taken inside the sequence; with `ORDERED` it cannot precede what the thread has loaded before.
+/// The stamp is taken inside the sequence; with `ORDERED` it cannot precede what the thread has loaded
+/// before.
 ///
 /// # Safety
 /// 1. `payload` points to `LEN` readable bytes.
@@ -149,10 +151,10 @@ pub unsafe fn fixed<const LEN: usize, const ORDERED: bool>(
     const { assert!(HEADER + CONTEXT + LEN <= u16::MAX as usize, "event larger than its length field can say") };
     // The event's first word is 32 bits of time and the lower half of this; the upper half counts attempts.
     let word = header_word(0, id, (HEADER + CONTEXT + LEN) as u16) >> 32 | u64::from(ATTEMPTS - 1) << 32;
-    // SAFETY: the sequence reads the attachment (obligation 2: valid), the thread's own block and rseq area, and
-    // `payload` (obligation 1). It writes the event between `head` and the end of the current sub-buffer, which the
-    // comparison with the mask ensures, and `head` itself; the CPU number is bounded by the attachment's. `rseq_cs` is
-    // cleared on every way out. All registers it changes are declared.
+    // SAFETY: the sequence reads the attachment (obligation 2: valid), the thread's own block and rseq area,
+    // and `payload` (obligation 1). It writes the event between `head` and the end of the current sub-buffer,
+    // which the comparison with the mask ensures, and `head` itself; the CPU number is bounded by the
+    // attachment's. `rseq_cs` is cleared on every way out. All registers it changes are declared.
     unsafe {
         asm!(
             sequence!(

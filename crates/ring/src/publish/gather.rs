@@ -202,8 +202,8 @@ macro_rules! instructions {
     ($($step:ident)+) => { concat!($(instruction!($step)),+) };
 }
 
-/// Writes the event `id` whose payload is the concatenation of `segments`, if `want` has that id. The stamp is taken inside the sequence, as
-/// by [`super::fixed`].
+/// Writes the event `id` whose payload is the concatenation of `segments`, if `want` has that id. The stamp
+/// is taken inside the sequence, as by [`super::fixed`].
 ///
 /// # Panics
 /// The event is larger than its 16-bit length field can say; callers check against
@@ -211,8 +211,8 @@ macro_rules! instructions {
 ///
 /// # Safety
 /// 1. Every segment is readable.
-/// 2. While the attachment's key is `to.key`, the attached region is mapped, and `to.rseq_offset` leads to a registered
-///    `struct rseq` of the calling task, and of no other.
+/// 2. While the attachment's key is `to.key`, the attached region is mapped, and `to.rseq_offset` leads to a
+///    registered `struct rseq` of the calling task, and of no other.
 #[inline(never)]
 pub unsafe fn gather<const ORDERED: bool>(
     to: Destination,
@@ -236,8 +236,9 @@ pub unsafe fn gather<const ORDERED: bool>(
         end: segments.as_ptr_range().end,
     };
     let (status, cpu, head): (u32, u32, u64);
-    // SAFETY: as for `fixed`: what is read is valid by the obligations; what is written lies between `head` and the
-    // end of the sub-buffer, since `length` was compared with it and is the sum of everything that is written.
+    // SAFETY: as for `fixed`: what is read is valid by the obligations; what is written lies between `head`
+    // and the end of the sub-buffer, since `length` was compared with it and is the sum of everything that is
+    // written.
     unsafe {
         asm!(
             sequence!(

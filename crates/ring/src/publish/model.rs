@@ -1,12 +1,14 @@
 //! The sequences as ordinary code on the region's words, step by step as `steps` lists them.
 //!
-//! What the kernel does for restartable sequences is a [`Processor`]: it remembers which task's sequence is under way, and
-//! forgets it when another task's begins there, when the task migrates, or at a `membarrier`. A [`Task`] looks at every
-//! step whether its sequence is still the one, as the kernel looks when it lets a thread go on, and starts again if not. A
-//! step is whole as far as tasks on the same processor are concerned; the reader, elsewhere, sees its stores one by one.
+//! What the kernel does for restartable sequences is a [`Processor`]: it remembers which task's sequence is
+//! under way, and forgets it when another task's begins there, when the task migrates, or at a `membarrier`.
+//! A [`Task`] looks at every step whether its sequence is still the one, as the kernel looks when it lets a
+//! thread go on, and starts again if not. A step is whole as far as tasks on the same processor are
+//! concerned; the reader, elsewhere, sees its stores one by one.
 //!
-//! The model checker runs this code against the reader that ships (`tests/loom`), and a test compares its stores with those
-//! of the instructions (`tests/ring/stepping.rs`). The orderings are those that the protocol needs; x86-64 gives more.
+//! The model checker runs this code against the reader that ships (`tests/loom`), and a test compares its
+//! stores with those of the instructions (`tests/ring/stepping.rs`). The orderings are those that the
+//! protocol needs; x86-64 gives more.
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, header_word};
 use tracewing_abi::region::SubBufferHeader;
@@ -20,7 +22,8 @@ use crate::sync::Mutex;
 use crate::sync::Ordering::*;
 use crate::{Attachment, Cpu, Region, Want};
 
-/// Aborts in a row after which a task gives up: fewer than the instructions put up with, so that the checker ends.
+/// Aborts in a row after which a task gives up: fewer than the instructions put up with, so that the checker
+/// ends.
 const ATTEMPTS: u32 = 3;
 
 /// A processor, as far as restartable sequences know it.
@@ -37,7 +40,8 @@ impl Default for Processor {
 }
 
 impl Processor {
-    /// What an interrupt that leads to a preemption, a signal or a `membarrier` does: a sequence under way starts again.
+    /// What an interrupt that leads to a preemption, a signal or a `membarrier` does: a sequence under way
+    /// starts again.
     pub fn interrupt(&self) {
         *self.running.lock().unwrap() = 0;
     }

@@ -32,14 +32,15 @@ pub(super) struct Request {
     pub(super) before: u64,
 }
 
-/// Closes the sub-buffer of `cpu` that an event found full at position `head`, and opens the next one, unless the
-/// reader still has that.
+/// Closes the sub-buffer of `cpu` that an event found full at position `head`, and opens the next one, unless
+/// the reader still has that.
 ///
-/// The begin time of the new sub-buffer is the end time of the old one, which is never below the old one's begin.
+/// The begin time of the new sub-buffer is the end time of the old one, which is never below the old one's
+/// begin.
 ///
 /// # Safety
-/// As for [`super::gather`], with `region` the attached region while the attachment's key is `to.key`; and `region`
-/// stays mapped during the call whatever the key.
+/// As for [`super::gather`], with `region` the attached region while the attachment's key is `to.key`; and
+/// `region` stays mapped during the call whatever the key.
 #[cfg(not(loom))]
 #[cold]
 #[inline(never)]
@@ -68,8 +69,8 @@ pub(super) fn plan(buffer: &Cpu, cpu: u32, head: u64) -> Result<Request, Opened>
             return Err(Opened::Full);
         }
     };
-    // The very first sub-buffer has none before it to close: its own header takes those two stores, and then its
-    // begin replaces nothing that anybody reads.
+    // The very first sub-buffer has none before it to close: its own header takes those two stores, and then
+    // its begin replaces nothing that anybody reads.
     let new = buffer.header(physical);
     let (old, written) = match used {
         0 => (new, 0),

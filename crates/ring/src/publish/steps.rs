@@ -1,8 +1,8 @@
 //! The sequences of protocol `Publish`, as lists of steps.
 //!
-//! Each list is written once. `event` and `gather` (or `open`) turn every step into instructions, in the list's order;
-//! `model` turns it into ordinary code on the same words, which the model checker runs and which the single-stepped
-//! instructions are compared with.
+//! Each list is written once. `event` and `gather` (or `open`) turn every step into instructions, in the
+//! list's order; `model` turns it into ordinary code on the same words, which the model checker runs and
+//! which the single-stepped instructions are compared with.
 
 /// Writing an event.
 ///
@@ -56,9 +56,10 @@ macro_rules! lines {
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 pub(super) use lines;
 
-/// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), and the abort handler with the
-/// signature in front of it. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected instructions; 6: abort; 7: giving up.
-/// First come the instructions that count an abort and jump to 2 if there may be another attempt.
+/// The assembly that brackets a sequence: the kernel's descriptor of it (`struct rseq_cs`), and the abort
+/// handler with the signature in front of it. Labels: 2: attempt; 3: descriptor; 4 to 5: the protected
+/// instructions; 6: abort; 7: giving up. First come the instructions that count an abort and jump to 2 if
+/// there may be another attempt.
 #[cfg(all(target_arch = "x86_64", not(loom)))]
 macro_rules! sequence {
     (abort: $count:expr, $($line:expr),+ $(,)?) => {

@@ -2,25 +2,26 @@
 
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, extend_stamp, split_header_word};
 use tracewing_abi::region::{Mode, Protocol};
+use tracewing_abi::shared::SharedBytes;
 
-use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Reader, Unfinished};
+use super::{Ahead, Chunk, Damaged, Extent, FIRST, Found, Header, Left, Reach, Reader, Unfinished};
 use crate::sync::Ordering::*;
 
-/// Attempts to catch up with writers that go round the ring: each failure means that they filled a sub-buffer between two
-/// loads. A reader that gave up too early would leave a snapshot without its end.
+/// Attempts to catch up with writers that go round the ring: each failure means that they filled a sub-buffer
+/// between two loads. A reader that gave up too early would leave a snapshot without its end.
 const CATCH_UPS: u32 = 64;
 
 impl Reader {
-    /// How far the writers are; `None` where they are behind the reader. In overwrite mode the reader follows where they
-    /// have taken the ring away from it.
+    /// How far the writers are; `None` where they are behind the reader. In overwrite mode the reader follows
+    /// where they have taken the ring away from it.
     pub(super) fn ahead(&mut self) -> Result<Option<Ahead>, Damaged> {
         let geometry = self.cpu.geometry();
         let slots = geometry.sub_buffers() as i64;
         for _ in 0..CATCH_UPS {
             let count = self.cpu.entry(self.sequence).committed.load(Acquire); // with the add in `commit_slot`
-            // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (the others).
-            // Loaded after the commit count: if that equals what `head` says was reserved, nothing below `head` is
-            // uncommitted.
+            // Acquire, with the store that ends a writer's sequence (`Publish`), or its compare-and-swap (the
+            // others). Loaded after the commit count: if that equals what `head` says was reserved, nothing
+            // below `head` is uncommitted.
             let head = self.cpu.control().head.load(Acquire);
             let sub_buffers = geometry.distance(self.sequence, geometry.sequence(head));
             if sub_buffers < slots {
@@ -43,7 +44,7 @@ impl Reader {
     }
 
     /// Discard mode: how far the reader's sub-buffer can be read.
-    pub(super) fn find(&mut self, ahead: &Ahead, partial: bool) -> Result<Found, Damaged> {
+    pub(super) fn find(&mut self, ahead: &Ahead, reach: Reach) -> Result<Found, Damaged> {
         let geometry = self.cpu.geometry();
         let physical = geometry.entry(self.sequence);
         if ahead.sub_buffers > 0 {
@@ -52,26 +53,28 @@ impl Reader {
             }
             return self.whole(physical, false).map(Found::Extent);
         }
-        if !partial || !self.has_more(ahead) {
+        if reach == Reach::Full || !self.has_more(ahead) {
             return Ok(Found::Nothing);
         }
         let (header, end) = (self.header(physical), geometry.at(ahead.head));
         Ok(Found::Extent(Extent { header, physical, end, whole: false, is_taken: false }))
     }
 
-    /// Sub-buffer Ready (002, Equation 2): every byte of a sub-buffer that the writers have left is committed.
+    /// Sub-buffer Ready (002, Equation 2): every byte of a sub-buffer that the writers have left is
+    /// committed.
     pub(super) fn is_complete(&self, ahead: &Ahead) -> bool {
         ahead.committed == self.cpu.geometry().sub_buffer_bytes() as u64
     }
 
-    /// Whether the writers' current sub-buffer (002, Equation 4: Sub-buffer Written) holds events that were not read, and
-    /// nothing that is reserved and not committed.
+    /// Whether the writers' current sub-buffer (002, Equation 4: Sub-buffer Written) holds events that were
+    /// not read, and nothing that is reserved and not committed.
     pub(super) fn has_more(&self, ahead: &Ahead) -> bool {
         let at = self.cpu.geometry().at(ahead.head);
         at > self.at.max(FIRST) && ahead.committed == at as u64
     }
 
-    /// The extent of a full sub-buffer, whose header is complete since `head` has left it, or since it is committed.
+    /// The extent of a full sub-buffer, whose header is complete since `head` has left it, or since it is
+    /// committed.
     pub(super) fn whole(&mut self, physical: usize, is_taken: bool) -> Result<Extent, Damaged> {
         let header = self.header(physical);
         let size = self.cpu.geometry().sub_buffer_bytes() as u64;
@@ -130,8 +133,7 @@ impl Reader {
         }
         match self.event(extent.physical, self.at, extent.end, self.last) {
             Some((_, begin)) if begin <= extent.header.end.max(self.last) => Ok(Chunk {
-                start: self.cpu.data(extent.physical, self.at),
-                len: extent.end - self.at,
+                bytes: SharedBytes::new(self.cpu.data(extent.physical, self.at), extent.end - self.at),
                 begin,
                 end: extent.header.end.max(begin),
                 lost: self.lost,
@@ -145,17 +147,14 @@ impl Reader {
         }
     }
 
-    /// What writers that are dead have left in the reader's sub-buffer: the events in front of the first gap; or, behind
-    /// them, the gap.
-    pub(super) fn left_by_the_dead(
-        &mut self,
-        ahead: &Ahead,
-    ) -> Result<Option<Result<Chunk, Unfinished>>, Damaged> {
+    /// What writers that are dead have left in the reader's sub-buffer: the events in front of the first gap;
+    /// or, behind them, the gap.
+    pub(super) fn left_by_the_dead(&mut self, ahead: &Ahead) -> Result<Left, Damaged> {
         let geometry = self.cpu.geometry();
         let is_full = ahead.sub_buffers > 0;
         let reserved = if is_full { geometry.sub_buffer_bytes() } else { geometry.at(ahead.head) };
         if self.protocol == Protocol::Publish || reserved <= self.at {
-            return Ok(None);
+            return Ok(Left::Nothing);
         }
         let reference = self.cpu.reference(self.sequence);
         let seq = self.cpu.entry(self.sequence).commit_seq.load(Acquire); // with the release in `commit_slot`
@@ -172,21 +171,24 @@ impl Reader {
             if (self.at + 1..=reserved).contains(&committed)
                 && let Some(chunk) = self.walk(physical, committed)?
             {
-                return Ok(Some(Ok(chunk)));
+                return Ok(Left::Chunk(chunk));
             }
         }
-        // The space behind the last event of a sub-buffer that was closed but not committed holds no event. In overwrite
-        // mode the size may be an earlier lap's.
+        // The space behind the last event of a sub-buffer that was closed but not committed holds no event.
+        // In overwrite mode the size may be an earlier lap's.
         let is_closed = is_full && geometry.mode() == Mode::Discard && used == self.at as u64;
         let is_rest_empty = is_opened && (self.at >= reserved || is_closed);
         let bytes = reserved.saturating_sub(self.at) as u64;
         self.step();
         self.publish_position();
-        Ok((!is_rest_empty).then_some(Err(Unfinished { after: self.last, bytes })))
+        Ok(match is_rest_empty {
+            true => Left::Nothing,
+            false => Left::Unfinished(Unfinished { after: self.last, bytes }),
+        })
     }
 
-    /// The stretch of events from the reader's position to `limit`, found by walking over their lengths. `None` when
-    /// there is no event.
+    /// The stretch of events from the reader's position to `limit`, found by walking over their lengths.
+    /// `None` when there is no event.
     fn walk(&mut self, physical: usize, limit: usize) -> Result<Option<Chunk>, Damaged> {
         let (mut at, mut last, mut begin) = (self.at, self.last, None);
         while at < limit {
@@ -197,8 +199,7 @@ impl Reader {
             (at, last) = (at + length, stamp);
         }
         Ok(begin.map(|begin| Chunk {
-            start: self.cpu.data(physical, self.at),
-            len: at - self.at,
+            bytes: SharedBytes::new(self.cpu.data(physical, self.at), at - self.at),
             begin,
             end: last,
             lost: self.lost,
@@ -210,8 +211,8 @@ impl Reader {
         }))
     }
 
-    /// Length and full stamp of the event at `at`, if its words make sense there. A stamp below the one before stands still:
-    /// the clock stepped back (suspend, restore), or those of two CPUs differ.
+    /// Length and full stamp of the event at `at`, if its words make sense there. A stamp below the one
+    /// before stands still: the clock stepped back (suspend, restore), or those of two CPUs differ.
     fn event(&self, physical: usize, at: usize, limit: usize, last: u64) -> Option<(usize, u64)> {
         let room = limit - at;
         if room < HEADER + CONTEXT {

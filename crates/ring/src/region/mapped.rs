@@ -21,15 +21,15 @@ pub struct Region {
     origin: u64,
 }
 
-// SAFETY: the memory is shared between processes anyway; everything in it that changes is atomic or is reached
-// through raw pointers under the rules of the protocols.
+// SAFETY: the memory is shared between processes anyway; everything in it that changes is atomic or is
+// reached through raw pointers under the rules of the protocols.
 unsafe impl Send for Region {}
 // SAFETY: as above.
 unsafe impl Sync for Region {}
 
 impl Region {
-    /// Lays a region out in fresh memory. The buffers' first sub-buffers have number `origin` (as far as the geometry's
-    /// numbers reach): 0 will do, any other must.
+    /// Lays a region out in fresh memory. The buffers' first sub-buffers have number `origin` (as far as the
+    /// geometry's numbers reach): 0 will do, any other must.
     ///
     /// # Panics
     /// There is no such clock: [`Clock::Monotonic`] without Linux.
@@ -81,8 +81,10 @@ impl Region {
     /// The header's numbers do not describe `mapped` bytes of a region of this version.
     ///
     /// # Safety
-    /// 1. `base` begins a readable and writable mapping of `mapped` bytes, at least a page, aligned to a page.
-    /// 2. The mapping stays, and cannot be truncated (a sealed memfd), as long as any copy of the handle is used.
+    /// 1. `base` begins a readable and writable mapping of `mapped` bytes, at least a page, aligned to a
+    ///    page.
+    /// 2. The mapping stays, and cannot be truncated (a sealed memfd), as long as any copy of the handle is
+    ///    used.
     pub unsafe fn attach(base: NonNull<u8>, mapped: usize) -> Result<Self, &'static str> {
         if mapped < PAGE {
             return Err("buffer region smaller than a page");
@@ -139,12 +141,13 @@ impl Region {
 
     /// Changes when there are classes without ids: the word that [`RegionHeader::news`] describes.
     pub fn news(&self) -> &AtomicU64 {
-        // SAFETY: inside the mapping, by the caller of `create` or `attach`; an atomic may change at any time.
+        // SAFETY: inside the mapping, by the caller of `create` or `attach`; an atomic may change at any
+        // time.
         unsafe { &(*self.base.cast::<RegionHeader>().as_ptr()).news }
     }
 
-    /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in Hz, and the
-    /// real time at which the clock would have shown 0, as seconds since 1970 and cycles.
+    /// Says what real time the stamps are, for whoever finds the region without its recording: frequency in
+    /// Hz, and the real time at which the clock would have shown 0, as seconds since 1970 and cycles.
     pub fn tell_real_time(&self, frequency: u64, offset_seconds: i64, offset_cycles: u64) {
         let header = self.base.cast::<RegionHeader>().as_ptr();
         // SAFETY: the header lies in the mapping's first page; these words are only ever accessed atomically.
@@ -203,15 +206,16 @@ impl Cpu {
 
     /// The words that writers and the reader change.
     pub fn control(&self) -> &CpuControl {
-        // SAFETY: `Region::control_address` gives pages inside the mapping, which outlives the handle (obligation of
-        // `Region::create` and `Region::attach`); `CpuControl` consists of atomics and padding.
+        // SAFETY: `Region::control_address` gives pages inside the mapping, which outlives the handle
+        // (obligation of `Region::create` and `Region::attach`); `CpuControl` consists of atomics and
+        // padding.
         unsafe { &*self.control }
     }
 
     /// The header of the data's sub-buffer with this index.
     pub fn header(&self, physical: usize) -> &SubBufferHeader {
-        // SAFETY: `data` takes any index to an address inside the CPU's data; sub-buffers are multiples of 256 bytes, so
-        // the header fits and is aligned. It consists of atomics.
+        // SAFETY: `data` takes any index to an address inside the CPU's data; sub-buffers are multiples of
+        // 256 bytes, so the header fits and is aligned. It consists of atomics.
         unsafe { &*self.data(physical, 0).cast() }
     }
 
@@ -229,7 +233,8 @@ impl Cpu {
     /// 2. `at + len` is at most the size of a sub-buffer, and that stretch belongs to the caller alone.
     #[inline(always)]
     pub(crate) unsafe fn write(&self, physical: usize, at: usize, start: *const u8, len: usize) {
-        // SAFETY: by the obligations; `data` cannot leave the CPU's data, and nothing else writes the stretch.
+        // SAFETY: by the obligations; `data` cannot leave the CPU's data, and nothing else writes the
+        // stretch.
         unsafe { core::ptr::copy_nonoverlapping(start, self.data(physical, at), len) }
     }
 
@@ -246,18 +251,20 @@ impl Cpu {
     /// Eight bytes of a sub-buffer, copied once. `at + 8` is at most its size.
     pub(crate) fn word(&self, physical: usize, at: usize) -> u64 {
         debug_assert!(at + 8 <= self.geometry.sub_buffer_bytes());
-        // SAFETY: inside the CPU's data. Volatile: another process may change the bytes, and the copy is what is used.
+        // SAFETY: inside the CPU's data. Volatile: another process may change the bytes, and the copy is what
+        // is used.
         u64::from_le_bytes(unsafe { self.data(physical, at).cast::<[u8; 8]>().read_volatile() })
     }
 
-    /// Copies a stretch of sub-buffer `from`, in whole words, to the same place in sub-buffer `to`. The bytes may change
-    /// meanwhile.
+    /// Copies a stretch of sub-buffer `from`, in whole words, to the same place in sub-buffer `to`. The bytes
+    /// may change meanwhile.
     pub(crate) fn copy(&self, from: usize, to: usize, stretch: core::ops::Range<usize>) {
         debug_assert!(stretch.end <= self.geometry.sub_buffer_bytes());
         let word = |physical, at| self.data(physical, at).cast::<u64>();
         for at in (stretch.start & !7..stretch.end).step_by(8) {
-            // SAFETY: both lie in the CPU's data, aligned, for a sub-buffer consists of whole words. Volatile: a word that
-            // changes while it is copied has any value afterwards; the caller finds out that it was overwritten.
+            // SAFETY: both lie in the CPU's data, aligned, for a sub-buffer consists of whole words.
+            // Volatile: a word that changes while it is copied has any value afterwards; the caller finds out
+            // that it was overwritten.
             unsafe { word(to, at).write_volatile(word(from, at).read_volatile()) };
         }
     }

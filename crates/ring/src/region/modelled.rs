@@ -1,9 +1,10 @@
 //! The region that the model checker runs: the same words, each an object of the checker's own.
 //!
-//! Events are written field by field, and read so. A field is one cell, at its offset: the fewer loads there are, the fewer
-//! combinations of old and new values the checker has to try. The checker lets no load see a store that runs later; so each
-//! cell has an owner as well, a plain one: whoever writes must do so after everybody who has read or written before, in the
-//! memory model's sense, or the checker reports it. A copy that is validated afterwards reads without being the owner.
+//! Events are written field by field, and read so. A field is one cell, at its offset: the fewer loads there
+//! are, the fewer combinations of old and new values the checker has to try. The checker lets no load see a
+//! store that runs later; so each cell has an owner as well, a plain one: whoever writes must do so after
+//! everybody who has read or written before, in the memory model's sense, or the checker reports it. A copy
+//! that is validated afterwards reads without being the owner.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -47,8 +48,8 @@ impl Region {
         self.protocol
     }
 
-    /// The clock of its time stamps, one of the checker's own: `Monotonic` is the same for everybody, `Tsc` is read as a
-    /// processor reads it.
+    /// The clock of its time stamps, one of the checker's own: `Monotonic` is the same for everybody, `Tsc`
+    /// is read as a processor reads it.
     pub fn clock(&self) -> Clock {
         self.clock
     }

@@ -14,7 +14,8 @@ pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
     MARK.with(use_it)
 }
 
-/// Adds one to a number in the calling thread's own block, and gives what it was: a signal handler cannot come between.
+/// Adds one to a number in the calling thread's own block, and gives what it was: a signal handler cannot
+/// come between.
 #[inline(always)]
 pub fn count(number: &AtomicU64) -> u64 {
     number.fetch_add(1, Relaxed)

@@ -1,12 +1,12 @@
 //! The thread's block on x86-64, reached without a call.
 //!
-//! `thread_local!` may allocate at a thread's first access when the code lies in a library loaded by `dlopen`, and that
-//! access may be in a signal handler. The block is therefore declared in assembly with the initial-exec model: a
-//! constant distance from the thread pointer. The loader finds room for a library's 224 bytes in the surplus that glibc
-//! reserves for exactly this.
+//! `thread_local!` may allocate at a thread's first access when the code lies in a library loaded by
+//! `dlopen`, and that access may be in a signal handler. The block is therefore declared in assembly with the
+//! initial-exec model: a constant distance from the thread pointer. The loader finds room for a library's 224
+//! bytes in the surplus that glibc reserves for exactly this.
 //!
-//! The symbol is hidden and carries the crate's version, so that several copies and versions of this crate can live in
-//! one process, each with a block of its own.
+//! The symbol is hidden and carries the crate's version, so that several copies and versions of this crate
+//! can live in one process, each with a block of its own.
 
 use core::arch::{asm, global_asm};
 use core::sync::atomic::Ordering::Relaxed;
@@ -59,8 +59,8 @@ pub fn offset() -> isize {
     }
 }
 
-/// Asks the linker. Not in functions that the compiler makes again in other crates: where a Rust `dylib` holds this one,
-/// the symbol is hidden there.
+/// Asks the linker. Not in functions that the compiler makes again in other crates: where a Rust `dylib`
+/// holds this one, the symbol is hidden there.
 #[cold]
 #[inline(never)]
 fn first_offset() -> isize {
@@ -77,8 +77,8 @@ fn first_offset() -> isize {
     offset
 }
 
-/// Distance of the calling thread's [`Entry`] for recording `slot` from its thread pointer; `None` until some thread of
-/// the process has looked at its block ([`with`]).
+/// Distance of the calling thread's [`Entry`] for recording `slot` from its thread pointer; `None` until some
+/// thread of the process has looked at its block ([`with`]).
 #[inline(always)]
 pub fn entry_offset(slot: usize) -> Option<isize> {
     // Relaxed: it is the same number whoever stores it.
@@ -86,13 +86,13 @@ pub fn entry_offset(slot: usize) -> Option<isize> {
     (offset != 0).then_some(offset + (slot * size_of::<Entry>()) as isize)
 }
 
-/// Adds one to a number in the calling thread's own block, and gives what it was: in one instruction, which a signal handler cannot
-/// come between, and without a lock, since no other thread writes there.
+/// Adds one to a number in the calling thread's own block, and gives what it was: in one instruction, which a
+/// signal handler cannot come between, and without a lock, since no other thread writes there.
 #[inline(always)]
 pub fn count(number: &AtomicU64) -> u64 {
     let mut added = 1_u64;
-    // SAFETY: the reference is valid and aligned. This does no more than a relaxed load and a relaxed store of the atomic, which is
-    // sound whoever else uses it; that nobody else does makes the number right.
+    // SAFETY: the reference is valid and aligned. This does no more than a relaxed load and a relaxed store
+    // of the atomic, which is sound whoever else uses it; that nobody else does makes the number right.
     unsafe {
         asm!("xadd qword ptr [{}], {}", in(reg) number.as_ptr(), inout(reg) added, options(nostack));
     }
@@ -110,9 +110,9 @@ pub fn pointer() -> *const u8 {
     pointer
 }
 
-/// Distance of the `struct rseq` that the C library has registered for each thread from the thread's pointer. `None`
-/// where it has none: glibc before 2.35 or with its tunable `glibc.pthread.rseq=0`, another C library, a kernel without
-/// rseq.
+/// Distance of the `struct rseq` that the C library has registered for each thread from the thread's pointer.
+/// `None` where it has none: glibc before 2.35 or with its tunable `glibc.pthread.rseq=0`, another C library,
+/// a kernel without rseq.
 pub fn rseq_of_libc() -> Option<isize> {
     let (offset, size): (*const isize, *const u32);
     // SAFETY: loads two addresses from the global offset table, null where the C library lacks the symbols.
@@ -127,7 +127,8 @@ pub fn rseq_of_libc() -> Option<isize> {
             options(pure, nomem, nostack, preserves_flags),
         );
     }
-    // SAFETY: null, or glibc's constants of these types (sys/rseq.h), which do not change once the program runs.
+    // SAFETY: null, or glibc's constants of these types (sys/rseq.h), which do not change once the program
+    // runs.
     let (offset, size) = unsafe { (offset.as_ref()?, size.as_ref()?) };
     // Offset and size of the fields used here (`cpu_id`, `rseq_cs`) end at byte 16.
     (*size >= 16).then_some(*offset)
@@ -136,7 +137,7 @@ pub fn rseq_of_libc() -> Option<isize> {
 /// Runs `use_it` on the calling thread's block.
 #[inline]
 pub fn with<R>(use_it: impl FnOnce(&Mark) -> R) -> R {
-    // SAFETY: the block lies at this distance from every thread's pointer, is aligned to 32 bytes, consists of atomics,
-    // and lives as long as the thread, which stays inside this call while the reference does.
+    // SAFETY: the block lies at this distance from every thread's pointer, is aligned to 32 bytes, consists
+    // of atomics, and lives as long as the thread, which stays inside this call while the reference does.
     use_it(unsafe { &*pointer().offset(offset()).cast() })
 }

@@ -3,7 +3,7 @@
 use loom::thread;
 use tracewing_abi::region::{Clock, Geometry, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Smp, interrupts};
-use tracewing_ring::{Region, Segment};
+use tracewing_ring::{Left, Region, Segment};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
@@ -11,7 +11,8 @@ use crate::support::{self, BEFORE, Check, check, payload, region};
 fn emit_all<A: Access>(region: &Region, writer: u64, count: u64) -> u64 {
     let emit = |number| {
         let bytes = payload(writer, number);
-        // SAFETY: the segment is alive; regions of models stay as long as somebody holds them; `Local` models nest.
+        // SAFETY: the segment is alive; regions of models stay as long as somebody holds them; `Local` models
+        // nest.
         unsafe { lttng::write::<A>(region, 0, writer as i32, 1, &[Segment::of(&bytes)]) }
     };
     (0..count).filter(|number| emit(*number).is_ok()).count() as u64
@@ -48,8 +49,8 @@ fn smp_below_the_wrap() {
     check(2, || smp(true, u64::MAX - 1, [1, 1], 1));
 }
 
-/// Stamps follow the order of the reservations, though a clock may show somebody less than it has shown another: whoever
-/// reserves has read it after those in front of him have.
+/// Stamps follow the order of the reservations, though a clock may show somebody less than it has shown
+/// another: whoever reserves has read it after those in front of him have.
 #[test]
 fn stamps_of_two_processors() {
     check(2, || {
@@ -64,8 +65,9 @@ fn stamps_of_two_processors() {
     });
 }
 
-/// The current sub-buffer is overwritten while the reader copies it. Writers go round the ring the short way: sub-buffers may
-/// be left before they are full. With no preemption the reader sees the old words all the same.
+/// The current sub-buffer is overwritten while the reader copies it. Writers go round the ring the short way:
+/// sub-buffers may be left before they are full. With no preemption the reader sees the old words all the
+/// same.
 fn a_copy(preemptions: usize, writers: &'static [fn(&Region) -> u64]) {
     check(preemptions, move || {
         let region = region(Protocol::Smp, true, 1, 0);
@@ -119,8 +121,8 @@ fn a_copy_that_an_event_overwrites_that_opens() {
     a_copy(0, &[emit_four]);
 }
 
-/// A writer that sleeps for a lap before it claims takes nothing away: the sub-buffer that others have opened meanwhile stays
-/// in the ring.
+/// A writer that sleeps for a lap before it claims takes nothing away: the sub-buffer that others have opened
+/// meanwhile stays in the ring.
 #[test]
 fn a_claim_of_the_last_lap() {
     check(1, || {
@@ -236,13 +238,14 @@ fn a_dead_writer() {
         let (mut reader, mut check) = (support::reader(&region, 0), Check::default());
         check.drain(&mut reader);
         let mut gaps = 0;
-        while let Some(left) = reader.finalise().unwrap() {
-            match left {
-                Ok(chunk) => {
+        loop {
+            match reader.finalise().unwrap() {
+                Left::Nothing => break,
+                Left::Chunk(chunk) => {
                     check.look(&reader, &chunk);
                     reader.release(chunk);
                 }
-                Err(_) => gaps += 1,
+                Left::Unfinished(_) => gaps += 1,
             }
         }
         assert!(check.events >= 1 && check.events <= written, "what came first is there");
@@ -262,7 +265,7 @@ fn writers_behind_a_dead_one() {
         let second = thread::spawn(move || emit_all::<Smp>(&second, 2, 1));
         assert_eq!(first.join().unwrap() + second.join().unwrap(), 2);
         let mut reader = support::reader(&region, 0);
-        assert!(matches!(reader.finalise().unwrap(), Some(Err(_))), "the first event is missing");
-        assert!(reader.finalise().unwrap().is_none());
+        assert!(matches!(reader.finalise().unwrap(), Left::Unfinished(_)), "the first event is missing");
+        assert!(matches!(reader.finalise().unwrap(), Left::Nothing));
     });
 }

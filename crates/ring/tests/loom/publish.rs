@@ -1,4 +1,5 @@
-//! Protocol `Publish`: the sequences' steps, with an abort possible in front of each, beside the reader that ships.
+//! Protocol `Publish`: the sequences' steps, with an abort possible in front of each, beside the reader that
+//! ships.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -8,7 +9,7 @@ use loom::thread;
 use tracewing_abi::region::Protocol;
 use tracewing_ring::publish::model::{Fate, Processor, Task, event, open};
 use tracewing_ring::publish::{Opened, Outcome};
-use tracewing_ring::{Attachment, Reader, Region, Want};
+use tracewing_ring::{Attachment, Reach, Reader, Region, Want};
 
 use crate::support::{self, BEFORE, Check, check, payload, region};
 
@@ -143,7 +144,8 @@ fn overwrite_below_the_wrap() {
     });
 }
 
-/// A snapshot while a writer goes on, and another at the end: each is a stretch without gaps up to the newest event.
+/// A snapshot while a writer goes on, and another at the end: each is a stretch without gaps up to the newest
+/// event.
 #[test]
 fn snapshots() {
     check(2, || {
@@ -155,7 +157,7 @@ fn snapshots() {
         let snapshot = |reader: &mut Reader| {
             let mut check = Check::default();
             reader.rewind();
-            while let Some(chunk) = reader.next(true).unwrap() {
+            while let Some(chunk) = reader.next(Reach::Written).unwrap() {
                 check.look(reader, &chunk);
                 reader.give_back(chunk);
             }
@@ -245,12 +247,12 @@ fn detach() {
         check.drain(&mut reader);
         let written = writer.join().unwrap();
         assert_eq!(check.events, u64::from(written), "what was written was written before");
-        assert!(reader.next(true).unwrap().is_none());
+        assert!(reader.next(Reach::Written).unwrap().is_none());
     });
 }
 
-/// Switching a class off: behind the clearing of its word and a `membarrier`, no event of the class is committed, even by
-/// a task that had looked before.
+/// Switching a class off: behind the clearing of its word and a `membarrier`, no event of the class is
+/// committed, even by a task that had looked before.
 #[test]
 fn switching_off() {
     check(3, || {
@@ -270,6 +272,6 @@ fn switching_off() {
         check.drain(&mut reader);
         let written = writer.join().unwrap();
         assert_eq!(check.events, u64::from(written), "what was written was written before");
-        assert!(reader.next(true).unwrap().is_none());
+        assert!(reader.next(Reach::Written).unwrap().is_none());
     });
 }

@@ -1,8 +1,8 @@
 //! The slot FIFO under every interleaving and every order of accesses that the memory model allows.
 //!
-//! Loom's cells report two accesses to a slot that nothing orders; the rest is asserted: nothing twice, nothing lost
-//! uncounted, each writer's order kept, every value dropped once. A killed writer is one that stops between two steps,
-//! which these models contain: the reader looks at every moment.
+//! Loom's cells report two accesses to a slot that nothing orders; the rest is asserted: nothing twice,
+//! nothing lost uncounted, each writer's order kept, every value dropped once. A killed writer is one that
+//! stops between two steps, which these models contain: the reader looks at every moment.
 
 use loom::sync::Arc;
 use loom::thread;
@@ -16,8 +16,8 @@ fn drain(fifo: &SlotFifo<Value, 2>) -> Vec<u32> {
     std::iter::from_fn(|| reader.pop()).map(|value| *value).collect()
 }
 
-/// What two writers and a reader make of one slot free in front and one that is being freed: A may have looked before
-/// the pop and write to the slot that it freed.
+/// What two writers and a reader make of one slot free in front and one that is being freed: A may have
+/// looked before the pop and write to the slot that it freed.
 #[test]
 fn a_writer_overtaken_before_it_has_its_slot() {
     loom::model(|| {

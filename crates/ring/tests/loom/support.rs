@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use loom::thread;
 use tracewing_abi::event::{CONTEXT, EXTENDED_HEADER, EXTENDED_ID, HEADER, split_header_word};
 use tracewing_abi::region::{Clock, Geometry, Mode, Protocol};
-use tracewing_ring::{Chunk, Overwritten, Reader, Region};
+use tracewing_ring::{Chunk, Overwritten, Reach, Reader, Region};
 
 /// Bytes of an event's payload: writer and number.
 pub const PAYLOAD: usize = 8;
@@ -52,7 +52,7 @@ impl Check {
         assert!(chunk.begin >= self.stamp && chunk.end >= chunk.begin, "time stamps never go back");
         assert!(chunk.end >> 32 == 0, "stamps are counted from their own sub-buffer's begin");
         let (mut at, mut stamp) = (0, self.stamp as u32);
-        while at < chunk.len {
+        while at < chunk.bytes().len() {
             let (low, mut id, length) = split_header_word(reader.word(chunk, at));
             let mut header = HEADER;
             if id == EXTENDED_ID {
@@ -74,7 +74,7 @@ impl Check {
             self.events += 1;
             at += whole;
         }
-        assert_eq!(at, chunk.len, "whole events");
+        assert_eq!(at, chunk.bytes().len(), "whole events");
         self.stamp = chunk.end;
         assert!(chunk.overwritten.sub_buffers >= self.overwritten.sub_buffers);
         self.overwritten = chunk.overwritten;
@@ -82,7 +82,7 @@ impl Check {
 
     /// Reads and releases what there is.
     pub fn drain(&mut self, reader: &mut Reader) {
-        while let Some(chunk) = reader.next(true).unwrap() {
+        while let Some(chunk) = reader.next(Reach::Written).unwrap() {
             self.look(reader, &chunk);
             reader.release(chunk);
         }
@@ -90,20 +90,22 @@ impl Check {
 
     /// Reads and releases one chunk, if there is one.
     pub fn one(&mut self, reader: &mut Reader, partial: bool) {
-        if let Some(chunk) = reader.next(partial).unwrap() {
+        let reach = if partial { Reach::Written } else { Reach::Full };
+        if let Some(chunk) = reader.next(reach).unwrap() {
             self.look(reader, &chunk);
             reader.release(chunk);
         }
     }
 
-    /// Events that were overwritten unread, as their bytes tell: those of few enough extended events are no event more.
+    /// Events that were overwritten unread, as their bytes tell: those of few enough extended events are no
+    /// event more.
     pub fn overwritten_events(&self) -> u64 {
         self.overwritten.bytes / EVENT as u64
     }
 }
 
-/// A reader in a thread of its own, which the checker can let run in the middle of a writer at the price of one preemption:
-/// looks `looks` times, for parts of sub-buffers too or not.
+/// A reader in a thread of its own, which the checker can let run in the middle of a writer at the price of
+/// one preemption: looks `looks` times, for parts of sub-buffers too or not.
 pub fn look_meanwhile(region: &Region, looks: u32, partial: bool) -> thread::JoinHandle<(Reader, Check)> {
     let (mut reader, mut check) = (reader(region, 0), Check::default());
     if region.geometry().mode() == Mode::Discard {

@@ -19,7 +19,8 @@ unsafe extern "C" {
 /// The descriptors of all sequences in this program, which are the crate's.
 fn descriptors() -> &'static [Descriptor] {
     let (first, end) = (&raw const FIRST, &raw const END);
-    // SAFETY: the linker's symbols for the begin and the end of section `__rseq_cs`, an array of 32-byte records.
+    // SAFETY: the linker's symbols for the begin and the end of section `__rseq_cs`, an array of 32-byte
+    // records.
     unsafe { std::slice::from_raw_parts(first, end.offset_from(first) as usize) }
 }
 
@@ -47,7 +48,7 @@ fn disassemble(start: u64, end: u64) -> Option<Vec<String>> {
         .arg(std::env::current_exe().unwrap())
         .output();
     let Ok(output) = output else {
-        eprintln!("skipped: there is no objdump");
+        tracewing_testing::skip(tracewing_testing::Cause::Program("objdump"), "there is no objdump");
         return None;
     };
     let text = String::from_utf8(output.stdout).unwrap();

@@ -1,4 +1,5 @@
-//! What writers say of themselves, in memory that outlives them; and the accounts that must balance in the end.
+//! What writers say of themselves, in memory that outlives them; and the accounts that must balance in the
+//! end.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 
@@ -154,9 +155,9 @@ impl Books {
         }
     }
 
-    /// Compares what writers say with what `has` says was read and with what the buffers counted. `killed`: how many
-    /// writers were killed, each of which may have been about to count a loss or to note one. Whoever is
-    /// killed in protocols `Smp` and `Local` hides events behind its own: `hidden` bytes at most.
+    /// Compares what writers say with what `has` says was read and with what the buffers counted. `killed`:
+    /// how many writers were killed, each of which may have been about to count a loss or to note one.
+    /// Whoever is killed in protocols `Smp` and `Local` hides events behind its own: `hidden` bytes at most.
     ///
     /// # Panics
     /// The account does not balance.

@@ -1,10 +1,10 @@
-//! Reads a region and checks what must hold whatever the writers did: whole events, stamps in order on each CPU, each
-//! writer's events in order on each CPU, nothing twice, and a gap only where the reader says so.
+//! Reads a region and checks what must hold whatever the writers did: whole events, stamps in order on each
+//! CPU, each writer's events in order on each CPU, nothing twice, and a gap only where the reader says so.
 
 use std::collections::HashMap;
 
 use tracewing_abi::region::{Mode, SUB_BUFFER_HEADER};
-use tracewing_ring::{Chunk, Overwritten, Reader, Region};
+use tracewing_ring::{Chunk, Left, Overwritten, Reach, Reader, Region};
 
 use crate::events::{Event, PINNED, decode};
 
@@ -62,7 +62,8 @@ impl Collector {
         Self { region, cpus, seen: HashMap::new(), gaps: Vec::new(), restarts: 0, read: 0 }
     }
 
-    /// The same, in overwrite mode, from the oldest sub-buffer that is still there, whatever was read already.
+    /// The same, in overwrite mode, from the oldest sub-buffer that is still there, whatever was read
+    /// already.
     pub fn rewound(region: Region) -> Self {
         let mut this = Self::new(region);
         this.cpus.iter_mut().for_each(|cpu| cpu.reader.rewind());
@@ -86,21 +87,24 @@ impl Collector {
         events
     }
 
-    /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before that is released, and with what was
-    /// overwritten in front of it.
+    /// As [`Collector::drain_cpu`], calling `before` with each chunk's events before that is released, and
+    /// with what was overwritten in front of it.
     pub fn drain_with(&mut self, cpu: usize, partial: bool, mut before: impl FnMut(&[Event], Overwritten)) {
-        while let Some(chunk) = self.cpus[cpu].reader.next(partial).expect("undamaged") {
+        let reach = if partial { Reach::Written } else { Reach::Full };
+        while let Some(chunk) = self.cpus[cpu].reader.next(reach).expect("undamaged") {
             self.take(cpu, chunk, &mut before);
         }
     }
 
-    /// What a dead process left in a `Smp` or `Local` buffer, and the bytes of each stretch that was unfinished.
+    /// What a dead process left in a `Smp` or `Local` buffer, and the bytes of each stretch that was
+    /// unfinished.
     pub fn finalise(&mut self, cpu: usize) -> (Vec<Event>, Vec<u64>) {
         let (mut events, mut unfinished) = (Vec::new(), Vec::new());
-        while let Some(found) = self.cpus[cpu].reader.finalise().expect("undamaged") {
-            match found {
-                Ok(chunk) => self.take(cpu, chunk, |chunk, _| events.extend_from_slice(chunk)),
-                Err(rest) => {
+        loop {
+            match self.cpus[cpu].reader.finalise().expect("undamaged") {
+                Left::Nothing => break,
+                Left::Chunk(chunk) => self.take(cpu, chunk, |chunk, _| events.extend_from_slice(chunk)),
+                Left::Unfinished(rest) => {
                     assert!(rest.bytes > 0);
                     assert!(rest.after >= self.cpus[cpu].stamp);
                     unfinished.push(rest.bytes);
@@ -129,8 +133,8 @@ impl Collector {
         self.restarts
     }
 
-    /// Whether no event is left: nothing but headers of sub-buffers that somebody opened and then, migrated or killed,
-    /// did not use.
+    /// Whether no event is left: nothing but headers of sub-buffers that somebody opened and then, migrated
+    /// or killed, did not use.
     pub fn is_drained(&self) -> bool {
         self.cpus.iter().all(|cpu| matches!(cpu.reader.waiting(), 0 | SUB_BUFFER_HEADER))
     }

@@ -70,7 +70,10 @@ impl Emitter {
         };
         #[cfg(not(target_arch = "x86_64"))]
         if shape.protocol == Protocol::Publish {
-            eprintln!("skipped: no protocol Publish on this processor");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Processor,
+                "no protocol Publish on this processor",
+            );
             return None;
         }
         Some(Self {
@@ -100,8 +103,8 @@ impl Emitter {
         }
     }
 
-    /// Number `counter` of `writer`, in a form and size that follow from the two. `buffer` is whose buffer to use with
-    /// `Smp` and `Local`.
+    /// Number `counter` of `writer`, in a form and size that follow from the two. `buffer` is whose buffer to
+    /// use with `Smp` and `Local`.
     pub fn emit(&self, writer: u32, counter: u32, buffer: usize) -> Result<(), Loss> {
         match self.shape.protocol {
             #[cfg(target_arch = "x86_64")]
@@ -122,7 +125,8 @@ impl Emitter {
         let region = self.region();
         if plan.random.one_in(2) {
             let segments = [Segment::of(head), Segment::of(tail)];
-            // SAFETY: living segments; the region stays mapped; a `Local` buffer has one thread, and its handlers.
+            // SAFETY: living segments; the region stays mapped; a `Local` buffer has one thread, and its
+            // handlers.
             return unsafe { lttng::write::<A>(&region, buffer, writer as i32, plan.id, &segments) };
         }
         // SAFETY: as above.

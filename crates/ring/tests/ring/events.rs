@@ -89,8 +89,9 @@ pub struct Event {
 
 /// The events of a chunk. Panics at anything that is not exactly as a writer meant it.
 pub fn decode(chunk: &Chunk) -> Vec<Event> {
-    // SAFETY: the chunk is not released yet, and its writers are well-behaved: nobody changes what lies in it.
-    let mut bytes = unsafe { std::slice::from_raw_parts(chunk.start, chunk.len) };
+    // SAFETY: the chunk is not released yet, and its writers are well-behaved: nobody changes what lies in
+    // it.
+    let mut bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
     let (mut events, mut last) = (Vec::new(), chunk.begin);
     while !bytes.is_empty() {
         let word = u64::from_le_bytes(bytes[..8].try_into().unwrap());

@@ -1,5 +1,5 @@
-//! The reader and the writers against a region in which another process writes whatever it likes: no panic, no call
-//! that does not end, nothing handed out that lies outside the CPU's data.
+//! The reader and the writers against a region in which another process writes whatever it likes: no panic,
+//! no call that does not end, nothing handed out that lies outside the CPU's data.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
 use std::thread;
@@ -9,7 +9,7 @@ use tracewing_abi::region::{
     Clock, Geometry, Loss, Mode, PAGE, Protocol, Reference, RegionHeader, SUB_BUFFER_HEADER,
 };
 use tracewing_ring::lttng::{self, Smp};
-use tracewing_ring::{Chunk, Reader, Region, Segment};
+use tracewing_ring::{Chunk, Left, Reach, Reader, Region, Segment};
 
 use crate::events::payload;
 use crate::machine::{self, Random, StopAtEnd};
@@ -86,8 +86,8 @@ fn scribble(region: &Region, random: &mut Random) {
 fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
     let check = |chunk: &Chunk| {
         let (data, bytes) = (region.cpu(0).data(0, 0) as usize, region.geometry().data_bytes());
-        let start = chunk.start as usize;
-        assert!(start >= data && start + chunk.len <= data + bytes && chunk.len > 0 && chunk.len <= S);
+        let (start, len) = (chunk.bytes().as_ptr() as usize, chunk.bytes().len());
+        assert!(start >= data && start + len <= data + bytes && len > 0 && len <= S);
         assert!(chunk.begin <= chunk.end);
     };
     let before = region.cpu(0).control().consumed.load(Relaxed);
@@ -101,8 +101,11 @@ fn call(region: &Region, reader: &mut Reader, random: &mut Random) {
             reader.rewind();
             None
         }
-        1 => reader.finalise().ok().flatten().and_then(Result::ok),
-        choice => reader.next(choice % 2 == 0).ok().flatten(),
+        1 => match reader.finalise() {
+            Ok(Left::Chunk(chunk)) => Some(chunk),
+            Ok(Left::Unfinished(_) | Left::Nothing) | Err(_) => None,
+        },
+        choice => reader.next(if choice % 2 == 0 { Reach::Written } else { Reach::Full }).ok().flatten(),
     };
     if let Some(chunk) = chunk {
         check(&chunk);
@@ -205,7 +208,7 @@ fn stamps_at_the_end_of_time() {
     // SAFETY: the first event's header, in the CPU's data.
     unsafe { cpu.data(0, 64).cast::<u64>().write(header_word(5, 1, 12)) };
     cpu.control().head.store(76, Release);
-    assert_eq!(reader.next(true).unwrap_err().bytes, 12);
+    assert_eq!(reader.next(Reach::Written).unwrap_err().bytes, 12);
 }
 
 #[test]

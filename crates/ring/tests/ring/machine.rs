@@ -25,7 +25,8 @@ impl Mapped {
         let base =
             unsafe { mmap(std::ptr::null_mut(), geometry.size(), protection, MapFlags::SHARED, &memory, 0) };
         let base = NonNull::new(base.unwrap().cast()).unwrap();
-        // SAFETY: new zeroed memory of the region's size, used by nobody, and mapped while the handle is used.
+        // SAFETY: new zeroed memory of the region's size, used by nobody, and mapped while the handle is
+        // used.
         let region = unsafe { Region::create(base, geometry, protocol, clock, [7; 16], origin) };
         Self { region }
     }
@@ -116,8 +117,8 @@ impl<T> Drop for Shared<T> {
     }
 }
 
-/// Runs `run` in a child and gives the child's id. What `run` does must work in a copy of a process of several threads:
-/// no locks but the C library's own.
+/// Runs `run` in a child and gives the child's id. What `run` does must work in a copy of a process of
+/// several threads: no locks but the C library's own.
 pub fn fork(run: impl FnOnce() -> i32) -> i32 {
     // SAFETY: the child calls nothing but `run` and `_exit`.
     match unsafe { libc::fork() } {

@@ -1,6 +1,6 @@
-//! The ring buffers as their users see them: nothing lost uncounted, nothing torn, whoever dies, interrupts, steps or
-//! lies. One program, so that its parts share the event that proves itself ([`events`]) and the reader that checks it
-//! ([`collector`]).
+//! The ring buffers as their users see them: nothing lost uncounted, nothing torn, whoever dies, interrupts,
+//! steps or lies. One program, so that its parts share the event that proves itself ([`events`]) and the
+//! reader that checks it ([`collector`]).
 
 #[cfg(target_arch = "x86_64")]
 mod assembly;

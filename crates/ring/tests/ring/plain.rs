@@ -1,11 +1,11 @@
-//! One thread that writes and reads, against a plain description of what a ring is: which events it must give, when it is
-//! full, and what was overwritten, to the sub-buffer and the byte. Random operations, every protocol and mode, also with
-//! numbers that wrap around.
+//! One thread that writes and reads, against a plain description of what a ring is: which events it must
+//! give, when it is full, and what was overwritten, to the sub-buffer and the byte. Random operations, every
+//! protocol and mode, also with numbers that wrap around.
 
 use std::collections::HashSet;
 
 use tracewing_abi::region::{Geometry, Loss, Mode, Protocol, SUB_BUFFER_HEADER};
-use tracewing_ring::{Chunk, Overwritten, Reader, Readiness};
+use tracewing_ring::{Chunk, Overwritten, Reach, Reader, Readiness};
 
 use crate::emitter::{Emitter, KINDS, NEAR_WRAP, Shape};
 use crate::events::{LARGE, decode};
@@ -28,7 +28,8 @@ struct Plain {
     overwritten: Overwritten,
     /// Skipped since the last sub-buffer that was read.
     skipped: Overwritten,
-    /// Whether the reader has read anything: before that it does not know how much of a sub-buffer was read already.
+    /// Whether the reader has read anything: before that it does not know how much of a sub-buffer was read
+    /// already.
     is_new: bool,
     /// Whether the bytes overwritten are an upper bound only.
     is_bound: bool,
@@ -197,7 +198,8 @@ impl Both {
     }
 
     fn next(&mut self, partial: bool) -> Option<(Chunk, Vec<Event>, bool)> {
-        let found = self.reader.next(partial).expect("undamaged");
+        let reach = if partial { Reach::Written } else { Reach::Full };
+        let found = self.reader.next(reach).expect("undamaged");
         let expected = self.plain.next(partial);
         assert_eq!(found.is_some(), expected.is_some(), "the plain ring has {expected:?}");
         let (chunk, (events, is_last)) = found.zip(expected)?;
@@ -214,7 +216,7 @@ impl Both {
     fn check(&self, chunk: &Chunk, events: &[Event]) {
         let read: Vec<_> = decode(chunk).iter().map(|event| event.counter).collect();
         assert_eq!(read, events.iter().map(|event| event.0).collect::<Vec<_>>());
-        assert_eq!(chunk.len as u64, events.iter().map(|event| event.1).sum::<u64>());
+        assert_eq!(chunk.bytes().len() as u64, events.iter().map(|event| event.1).sum::<u64>());
         assert!(chunk.lost <= self.lost);
     }
 

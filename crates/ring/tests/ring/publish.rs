@@ -1,4 +1,5 @@
-//! Protocol `Publish` in one process: threads, signals and migration. What is read and what is lost is what was emitted.
+//! Protocol `Publish` in one process: threads, signals and migration. What is read and what is lost is what
+//! was emitted.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::*};
@@ -70,7 +71,7 @@ fn threads_pinned_and_free() {
 fn a_thread_that_migrates_while_it_emits() {
     let cpus = machine::usable_cpus();
     if cpus.len() < 2 {
-        return eprintln!("skipped: one CPU only");
+        return tracewing_testing::skip(tracewing_testing::Cause::OneCpu, "one CPU only");
     }
     let Some(publisher) = Publisher::new(4, 1024) else { return };
     let stop = AtomicBool::new(false);

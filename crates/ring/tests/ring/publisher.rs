@@ -1,4 +1,5 @@
-//! Emits with protocol `Publish` the way the agent does: the fixed sequence, then the gathering one, then opening.
+//! Emits with protocol `Publish` the way the agent does: the fixed sequence, then the gathering one, then
+//! opening.
 
 use std::sync::atomic::Ordering::*;
 
@@ -32,7 +33,8 @@ pub struct Publisher {
 }
 
 impl Publisher {
-    /// A new region with a buffer for every CPU, attached. `None`, with a line on stderr, where there is no rseq.
+    /// A new region with a buffer for every CPU, attached. `None`, with a line on stderr, where there is no
+    /// rseq.
     pub fn new(sub_buffers: usize, sub_buffer_bytes: usize) -> Option<Self> {
         let geometry = Geometry::new(machine::possible_cpus(), sub_buffers, sub_buffer_bytes).unwrap();
         Self::of(machine::region(geometry, Protocol::Publish, Clock::Tsc))
@@ -41,7 +43,10 @@ impl Publisher {
     /// Attached to a region, which stays mapped while this is used.
     pub fn of(region: Region) -> Option<Self> {
         let Some(rseq_offset) = thread::rseq_of_libc() else {
-            eprintln!("skipped: the C library has registered no rseq");
+            tracewing_testing::skip(
+                tracewing_testing::Cause::Processor,
+                "the C library has registered no rseq",
+            );
             return None;
         };
         let attachment = Box::new(Attachment::new());
@@ -75,7 +80,8 @@ impl Publisher {
     /// One attempt of the fixed sequence.
     pub fn fixed<const LEN: usize, const ORDERED: bool>(&self, id: u16, payload: &[u8; LEN]) -> bool {
         let (want, entry, payload) = (Want::of(id, MAJOR), entry_offset(), payload.as_ptr());
-        // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this thread.
+        // SAFETY: the payload has `LEN` bytes; the region stays mapped; the C library has registered this
+        // thread.
         unsafe {
             publish::fixed::<LEN, ORDERED>(&*self.attachment, self.rseq_offset, entry, &want, id, payload)
         }

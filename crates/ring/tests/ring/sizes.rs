@@ -1,5 +1,5 @@
-//! Protocol `Publish` at its edges: events that just fit, stamps that need the long form, a clock that stepped back,
-//! attachments that are gone.
+//! Protocol `Publish` at its edges: events that just fit, stamps that need the long form, a clock that
+//! stepped back, attachments that are gone.
 
 use std::sync::atomic::Ordering::*;
 

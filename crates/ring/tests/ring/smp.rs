@@ -1,5 +1,5 @@
-//! Protocol `Smp`: what is read and lost is what was emitted, and what a dead process leaves can be read up to its first
-//! uncommitted event.
+//! Protocol `Smp`: what is read and lost is what was emitted, and what a dead process leaves can be read up
+//! to its first uncommitted event.
 
 use std::sync::atomic::{AtomicBool, Ordering::*};
 use std::thread;
@@ -87,8 +87,9 @@ fn a_begin_far_away_takes_the_long_form_and_one_in_the_future_stands_still() {
     }
 }
 
-/// A thread that has reserved a sub-buffer's first event and does not run before it opens that: with what time the stamps count from is not
-/// known, all others take the long form. So bytes that are overwritten are no measure of how many events they were.
+/// A thread that has reserved a sub-buffer's first event and does not run before it opens that: with what
+/// time the stamps count from is not known, all others take the long form. So bytes that are overwritten are
+/// no measure of how many events they were.
 #[test]
 fn events_are_longer_in_a_sub_buffer_that_its_first_writer_has_not_opened() {
     const SIZE: usize = 1024;
@@ -140,7 +141,8 @@ fn a_full_buffer_loses_and_goes_on() {
     assert_eq!(large, Err(Loss::TooLarge));
 }
 
-/// Space that somebody reserved and never committed: in the middle, at the end, and a sub-buffer never opened.
+/// Space that somebody reserved and never committed: in the middle, at the end, and a sub-buffer never
+/// opened.
 #[test]
 fn an_uncommitted_event_hides_only_the_rest_of_its_sub_buffer() {
     let region = new_region(1, 4, 512, Clock::Monotonic);
@@ -224,7 +226,8 @@ fn a_process_killed_while_it_writes_leaves_whole_events_in_front() {
     assert!(inside > 5, "{inside} children were killed in the middle");
 }
 
-/// The clock stepped back between what was read last and the next sub-buffer: nothing is lost, and time stands still.
+/// The clock stepped back between what was read last and the next sub-buffer: nothing is lost, and time
+/// stands still.
 #[test]
 fn a_clock_that_stepped_back_between_sub_buffers_loses_nothing() {
     let region = new_region(1, 8, 256, Clock::Monotonic);

@@ -1,10 +1,11 @@
-//! Snapshots of a region in overwrite mode: the readers go back, read, and put everything into the ring again.
+//! Snapshots of a region in overwrite mode: the readers go back, read, and put everything into the ring
+//! again.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::atomic::Ordering::Acquire;
 
 use tracewing_abi::region::{Mode, Protocol, SUB_BUFFER_HEADER};
-use tracewing_ring::{Reader, Region};
+use tracewing_ring::{Reach, Reader, Region};
 
 use crate::collector::Gap;
 use crate::events::{Event, PINNED, decode};
@@ -45,8 +46,9 @@ impl Snapshots {
         self.taken
     }
 
-    /// Takes one. Checks that each CPU's events are in order; with `Publish` also that it reaches what was there when it
-    /// began, which the other protocols cannot promise: an event that is not committed hides those behind it.
+    /// Takes one. Checks that each CPU's events are in order; with `Publish` also that it reaches what was
+    /// there when it began, which the other protocols cannot promise: an event that is not committed hides
+    /// those behind it.
     pub fn take(&mut self) -> Vec<Snapshot> {
         self.taken += 1;
         (0..self.readers.len()).map(|cpu| self.take_cpu(cpu)).collect()
@@ -58,7 +60,7 @@ impl Snapshots {
         reader.rewind();
         let (mut snapshot, mut stamp) = (Snapshot::default(), 0);
         let mut last: HashMap<u32, (u32, u64)> = HashMap::new();
-        while let Some(chunk) = reader.next(true).expect("undamaged") {
+        while let Some(chunk) = reader.next(Reach::Written).expect("undamaged") {
             assert!(chunk.begin >= stamp, "a chunk begins before the end of the one before");
             assert!(chunk.overwritten.sub_buffers >= snapshot.overwritten);
             (stamp, snapshot.overwritten) = (chunk.end, chunk.overwritten.sub_buffers);

@@ -1,7 +1,9 @@
-//! All loads, at length and with numbers that nobody has tried yet: `cargo xtask soak` runs this, `cargo test` does not.
+//! All loads, at length and with numbers that nobody has tried yet: `cargo xtask soak` runs this,
+//! `cargo test` does not.
 //!
-//! The environment says how long (`TRACEWING_SOAK_SECONDS`), where the random numbers start (`TRACEWING_SOAK_SEED`), and
-//! whether it runs under a race detector (`TRACEWING_SOAK_THREADS_ONLY`), which does not understand assembly and processes.
+//! The environment says how long (`TRACEWING_SOAK_SECONDS`), where the random numbers start
+//! (`TRACEWING_SOAK_SEED`), and whether it runs under a race detector (`TRACEWING_SOAK_THREADS_ONLY`), which
+//! does not understand assembly and processes.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicU64, Ordering::*};

@@ -1,5 +1,6 @@
-//! The three sequences of protocol `Publish`, left at each of their instructions: for a signal handler that emits, for
-//! good, or by what the kernel does not take for an abort. And the papers' scheme where others are faster every time.
+//! The three sequences of protocol `Publish`, left at each of their instructions: for a signal handler that
+//! emits, for good, or by what the kernel does not take for an abort. And the papers' scheme where others are
+//! faster every time.
 
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
 
@@ -114,8 +115,8 @@ impl Setting {
     }
 }
 
-/// Calls `at` with a fresh child at every instruction of the sequence; the last time behind the commit (`false`). Gives
-/// the number of instructions.
+/// Calls `at` with a fresh child at every instruction of the sequence; the last time behind the commit
+/// (`false`). Gives the number of instructions.
 fn at_each_instruction(sequence: Sequence, at: impl Fn(&Setting, Tracee, bool)) -> usize {
     for steps in 0.. {
         let Some(setting) = Setting::new(sequence) else { return 0 };
@@ -169,8 +170,9 @@ fn a_sequence_that_the_kernel_no_longer_protects_starts_again() {
             let (_, descriptor) = tracee.sequence.unwrap();
             let at = tracee.registers().rip;
             tracee.disarm();
-            // Another thread of the CPU writes meanwhile; the child's write position is an old one now. What the child
-            // writes there before it comes to the check falls on that event, which nothing can prevent.
+            // Another thread of the CPU writes meanwhile; the child's write position is an old one now. What
+            // the child writes there before it comes to the check falls on that event, which nothing can
+            // prevent.
             let buffer = setting.publisher.region.cpu(setting.cpu);
             let head = &buffer.control().head;
             setting.publisher.emit_fixed::<16, false>(5, &payload(OTHER, 0)).unwrap();
@@ -244,7 +246,8 @@ fn a_writer_with_whom_others_always_interfere_loses_one_event() {
             accept();
             (emitter.emit(MAIN, 0, 0) == Err(Loss::Interrupted)).into()
         });
-        // An event of another writer between any two instructions: no compare-and-swap finds what was loaded before.
+        // An event of another writer between any two instructions: no compare-and-swap finds what was loaded
+        // before.
         let status = (0..ENOUGH).find_map(|step| {
             emitter.emit(OTHER, step, 0).unwrap();
             tracee.step()

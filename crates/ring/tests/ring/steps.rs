@@ -1,5 +1,5 @@
-//! The instructions of the sequences against their steps as the model checker runs them: stepped through one by one, the
-//! instructions store what the steps store, in the order of the steps.
+//! The instructions of the sequences against their steps as the model checker runs them: stepped through one
+//! by one, the instructions store what the steps store, in the order of the steps.
 
 use std::cell::RefCell;
 use std::sync::atomic::Ordering::*;

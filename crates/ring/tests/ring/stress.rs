@@ -1,9 +1,9 @@
-//! Writers of every protocol and a reader at full speed, in either mode: loads with random numbers in them, for tests
-//! that take a second and for soak runs that take hours. A load panics when an invariant does not hold; its seed is
-//! in whatever the caller prints.
+//! Writers of every protocol and a reader at full speed, in either mode: loads with random numbers in them,
+//! for tests that take a second and for soak runs that take hours. A load panics when an invariant does not
+//! hold; its seed is in whatever the caller prints.
 //!
-//! - [`threads`]: one process; threads that stay, roam or are pushed around, signal handlers that nest, a reader that is
-//!   replaced, snapshots.
+//! - [`threads`]: one process; threads that stay, roam or are pushed around, signal handlers that nest, a
+//!   reader that is replaced, snapshots.
 //! - [`processes`]: writers and readers that are stopped and killed.
 //! - [`hotplug`]: CPUs that come and go.
 

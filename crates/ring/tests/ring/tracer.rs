@@ -1,9 +1,9 @@
 //! Children that the tests step through a restartable sequence, instruction by instruction (ptrace(2)).
 //!
-//! Every stop aborts a sequence, so stepping as such never gets to its end. [`Tracee::step_inside`] clears `rseq_cs`
-//! before each step, which keeps the kernel from seeing a sequence at all, and answers the check in front of the commit
-//! in the kernel's place. [`Tracee::rearm`] puts `rseq_cs` back: what follows is what happens to a thread that was
-//! interrupted at just this instruction.
+//! Every stop aborts a sequence, so stepping as such never gets to its end. [`Tracee::step_inside`] clears
+//! `rseq_cs` before each step, which keeps the kernel from seeing a sequence at all, and answers the check in
+//! front of the commit in the kernel's place. [`Tracee::rearm`] puts `rseq_cs` back: what follows is what
+//! happens to a thread that was interrupted at just this instruction.
 
 use std::ptr::null_mut;
 

@@ -1,15 +1,16 @@
-//! Protocols `Smp` and `Local` in two phases: reserve, write in place, commit. What is reserved hides what lies behind it,
-//! and nothing else.
+//! Protocols `Smp` and `Local` in two phases: reserve, write in place, commit. What is reserved hides what
+//! lies behind it, and nothing else.
 
 use tracewing_abi::region::{Loss, Mode, Protocol};
 use tracewing_ring::lttng::{self, Access, Local, Slot, Smp};
-use tracewing_ring::{Reader, Region};
+use tracewing_ring::{Reach, Reader, Region};
 
 use crate::collector::Collector;
 use crate::emitter::{Emitter, KINDS, Shape};
 use crate::events::payload;
 
-/// Bytes of payload: 64 with the event's header, so six fit a sub-buffer of 512 bytes; a seventh would end on its boundary.
+/// Bytes of payload: 64 with the event's header, so six fit a sub-buffer of 512 bytes; a seventh would end on
+/// its boundary.
 const LEN: usize = 52;
 const SLOTS: usize = 4;
 const PER_SUB_BUFFER: u32 = 6;
@@ -79,10 +80,10 @@ fn is_zeroed<A: Access>(ring: &Ring) {
     slot.put(&[7; 5]);
     drop(slot);
     drop(ring.reserve::<A>().unwrap());
-    let chunk = reader.next(true).unwrap().unwrap();
+    let chunk = reader.next(Reach::Written).unwrap().unwrap();
     // SAFETY: the chunk is not released, and nobody writes.
-    let bytes = unsafe { std::slice::from_raw_parts(chunk.start, chunk.len) };
-    let (first, second) = bytes.split_at(chunk.len / 2);
+    let bytes = unsafe { std::slice::from_raw_parts(chunk.bytes().as_ptr(), chunk.bytes().len()) };
+    let (first, second) = bytes.split_at(bytes.len() / 2);
     assert_eq!(first[12..17], [7; 5]);
     assert_eq!(first[17..], [0; LEN - 5]);
     assert_eq!(second[12..], [0; LEN]);
@@ -94,7 +95,8 @@ fn a_slot_that_is_dropped_is_an_event_with_zeroes() {
     for_all(is_zeroed::<Smp>, is_zeroed::<Local>);
 }
 
-/// 002, Equation 3: nobody opens a sub-buffer in which somebody is still writing, however often the ring goes round.
+/// 002, Equation 3: nobody opens a sub-buffer in which somebody is still writing, however often the ring goes
+/// round.
 fn holds<A: Access>(ring: &Ring) {
     let mut collector = Collector::new(ring.region);
     let mut slot = ring.reserve::<A>().unwrap();

@@ -1,5 +1,5 @@
-//! An event's payload as a filter reads it: bytes in one piece or several, of which none is trusted to be where the
-//! filter expects it.
+//! An event's payload as a filter reads it: bytes in one piece or several, of which none is trusted to be
+//! where the filter expects it.
 
 /// The payload: its segments, in order.
 #[derive(Clone)]
@@ -140,7 +140,8 @@ fn nul(bytes: &[u8]) -> Option<usize> {
     let (words, rest) = bytes.as_chunks::<8>();
     for (index, word) in words.iter().enumerate() {
         let word = u64::from_le_bytes(*word);
-        // The lowest marked byte is the first NUL; above it a 1 may be marked as well (Warren, Hacker's Delight, 6-1).
+        // The lowest marked byte is the first NUL; above it a 1 may be marked as well (Warren, Hacker's
+        // Delight, 6-1).
         let marked = word.wrapping_sub(ONES) & !word & ONES << 7;
         if marked != 0 {
             return Some(index * 8 + marked.trailing_zeros() as usize / 8);

@@ -1,9 +1,10 @@
 //! From a condition to the words of a filter ([`filter`](crate::filter)).
 //!
-//! A condition becomes tests in the order of the text, each of which continues at one of two places: "and" and "or"
-//! are nothing but the choice of those places. A test of a value that is absent continues where the condition does not hold,
-//! whether the test is expected to be true or false. A position behind a field without constant size is worked out right before
-//! the first test that needs it, and again only where that test may have been skipped.
+//! A condition becomes tests in the order of the text, each of which continues at one of two places: "and"
+//! and "or" are nothing but the choice of those places. A test of a value that is absent continues where the
+//! condition does not hold, whether the test is expected to be true or false. A position behind a field
+//! without constant size is worked out right before the first test that needs it, and again only where that
+//! test may have been skipped.
 
 use super::condition::{Condition, Test};
 use super::error::Problem;
@@ -71,7 +72,8 @@ impl<'l> Compiler<'l> {
         Ok(())
     }
 
-    /// Compiles a condition. `located` are the marks that are known to be in their registers, before and afterwards.
+    /// Compiles a condition. `located` are the marks that are known to be in their registers, before and
+    /// afterwards.
     fn condition(
         &mut self,
         condition: &Condition<Place>,
@@ -120,7 +122,8 @@ impl<'l> Compiler<'l> {
     ) -> Result<(), Problem> {
         let (first, second) = test.places();
         let places = [Some(first), second].into_iter().flatten();
-        // In front of the guards: behind one, a mark would be in its register only where the guard found a value.
+        // In front of the guards: behind one, a mark would be in its register only where the guard found a
+        // value.
         for place in places.clone() {
             self.locate(place.position.mark, located)?;
         }

@@ -1,10 +1,11 @@
-//! A predicate resolved for one class: tests on values at known places. Evaluated here on decoded values; compiled to a
-//! filter by `compile`.
+//! A predicate resolved for one class: tests on values at known places. Evaluated here on decoded values;
+//! compiled to a filter by `compile`.
 //!
-//! Truth is Kleene's: a test of a value that the event does not have is unknown, and so is its opposite; an event matches only
-//! where the whole is true. By the laws of De Morgan, which hold in that logic, `check` moves every `!` of the text to the tests
-//! below it. What is left has "and" and "or" only, which are true or not whether an unknown part is kept or replaced by
-//! false: so `holds` and the filter treat unknown as false and need two values.
+//! Truth is Kleene's: a test of a value that the event does not have is unknown, and so is its opposite; an
+//! event matches only where the whole is true. By the laws of De Morgan, which hold in that logic, `check`
+//! moves every `!` of the text to the tests below it. What is left has "and" and "or" only, which are true or
+//! not whether an unknown part is kept or replaced by false: so `holds` and the filter treat unknown as false
+//! and need two values.
 
 use super::glob::Glob;
 use super::integer::Integer;

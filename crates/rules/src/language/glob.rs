@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-/// A pattern that a whole name or text must match: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character that stands
-/// for itself.
+/// A pattern that a whole name or text must match: `*`, `?`, `[a-z]`, `[!a-z]`, and `\` before a character
+/// that stands for itself.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Glob(Box<str>);
 
@@ -18,7 +18,8 @@ impl Glob {
         self.matches_bytes(text.as_bytes())
     }
 
-    /// As [`matches`](Self::matches), for text that came from elsewhere; a byte that is not UTF-8 is one character.
+    /// As [`matches`](Self::matches), for text that came from elsewhere; a byte that is not UTF-8 is one
+    /// character.
     pub fn matches_bytes(&self, text: &[u8]) -> bool {
         crate::pattern::matches(self.0.bytes(), text.iter().copied())
     }

@@ -1,5 +1,5 @@
-//! Where the fields of a class are in its payload ([`tracewing_abi::schema`] says how they follow each other). Behind a
-//! field without constant size positions are counted from that field's end.
+//! Where the fields of a class are in its payload ([`tracewing_abi::schema`] says how they follow each
+//! other). Behind a field without constant size positions are counted from that field's end.
 
 use crate::filter::{Load, OPTIONAL, SLICE};
 use tracewing_abi::schema::{ClassView, FieldView, Scalar, Shape};

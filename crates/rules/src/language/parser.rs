@@ -1,4 +1,5 @@
-//! From a predicate's words to its tree. Recursion is as deep as parentheses and `!` are nested, which is bounded.
+//! From a predicate's words to its tree. Recursion is as deep as parentheses and `!` are nested, which is
+//! bounded.
 
 use super::glob::Glob;
 use super::integer::Integer;

@@ -151,7 +151,8 @@ impl Predicate {
         compile::compile(&condition, &schema.layout).map_err(fail)
     }
 
-    /// The predicate for a class of events that another `schema` describes. `class` is its name, for the error.
+    /// The predicate for a class of events that another `schema` describes. `class` is its name, for the
+    /// error.
     ///
     /// # Errors
     /// The class has no event for which it holds.

@@ -1,5 +1,5 @@
-//! Relations between numbers as sets of orders, and how such a set changes where one side is rounded to what the other
-//! side's type can hold.
+//! Relations between numbers as sets of orders, and how such a set changes where one side is rounded to what
+//! the other side's type can hold.
 
 use super::integer::Integer;
 use crate::filter::{EQUAL, GREATER, LESS};
@@ -34,8 +34,8 @@ impl Orders {
         Self(self.0 & EQUAL | swapped(LESS, GREATER) | swapped(GREATER, LESS))
     }
 
-    /// The relation to `right ± a bit`, where the left side is never strictly between the two: `moved` is how the new
-    /// right side compares with the old one.
+    /// The relation to `right ± a bit`, where the left side is never strictly between the two: `moved` is how
+    /// the new right side compares with the old one.
     fn beside(self, moved: Ordering) -> Self {
         match moved {
             Ordering::Equal => self,

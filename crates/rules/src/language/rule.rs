@@ -1,5 +1,5 @@
-//! Rules: which event classes a recording takes, from which processes, and under which condition. The last rule that
-//! matches a class decides.
+//! Rules: which event classes a recording takes, from which processes, and under which condition. The last
+//! rule that matches a class decides.
 
 use super::error::CompileError;
 use super::glob::Glob;
@@ -22,8 +22,8 @@ pub enum Action {
     Disable,
 }
 
-/// A rule. It matches a class in a process if all of its parts do; a list that is empty matches everything. The default
-/// rule enables everything.
+/// A rule. It matches a class in a process if all of its parts do; a list that is empty matches everything.
+/// The default rule enables everything.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     /// What happens to what matches.
@@ -143,9 +143,9 @@ impl Rule {
         Self { action: other.action.clone(), ..self.clone() } == *other
     }
 
-    /// Appends the rule to a message: `u8` action, lists of events, exclusions, providers and processes (each a `u16`
-    /// number and as many strings), `u8` most and least severe level, `u64` major classes, and the predicate's text for
-    /// action 2.
+    /// Appends the rule to a message: `u8` action, lists of events, exclusions, providers and processes (each
+    /// a `u16` number and as many strings), `u8` most and least severe level, `u64` major classes, and the
+    /// predicate's text for action 2.
     ///
     /// # Errors
     /// It does not fit.
@@ -208,7 +208,8 @@ fn decode_list<T>(input: &mut Input<'_>, from: impl Fn(&str) -> T) -> Result<Vec
     (0..count).map(|_| input.str().map(&from)).collect()
 }
 
-/// A class's name up to the `:` in front of the event's own name. A provider can be a path, as in `shop::db:query`.
+/// A class's name up to the `:` in front of the event's own name. A provider can be a path, as in
+/// `shop::db:query`.
 fn provider(name: &str) -> &str {
     let bytes = name.as_bytes();
     let mut at = 0;
@@ -310,8 +311,9 @@ impl Rules {
         Self::default()
     }
 
-    /// Adds a rule behind those there are. It decides wherever it matches. Rules that match just the same have nothing left to
-    /// decide and are dropped, but for the first one, which also says with what the recording begins.
+    /// Adds a rule behind those there are. It decides wherever it matches. Rules that match just the same
+    /// have nothing left to decide and are dropped, but for the first one, which also says with what the
+    /// recording begins.
     pub fn push(&mut self, rule: Rule) {
         if let Some(first) = self.rules.first().cloned() {
             let before = std::mem::take(&mut self.rules).into_iter().skip(1);
@@ -321,8 +323,8 @@ impl Rules {
         self.rules.push(rule);
     }
 
-    /// Adds a rule to those of a recording that goes on: as [`Rules::push`], but where the rule is for all events, the others
-    /// go, again but for the first one.
+    /// Adds a rule to those of a recording that goes on: as [`Rules::push`], but where the rule is for all
+    /// events, the others go, again but for the first one.
     ///
     /// # Errors
     /// There would be more than [`Rules::MOST`]; nothing changes.
@@ -352,9 +354,9 @@ impl Rules {
         self.rules.is_empty()
     }
 
-    /// What becomes of a class in a process: what the last rule that matches says. A class that none matches is off if
-    /// the first rule enables something, else on: the first rule says whether the recording begins with nothing or with
-    /// everything. Events of the tracer itself (`tracewing:*`) are always on.
+    /// What becomes of a class in a process: what the last rule that matches says. A class that none matches
+    /// is off if the first rule enables something, else on: the first rule says whether the recording begins
+    /// with nothing or with everything. Events of the tracer itself (`tracewing:*`) are always on.
     ///
     /// # Errors
     /// The rule's predicate does not fit the class, which is then off.

@@ -27,8 +27,8 @@ pub enum SelectionError {
     Major(String),
 }
 
-/// A range of levels, both ends included. As text: `warn` is that level and what is more severe, `debug..info` those from
-/// the one to the other, in either order.
+/// A range of levels, both ends included. As text: `warn` is that level and what is more severe,
+/// `debug..info` those from the one to the other, in either order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Levels {
     most: Level,

@@ -35,7 +35,8 @@ pub fn options(folder: &Path, script: &str) -> Options {
     options
 }
 
-/// Records a shell that tells the socket's path and lives until `programs` is done with it and the trace folder.
+/// Records a shell that tells the socket's path and lives until `programs` is done with it and the trace
+/// folder.
 pub fn with_programs(
     adapt: impl FnOnce(&mut Options),
     programs: impl FnOnce(&Path, &Path) + Send,
@@ -164,7 +165,8 @@ pub fn hello() -> Hello {
 
 /// Runs something in a forked child.
 pub fn in_child(work: impl FnOnce() -> bool) -> impl FnOnce() {
-    // SAFETY: the child only uses memory of its own and system calls; the C library's allocator survives forks.
+    // SAFETY: the child only uses memory of its own and system calls; the C library's allocator survives
+    // forks.
     let pid = unsafe { libc::fork() };
     assert!(pid >= 0);
     if pid == 0 {

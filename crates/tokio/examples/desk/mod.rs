@@ -1,6 +1,6 @@
-//! What servers do that keep their own book: when each request waited for which lock, and how long it held it, by their own stamps of
-//! CLOCK_MONOTONIC. What `tracewing` reports of them is compared with that. A line of the book is an operation, followed by numbers:
-//! what each means is said where it is written.
+//! What servers do that keep their own book: when each request waited for which lock, and how long it held
+//! it, by their own stamps of CLOCK_MONOTONIC. What `tracewing` reports of them is compared with that. A line
+//! of the book is an operation, followed by numbers: what each means is said where it is written.
 
 use rustix::time::ClockId;
 use std::fmt::Write as _;
@@ -48,9 +48,9 @@ impl Log {
         std::fs::write(file, log.as_bytes()).expect("the log");
     }
 
-    /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was in vain, stamps around both calls, and
-    /// after the first poll and before the last one. Or, where it does not get the lock within `time`, `gave_up ADDRESS LINE WAITED
-    /// ASKED ENDED`.
+    /// `lock ADDRESS LINE WAITED ASKED TRIED POLLS GOT GIVES GAVE`: whether its first poll was in vain,
+    /// stamps around both calls, and after the first poll and before the last one. Or, where it does not get
+    /// the lock within `time`, `gave_up ADDRESS LINE WAITED ASKED ENDED`.
     async fn lock<G>(
         &self,
         (address, line): (u64, u32),
@@ -82,7 +82,8 @@ impl Log {
         self.line("lock", &[address, line.into(), waited.into(), asked, tried, polls, got, gives, now()]);
     }
 
-    /// `polls OF POLLS COMPUTED TASK BEGIN END`, the third in ns of CPU time; TASK is 0 where no task is known.
+    /// `polls OF POLLS COMPUTED TASK BEGIN END`, the third in ns of CPU time; TASK is 0 where no task is
+    /// known.
     pub async fn polls<T>(&self, of: u64, future: impl Future<Output = T>) -> T {
         let (mut polls, mut cpu, begins) = (0, 0, now());
         let task = tracewing::user_thread::current().map_or(0, |task| task.get().get());
@@ -156,8 +157,8 @@ impl Desk {
         self.log.lock((address(&self.table), line!()), ALWAYS, self.table.write(), sleep(300)).await;
     }
 
-    /// Holds a lock of threads while it computes, in a function that lasts at least 100 µs and at most from GOT to GIVES:
-    /// `cache ADDRESS 0 0 ASKED GOT GIVES GAVE`.
+    /// Holds a lock of threads while it computes, in a function that lasts at least 100 µs and at most from
+    /// GOT to GIVES: `cache ADDRESS 0 0 ASKED GOT GIVES GAVE`.
     fn look_up(&self) {
         let asked = now();
         let mut guard = self.cache.lock().expect("no holder panics");

@@ -8,7 +8,8 @@ use std::task::{Context, Poll};
 use tokio::sync::oneshot::{self, Sender, error::RecvError};
 use tracewing::user_thread::{Kind, Request};
 
-/// [`tokio::sync::oneshot::channel`], recorded. A sender never waits. A wait is shown at the line of this call.
+/// [`tokio::sync::oneshot::channel`], recorded. A sender never waits. A wait is shown at the line of this
+/// call.
 #[track_caller]
 pub fn channel<T>() -> (Sender<T>, Receiver<T>) {
     let (sender, receiver) = oneshot::channel();

@@ -9,7 +9,8 @@ use std::task::{Context, Poll};
 use tracewing::user_thread::{Kind, Request};
 
 pin_project! {
-    /// A future of tokio's that waits for something. It owns its request, or borrows that from the caller, who holds what it gets.
+    /// A future of tokio's that waits for something. It owns its request, or borrows that from the caller,
+    /// who holds what it gets.
     #[must_use = "futures do nothing unless polled"]
     pub struct Waited<F, R = Request>
     where

@@ -1,4 +1,5 @@
-//! Wakers of tasks that find their place in the table of [`super::task`] taken: allocated, and kept by user thread until that ends.
+//! Wakers of tasks that find their place in the table of [`super::task`] taken: allocated, and kept by user
+//! thread until that ends.
 
 use super::Told;
 use std::collections::BTreeMap;
@@ -20,7 +21,8 @@ fn part(thread: UserThread) -> MutexGuard<'static, Part> {
     PARTS[thread.get().get() as usize % PARTS.len()].lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The waker of a user thread, which passes wakes on to `behind`, the same for each call until it [retires](retire).
+/// The waker of a user thread, which passes wakes on to `behind`, the same for each call until it
+/// [retires](retire).
 pub(super) fn waker(thread: UserThread, behind: &Waker) -> Waker {
     let mut part = part(thread);
     let told = part.entry(thread).or_insert_with(|| {

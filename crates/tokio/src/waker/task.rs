@@ -1,10 +1,11 @@
 //! Wakers of tasks that tell wakes without memory of their own, neither allocated nor in the task.
 //!
-//! All of tokio's wakers of tasks have one table of functions, and as data an address that stands for the task as long as there
-//! is any waker of it. A telling one has the same data and the functions here, which pass everything on to tokio's. Which
-//! user thread the task is stands in a table by that address, once a waker is kept; where another task has the place, the waker is one of
-//! the [`crowd`]'s. That address is where tokio has allocated the task, so that its future, too, knows it: it lies in the first
-//! [`ALIGNMENT`] bytes, or else the waker is one of the crowd's.
+//! All of tokio's wakers of tasks have one table of functions, and as data an address that stands for the
+//! task as long as there is any waker of it. A telling one has the same data and the functions here, which
+//! pass everything on to tokio's. Which user thread the task is stands in a table by that address, once a
+//! waker is kept; where another task has the place, the waker is one of the [`crowd`]'s. That address is
+//! where tokio has allocated the task, so that its future, too, knows it: it lies in the first [`ALIGNMENT`]
+//! bytes, or else the waker is one of the crowd's.
 
 use super::{HERE, Here, crowd, tell};
 use crate::life::Living;
@@ -85,8 +86,8 @@ pub(crate) enum TaskWaker<'a> {
 }
 
 impl<'a> TaskWaker<'a> {
-    /// A waker for the user thread that the task is, which is polled with tokio's waker `behind`, and whose future lies at address
-    /// `within`. To be given back after the poll.
+    /// A waker for the user thread that the task is, which is polled with tokio's waker `behind`, and whose
+    /// future lies at address `within`. To be given back after the poll.
     #[inline]
     pub fn lend(living: Living, behind: &'a Waker, within: usize, here: &Here) -> Self {
         let task = behind.data().addr();
@@ -155,8 +156,8 @@ pub(crate) fn retire_within(within: usize, thread: UserThread) {
 fn told(task: *const ()) {
     let (task, place) = (task.addr(), place(task.addr()));
     if place.is_of(task) {
-        // With `take`: whoever's thread this is, the second look sees that one's task, or a later one. It cannot be this
-        // task's again, whose address nobody else has as long as it has a waker.
+        // With `take`: whoever's thread this is, the second look sees that one's task, or a later one. It
+        // cannot be this task's again, whose address nobody else has as long as it has a waker.
         let thread = place.thread.load(Acquire);
         if place.is_of(task) {
             tell_number(thread);
@@ -175,7 +176,8 @@ fn polled(task: usize) -> Option<Living> {
     HERE.with(|here| here.living.get().filter(|_| here.task.get() == task))
 }
 
-/// Whether a task that is being polled here has its place: it takes it with the first waker that is kept, unless another one has it.
+/// Whether a task that is being polled here has its place: it takes it with the first waker that is kept,
+/// unless another one has it.
 fn has_place(task: usize, living: Living) -> bool {
     let place = place(task);
     if living.is_kept() {

@@ -1,4 +1,5 @@
-//! Spawns its first tasks where each system call that the runtime does not make by itself ends the process. Says before how many.
+//! Spawns its first tasks where each system call that the runtime does not make by itself ends the process.
+//! Says before how many.
 
 use tokio::runtime::Builder;
 use tracewing_tokio as traced;

@@ -1,4 +1,5 @@
-//! A runtime that ends while its tasks spawn others, and while their destructors do: records itself into the folder that it is given.
+//! A runtime that ends while its tasks spawn others, and while their destructors do: records itself into the
+//! folder that it is given.
 
 use std::future::pending;
 use std::pin::Pin;

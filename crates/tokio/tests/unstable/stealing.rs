@@ -1,5 +1,5 @@
-//! Tasks that are woken while they run, by threads of their own: another worker takes them as soon as their poll is over. Records itself into
-//! the folder that it is given.
+//! Tasks that are woken while they run, by threads of their own: another worker takes them as soon as their
+//! poll is over. Records itself into the folder that it is given.
 
 use std::sync::Arc;
 use std::thread;

@@ -1,12 +1,16 @@
-//! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a thread.
+//! What the super-trace sees of an event: when, where, by whom, and the few things that it means for a
+//! thread.
+
+pub use tracewing_vocabulary::kernel::{Interrupt, TaskState};
 
 /// The name of a system call, of another cause of waiting, or of an interrupt, as a small number:
 /// [`Adapter::name`](super::Adapter::name) tells it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Name(pub u32);
 
-/// One event of the super-trace: the merged kernel and user events, each with the processor and the lightweight
-/// process that it belongs to (Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace Toolkit, section 2.2).
+/// One event of the super-trace: the merged kernel and user events, each with the processor and the
+/// lightweight process that it belongs to (Danjean, Wacrenier, Namyst: An Efficient Multi-level Trace
+/// Toolkit, section 2.2).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Activity<'a> {
     /// When, in nanoseconds on the recording's clock.
@@ -46,8 +50,8 @@ pub enum Kind<'a> {
         prev: i32,
         /// Its name.
         prev_name: &'a [u8],
-        /// Its state: 0 or above 0xff means that it would have gone on, else a bit of `TASK_REPORT`.
-        prev_state: i64,
+        /// Its state from now on.
+        prev_state: TaskState,
         /// The thread that gets the CPU.
         next: i32,
         /// Its name.
@@ -97,8 +101,8 @@ pub enum Kind<'a> {
     UnendedCall {
         /// Which.
         call: Name,
-        /// What the thread does after it, where that is certain: `rt_sigreturn` goes back to the program at once, and the kernel never
-        /// records its end.
+        /// What the thread does after it, where that is certain: `rt_sigreturn` goes back to the program at
+        /// once, and the kernel never records its end.
         returns: bool,
     },
     /// A system call ends.
@@ -126,6 +130,9 @@ pub enum Kind<'a> {
     PageFault {
         /// Whether its program did, not the kernel for it.
         user: bool,
+        /// Whether the page or the program's code lies above 4 GiB, where 32-bit programs have nothing; true
+        /// where the event does not say where.
+        high: bool,
     },
     /// A thread of an instrumented program introduces itself (`tracewing:thread`).
     Introduction {
@@ -134,8 +141,8 @@ pub enum Kind<'a> {
         /// Its name.
         name: &'a [u8],
     },
-    /// The event's thread, the first one of its process, introduces itself once more, and no exec was told meanwhile: it executes
-    /// another program by now, or is another process of the same number.
+    /// The event's thread, the first one of its process, introduces itself once more, and no exec was told
+    /// meanwhile: it executes another program by now, or is another process of the same number.
     Program {
         /// Its name.
         name: &'a [u8],
@@ -153,7 +160,8 @@ pub enum Kind<'a> {
     },
     /// What a program tells of its user threads.
     UserThread(UserThreadKind<'a>),
-    /// A program tells (`lock:*`) that the event's thread begins to wait for something of this kind, or waits no longer.
+    /// A program tells (`lock:*`) that the event's thread begins to wait for something of this kind, or waits
+    /// no longer.
     Waits {
         /// What it waits for: the label of `kind`, `condition` or `barrier`.
         on: Option<Name>,
@@ -187,19 +195,8 @@ pub enum Kind<'a> {
     Kernel,
 }
 
-/// What takes a CPU from its thread for a moment. They nest: a handler in a vector, any of both in a softirq.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Interrupt {
-    /// `irq_softirq_entry`.
-    Softirq,
-    /// `x86_irq_vectors_*_entry`.
-    Vector,
-    /// `irq_handler_entry`.
-    Handler,
-}
-
-/// What a program tells of its user threads: events `user_thread:*`. Their numbers are the program's, unique in its process
-/// and never 0.
+/// What a program tells of its user threads: events `user_thread:*`. Their numbers are the program's, unique
+/// in its process and never 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum UserThreadKind<'a> {
     /// There is a new one, which may run from now on.

@@ -1,18 +1,16 @@
-//! Makes [`Activity`] from events, by the names that LTTng and tracewing share, `user_thread:*` and `lock:*`.
+//! Makes [`Activity`] from the events of `tracewing-vocabulary`.
 
-use super::activity::{Activity, Context, Interrupt, Kind, Name, Scope, SwitchCause, UserThreadKind};
-use crate::merge::EventRef;
-use crate::open::{Stream, Trace};
-use crate::part::{has_some_interrupts, has_some_switches, has_some_system_calls};
+use super::activity::{Activity, Context, Kind, Name, Scope, SwitchCause, UserThreadKind};
+use super::traces::{KERNEL, PROFILE, class_names, domain, is_kernel, text_of};
+use crate::merge::fields::{Actor, Classes, Place, Places};
+use crate::merge::messages::EventRef;
+use crate::open::recording::{Stream, Trace};
 use std::collections::{HashMap, HashSet};
-use tracewing_ctf::decode::{Decoder, Event, MemberHandle, Record, RecordField, Value};
-use tracewing_ctf::model::{self, EnvValue, TraceClass};
-
-/// `CLONE_THREAD` of `include/uapi/linux/sched.h`.
-const CLONE_THREAD: i64 = 0x0001_0000;
-
-/// LTTng's `enum lttng_thread_type`, as its state dump tells it.
-const KERNEL_THREAD: i64 = 1;
+use tracewing_ctf::decode::Record;
+use tracewing_ctf::model::Scope as FieldScope;
+use tracewing_vocabulary::context::{FLAGS, PROCESS, TID};
+use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall, softirq};
+use tracewing_vocabulary::{Class, Reader, kernel, lock, own, profile, recorder, user_thread};
 
 /// How many names are kept apart.
 const NAMES: usize = 1 << 16;
@@ -20,8 +18,7 @@ const NAMES: usize = 1 << 16;
 /// Remembers what each event class means, so that names are looked up once.
 #[derive(Debug, Default)]
 pub struct Adapter {
-    /// By stream and event class.
-    classes: Vec<Vec<Option<Class>>>,
+    classes: Classes<Known>,
     names: Vec<String>,
     numbers: HashMap<String, Name>,
     general: General,
@@ -31,30 +28,16 @@ pub struct Adapter {
 
 /// What is known of an event class.
 #[derive(Debug)]
-struct Class {
+struct Known {
     meaning: Meaning,
-    /// Who recorded it: `tid` in our traces, `vtid` (LTTng-UST) or `tid` (LTTng's kernel tracer) in LTTng's.
-    tid: Option<Member>,
-    /// Its process, with which LTTng's events can be recorded: `vpid` or `pid`.
-    process: Option<Member>,
-    /// What ftrace says of the CPU, where that matters ([`tells_context`]): `flags` in our traces.
-    flags: Option<Member>,
-    /// Its fields, in the order in which [`fields`] lists them.
-    fields: Vec<Member>,
-}
-
-/// A member of a class' events.
-#[derive(Debug)]
-struct Member {
-    handle: MemberHandle,
-    /// Where it lies in events that need no walk.
-    field: Option<RecordField>,
-}
-
-impl Member {
-    fn new(handle: MemberHandle, decoder: &Decoder) -> Self {
-        Member { handle, field: decoder.record_field(handle) }
-    }
+    /// Who recorded it.
+    tid: Option<Actor>,
+    /// Its process, where the context has it.
+    process: Option<Actor>,
+    /// What ftrace says of the CPU, where that matters ([`tells_context`]).
+    flags: Option<Place>,
+    /// Where its fields lie, if it is one of the vocabulary's.
+    places: Option<Places>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -80,6 +63,7 @@ enum Meaning {
     },
     Introduction,
     Dump,
+    KnownThread,
     Create,
     Origin,
     Rename,
@@ -122,34 +106,10 @@ impl General {
     }
 }
 
-/// Whether it matters of an event whose work the CPU was at: an interrupt does such a thing as well as a thread.
+/// Whether it matters of an event whose work the CPU was at: an interrupt does such a thing as well as a
+/// thread.
 fn tells_context(meaning: Meaning) -> bool {
     matches!(meaning, Meaning::Waking | Meaning::Wakeup | Meaning::Raise)
-}
-
-/// The fields that an event of this meaning must have.
-fn fields(meaning: Meaning) -> &'static [&'static str] {
-    match meaning {
-        Meaning::Switch => &["prev_tid", "prev_comm", "prev_state", "next_tid", "next_comm"],
-        Meaning::Waking | Meaning::Wakeup => &["tid", "comm"],
-        Meaning::Fork => &["child_tid", "child_comm"],
-        Meaning::NewTask => &["tid", "clone_flags"],
-        Meaning::Exec => &["filename"],
-        Meaning::Introduction => &["pid", "name"],
-        Meaning::Dump => &["tid", "pid", "name"],
-        Meaning::Create => &["thread", "origin"],
-        Meaning::Origin => &["origin", "name"],
-        Meaning::Rename => &["thread", "name"],
-        Meaning::UserSwitch => &["prev", "next", "cause"],
-        Meaning::Wake | Meaning::UserExit => &["thread"],
-        Meaning::Wait | Meaning::LockWait(None) => &["kind"],
-        Meaning::Sample { .. } => &["mode"],
-        Meaning::Named => &["name"],
-        Meaning::Made => &["child_tid", "child_pid"],
-        Meaning::InterruptEntry(Interrupt::Softirq, _) | Meaning::Raise => &["vec"],
-        Meaning::InterruptEntry(Interrupt::Handler, _) => &["name"],
-        _ => &[],
-    }
 }
 
 impl Adapter {
@@ -158,55 +118,63 @@ impl Adapter {
         Self::default()
     }
 
-    /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not promise.
+    /// What the super-trace needs of an event; `None` if it has no time, or a value that its name does not
+    /// promise.
     pub fn activity<'e>(&mut self, event: &EventRef<'e>) -> Option<Activity<'e>> {
         let time = event.stamp()?.ns;
         let (stream, (index, record)) = (event.stream_index(), event.record());
-        if self.classes.get(stream).and_then(|known| known.get(index)).is_none_or(Option::is_none) {
-            self.learn(event);
+        if self.classes.get(stream, index).is_none() {
+            let known = self.learn(event);
+            self.classes.set(stream, index, known);
         }
-        let class = self.classes[stream][index].as_ref()?;
-        let fields = Fields { event, record, members: &class.fields };
-        let id = |member: &Option<Member>| number_of_thread(fields.integer_of(member.as_ref()?)?);
+        let known = self.classes.get(stream, index)?;
+        let id = |actor: &Option<Actor>| actor.as_ref()?.read_record(event, record.as_ref());
         // 0 is an idle thread's, and one's that the recorder cannot see from its namespace.
-        let (tid, process) = (id(&class.tid), id(&class.process).filter(|&process| process > 0));
+        let (tid, process) = (id(&known.tid), id(&known.process).filter(|&process| process > 0));
         let cpu = event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
         let mut head = Activity { time, cpu, tid, process, context: Context::Unknown, kind: Kind::Aside };
-        if let Some(flags) = class.flags.as_ref().and_then(|flags| fields.integer_of(flags)) {
+        if let Some(flags) = known.flags.as_ref().and_then(|flags| flags.integer(event, record.as_ref())) {
             head.context = self.general.context(flags);
         }
-        let kind = match class.meaning {
+        let of = Fields { event, record, places: known.places.as_ref() };
+        let kind = match known.meaning {
             Meaning::Wait => {
-                let label = label(&event.decoded(), class.fields.first()?.handle);
-                let kind = self.number(label);
-                Kind::UserThread(UserThreadKind::Wait { kind })
+                let kind = of.read::<user_thread::Wait>()?.kind;
+                Kind::UserThread(UserThreadKind::Wait {
+                    kind: self.number(kind.map_or("", user_thread::Kind::label)),
+                })
             }
             Meaning::LockWait(None) => {
-                let label = label(&event.decoded(), class.fields.first()?.handle);
-                Kind::Waits { on: Some(self.number(label)) }
+                let kind = of.read::<lock::Requested>()?.kind;
+                Kind::Waits { on: Some(self.number(kind.map_or("", lock::Kind::label))) }
             }
             Meaning::Raise => {
-                let name = self.number(fields.integer(0).and_then(softirq)?);
-                Kind::Raise { name }
+                let name = softirq(of.read::<kernel::SoftirqRaise>()?.vec)?;
+                Kind::Raise { name: self.number(name) }
             }
             Meaning::InterruptEntry(kind, general) => {
                 let name = match kind {
-                    Interrupt::Softirq => fields.integer(0).and_then(softirq),
-                    Interrupt::Handler => fields.text(0).and_then(|name| std::str::from_utf8(name).ok()),
-                    Interrupt::Vector => None,
+                    Interrupt::Softirq => {
+                        of.read::<kernel::SoftirqEntry>().and_then(|event| softirq(event.vec?))
+                    }
+                    Interrupt::Handler => {
+                        let event = of.read::<kernel::HandlerEntry<'_>>();
+                        event.and_then(|event| std::str::from_utf8(event.name?).ok())
+                    }
+                    Interrupt::Vector | Interrupt::Call => None,
                 };
                 let name = name.map_or(general, |name| self.number(name));
                 Kind::InterruptEntry { kind, name }
             }
             Meaning::Named => {
-                let name = fields.text(0)?;
+                let name = of.read::<profile::Thread<'_>>()?.name;
                 process.map_or(Kind::Aside, |process| Kind::Named { process, name })
             }
             meaning @ (Meaning::Introduction | Meaning::Exec) => {
-                let Activity { kind, .. } = plain(meaning, &fields, head)?;
+                let Activity { kind, .. } = plain(meaning, &of, head)?;
                 self.program(event.stream().trace_index(), tid, kind)
             }
-            meaning => return plain(meaning, &fields, head),
+            meaning => return plain(meaning, &of, head),
         };
         Some(Activity { kind, ..head })
     }
@@ -255,109 +223,98 @@ impl Adapter {
     }
 
     #[cold]
-    fn learn(&mut self, event: &EventRef<'_>) {
+    fn learn(&mut self, event: &EventRef<'_>) -> Known {
         let decoded = event.decoded();
-        let (stream, index) = (event.stream_index(), decoded.class_index());
-        let streams = &event.trace().class().data_stream_classes;
-        let place = streams.iter().position(|class| class.id == event.stream().class_id());
-        let member = |scope, name: &str| event.trace().decoder().member(place?, index, scope, name);
-        let context = |name| member(model::Scope::CommonContext, name);
         let name = decoded.class().name.as_deref().unwrap_or_default();
         let is_ours = is_kernel(event.trace()) && text_of(event.trace(), "tracer_name") == Some("tracewing");
         if is_ours {
             self.general = General { softirq: self.number("softirq"), interrupt: self.number("interrupt") };
         }
-        let (mut meaning, plain) = match domain(event.trace()) {
-            Some(KERNEL) => (ended(self.kernel_meaning(name), name, event.trace()), Meaning::Kernel),
-            Some(PROFILE) => (profile_meaning(name, event.trace()), Meaning::Aside),
-            _ => (self.user_meaning(name), Meaning::User),
+        let class = Class::of_name(name);
+        let places = class.and_then(|class| Places::of(event, class));
+        let class = class.filter(|_| places.is_some());
+        let meaning = match domain(event.trace()) {
+            Some(KERNEL) => self.kernel_meaning(name, class, event.trace()),
+            Some(PROFILE) => profile_meaning(class, event.trace()),
+            _ => self.user_meaning(class),
         };
-        let wanted = fields(meaning);
-        let mut fields: Vec<_> =
-            wanted.iter().filter_map(|name| member(model::Scope::Payload, name)).collect();
-        if meaning == Meaning::NewTask && member(model::Scope::Payload, "tid").is_none() {
-            fields.splice(0..0, member(model::Scope::Payload, "pid"));
+        Known {
+            meaning,
+            tid: Actor::of(event, &TID),
+            process: Actor::of(event, &PROCESS),
+            flags: Place::find(event, FieldScope::CommonContext, &FLAGS)
+                .filter(|_| tells_context(meaning) && is_ours),
+            places,
         }
-        if meaning == Meaning::Dump {
-            fields.extend(member(model::Scope::Payload, "type"));
-        }
-        if meaning == Meaning::Origin {
-            let place = ["file", "line"].map(|name| member(model::Scope::Payload, name));
-            fields.extend(place.iter().flatten().filter(|_| place.iter().all(Option::is_some)).copied());
-        }
-        // An interrupt is one, also where nobody tells its name.
-        if fields.len() < wanted.len() && !matches!(meaning, Meaning::InterruptEntry(..)) {
-            meaning = plain;
-        }
-        let tid = context("tid").or_else(|| context("vtid"));
-        let flags = context("flags").filter(|_| tells_context(meaning) && is_ours);
-        let process = context("pid").or_else(|| context("vpid"));
-        let member = |handle| Member::new(handle, event.trace().decoder());
-        let (tid, process, flags) = (tid.map(member), process.map(member), flags.map(member));
-        let class = Class { meaning, tid, process, flags, fields: fields.into_iter().map(member).collect() };
-        if self.classes.len() <= stream {
-            self.classes.resize_with(stream + 1, Vec::new);
-        }
-        let known = &mut self.classes[stream];
-        if known.len() <= index {
-            known.resize_with(index + 1, || None);
-        }
-        known[index] = Some(class);
     }
 
-    fn kernel_meaning(&mut self, name: &str) -> Meaning {
-        match (name, interrupt(name)) {
-            (SWITCH, _) => Meaning::Switch,
-            ("sched_waking", _) => Meaning::Waking,
-            ("sched_wakeup" | "sched_wakeup_new", _) => Meaning::Wakeup,
-            ("sched_process_fork", _) => Meaning::Fork,
-            ("task_newtask", _) => Meaning::NewTask,
-            ("sched_process_exec", _) => Meaning::Exec,
-            ("sched_process_exit", _) => Meaning::Exit,
-            ("lttng_statedump_process_state", _) => Meaning::Dump,
-            ("irq_softirq_raise" | "softirq_raise", _) => Meaning::Raise,
-            ("sock_send_length" | "sock_recv_length", _) => Meaning::Socket,
-            ("x86_exceptions_page_fault_user", _) => Meaning::PageFault { user: true },
-            ("x86_exceptions_page_fault_kernel", _) => Meaning::PageFault { user: false },
-            (_, Some((kind, part))) if part.ends_with(BEGIN) => {
+    fn kernel_meaning(&mut self, name: &str, class: Option<Class>, trace: &Trace) -> Meaning {
+        use kernel::Class::*;
+        match (InterruptEvent::of_name(name), SystemCall::of_name(name), class) {
+            (Some(InterruptEvent::Entry(kind, vector)), ..) => {
                 let general = match kind {
-                    Interrupt::Vector => &part[..part.len() - BEGIN.len()],
+                    Interrupt::Vector | Interrupt::Call => vector.unwrap_or_default(),
                     Interrupt::Handler => "interrupt",
                     Interrupt::Softirq => "softirq",
                 };
                 Meaning::InterruptEntry(kind, self.number(general))
             }
-            (_, Some((kind, _))) => Meaning::InterruptExit(kind),
-            _ => match (name.strip_prefix(CALL.0), name.strip_prefix(CALL.1)) {
-                (Some(call), _) => Meaning::SystemCall(self.number(call)),
-                (_, Some(call)) => Meaning::SystemCallEnd(self.number(call)),
-                _ => Meaning::Kernel,
+            (Some(InterruptEvent::Exit(kind)), ..) => Meaning::InterruptExit(kind),
+            (_, Some(SystemCall::Entry(call)), _) => begun(call, self.number(call), trace),
+            (_, Some(SystemCall::Exit(call)), _) => Meaning::SystemCallEnd(self.number(call)),
+            (_, _, Some(Class::Kernel(class))) => match class {
+                Switch => Meaning::Switch,
+                Waking => Meaning::Waking,
+                Wakeup | WakeupNew => Meaning::Wakeup,
+                Fork => Meaning::Fork,
+                NewTask => Meaning::NewTask,
+                Exec => Meaning::Exec,
+                ThreadExit => Meaning::Exit,
+                StateDump => Meaning::Dump,
+                SoftirqRaise => Meaning::Raise,
+                SocketSend | SocketReceive => Meaning::Socket,
+                PageFaultUser => Meaning::PageFault { user: true },
+                PageFaultKernel => Meaning::PageFault { user: false },
+                SoftirqEntry | HandlerEntry | ContentionBegin | ContentionEnd | FutexEntry | FutexExit => {
+                    Meaning::Kernel
+                }
             },
+            _ => Meaning::Kernel,
         }
     }
 
-    fn user_meaning(&mut self, name: &str) -> Meaning {
-        match name {
-            "tracewing:thread" => Meaning::Introduction,
-            "tracewing:known_thread" => Meaning::Dump,
-            "user_thread:create" => Meaning::Create,
-            "user_thread:origin" => Meaning::Origin,
-            "user_thread:name" => Meaning::Rename,
-            "user_thread:switch" => Meaning::UserSwitch,
-            "user_thread:wake" => Meaning::Wake,
-            "user_thread:exit" => Meaning::UserExit,
-            "user_thread:wait" => Meaning::Wait,
-            "user_thread:acquired" | "user_thread:given_up" => Meaning::Acquired,
-            "user_thread:worker" | "user_thread:park" | "user_thread:unpark" => Meaning::Worker,
-            "lock:requested" => Meaning::LockWait(None),
-            "lock:condition_wait" => Meaning::LockWait(Some(self.number("condition"))),
-            "lock:barrier_wait" => Meaning::LockWait(Some(self.number("barrier"))),
-            // Who gives back a lock was cancelled while it waited for a condition, if it has not told before that it goes on.
-            "lock:acquired"
-            | "lock:refused"
-            | "lock:condition_woken"
-            | "lock:barrier_passed"
-            | "lock:released" => Meaning::LockWaitEnd,
+    fn user_meaning(&mut self, class: Option<Class>) -> Meaning {
+        match class {
+            Some(Class::Own(own::Class::Thread)) => Meaning::Introduction,
+            Some(Class::Recorder(recorder::Class::KnownThread)) => Meaning::KnownThread,
+            Some(Class::UserThread(class)) => {
+                use user_thread::Class::*;
+                match class {
+                    Create => Meaning::Create,
+                    Origin => Meaning::Origin,
+                    Name => Meaning::Rename,
+                    Switch => Meaning::UserSwitch,
+                    Wake => Meaning::Wake,
+                    Exit => Meaning::UserExit,
+                    Wait => Meaning::Wait,
+                    Acquired | GivenUp => Meaning::Acquired,
+                    Worker | Park | Unpark => Meaning::Worker,
+                    Released => Meaning::User,
+                }
+            }
+            Some(Class::Lock(class)) => {
+                use lock::Class::*;
+                match class {
+                    Requested => Meaning::LockWait(None),
+                    ConditionWait => Meaning::LockWait(Some(self.number("condition"))),
+                    BarrierWait => Meaning::LockWait(Some(self.number("barrier"))),
+                    // Who gives back a lock was cancelled while it waited for a condition, if it has not said
+                    // before that it goes on.
+                    Acquired | Refused | ConditionWoken | BarrierPassed | Released => Meaning::LockWaitEnd,
+                    Spun | Place | NotReleased | Posted | ConditionSignalled | CalledFrom | CallChain
+                    | Image | Shadowed => Meaning::User,
+                }
+            }
             _ => Meaning::User,
         }
     }
@@ -377,316 +334,157 @@ impl Adapter {
     }
 }
 
-/// A softirq's name by its number (the kernel's `include/linux/interrupt.h`).
-fn softirq(number: i64) -> Option<&'static str> {
-    const NAMES: [&str; 10] =
-        ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
-    NAMES.get(usize::try_from(number).ok()?).copied()
+/// What the begin of a system call means, which depends on whether the trace has its end.
+fn begun(call: &str, name: Name, trace: &Trace) -> Meaning {
+    let returns = call == SystemCall::SIGNAL_RETURN;
+    let mut ends = class_names(trace).filter(|name| SystemCall::is_exit_of(name, call));
+    let has_end = ends.next().is_some_and(|end| !trace.leaves_out(end));
+    if has_end && !returns { Meaning::SystemCall(name) } else { Meaning::UnendedCall(name, returns) }
 }
 
-/// What a trace says that it is of.
-fn domain(trace: &Trace) -> Option<&str> {
-    text_of(trace, "domain")
-}
-
-const KERNEL: &str = "kernel";
-/// Of samples, taken by the kernel (`tracewing-profile`).
-const PROFILE: &str = "profile";
-
-/// A text in a trace's environment.
-fn text_of<'t>(trace: &'t Trace, name: &str) -> Option<&'t str> {
-    match trace.class().env(name)? {
-        EnvValue::String(text) => Some(text),
-        _ => None,
-    }
-}
-
-/// Whether a trace is the kernel's.
-pub(crate) fn is_kernel(trace: &Trace) -> bool {
-    domain(trace) == Some(KERNEL)
-}
-
-/// Says that a kernel trace has everybody's events, in the environment of tracewing's.
-const SCOPE: (&str, &str) = ("scope", "system");
-
-/// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there, but nobody is left out.
-pub(crate) fn is_system_wide(trace: &Trace) -> bool {
-    is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
-}
-
-/// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have everybody's.
-pub(crate) fn is_of_some(trace: &Trace) -> bool {
-    is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
-}
-
-/// The process whose tree a trace has the kernel's events of, if it says so.
-pub(crate) fn root_process(trace: &Trace) -> Option<i32> {
-    match trace.class().env("root_process")? {
-        EnvValue::Integer(process) => i32::try_from(*process).ok().filter(|_| is_of_some(trace)),
-        EnvValue::String(_) => None,
-    }
-}
-
-/// A switch of threads.
-pub(crate) const SWITCH: &str = "sched_switch";
-
-/// Whether a trace has switches of threads, and not only some of them, so that who does not leave a CPU is known to be there.
-pub(crate) fn has_switches(trace: &Trace) -> bool {
-    let streams = &trace.class().data_stream_classes;
-    let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
-    is_kernel(trace)
-        && !has_some_switches(trace)
-        && classes.any(|class| class.name.as_deref() == Some(SWITCH))
-}
-
-/// A switch of user threads.
-pub(crate) const USER_SWITCH: &str = "user_thread:switch";
-
-/// Whether a trace has switches of user threads, and not only some of them.
-pub(crate) fn has_user_switches(trace: &Trace) -> bool {
-    let streams = &trace.class().data_stream_classes;
-    let mut classes = streams.iter().flat_map(|stream| &stream.event_record_classes);
-    !has_some_switches(trace) && classes.any(|class| class.name.as_deref() == Some(USER_SWITCH))
-}
-
-/// Events of this begin tell of the begin of a system call, of that of its end.
-const CALL: (&str, &str) = ("syscall_entry_", "syscall_exit_");
-
-/// Returns to the program that a signal handler has interrupted. ftrace records no end of it: by then the thread has the registers of
-/// that program, the number of a system call among them.
-const SIGNAL_RETURN: &str = "rt_sigreturn";
-
-/// The meaning of the begin of a system call whose end the trace does not have, where events of the class `name` have that.
-fn ended(meaning: Meaning, name: &str, trace: &Trace) -> Meaning {
-    let (Meaning::SystemCall(number), Some(call)) = (meaning, name.strip_prefix(CALL.0)) else {
-        return meaning;
-    };
-    let end = format!("{}{call}", CALL.1);
-    let mut classes =
-        trace.class().data_stream_classes.iter().flat_map(|stream| &stream.event_record_classes);
-    let returns = call == SIGNAL_RETURN;
-    let is_told = classes.any(|class| class.name.as_deref() == Some(&end)) && !trace.leaves_out(&end);
-    if is_told && !returns { meaning } else { Meaning::UnendedCall(number, returns) }
-}
-
-/// Whether events of a class tell when a system call begins or ends.
-pub(crate) fn is_of_system_call(name: &str) -> bool {
-    name.starts_with(CALL.0) || name.starts_with(CALL.1)
-}
-
-/// The names of events end so that tell when an interrupt begins, and when it ends.
-const BEGIN: &str = "_entry";
-const END: &str = "_exit";
-
-/// The kind of interrupt of whose begin or end events of a class tell, and the rest of their name.
-fn interrupt(name: &str) -> Option<(Interrupt, &str)> {
-    let kinds = [
-        ("irq_handler", Interrupt::Handler),
-        ("irq_softirq", Interrupt::Softirq),
-        ("softirq", Interrupt::Softirq),
-        ("x86_irq_vectors_", Interrupt::Vector),
-    ];
-    let (kind, part) = kinds.into_iter().find_map(|(start, kind)| Some((kind, name.strip_prefix(start)?)))?;
-    (part.ends_with(BEGIN) || part.ends_with(END)).then_some((kind, part))
-}
-
-/// Whether events of a class tell when an interrupt begins or ends.
-pub(crate) fn is_of_interrupt(name: &str) -> bool {
-    interrupt(name).is_some()
-}
-
-/// Whether a trace has begins and ends of all kinds of interrupts, and not only some of them.
-pub(crate) fn has_interrupts(trace: &Trace) -> bool {
-    let streams = &trace.class().data_stream_classes;
-    let names =
-        || streams.iter().flat_map(|stream| &stream.event_record_classes).flat_map(|class| &class.name);
-    let has = |kind, end| {
-        let mut parts = names().filter_map(|name| interrupt(name));
-        parts.any(|(of, part)| of == kind && part.ends_with(end))
-    };
-    let kinds = [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector];
-    is_kernel(trace)
-        && !has_some_interrupts(trace)
-        && kinds.into_iter().all(|kind| has(kind, BEGIN) && has(kind, END))
-}
-
-/// Kernels have more system calls than this, and a recording of all of them describes them all.
-const CALLS: usize = 200;
-
-/// Whether a trace has begins and ends of system calls, and not only some of them.
-pub(crate) fn has_system_calls(trace: &Trace) -> bool {
-    let streams = &trace.class().data_stream_classes;
-    let has_all = |begin| {
-        let names =
-            streams.iter().flat_map(|stream| &stream.event_record_classes).flat_map(|class| &class.name);
-        names.filter(|name| name.starts_with(begin)).nth(CALLS).is_some()
-    };
-    is_kernel(trace) && !has_some_system_calls(trace) && has_all(CALL.0) && has_all(CALL.1)
-}
-
-/// A part of a trace does not have everybody's events.
-pub(crate) fn forget_scope(class: &mut TraceClass) {
-    class.env.retain(|(name, _)| name != SCOPE.0);
-}
-
-fn profile_meaning(name: &str, trace: &Trace) -> Meaning {
-    match name {
-        "profile:sample" => {
+fn profile_meaning(class: Option<Class>, trace: &Trace) -> Meaning {
+    match class {
+        Some(Class::Profile(profile::Class::Sample)) => {
             Meaning::Sample { by_timer: text_of(trace, "profile_event") == Some("cpu-clock") }
         }
-        "profile:thread" => Meaning::Named,
-        "profile:fork" => Meaning::Made,
+        Some(Class::Profile(profile::Class::Thread)) => Meaning::Named,
+        Some(Class::Profile(profile::Class::Fork)) => Meaning::Made,
         _ => Meaning::Aside,
     }
 }
 
-/// The values of an event's fields, by their place in [`fields`].
+/// The fields of an event of the vocabulary.
 struct Fields<'f, 'e> {
     event: &'f EventRef<'e>,
     record: Option<Record<'e>>,
-    members: &'f [Member],
+    places: Option<&'f Places>,
 }
 
 impl<'e> Fields<'_, 'e> {
-    #[inline]
-    fn integer_of(&self, Member { handle, field }: &Member) -> Option<i64> {
-        match (field, &self.record) {
-            (Some(field), Some(record)) => field.integer(record),
-            _ => number(self.event.decoded().member(*handle)?),
-        }
-    }
-
-    #[inline]
-    fn integer(&self, place: usize) -> Option<i64> {
-        self.integer_of(self.members.get(place)?)
-    }
-
-    /// The number of a thread or of a process.
-    #[inline]
-    fn tid(&self, place: usize) -> Option<i32> {
-        number_of_thread(self.integer(place)?)
-    }
-
-    /// The number of a user thread, or of an origin: all 64 bits.
-    #[inline]
-    fn thread(&self, place: usize) -> Option<u64> {
-        let Member { handle, field } = self.members.get(place)?;
-        match (field, &self.record) {
-            (Some(field), Some(record)) => field.unsigned(record),
-            _ => match self.event.decoded().member(*handle)? {
-                Value::Unsigned(number, _) => Some(number),
-                _ => None,
-            },
-        }
-    }
-
-    #[inline]
-    fn text(&self, place: usize) -> Option<&'e [u8]> {
-        let Member { handle, field } = self.members.get(place)?;
-        match (field, &self.record) {
-            (Some(field), Some(record)) => field.text(record),
-            _ => match self.event.decoded().member(*handle)? {
-                Value::Text(bytes) => Some(bytes),
-                _ => None,
-            },
-        }
+    #[inline(always)]
+    fn read<R: Reader<'e>>(&self) -> Option<R> {
+        self.places?.read_record(self.event, self.record)
     }
 }
 
-/// The activity of whose kind the meaning and the fields say all; `head` has the rest. It is built in the place to which it is
-/// returned: what is copied right after it was written, in pieces of another size, waits for that.
+/// The activity of whose kind the meaning and the fields say all; `head` has the rest. It is built in the
+/// place to which it is returned: what is copied right after it was written, in pieces of another size, waits
+/// for that.
 #[inline(always)]
 fn plain<'e>(meaning: Meaning, of: &Fields<'_, 'e>, head: Activity<'e>) -> Option<Activity<'e>> {
-    let Activity { time, cpu, tid, process, context, .. } = head;
-    let is = |kind| Some(Activity { time, cpu, tid, process, context, kind });
+    #[inline(always)]
+    fn some<'e>(head: Activity<'_>, kind: Kind<'e>) -> Option<Activity<'e>> {
+        let Activity { time, cpu, tid, process, context, .. } = head;
+        Some(Activity { time, cpu, tid, process, context, kind })
+    }
     match meaning {
-        Meaning::Switch => is(Kind::Switch {
-            prev: of.tid(0)?,
-            prev_name: of.text(1)?,
-            prev_state: of.integer(2)?,
-            next: of.tid(3)?,
-            next_name: of.text(4)?,
-        }),
-        Meaning::Waking => is(Kind::Waking { tid: of.tid(0)?, name: of.text(1)? }),
-        Meaning::Wakeup => is(Kind::Wakeup { tid: of.tid(0)?, name: of.text(1)? }),
-        Meaning::Fork => is(Kind::Fork { child: of.tid(0)?, name: of.text(1)? }),
+        Meaning::Switch => {
+            let kernel::Switch { prev_tid, prev_comm, prev_state, next_tid, next_comm } = of.read()?;
+            some(
+                head,
+                Kind::Switch {
+                    prev: prev_tid.0,
+                    prev_name: prev_comm,
+                    prev_state,
+                    next: next_tid.0,
+                    next_name: next_comm,
+                },
+            )
+        }
+        Meaning::Waking => {
+            let kernel::Waking { tid, comm } = of.read()?;
+            some(head, Kind::Waking { tid: tid.0, name: comm })
+        }
+        Meaning::Wakeup => {
+            let kernel::Wakeup { tid, comm } = of.read()?;
+            some(head, Kind::Wakeup { tid: tid.0, name: comm })
+        }
+        Meaning::Fork => {
+            let kernel::Fork { child_tid, child_comm } = of.read()?;
+            some(head, Kind::Fork { child: child_tid.0, name: child_comm })
+        }
         Meaning::NewTask => {
-            is(Kind::NewTask { child: of.tid(0)?, same_process: of.integer(1)? & CLONE_THREAD != 0 })
+            let kernel::NewTask { tid, clone_flags } = of.read()?;
+            some(head, Kind::NewTask { child: tid.0, same_process: clone_flags & kernel::CLONE_THREAD != 0 })
         }
-        Meaning::Exec => is(Kind::Exec { file: of.text(0)? }),
-        Meaning::Exit => is(Kind::Exit),
-        Meaning::SystemCall(call) => is(Kind::SystemCall { call }),
-        Meaning::UnendedCall(call, returns) => is(Kind::UnendedCall { call, returns }),
-        Meaning::SystemCallEnd(call) => is(Kind::SystemCallEnd { call }),
-        Meaning::InterruptExit(interrupt) => is(Kind::InterruptExit(interrupt)),
-        Meaning::PageFault { user } => is(Kind::PageFault { user }),
-        Meaning::Introduction => is(Kind::Introduction { process: of.tid(0)?, name: of.text(1)? }),
-        Meaning::Dump => is(Kind::Dump {
-            tid: of.tid(0)?,
-            process: of.tid(1)?,
-            name: of.text(2)?,
-            is_kernel: of.integer(3) == Some(KERNEL_THREAD),
-        }),
-        Meaning::Socket => is(Kind::Socket),
-        Meaning::Sample { by_timer } => is(Kind::Sample { user: of.integer(0)? == 0, by_timer }),
-        Meaning::Made => is(Kind::Made { child: of.tid(0)?, process: of.tid(1)? }),
-        Meaning::Named | Meaning::Aside => is(Kind::Aside),
-        Meaning::LockWait(on @ Some(_)) => is(Kind::Waits { on }),
-        Meaning::LockWaitEnd => is(Kind::Waits { on: None }),
-        Meaning::User | Meaning::Wait | Meaning::LockWait(None) => is(Kind::User),
-        Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => is(Kind::Kernel),
+        Meaning::Exec => some(head, Kind::Exec { file: of.read::<kernel::Exec<'_>>()?.filename }),
+        Meaning::Exit => some(head, Kind::Exit),
+        Meaning::SystemCall(call) => some(head, Kind::SystemCall { call }),
+        Meaning::UnendedCall(call, returns) => some(head, Kind::UnendedCall { call, returns }),
+        Meaning::SystemCallEnd(call) => some(head, Kind::SystemCallEnd { call }),
+        Meaning::InterruptExit(interrupt) => some(head, Kind::InterruptExit(interrupt)),
+        Meaning::PageFault { user: true } => {
+            let kernel::PageFaultUser { address, ip } = of.read()?;
+            let is_high = |address: Option<u64>| address.is_none_or(|address| address > u64::from(u32::MAX));
+            some(head, Kind::PageFault { user: true, high: is_high(address) || is_high(ip) })
+        }
+        Meaning::PageFault { user: false } => some(head, Kind::PageFault { user: false, high: false }),
+        Meaning::Introduction => {
+            let own::Thread { pid, name } = of.read()?;
+            some(head, Kind::Introduction { process: pid.0, name })
+        }
+        Meaning::Dump => {
+            let kernel::StateDump { tid, pid, name, r#type } = of.read()?;
+            let is_kernel = r#type == Some(kernel::KERNEL_THREAD);
+            some(head, Kind::Dump { tid: tid.0, process: pid.0, name, is_kernel })
+        }
+        Meaning::KnownThread => {
+            let recorder::KnownThread { tid, pid, name } = of.read()?;
+            some(head, Kind::Dump { tid: tid.0, process: pid.0, name, is_kernel: false })
+        }
+        Meaning::Socket => some(head, Kind::Socket),
+        Meaning::Sample { by_timer } => {
+            let user = of.read::<profile::SampledMode>()?.0 == Some(profile::Mode::User);
+            some(head, Kind::Sample { user, by_timer })
+        }
+        Meaning::Made => {
+            let profile::Fork { child_tid, child_pid } = of.read()?;
+            some(head, Kind::Made { child: child_tid.0, process: child_pid.0 })
+        }
+        Meaning::Named | Meaning::Aside => some(head, Kind::Aside),
+        Meaning::LockWait(on @ Some(_)) => some(head, Kind::Waits { on }),
+        Meaning::LockWaitEnd => some(head, Kind::Waits { on: None }),
+        Meaning::User | Meaning::Wait | Meaning::LockWait(None) => some(head, Kind::User),
+        Meaning::Kernel | Meaning::InterruptEntry(..) | Meaning::Raise => some(head, Kind::Kernel),
         Meaning::Create => {
-            is(Kind::UserThread(UserThreadKind::Create { thread: of.thread(0)?, origin: of.thread(1)? }))
+            let user_thread::Create { thread, origin, .. } = of.read()?;
+            some(head, Kind::UserThread(UserThreadKind::Create { thread, origin }))
         }
-        Meaning::Origin => is(Kind::UserThread(UserThreadKind::Origin {
-            origin: of.thread(0)?,
-            name: of.text(1)?,
-            file: of.text(2).unwrap_or_default(),
-            line: of.thread(3).unwrap_or_default(),
-        })),
+        Meaning::Origin => {
+            let user_thread::Origin { origin, name, file, line, .. } = of.read()?;
+            let (file, line) = file.zip(line).unwrap_or_default();
+            some(head, Kind::UserThread(UserThreadKind::Origin { origin, name, file, line: line.into() }))
+        }
         Meaning::Rename => {
-            is(Kind::UserThread(UserThreadKind::Rename { thread: of.thread(0)?, name: of.text(1)? }))
+            let user_thread::Name { thread, name } = of.read()?;
+            some(head, Kind::UserThread(UserThreadKind::Rename { thread, name }))
         }
-        Meaning::UserSwitch => is(Kind::UserThread(UserThreadKind::Switch {
-            prev: of.thread(0)?,
-            next: of.thread(1)?,
-            cause: match of.integer(2)? {
-                1 => SwitchCause::Ended,
-                2 => SwitchCause::Blocked,
-                3 => SwitchCause::Yielded,
-                4 => SwitchCause::Budget,
-                5 => SwitchCause::Preempted,
-                6 => SwitchCause::Nested,
-                _ => SwitchCause::Unknown,
-            },
-        })),
-        Meaning::Wake => is(Kind::UserThread(UserThreadKind::Wake { thread: of.thread(0)? })),
-        Meaning::UserExit => is(Kind::UserThread(UserThreadKind::Exit { thread: of.thread(0)? })),
-        Meaning::Acquired => is(Kind::UserThread(UserThreadKind::Acquired)),
-        Meaning::Worker => is(Kind::UserThread(UserThreadKind::Worker)),
+        Meaning::UserSwitch => {
+            let user_thread::Switch { prev, next, cause } = of.read()?;
+            some(head, Kind::UserThread(UserThreadKind::Switch { prev, next, cause: cause_of(cause) }))
+        }
+        Meaning::Wake => some(
+            head,
+            Kind::UserThread(UserThreadKind::Wake { thread: of.read::<user_thread::Wake>()?.thread }),
+        ),
+        Meaning::UserExit => some(
+            head,
+            Kind::UserThread(UserThreadKind::Exit { thread: of.read::<user_thread::Exit>()?.thread }),
+        ),
+        Meaning::Acquired => some(head, Kind::UserThread(UserThreadKind::Acquired)),
+        Meaning::Worker => some(head, Kind::UserThread(UserThreadKind::Worker)),
     }
 }
 
-fn number(value: Value<'_>) -> Option<i64> {
-    match value {
-        Value::Unsigned(number, _) | Value::UnsignedEnumeration(number, _) => i64::try_from(number).ok(),
-        Value::Signed(number, _) | Value::SignedEnumeration(number, _) => Some(number),
-        _ => None,
+fn cause_of(cause: Option<user_thread::Cause>) -> SwitchCause {
+    use user_thread::Cause;
+    match cause {
+        Some(Cause::Ended) => SwitchCause::Ended,
+        Some(Cause::Blocked) => SwitchCause::Blocked,
+        Some(Cause::Yielded) => SwitchCause::Yielded,
+        Some(Cause::Budget) => SwitchCause::Budget,
+        Some(Cause::Preempted) => SwitchCause::Preempted,
+        Some(Cause::Nested) => SwitchCause::Nested,
+        Some(Cause::None) | None => SwitchCause::Unknown,
     }
-}
-
-/// The kernel gives no number below 0.
-#[inline]
-fn number_of_thread(number: i64) -> Option<i32> {
-    i32::try_from(number).ok().filter(|number| *number >= 0)
-}
-
-/// An enumeration's label; empty where it has none.
-fn label<'e>(event: &Event<'e>, member: MemberHandle) -> &'e str {
-    let label = match event.member(member) {
-        Some(Value::UnsignedEnumeration(number, class)) => class.labels(i128::from(number)).next(),
-        Some(Value::SignedEnumeration(number, class)) => class.labels(i128::from(number)).next(),
-        _ => None,
-    };
-    label.unwrap_or_default()
 }

@@ -14,7 +14,7 @@
 //! A column has no value where no event tells it; no comparison holds then.
 
 use super::activity::Name;
-use super::fold::{Doing, Mode};
+use super::doing::{Doing, Mode};
 use super::lwp::Lwp;
 use super::place::Carried;
 use super::seen::Seen;

@@ -1,7 +1,8 @@
 //! A CPU: who runs there, which interrupts have taken it, and when it is idle.
 
 use super::activity::{Interrupt, Name};
-use super::fold::{Fold, Waker};
+use super::doing::Waker;
+use super::fold::{Change, Fold};
 
 /// What is known of a CPU.
 #[derive(Debug)]
@@ -47,8 +48,9 @@ impl Cpu {
         self.current.replace(tid)
     }
 
-    /// Whether `tid` is the thread that the last switch was away from. The kernel records a switch shortly before it makes it: what it
-    /// records between (a lock that it waits for) has the old thread's number, and is no sign that this one runs.
+    /// Whether `tid` is the thread that the last switch was away from. The kernel records a switch shortly
+    /// before it makes it: what it records between (a lock that it waits for) has the old thread's number,
+    /// and is no sign that this one runs.
     pub fn is_left_by(&self, tid: i32) -> bool {
         self.leaving == Some(tid) && !(self.current == Some(0) && self.hides_idle())
     }
@@ -66,7 +68,12 @@ impl Cpu {
     pub fn tell(&mut self, number: u32, now: i64, fold: &mut impl Fold) {
         let now = now.max(self.since);
         if self.current == Some(0) && self.since < now {
-            fold.cpu_idles(number, self.interrupt(), self.since, now);
+            fold.change(Change::CpuIdled {
+                cpu: number,
+                interrupt: self.interrupt(),
+                from: self.since,
+                to: now,
+            });
         }
         self.since = now;
     }
@@ -80,8 +87,8 @@ impl Cpu {
         !self.interrupts.is_empty()
     }
 
-    /// The softirq that has it, whatever has interrupted that. Of what interrupts threads, only such a one can the timer
-    /// interrupt.
+    /// The softirq that has it, whatever has interrupted that. Of what interrupts threads, only such a one
+    /// can the timer interrupt.
     pub fn softirq(&self) -> Option<Name> {
         let softirq = self.interrupts.iter().find(|(kind, _)| *kind == Interrupt::Softirq);
         softirq.map(|(_, name)| *name)
@@ -90,6 +97,11 @@ impl Cpu {
     /// The innermost interrupt that has it and is no softirq.
     pub fn hard_interrupt(&self) -> Option<Name> {
         self.interrupts.last().filter(|(kind, _)| *kind != Interrupt::Softirq).map(|(_, name)| *name)
+    }
+
+    /// The kind of the innermost interrupt that has it.
+    pub fn interrupted_by(&self) -> Option<Interrupt> {
+        self.interrupts.last().map(|(kind, _)| *kind)
     }
 
     /// The innermost interrupt that has it.
@@ -109,7 +121,8 @@ impl Cpu {
         }
     }
 
-    /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is missing.
+    /// An interrupt begins. What cannot lie below it has ended before; true if that was all, and its end is
+    /// missing.
     pub fn enter(
         &mut self,
         number: u32,
@@ -119,13 +132,13 @@ impl Cpu {
         fold: &mut impl Fold,
     ) -> bool {
         let was_interrupted = self.is_interrupted();
-        let below = self.interrupts.iter().filter(|(below, _)| (*below as u8) < interrupt as u8).count();
+        let below = self.interrupts.iter().filter(|(below, _)| below.depth() < interrupt.depth()).count();
         let missing = was_interrupted && below == 0;
         match missing {
             true => self.since = self.since.max(now),
             false => self.tell(number, now, fold),
         }
-        self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
+        self.interrupts.retain(|(below, _)| below.depth() < interrupt.depth());
         self.interrupts.push((interrupt, name));
         if interrupt == Interrupt::Softirq {
             let raised = self.raised.iter().position(|(raised, _)| *raised == name);
@@ -141,7 +154,7 @@ impl Cpu {
             true => self.tell(number, now, fold),
             false => self.since = self.since.max(now),
         }
-        self.interrupts.retain(|(below, _)| (*below as u8) < interrupt as u8);
+        self.interrupts.retain(|(below, _)| below.depth() < interrupt.depth());
         if interrupt == Interrupt::Softirq {
             self.softirq = None;
         }

@@ -1,12 +1,13 @@
 //! One thread as the kernel knows it (lightweight process) on its way through the states of the scheduler.
 //!
-//! It starts in `Unknown`. Only an event that fixes its state moves it on; time before that, and time behind which an event
-//! turns out to be missing, is unknown. Beside that state it has a mode, program or system call, which outlasts the times
-//! when it does not run, and is doubted by itself.
+//! It has a state of the scheduler and, beside that, a mode, program or system call, which outlasts the times
+//! when it does not run. How both change is in `moves`.
+
+mod moves;
 
 use super::activity::Name;
-use super::fold::{Doing, Fold, Mode};
-use super::state::Dumped;
+use super::calls::Calls;
+use super::doing::{Doing, Mode};
 use super::user_thread::Key;
 
 /// What is known of a thread at a moment.
@@ -26,8 +27,8 @@ pub(super) enum State {
     },
     /// It waits for something else.
     Blocked {
-        /// A waking was seen while it was still on its CPU. Either that is what ends this state, then a wake-up without
-        /// a waking of its own follows, or it was used up before.
+        /// A waking was seen while it was still on its CPU. Either that is what ends this state, then a
+        /// wake-up without a waking of its own follows, or it was used up before.
         woken_before: bool,
     },
     /// It is gone.
@@ -41,8 +42,8 @@ pub(super) enum Carries {
     Unknown,
     None,
     Thread(Key),
-    /// None any more: another LWP runs this one since, and the switch away from it is still to come. Tokio's hooks tell so: a
-    /// worker calls them when another one may have the task already.
+    /// None any more: another LWP runs this one since, and the switch away from it is still to come. Tokio's
+    /// hooks tell so: a worker calls them when another one may have the task already.
     Late(Key),
 }
 
@@ -51,8 +52,8 @@ pub(super) enum Carries {
 pub struct Program {
     /// How many others it has executed since it was met.
     pub number: u32,
-    /// When it began with this one: as the kernel tells, else when the program first told of itself. For the one that it was met
-    /// with, when that was.
+    /// When it began with this one: as the kernel tells, else when the program first told of itself. For the
+    /// one that it was met with, when that was.
     pub since: i64,
 }
 
@@ -71,8 +72,13 @@ pub(super) enum Sight {
     },
 }
 
-/// So many interrupts within one wait for its end.
-const INTERRUPTS: usize = 1000;
+/// What a state dump tells of a thread.
+#[derive(Debug, Default)]
+pub(super) struct Dumped {
+    pub process: Option<i32>,
+    pub name: Vec<u8>,
+    pub is_kernel: bool,
+}
 
 /// A thread as the kernel knows it.
 #[derive(Debug)]
@@ -111,9 +117,10 @@ pub struct Lwp {
     /// The CPU on which the user thread that it runs has arrived last.
     pub(super) carried_to: Option<u32>,
     pub(super) sight: Sight,
-    /// Whether events tell of each begin and end of its system calls. Otherwise, what it is known to be in at one moment says nothing
-    /// of the time around.
+    /// Whether events tell of each begin and end of its system calls. Otherwise, what it is known to be in at
+    /// one moment says nothing of the time around.
     pub(super) tells_modes: bool,
+    pub(super) calls: Calls,
     /// What kind of lock it waits for, as its program says, whether it sleeps for it or tries.
     pub waits_for: Option<Name>,
     state: State,
@@ -128,7 +135,8 @@ pub struct Lwp {
     mode_settled: bool,
     /// The interrupt that has its CPU.
     interrupted: Option<Name>,
-    /// Those that had it before within the same outermost one, each with its end: not told before that one's end is seen.
+    /// Those that had it before within the same outermost one, each with its end: not told before that one's
+    /// end is seen.
     interrupts: Vec<(Name, i64)>,
     last_cpu: Option<u32>,
     /// A waking without a wake-up so far.
@@ -158,6 +166,7 @@ impl Lwp {
             carried_to: None,
             sight: Sight::Always,
             tells_modes: true,
+            calls: Calls::default(),
             waits_for: None,
             state: State::Unknown,
             since: begin,
@@ -177,7 +186,8 @@ impl Lwp {
         Self { state: State::Blocked { woken_before: false }, ..Self::new(serial, tid, now) }
     }
 
-    /// Its creator made it so: it begins in the system call that made it, or is a thread of the kernel's own, too.
+    /// Its creator made it so: it begins in the system call that made it, or is a thread of the kernel's own,
+    /// too.
     pub(super) fn inherit(&mut self, mode: Mode, is_kernel: bool) {
         self.is_kernel = is_kernel;
         if let Mode::SystemCall(_) = mode {
@@ -195,9 +205,17 @@ impl Lwp {
         self.waits_for_creator() && !self.has_name()
     }
 
-    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's clock.
+    /// Up to when it has been told what it did: its end, once it has ended, in nanoseconds on the recording's
+    /// clock.
     pub fn told_to(&self) -> i64 {
         self.since
+    }
+
+    /// Whether it had a program of whose system calls no event shows that the kernel records them, as it does
+    /// not of 32-bit programs: then [`Lwp::system_calls`] are not all, and no event says which time is the
+    /// program's.
+    pub fn lacks_calls(&self) -> bool {
+        self.calls.are_missing()
     }
 
     /// Whether it runs a user thread, as far as anybody knows.
@@ -214,13 +232,6 @@ impl Lwp {
     /// Whether the recording is a part that leaves out its events.
     pub(super) fn is_stranger(&self) -> bool {
         self.sight == Sight::Stranger
-    }
-
-    /// The recording ends. Who wakes it is not known in it: whether it still waited is not, either.
-    pub(super) fn is_unwatched(&mut self, now: i64, fold: &mut impl Fold) {
-        if let State::Blocked { .. } = self.state {
-            self.doubt(now, fold);
-        }
     }
 
     pub(super) fn state(&self) -> State {
@@ -260,234 +271,6 @@ impl Lwp {
         }
     }
 
-    /// It recorded something on a CPU, so it runs there.
-    pub(super) fn seen_on(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
-        match self.state {
-            State::Running { cpu: known } if known == cpu => self.confirmed = self.confirmed.max(now),
-            State::Ended => {}
-            State::Unknown => self.enter(State::Running { cpu }, now, fold),
-            _ => {
-                self.doubt(now, fold);
-                self.enter(State::Running { cpu }, now, fold);
-            }
-        }
-        self.arrive(cpu);
-    }
-
-    /// It runs somewhere: if it was thought to wait, events are missing.
-    pub(super) fn does_not_wait(&mut self, now: i64, fold: &mut impl Fold) {
-        if let State::Runnable { .. } | State::Blocked { .. } = self.state {
-            self.doubt(now, fold);
-        }
-    }
-
-    /// It gets a CPU.
-    pub(super) fn switched_in(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
-        match self.state {
-            State::Unknown | State::Runnable { .. } => {}
-            // No wake-up was seen, or no switch away: events are missing.
-            _ => self.doubt(now, fold),
-        }
-        self.enter(State::Running { cpu }, now, fold);
-        self.arrive(cpu);
-    }
-
-    /// It leaves a CPU, in one of the kernel's states (`TASK_REPORT` of `include/linux/sched.h`).
-    pub(super) fn switched_out(&mut self, cpu: u32, kernel_state: i64, now: i64, fold: &mut impl Fold) {
-        match self.state {
-            State::Unknown => {}
-            State::Running { cpu: known } if known == cpu => {}
-            _ => self.doubt(now, fold),
-        }
-        self.arrive(cpu);
-        self.switches += 1;
-        let dead = kernel_state & 0x30 != 0;
-        let goes_on = kernel_state == 0 || kernel_state > 0xff;
-        if goes_on {
-            self.preemptions += 1;
-            self.enter(State::Runnable { preempted: true }, now, fold);
-        } else if dead {
-            self.enter(State::Ended, now, fold);
-        } else {
-            self.enter(State::Blocked { woken_before: self.waking }, now, fold);
-        }
-    }
-
-    /// Somebody asks for it to run. True, as it counts.
-    pub(super) fn waking(&mut self, now: i64, fold: &mut impl Fold) -> bool {
-        self.wakeups += 1;
-        self.waking = true;
-        match self.state {
-            State::Blocked { .. } | State::Unknown => {
-                self.enter(State::Runnable { preempted: false }, now, fold);
-            }
-            // It has been woken already, and slept again since: events are missing.
-            State::Runnable { preempted: false } => {
-                self.doubt(now, fold);
-                self.enter(State::Runnable { preempted: false }, now, fold);
-            }
-            State::Running { .. } | State::Runnable { preempted: true } | State::Ended => {}
-        }
-        true
-    }
-
-    /// It has become runnable. Whether that counts: the waking before it has been counted.
-    pub(super) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) -> bool {
-        let counts = !std::mem::replace(&mut self.waking, false);
-        self.wakeups += u64::from(counts);
-        let runnable = State::Runnable { preempted: false };
-        match self.state {
-            // The waker came while it was on its way out: it never waited for anything else than a CPU.
-            State::Blocked { woken_before: true } => {
-                self.state = runnable;
-                self.enter(runnable, now, fold);
-            }
-            State::Blocked { woken_before: false } | State::Unknown => self.enter(runnable, now, fold),
-            State::Running { .. } | State::Runnable { .. } | State::Ended => {}
-        }
-        counts
-    }
-
-    /// It begins a system call, and is in this mode afterwards.
-    pub(super) fn begins_call(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
-        self.system_calls += 1;
-        self.settle_mode(Mode::User, now, fold);
-        if let Mode::SystemCall(_) = self.mode {
-            self.doubt_mode(now, fold);
-        }
-        self.enter_mode(mode, now, fold);
-    }
-
-    /// It ends a system call.
-    pub(super) fn ends_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
-        self.settle_mode(Mode::SystemCall(call), now, fold);
-        if self.mode != Mode::SystemCall(call) {
-            self.doubt_mode(now, fold);
-        }
-        self.enter_mode(Mode::User, now, fold);
-    }
-
-    /// Its program tells that it waits for this from now on, or for nothing any more.
-    pub(super) fn waits(&mut self, on: Option<Name>, now: i64, fold: &mut impl Fold) {
-        self.tell(now, fold);
-        self.waits_for = on;
-    }
-
-    /// It runs its program's code.
-    pub(super) fn in_program(&mut self, now: i64, fold: &mut impl Fold) {
-        self.settle_mode(Mode::User, now, fold);
-        match self.mode {
-            Mode::User => self.mode_confirmed = self.mode_confirmed.max(now),
-            Mode::SystemCall(_) => {
-                self.doubt_mode(now, fold);
-                self.enter_mode(Mode::User, now, fold);
-            }
-            Mode::Unknown | Mode::Interrupt(_) => self.enter_mode(Mode::User, now, fold),
-        }
-    }
-
-    /// An interrupt takes its CPU, or has it back from one within it.
-    pub(super) fn interrupted(&mut self, by: Name, now: i64, fold: &mut impl Fold) {
-        match self.interrupted {
-            Some(before) if self.interrupts.len() < INTERRUPTS => self.interrupts.push((before, now)),
-            _ => self.enter(self.state, now, fold),
-        }
-        self.interrupted = Some(by);
-    }
-
-    /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
-    pub(super) fn resumes(&mut self, seen: bool, now: i64, fold: &mut impl Fold) {
-        if self.interrupted.is_none() {
-            return;
-        }
-        match (seen, self.cpu()) {
-            (true, _) => self.tell(now, fold),
-            (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
-            (false, None) => {}
-        }
-        self.is_back();
-    }
-
-    /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
-    pub(super) fn was_interrupted(&mut self, now: i64, fold: &mut impl Fold) {
-        let Some(cpu) = self.cpu() else { return };
-        self.enter(self.state, self.confirmed.min(now), fold);
-        self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
-    }
-
-    /// Its state is no longer known from `from` on.
-    pub(super) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
-        if self.state != State::Ended {
-            self.enter(State::Unknown, from, fold);
-            self.is_back();
-            (self.mode, self.mode_settled) = (Mode::Unknown, true);
-        }
-    }
-
-    /// What lies before `time` counts no longer.
-    pub(super) fn restart(&mut self, time: i64) {
-        self.tell(time, &mut ());
-        (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
-        (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
-    }
-
-    /// Tells what it did up to now.
-    pub(super) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
-        if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
-            for (by, to) in std::mem::take(&mut self.interrupts) {
-                self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
-            }
-        }
-        self.cut(self.doing(), now, fold);
-    }
-
-    /// No interrupt has its CPU.
-    fn is_back(&mut self) {
-        self.interrupted = None;
-        self.interrupts.clear();
-    }
-
-    /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
-    pub(super) fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
-        let confirmed = self.confirmed.max(self.since).min(now);
-        self.resumes(false, confirmed, fold);
-        self.enter(State::Unknown, confirmed, fold);
-        self.enter(State::Unknown, now, fold);
-    }
-
-    /// An event proves that it was in this mode up to now, if it was in one mode only.
-    fn settle_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
-        if !std::mem::replace(&mut self.mode_settled, true) {
-            self.tell(now, fold);
-            if self.tells_modes {
-                fold.lwp_was(self, mode);
-            }
-        }
-    }
-
-    fn doubt_mode(&mut self, now: i64, fold: &mut impl Fold) {
-        self.tell(self.mode_confirmed.min(now), fold);
-        self.mode = Mode::Unknown;
-    }
-
-    fn enter_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
-        self.tell(now, fold);
-        (self.mode, self.mode_confirmed) = (mode, now);
-    }
-
-    fn arrive(&mut self, cpu: u32) {
-        if self.last_cpu.is_some_and(|last| last != cpu) {
-            self.migrations += 1;
-        }
-        self.last_cpu = Some(cpu);
-    }
-
-    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
-        self.tell(now, fold);
-        self.confirmed = self.confirmed.max(now);
-        self.state = state;
-    }
-
     fn is_out_of_sight(&self) -> bool {
         match self.sight {
             Sight::Always => false,
@@ -513,16 +296,5 @@ impl Lwp {
                 }),
             },
         }
-    }
-
-    #[inline]
-    fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
-        // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
-        let now = now.max(self.since);
-        let doing = if self.is_out_of_sight() { Doing::Unknown } else { doing };
-        if self.state != State::Ended {
-            fold.lwp(self, doing, self.since, now);
-        }
-        self.since = now;
     }
 }

@@ -1,5 +1,5 @@
-//! Maps from numbers that a trace gives: a multiplication per look-up, with a seed of the process's own, so that no trace can be
-//! made in which all numbers meet in one place.
+//! Maps from numbers that a trace gives: a multiplication per look-up, with a seed of the process's own, so
+//! that no trace can be made in which all numbers meet in one place.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hasher, RandomState};

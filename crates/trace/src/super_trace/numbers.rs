@@ -1,10 +1,11 @@
-//! Values by numbers that somebody counts: those of threads, processes, CPUs and user threads. They are small and lie close to each
-//! other, so that a look-up is two indices; what else a trace may say is hashed. Memory grows with the values, and those that have
-//! neighbours take little more than themselves.
+//! Values by numbers that somebody counts: those of threads, processes, CPUs and user threads. They are small
+//! and lie close to each other, so that a look-up is two indices; what else a trace may say is hashed. Memory
+//! grows with the values, and those that have neighbours take little more than themselves.
 
 use super::map::Map;
 
-/// Numbers below this are indices: as many as a kernel has for threads (`PID_MAX_LIMIT` of `include/linux/threads.h`).
+/// Numbers below this are indices: as many as a kernel has for threads (`PID_MAX_LIMIT` of
+/// `include/linux/threads.h`).
 const SMALL: u64 = 1 << 22;
 
 /// Numbers that share an allocation, which is freed when none of them has a value.

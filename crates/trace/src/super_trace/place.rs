@@ -1,8 +1,9 @@
-//! Where an event belongs: the process, the LWP and the user thread that it happened in, and what was running there.
+//! Where an event belongs: the process, the LWP and the user thread that it happened in, and what was running
+//! there.
 
 use super::activity::{Activity, Kind, UserThreadKind};
 use super::cpu::Cpu;
-use super::fold::Mode;
+use super::doing::Mode;
 use super::lwp::{Carries, Lwp};
 use super::state::SuperTrace;
 use super::user_thread::{Key, UserThread};
@@ -131,7 +132,7 @@ impl SuperTrace {
                 | Kind::Waits { .. }
                 | Kind::Introduction { .. }
                 | Kind::Program { .. }
-                | Kind::PageFault { user: true }
+                | Kind::PageFault { user: true, .. }
                 | Kind::Sample { user: true, .. }
         );
         let in_thread = in_program

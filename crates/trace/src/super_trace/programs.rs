@@ -1,16 +1,18 @@
 //! The user threads of all programs, and which LWP runs which of them.
 //!
-//! A user thread is known from its creation, or the first switch from or to it; what else is told of one that is not known
-//! may be about one that has ended, and is left out.
+//! A user thread is known from its creation, or the first switch from or to it; what else is told of one that
+//! is not known may be about one that has ended, and is left out.
 
 use super::activity::{SwitchCause, UserThreadKind};
 use super::comm::Comm;
-use super::fold::{Fold, Mode, Waker};
+use super::coverage::Coverage;
+use super::doing::{Mode, Waker};
+use super::fold::{Change, Fold};
 use super::lwp::{Carries, Lwp, Sight};
 use super::numbers::Numbers;
 use super::origins::Origins;
 use super::user_thread::{Key, State, UserThread};
-use crate::filter::ThreadPattern;
+use tracewing_rules::ThreadPattern;
 
 type Lwps = Numbers<i32, Lwp>;
 type UserThreads = Numbers<u64, UserThread>;
@@ -24,22 +26,23 @@ pub(super) struct Programs {
     /// How many user threads there have been.
     serials: usize,
     /// Until then, switches may have been lost.
-    pub blind_until: i64,
+    blind_until: i64,
     /// No switch is recorded, or only some: whom no LWP is seen to run may be run, and end, unseen.
-    pub unseen: bool,
+    unseen: bool,
     /// Of each list, one pattern fits those whose events the recording has; all where it is empty.
-    pub chosen: Vec<Vec<ThreadPattern>>,
+    chosen: Vec<Vec<ThreadPattern>>,
 }
 
 impl Programs {
-    pub fn new() -> Self {
+    /// None known so far, of a recording that can know so much.
+    pub fn new(coverage: &Coverage) -> Self {
         Self {
             programs: Numbers::default(),
             origins: Origins::default(),
             serials: 0,
-            blind_until: i64::MIN,
-            unseen: false,
-            chosen: Vec::new(),
+            blind_until: coverage.begin.unwrap_or(i64::MIN),
+            unseen: !coverage.user_switches,
+            chosen: coverage.of_user_threads.clone(),
         }
     }
 
@@ -91,14 +94,14 @@ impl Programs {
                 created = created.ready();
             }
             self.serials += 1;
-            fold.user_thread_created(&created, &waker, now);
+            fold.change(Change::UserThreadCreated { thread: &created, by: &waker, at: now });
             self.programs.at(owner, Numbers::default).insert(thread, created);
             return;
         }
         if let UserThreadKind::Rename { thread, name } = kind {
             if let Some(thread) = self.get_mut(key(thread)) {
                 thread.rename(name);
-                fold.user_thread_named(thread);
+                fold.change(Change::UserThreadNamed { thread });
             }
             return;
         }
@@ -136,7 +139,7 @@ impl Programs {
                         true => thread.wakeups += 1,
                         false => thread.wakes(now, fold),
                     }
-                    fold.user_thread_woken(thread, &waker, now);
+                    fold.change(Change::UserThreadWoken { thread, by: &waker, at: now });
                 }
             }
             UserThreadKind::Exit { thread } => {
@@ -238,7 +241,7 @@ impl Programs {
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown)
             && let Some(thread) = self.remove(key)
         {
-            fold.user_thread_ends(&thread);
+            fold.change(Change::UserThreadEnds { thread: &thread });
         }
     }
 
@@ -288,16 +291,16 @@ impl Programs {
         lwp.tell(now, fold);
         if lwp.carries == Carries::Late(key) {
             // Taken over, and told, before; it may even have ended.
-            fold.ran(lwp, None);
+            fold.change(Change::LwpRan { lwp, thread: None });
             lwp.carries = Carries::None;
             return;
         }
         if lwp.carries == Carries::Thread(key)
             && let Some(thread) = self.get_mut(key)
         {
-            fold.ran(lwp, Some(thread));
+            fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
             lwp.carries = Carries::None;
-            fold.user_thread_stops(thread, lwp, cause, now);
+            fold.change(Change::UserThreadStops { thread, lwp, cause, at: now });
             thread.stops(cause, now, fold);
             if unseen {
                 thread.vanishes();
@@ -330,17 +333,17 @@ impl Programs {
         lwps: &mut Lwps,
         fold: &mut impl Fold,
     ) {
-        let is_part = !self.chosen.is_empty();
+        let is_extract = !self.chosen.is_empty();
         let mut thread = self.known(key, begin);
         if let State::Running { tid: other } = thread.state {
-            match other == tid || is_part || self.unseen {
+            match other == tid || is_extract || self.unseen {
                 true => self.leaves_others(key, now, lwps, fold),
                 false => self.is_taken_over(key, other, now, lwps, fold),
             }
             thread = self.known(key, begin);
         }
         let Some(lwp) = lwps.get_mut(tid) else { return };
-        if is_part {
+        if is_extract {
             self.comes_into_sight(key, lwp, cpu, now, fold);
             thread = self.known(key, begin);
         }
@@ -348,7 +351,7 @@ impl Programs {
         thread.begins(tid, now, fold);
         lwp.polls += thread.polls - polls;
         lwp.carries = Carries::Thread(key);
-        fold.user_thread_runs(thread, lwp, now);
+        fold.change(Change::UserThreadRuns { thread, lwp, at: now });
         lwp.carried_to = lwp.cpu().or(cpu);
         lwp.carried_to.into_iter().for_each(|cpu| thread.arrives(cpu));
     }
@@ -362,17 +365,18 @@ impl Programs {
         // How it came to its CPU has been left out.
         if let Some(cpu) = cpu {
             lwp.seen_on(cpu, now, fold);
-            lwp.in_program(now, fold);
+            lwp.in_program(true, now, fold);
         }
     }
 
-    /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so yet.
+    /// The LWP `tid` has stopped running a user thread, which blocked and was woken, without having said so
+    /// yet.
     fn is_taken_over(&mut self, key: Key, tid: i32, now: i64, lwps: &mut Lwps, fold: &mut impl Fold) {
         let Some(lwp) = lwps.get_mut(tid) else { return };
         lwp.tell(now, fold);
         if let Some(thread) = self.get_mut(key) {
-            fold.ran(lwp, Some(thread));
-            fold.user_thread_stops(thread, lwp, SwitchCause::Blocked, now);
+            fold.change(Change::LwpRan { lwp, thread: Some(&*thread) });
+            fold.change(Change::UserThreadStops { thread, lwp, cause: SwitchCause::Blocked, at: now });
             thread.stops(SwitchCause::Blocked, now, fold);
         }
         lwp.carries = Carries::Late(key);
@@ -390,7 +394,7 @@ impl Programs {
 
     /// The LWP runs something else than was thought, nobody knows since when.
     fn let_go(&mut self, lwp: &mut Lwp, fold: &mut impl Fold) {
-        fold.ran(lwp, None);
+        fold.change(Change::LwpRan { lwp, thread: None });
         if let Carries::Thread(key) = std::mem::replace(&mut lwp.carries, Carries::Unknown) {
             self.get_mut(key).into_iter().for_each(UserThread::vanishes);
         }
@@ -399,8 +403,10 @@ impl Programs {
     /// The LWP ran what was thought, up to what it has told.
     fn ran(&self, lwp: &Lwp, fold: &mut impl Fold) {
         match lwp.carries {
-            Carries::Thread(key) => fold.ran(lwp, self.get(key)),
-            Carries::None | Carries::Unknown | Carries::Late(_) => fold.ran(lwp, None),
+            Carries::Thread(key) => fold.change(Change::LwpRan { lwp, thread: self.get(key) }),
+            Carries::None | Carries::Unknown | Carries::Late(_) => {
+                fold.change(Change::LwpRan { lwp, thread: None })
+            }
         }
     }
 
@@ -410,7 +416,7 @@ impl Programs {
             && let Some(lwp) = lwps.get_mut(tid)
         {
             lwp.tell(now, fold);
-            fold.ran(lwp, Some(thread));
+            fold.change(Change::LwpRan { lwp, thread: Some(thread) });
             lwp.carries = Carries::Unknown;
         }
     }

@@ -1,25 +1,24 @@
 //! The super-trace as whoever reads a recording needs it: each event with its place, then the state moves on.
 
 use super::activity::{Activity, Kind, UserThreadKind};
-use super::adapter::{
-    Adapter, has_interrupts, has_switches, has_system_calls, has_user_switches, is_of_some, is_system_wide,
-    root_process,
-};
+use super::adapter::Adapter;
+use super::coverage::Coverage;
 use super::fold::Fold;
 use super::lwp::Lwp;
 use super::place::Place;
 use super::state::SuperTrace;
 use super::unseen::AllUnseen;
 use super::user_thread::UserThread;
-use crate::merge::{EventRef, Lost};
-use crate::open::{Recording, Stream, Trace};
+use crate::merge::messages::{EventRef, Lost};
+use crate::open::recording::{Recording, Stream, Trace};
 
 /// An event with its place in the super-trace.
 #[derive(Debug, Clone, Copy)]
 pub struct Seen<'a> {
     /// The event.
     pub event: &'a EventRef<'a>,
-    /// What it means for the super-trace; `None` where it has no time, or not the fields that its name promises.
+    /// What it means for the super-trace; `None` where it has no time, or not the fields that its name
+    /// promises.
     pub activity: Option<&'a Activity<'a>>,
     /// Where it belongs: the state before it, so a switch belongs to what it switches from.
     pub place: Place<'a>,
@@ -43,7 +42,8 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// The same event in the place of whom a switch leads to, at either level; as it is if it is none, or nobody knows to whom.
+    /// The same event in the place of whom a switch leads to, at either level; as it is if it is none, or
+    /// nobody knows to whom.
     pub fn at_next(&self) -> Seen<'a> {
         let next = self.activity.and_then(|activity| self.state.next_place(activity, &self.place));
         Seen { place: next.unwrap_or(self.place), ..*self }
@@ -79,57 +79,21 @@ impl<'a> Seen<'a> {
 }
 
 /// Follows the messages of a recording in the order of time.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Follower {
     adapter: Adapter,
     state: SuperTrace,
-    /// Whether the recording is of the whole machine, and says so.
-    system_wide: bool,
-    /// Whether it is of some threads, and says so.
-    of_some: bool,
     unseen: AllUnseen,
 }
 
 impl Follower {
     /// One that has seen nothing yet of a recording.
     pub fn of(recording: &Recording) -> Self {
-        let mut follower = Self {
-            system_wide: recording.traces().iter().any(is_system_wide),
-            of_some: recording.traces().iter().any(is_of_some),
+        Self {
+            adapter: Adapter::default(),
+            state: SuperTrace::new(Coverage::of(recording)),
             unseen: AllUnseen::of(recording),
-            ..Self::default()
-        };
-        if !recording.traces().iter().any(has_switches) {
-            follower.state = SuperTrace::without_switches();
         }
-        if !recording.traces().iter().any(has_user_switches) {
-            follower.state.lacks_user_switches();
-        }
-        if !recording.traces().iter().any(has_system_calls) {
-            follower.state.lacks_system_calls();
-        }
-        if !recording.traces().iter().any(has_interrupts) {
-            follower.state.lacks_interrupts();
-        } else if follower.of_some && !follower.system_wide {
-            follower.state.has_interrupts_of_followed();
-        }
-        if let Some(begin) = recording.part_begin() {
-            follower.state.begins_as_part(begin);
-        }
-        if recording.is_part_of_lwps() {
-            follower.state.lacks_user_switches();
-        }
-        if recording.is_part_of_cpus() {
-            follower.state.is_of_cpus();
-        }
-        if let Some(root) = recording.traces().iter().find_map(root_process) {
-            follower.state.is_of_tree(root);
-        }
-        follower.state.is_of_user_threads(recording.part_tasks());
-        if let Some(lwps) = recording.part_tids() {
-            follower.state.is_of_lwps(lwps);
-        }
-        follower
     }
 
     /// What the super-trace needs of the next event ([`Adapter::activity`]).
@@ -162,22 +126,15 @@ impl Follower {
         self.state.lost(Adapter::scope(trace, stream), from, to, fold);
     }
 
-    /// Whether the recording is of some threads, and says so.
-    pub fn is_of_some(&self) -> bool {
-        self.of_some
-    }
-
-    /// Whether the recording is of the whole machine, and says so.
-    pub fn is_system_wide(&self) -> bool {
-        self.system_wide
-    }
-
-    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows otherwise.
+    /// Whether it has everybody's kernel events: it says so, or comes from another tracer and nothing shows
+    /// otherwise.
     pub fn is_whole(&self) -> bool {
-        self.system_wide || !(self.of_some || self.state.is_partial())
+        let Coverage { system_wide, of_some, .. } = self.state.coverage();
+        *system_wide || !(*of_some || self.state.is_partial())
     }
 
-    /// Whether it follows some LWPs only ([`Lwp::followed`]). Where nobody is known to be followed, nobody need be a stranger.
+    /// Whether it follows some LWPs only ([`Lwp::followed`]). Where nobody is known to be followed, nobody
+    /// need be a stranger.
     pub fn has_strangers(&self) -> bool {
         !self.is_whole() && (self.state.is_partial() || self.state.follows_any())
     }

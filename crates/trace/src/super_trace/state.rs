@@ -1,27 +1,25 @@
 //! The super-trace's state: CPUs, LWPs and user threads, moved on by each event.
 //!
-//! It starts without knowing anything and believes no more than the events say: what a missing event makes doubtful becomes
-//! unknown time of those concerned, and the rest stays. Memory grows with the LWPs and user threads that live, and
-//! the CPUs.
+//! It starts without knowing anything and believes no more than the events say: what a missing event makes
+//! doubtful becomes unknown time of those concerned, and the rest stays. Memory grows with the LWPs and user
+//! threads that live, and the CPUs.
 
-use super::activity::{Activity, Context, Kind, Scope};
+use super::activity::TaskState;
+use super::activity::{Activity, Context, Interrupt, Kind, Scope};
+use super::calls::Calls;
 use super::comm;
+use super::coverage::{Coverage, Interrupts};
 use super::cpu::Cpu;
-use super::fold::{Fold, Interrupts, Mode, Waker};
-use super::lwp::{Carries, Lwp, Program, Sight, State};
+use super::doing::{Mode, Waker};
+use super::fold::{Change, Fold};
+use super::lwp::{Carries, Dumped, Lwp, Program, Sight, State};
 use super::map::Map;
 use super::numbers::Numbers;
 use super::programs::Programs;
-use crate::filter::ThreadPattern;
-use crate::part::Lwps;
 
-/// What a state dump tells of a thread.
-#[derive(Debug, Default)]
-pub(super) struct Dumped {
-    pub process: Option<i32>,
-    pub name: Vec<u8>,
-    pub is_kernel: bool,
-}
+/// How the names of the kernel's stoppers begin, one for each CPU, with its number after it
+/// (`kernel/stop_machine.c`).
+const STOPPER: &str = "migration/";
 
 /// The state of a machine at a moment of a recording.
 #[derive(Debug)]
@@ -41,37 +39,28 @@ pub struct SuperTrace {
     blind_until: i64,
     /// Whether switches are missing without having been lost: the recording follows some threads only.
     partial: bool,
-    /// No switch is recorded: nobody knows who runs between two events.
-    switchless: bool,
-    /// It is a part of a recording, and begins then.
-    part_begin: i64,
-    /// It is a part of a recording, with what happened on certain CPUs.
-    of_cpus: bool,
-    /// It is a part of a recording, with what belongs to these LWPs.
-    of_lwps: Option<Lwps>,
-    /// The process whose tree it is of, if it says so, as long as its first thread has not been met.
+    pub(super) coverage: Coverage,
+    /// The process whose tree it is of, as long as its first thread has not been seen.
     pub(super) root: Option<i32>,
-    /// Whether events tell of each begin and end of a system call.
-    tells_modes: bool,
-    /// Of whom events tell each begin and end of an interrupt.
-    interrupts: Interrupts,
     /// Whether any thread is one that the recording follows.
     follows: bool,
+    /// How many of those that have ended had [`Lwp::lacks_calls`].
+    without_calls: u64,
 }
 
 impl Default for SuperTrace {
     fn default() -> Self {
-        Self::new()
+        Self::new(Coverage::default())
     }
 }
 
 impl SuperTrace {
-    /// A state of which nothing is known.
-    pub fn new() -> Self {
+    /// A state of which nothing is known, of a recording that can know so much.
+    pub fn new(coverage: Coverage) -> Self {
         Self {
             lwps: Numbers::default(),
             serials: 0,
-            programs: Programs::new(),
+            programs: Programs::new(&coverage),
             dumped: Map::default(),
             headless: Map::default(),
             cpus: Numbers::default(),
@@ -79,72 +68,16 @@ impl SuperTrace {
             now: i64::MIN,
             blind_until: i64::MIN,
             partial: false,
-            switchless: false,
-            part_begin: i64::MIN,
-            of_cpus: false,
-            of_lwps: None,
-            root: None,
-            tells_modes: true,
-            interrupts: Interrupts::OfAll,
+            root: coverage.root,
+            coverage,
             follows: false,
+            without_calls: 0,
         }
     }
 
-    /// The same, of a recording without switches of threads: when they run nobody knows, whatever else they record.
-    pub fn without_switches() -> Self {
-        Self { switchless: true, ..Self::new() }
-    }
-
-    /// Not all begins and ends of system calls are recorded: whether who runs is in one nobody knows.
-    pub fn lacks_system_calls(&mut self) {
-        self.tells_modes = false;
-    }
-
-    /// Not all kinds of interrupts are recorded: whether who runs is interrupted nobody knows.
-    pub fn lacks_interrupts(&mut self) {
-        self.interrupts = Interrupts::Untold;
-    }
-
-    /// Whether it is not known of LWPs whether they are in their program or in a system call.
-    pub fn is_modeless(&self) -> bool {
-        !self.tells_modes
-    }
-
-    /// Interrupts are recorded while those run whom the recording follows ([`Lwp::followed`]), and no others.
-    pub fn has_interrupts_of_followed(&mut self) {
-        self.interrupts = Interrupts::OfFollowed;
-    }
-
-    /// Not all switches of user threads are recorded: what they do is known only while they are seen to run.
-    pub fn lacks_user_switches(&mut self) {
-        self.programs.unseen = true;
-    }
-
-    /// The recording is a part of another one, and begins then: what lies before only tells names.
-    pub fn begins_as_part(&mut self, begin: i64) {
-        (self.part_begin, self.programs.blind_until) = (begin, begin);
-    }
-
-    /// The recording is a part with what belongs to those user threads that one pattern of each list fits: what LWPs do is known
-    /// while they run those.
-    pub fn is_of_user_threads(&mut self, patterns: Vec<Vec<ThreadPattern>>) {
-        self.programs.chosen = patterns;
-    }
-
-    /// The recording is a part with what happened on certain CPUs: what becomes of who leaves one is not known.
-    pub fn is_of_cpus(&mut self) {
-        self.of_cpus = true;
-        self.lacks_user_switches();
-    }
-
-    /// The recording is a part with what belongs to these LWPs: what others do is not known.
-    pub(crate) fn is_of_lwps(&mut self, lwps: Lwps) {
-        self.of_lwps = Some(lwps);
-    }
-
-    /// The recording is of the tree of this process.
-    pub(crate) fn is_of_tree(&mut self, root: i32) {
-        self.root = Some(root);
+    /// What the recording can know.
+    pub fn coverage(&self) -> &Coverage {
+        &self.coverage
     }
 
     /// What user threads of an origin are called, if that was told.
@@ -154,16 +87,17 @@ impl SuperTrace {
 
     /// From the first event to the last, in nanoseconds.
     pub fn duration(&self) -> u64 {
-        self.now.saturating_sub(self.begin.unwrap_or(self.now)).unsigned_abs()
+        self.now.abs_diff(self.begin.unwrap_or(self.now))
     }
 
     /// Whether the recording follows some LWPs only ([`Lwp::followed`]), and met the others beside them.
     pub fn is_partial(&self) -> bool {
-        self.partial || self.switchless || self.of_lwps.is_some()
+        self.partial || !self.coverage.switches || self.coverage.of_lwps.is_some()
     }
 
-    /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel does not tell of them,
-    /// or the recording follows some LWPs only. Since when others run there is not known.
+    /// CPUs whose switches away from their idle threads are missing, and were not lost: the machine's kernel
+    /// does not tell of them, or the recording follows some LWPs only. Since when others run there is not
+    /// known.
     pub fn idle_untold(&self) -> Vec<u32> {
         let mut cpus: Vec<u32> =
             self.cpus.iter().filter(|(_, cpu)| cpu.hides_idle()).map(|(number, _)| number).collect();
@@ -171,9 +105,10 @@ impl SuperTrace {
         cpus
     }
 
-    /// Whether the recording has no switches of threads.
-    pub fn is_switchless(&self) -> bool {
-        self.switchless
+    /// How many LWPs had programs whose system calls the kernel does not record, as far as anybody knows
+    /// ([`Lwp::lacks_calls`]).
+    pub fn without_calls(&self) -> u64 {
+        self.without_calls + self.lwps.values().map(|lwp| u64::from(lwp.lacks_calls())).sum::<u64>()
     }
 
     /// Whether events show of any LWP that the recording follows it ([`Lwp::followed`]).
@@ -187,7 +122,7 @@ impl SuperTrace {
         let begin = *self.begin.get_or_insert(event.time);
         let now = event.time;
         let tid = event.tid.or_else(|| self.cpus.get(event.cpu?)?.current);
-        if now < self.part_begin && self.is_told_before(tid, &event.kind) {
+        if self.coverage.begin.is_some_and(|begin| now < begin) && self.is_told_before(tid, &event.kind) {
             return;
         }
         if let (Kind::InterruptExit(interrupt), Some(cpu)) = (event.kind, event.cpu) {
@@ -205,8 +140,10 @@ impl SuperTrace {
         if let (Some(tid), Some(cpu)) = (tid, event.cpu) {
             match event.kind {
                 // Of another CPU, perhaps, of whose switches nothing is known: it is there for the name.
-                Kind::Exec { file } if self.of_cpus => self.executes(tid, program_name(file), now, fold),
-                Kind::NewTask { .. } | Kind::Fork { .. } if self.of_cpus => {}
+                Kind::Exec { file } if self.coverage.of_cpus => {
+                    self.executes(tid, program_name(file), now, fold)
+                }
+                Kind::NewTask { .. } | Kind::Fork { .. } if self.coverage.of_cpus => {}
                 Kind::Kernel if self.cpus.get(cpu).is_some_and(|cpu| cpu.is_left_by(tid)) => {}
                 _ => self.seen(tid, cpu, now, &event.kind, fold),
             }
@@ -215,7 +152,7 @@ impl SuperTrace {
         match (event.kind, event.cpu) {
             (Kind::Switch { prev, prev_name, prev_state, next, next_name }, Some(cpu)) => {
                 // Else it has been seen there already.
-                if tid != Some(prev) || self.switchless {
+                if tid != Some(prev) || !self.coverage.switches {
                     self.takes_over(prev, cpu, now, fold);
                     self.has_cpu(prev, cpu, now, fold);
                 }
@@ -224,7 +161,8 @@ impl SuperTrace {
             (Kind::Waking { tid, name }, _) => self.woken((tid, name), event, fold, Lwp::waking),
             (Kind::Wakeup { tid, name }, _) => self.woken((tid, name), event, fold, Lwp::wakeup),
             (Kind::Fork { child, name }, _) => {
-                // Whether it is a process or a thread of one, a fork alone does not say; the new task just before it did.
+                // Whether it is a process or a thread of one, a fork alone does not say; the new task just
+                // before it did.
                 if !self.lwps.get(child).is_some_and(Lwp::is_newborn) {
                     self.bury(child, now, fold);
                 }
@@ -232,11 +170,14 @@ impl SuperTrace {
             }
             (Kind::NewTask { child, same_process }, _) => {
                 let creator = tid.and_then(|tid| self.lwps.get(tid));
-                let (mode, is_kernel) =
-                    creator.map_or((Mode::Unknown, false), |lwp| (lwp.mode(), lwp.is_kernel));
+                let (mode, is_kernel, calls) = creator
+                    .map_or((Mode::Unknown, false, Calls::default()), |lwp| {
+                        (lwp.mode(), lwp.is_kernel, lwp.calls.of_child())
+                    });
                 let process = if same_process { creator.and_then(|lwp| lwp.process) } else { Some(child) };
                 let created = self.created(child, now);
                 created.process = process.or(created.process);
+                created.calls = calls;
                 created.inherit(mode, is_kernel);
             }
             (Kind::Dump { tid, process, name, is_kernel }, _) => {
@@ -289,7 +230,8 @@ impl SuperTrace {
         }
     }
 
-    /// Takes what the kernel's events from before a part tell of threads: only who they are. False if it is another event.
+    /// Takes what the kernel's events from before a part tell of threads: only who they are. False if it is
+    /// another event.
     #[cold]
     fn is_told_before(&mut self, tid: Option<i32>, kind: &Kind<'_>) -> bool {
         let (tid, process, name) = match *kind {
@@ -345,7 +287,8 @@ impl SuperTrace {
         }
     }
 
-    /// Begins anew at `time` with what is known by now: nobody is told what lies before, and nothing has been counted yet.
+    /// Begins anew at `time` with what is known by now: nobody is told what lies before, and nothing has been
+    /// counted yet.
     pub fn restart(&mut self, time: i64) {
         self.advance(time);
         self.begin = Some(time);
@@ -362,7 +305,7 @@ impl SuperTrace {
     /// Tells what has not come to an end when the recording does.
     pub fn finish(mut self, fold: &mut impl Fold) {
         for lwp in self.lwps.values_mut() {
-            if self.of_lwps.is_some() {
+            if self.coverage.of_lwps.is_some() {
                 lwp.is_unwatched(self.now, fold);
             }
             lwp.tell(self.now, fold);
@@ -370,7 +313,7 @@ impl SuperTrace {
         self.programs.finish(self.now, &mut self.lwps, fold);
         self.cpus.iter_mut().for_each(|(number, cpu)| cpu.tell(number, self.now, fold));
         for lwp in self.lwps.values() {
-            fold.lwp_ends(lwp);
+            fold.change(Change::LwpEnds { lwp });
         }
     }
 
@@ -395,7 +338,8 @@ impl SuperTrace {
             }
             // What recorded it, and where, is no matter of the threads.
             Kind::Dump { .. } | Kind::Named { .. } | Kind::Made { .. } | Kind::Aside => return,
-            // It tells that there is such a thread. That it runs is for the kernel's events to say, whose stamps are exact.
+            // It tells that there is such a thread. That it runs is for the kernel's events to say, whose
+            // stamps are exact.
             Kind::Sample { .. } => {
                 if tid != 0 {
                     self.known(tid).records();
@@ -407,7 +351,7 @@ impl SuperTrace {
             }
             _ => {}
         }
-        if !self.switchless {
+        if self.coverage.switches {
             self.takes_over(tid, cpu, now, fold);
         }
         let in_thread = !matches!(
@@ -418,38 +362,39 @@ impl SuperTrace {
                 | Kind::Wakeup { .. }
                 | Kind::Raise { .. }
                 | Kind::Kernel
-                | Kind::PageFault { user: false }
+                | Kind::PageFault { user: false, .. }
         );
-        if in_thread && !self.switchless {
+        if in_thread && self.coverage.switches {
             self.has_cpu(tid, cpu, now, fold);
         }
         if tid == 0 {
             return;
         }
-        let switchless = self.switchless;
+        let switches = self.coverage.switches;
         let lwp = self.known(tid);
-        if !switchless {
+        if switches {
             lwp.seen_on(cpu, now, fold);
         }
         match kind {
             Kind::SystemCall { call } => {
                 lwp.begins_call(Mode::SystemCall(*call), now, fold);
-                fold.lwp_calls(lwp, *call, now);
+                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
             }
             Kind::UnendedCall { call, returns } => {
                 lwp.begins_call(if *returns { Mode::User } else { Mode::Unknown }, now, fold);
-                fold.lwp_calls(lwp, *call, now);
+                fold.change(Change::LwpCalls { lwp, call: *call, at: now });
             }
             Kind::SystemCallEnd { call } => lwp.ends_call(*call, now, fold),
-            Kind::PageFault { user } => {
+            Kind::PageFault { user, high } => {
                 lwp.page_faults += 1;
                 if *user {
-                    lwp.in_program(now, fold);
+                    lwp.in_program(*high, now, fold);
                 }
-                fold.lwp_faults(lwp, now);
+                fold.change(Change::LwpFaults { lwp, at: now });
             }
-            Kind::Socket => fold.lwp_uses_socket(lwp, now),
+            Kind::Socket => fold.change(Change::LwpUsesSocket { lwp, at: now }),
             Kind::Exec { file } => {
+                lwp.calls.execute();
                 self.executes(tid, program_name(file), now, fold);
                 return;
             }
@@ -487,8 +432,8 @@ impl SuperTrace {
         }
     }
 
-    /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into the buffer of a
-    /// CPU that it has just left.
+    /// An event of its program tells that a thread runs, but not where: some tracers let a thread write into
+    /// the buffer of a CPU that it has just left.
     fn seen_in_program(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
         self.follows = true;
         let lwp = self.known(tid);
@@ -498,7 +443,7 @@ impl SuperTrace {
             return lwp.does_not_wait(now, fold);
         };
         lwp.resumes(false, now, fold);
-        lwp.in_program(now, fold);
+        lwp.in_program(true, now, fold);
         if let Some(cpu) = self.cpus.get_mut(cpu) {
             cpu.is_threads(now);
         }
@@ -525,6 +470,9 @@ impl SuperTrace {
             && before != tid
         {
             state.is_threads(now);
+            if self.takes_first_number(before, tid) {
+                return;
+            }
             self.partial = true;
             if let Some(lwp) = self.lwps.get_mut(before)
                 && lwp.state() == (State::Running { cpu })
@@ -534,11 +482,26 @@ impl SuperTrace {
         }
     }
 
+    /// A thread that executes a program while it is not its process' first one gets that one's number, which
+    /// has ended by then (`de_thread` of the kernel's `fs/exec.c`). Whether this is what happened.
+    fn takes_first_number(&mut self, tid: i32, first: i32) -> bool {
+        let is_so = tid != 0
+            && self.headless.contains_key(&first)
+            && !self.lwps.has(first)
+            && self.lwps.get(tid).is_some_and(|lwp| lwp.process == Some(first));
+        if is_so && let Some(mut lwp) = self.lwps.remove(tid) {
+            self.headless.remove(&first);
+            lwp.tid = first;
+            self.lwps.add(first, lwp);
+        }
+        is_so
+    }
+
     fn switch(
         &mut self,
         cpu: u32,
         now: i64,
-        prev: (i32, &[u8], i64),
+        prev: (i32, &[u8], TaskState),
         next: (i32, &[u8]),
         fold: &mut impl Fold,
     ) {
@@ -547,7 +510,7 @@ impl SuperTrace {
         if let Some(state) = self.cpus.get_mut(cpu) {
             state.switch(cpu, (prev, next), now, fold);
             // Who has it next, and until when, is left out.
-            if self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&next)) {
+            if self.coverage.leaves_out(next) {
                 state.current = None;
             }
         }
@@ -557,13 +520,13 @@ impl SuperTrace {
             lwp.rename(prev_name);
             lwp.switched_out(cpu, prev_state, now, fold);
             if !lwp.is_stranger() {
-                fold.lwp_stops(lwp, cpu, prev_state, now);
+                fold.change(Change::LwpStops { lwp, cpu, prev_state, at: now });
             }
             if blind {
                 lwp.lose(now, fold);
             }
             let has_ended = lwp.state() == State::Ended;
-            if self.of_cpus
+            if self.coverage.of_cpus
                 && let Some(lwp) = self.lwps.get_mut(prev)
             {
                 self.programs.loses_sight(lwp, now, fold);
@@ -577,7 +540,7 @@ impl SuperTrace {
             lwp.rename(next_name);
             lwp.switched_in(cpu, now, fold);
             if !lwp.is_stranger() {
-                fold.lwp_runs(lwp, cpu, now);
+                fold.change(Change::LwpRuns { lwp, cpu, at: now });
             }
             if let Carries::Thread(key) = lwp.carries
                 && lwp.carried_to.replace(cpu) != Some(cpu)
@@ -602,7 +565,10 @@ impl SuperTrace {
         let by_creator = lwp.waits_for_creator();
         if how(lwp, now, fold) {
             let waker = self.waker(event, by_creator);
-            fold.lwp_woken(self.known(tid), &waker, now);
+            let is_delivered = matches!(event.kind, Kind::Wakeup { .. }) && !by_creator;
+            let is_waker = !is_delivered || self.wakes_itself(&waker, event);
+            let waker = if is_waker { waker } else { Waker::unknown(None) };
+            fold.change(Change::LwpWoken { lwp: self.known(tid), by: &waker, at: now });
         }
         if self.is_blind(now) {
             let lwp = self.known(tid);
@@ -636,14 +602,41 @@ impl SuperTrace {
         }
     }
 
+    /// Whether `waker`, which runs where a wake-up is recorded, is surely what woke. A CPU may leave it to
+    /// the woken thread's CPU to make that runnable, which records the wake-up in an interrupt of kind
+    /// [`Interrupt::Call`], in its idle thread or in its stopper (`sched_ttwu_pending` of
+    /// `kernel/sched/core.c`). All else makes runnable what it wakes itself.
+    fn wakes_itself(&self, waker: &Waker, event: &Activity<'_>) -> bool {
+        if waker.interrupt.is_some() {
+            let innermost = event.cpu.and_then(|cpu| self.cpus.get(cpu)?.interrupted_by());
+            return match event.context {
+                Context::Softirq(_) => true,
+                _ if self.coverage.interrupts == Interrupts::Unrecorded => false,
+                Context::Interrupt(_) => innermost == Some(Interrupt::Vector),
+                Context::Unknown | Context::Thread => {
+                    matches!(innermost, Some(Interrupt::Vector | Interrupt::Softirq))
+                }
+            };
+        }
+        let lwp = waker.tid.and_then(|tid| self.lwps.get(tid));
+        lwp.is_some_and(|lwp| {
+            let is_thread = event.context == Context::Thread || self.has_interrupts_of(lwp);
+            is_thread && lwp.has_name() && !lwp.name.starts_with(STOPPER)
+        })
+    }
+
     /// Whether it is known of who runs, and seems not to be interrupted, that this is so.
     fn is_not_interrupted(&self, lwp: &Lwp) -> bool {
-        let told = match self.interrupts {
+        self.has_interrupts_of(lwp) || matches!(lwp.mode(), Mode::SystemCall(_))
+    }
+
+    /// Whether the recording has all interrupts that came while this one ran.
+    fn has_interrupts_of(&self, lwp: &Lwp) -> bool {
+        match self.coverage.interrupts {
             Interrupts::OfAll => true,
             Interrupts::OfFollowed => lwp.followed,
-            Interrupts::Untold => false,
-        };
-        told || matches!(lwp.mode(), Mode::SystemCall(_))
+            Interrupts::Unrecorded => false,
+        }
     }
 
     /// The kernel tells a thread's name beside its other events, or without any.
@@ -669,18 +662,18 @@ impl SuperTrace {
 
     /// Whether events of the kernel may be missing at this time.
     fn is_blind(&self, now: i64) -> bool {
-        self.of_cpus || now < self.blind_until
+        self.coverage.of_cpus || now < self.blind_until
     }
 
     /// When it is known what a thread does, of which nothing was known so far.
     fn sight(&self, tid: i32) -> Sight {
-        if self.of_lwps.as_ref().is_some_and(|lwps| !lwps.contains_key(&tid)) {
+        if self.coverage.leaves_out(tid) {
             return Sight::Stranger;
         }
-        match self.switchless {
-            true => Sight::Never,
-            false if self.programs.chosen.is_empty() => Sight::Always,
-            false => Sight::WithThread { chosen: false },
+        match self.coverage.switches {
+            false => Sight::Never,
+            true if self.coverage.of_user_threads.is_empty() => Sight::Always,
+            true => Sight::WithThread { chosen: false },
         }
     }
 
@@ -718,8 +711,8 @@ impl SuperTrace {
     }
 
     fn add(&mut self, mut lwp: Lwp) -> usize {
-        let chosen = self.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
-        (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.tells_modes);
+        let chosen = self.coverage.of_lwps.as_ref().and_then(|lwps| lwps.get(&lwp.tid).copied());
+        (lwp.sight, lwp.tells_modes) = (self.sight(lwp.tid), self.coverage.system_calls);
         (lwp.followed, lwp.process) = (chosen.is_some(), chosen.flatten());
         if let Some(root) = self.root.take_if(|root| *root == lwp.tid) {
             lwp.records();
@@ -732,9 +725,10 @@ impl SuperTrace {
     /// The thread is gone, or its number belongs to another one now.
     fn bury(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
         let Some(mut lwp) = self.lwps.remove(tid) else { return };
+        self.without_calls += u64::from(lwp.lacks_calls());
         lwp.tell(now, fold);
         self.programs.detach(&mut lwp, fold);
-        fold.lwp_ends(&lwp);
+        fold.change(Change::LwpEnds { lwp: &lwp });
         if lwp.process == Some(tid) && self.lwps.values().any(|other| other.process == Some(tid)) {
             self.headless.insert(tid, std::mem::take(&mut lwp.name));
         }

@@ -1,9 +1,9 @@
-//! What was overwritten before the first packets of streams: the buffers of a snapshot begin at different times, and between the
-//! first begin and the last one, some of what happened is seen and some is not.
+//! What was overwritten before the first packets of streams: the buffers of a snapshot begin at different
+//! times, and between the first begin and the last one, some of what happened is seen and some is not.
 
 use super::activity::Scope;
 use super::adapter::Adapter;
-use crate::open::Recording;
+use crate::open::recording::Recording;
 use std::cmp::Reverse;
 
 /// Events that were overwritten before a stream begins.

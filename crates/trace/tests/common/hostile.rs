@@ -1,5 +1,6 @@
-//! Makes recordings that are well-formed, and whose values make no sense: of every class that something here knows, with numbers, names
-//! and times at random, most of them at the ends of their ranges or so few that events meet.
+//! Makes recordings that are well-formed, and whose values make no sense: of every class that something here
+//! knows, with numbers, names and times at random, most of them at the ends of their ranges or so few that
+//! events meet.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::Path;
@@ -290,7 +291,8 @@ fn trace_class(schema: Schema, env: &[(&str, &str)], has_process: bool) -> Trace
     class
 }
 
-/// How far a stamp is from the one before. Two of the longest steps lead beyond what nanoseconds since 1970 can say.
+/// How far a stamp is from the one before. Two of the longest steps lead beyond what nanoseconds since 1970
+/// can say.
 fn step(random: &mut Random) -> u64 {
     match random.below(240) {
         0..4 => 1 << 33,
@@ -337,7 +339,8 @@ fn packet(instance: u64, schema: Schema, has_process: bool, count: usize, random
     bytes
 }
 
-/// Writes a recording with events of the kernel, of programs and of the profiler; the same one for the same seed.
+/// Writes a recording with events of the kernel, of programs and of the profiler; the same one for the same
+/// seed.
 pub fn write_recording(folder: &Path, seed: u64) {
     let random = &mut Random::new(seed);
     let kernel: &[(&str, &str)] = match random.below(3) {

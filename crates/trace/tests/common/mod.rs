@@ -1,4 +1,5 @@
-//! Makes small traces in tracewing's own layout, for tests: metadata through the printer, packets byte by byte.
+//! Makes small traces in tracewing's own layout, for tests: metadata through the printer, packets byte by
+//! byte.
 #![allow(dead_code, reason = "each test file uses its part")]
 
 use std::path::Path;

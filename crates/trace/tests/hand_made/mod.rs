@@ -3,8 +3,9 @@
 #![allow(dead_code, reason = "each test uses a part")]
 
 use std::collections::BTreeMap;
+use tracewing_trace::super_trace::TaskState;
 use tracewing_trace::super_trace::{
-    Activity, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
+    Activity, Change, Context, Doing, Fold, Interrupt, Kind, Lwp, Mode, Name, Place, SuperTrace, SwitchCause,
     UserThread, UserThreadKind as User,
 };
 
@@ -72,6 +73,19 @@ pub fn is_unknown(doing: Doing) -> bool {
 }
 
 impl Fold for Notes {
+    #[inline(always)]
+    fn change(&mut self, change: Change<'_>) {
+        match change {
+            Change::LwpDid { lwp, doing, from, to } => self.lwp(lwp, doing, from, to),
+            Change::LwpRan { lwp, thread } => self.ran(lwp, thread),
+            Change::UserThreadDid { thread, doing, from, to } => self.user_thread(thread, doing, from, to),
+            Change::UserThreadEnds { thread } => self.user_thread_ends(thread),
+            _ => {}
+        }
+    }
+}
+
+impl Notes {
     fn lwp(&mut self, lwp: &Lwp, doing: Doing, from: i64, to: i64) {
         self.add(Who::Lwp(lwp.tid), doing, from, to);
         if lwp.runs_user_thread() {
@@ -102,7 +116,7 @@ pub fn activity(&(time, cpu, tid, kind): &Event) -> Activity<'static> {
 
 pub fn fold(events: &[Event]) -> Notes {
     let mut notes = Notes::default();
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     events.iter().for_each(|event| state.event(&activity(event), &mut notes));
     state.finish(&mut notes);
     assert!(notes.pending.is_empty(), "all that LWPs did for user threads is settled");
@@ -111,13 +125,13 @@ pub fn fold(events: &[Event]) -> Notes {
 
 /// Where the event belongs that follows these.
 pub fn place<R>(events: &[Event], event: Event, look: impl FnOnce(Place<'_>) -> R) -> R {
-    let mut state = SuperTrace::new();
+    let mut state = SuperTrace::default();
     events.iter().for_each(|event| state.event(&activity(event), &mut ()));
     look(state.place(&activity(&event)))
 }
 
 pub fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
-    Kind::Switch { prev, prev_name: b"prev", prev_state, next, next_name: b"next" }
+    Kind::Switch { prev, prev_name: b"prev", prev_state: TaskState(prev_state), next, next_name: b"next" }
 }
 
 pub fn takes(kind: Interrupt) -> Kind<'static> {

@@ -1,15 +1,16 @@
 //! Which buffers the process writes to: a [`Slot`] for each recording that it takes part in.
 //!
-//! [`Slot::joined`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment lies that the fast half
-//! of the event path reads. A forked child inherits all of that and the classes' ids, and finds
-//! the page wiped. Where the region is shared, its first event comes to [`process_key`], which attaches it again. Else the child has
-//! not got the region: it takes over the one that its parent had for it ([`take_over`], `spare`), or counts its losses
-//! ([`Joined::children`]) until the agent's thread has got one for it.
+//! [`Slot::joined`] says it: the region, how it may be used, and its [`Own`] page, in which the attachment
+//! lies that the fast half of the event path reads. A forked child inherits all of that and the classes' ids,
+//! and finds the page wiped. Where the region is shared, its first event comes to [`process_key`], which
+//! attaches it again. Else the child has not got the region: it takes over the one that its parent had for it
+//! ([`take_over`], `spare`), or counts its losses ([`Joined::children`]) until the agent's thread has got one
+//! for it.
 //!
-//! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half they are
-//! counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier` restarts. So a region is
-//! unmapped when the recording is over. The fast half of `Smp` is not counted: there zeroes take the region's place, and two
-//! pages stay.
+//! Threads may be anywhere between a look at a slot and their last access to what it names. In the slow half
+//! they are counted ([`Visit`]); in the fast half of `Publish` they are in a sequence, which `membarrier`
+//! restarts. So a region is unmapped when the recording is over. The fast half of `Smp` is not counted: there
+//! zeroes take the region's place, and two pages stay.
 
 use core::ffi::c_int;
 use core::ops::Deref;
@@ -25,8 +26,8 @@ use tracewing_ring::{Attachment, Region};
 use super::system::Fd;
 use super::{fork, identity, spare, system};
 
-/// The region that a process writes to. A forked child that has not got it finds nothing at its place: the key is looked for
-/// first ([`Joined::has_region`]).
+/// The region that a process writes to. A forked child that has not got it finds nothing at its place: the
+/// key is looked for first ([`Joined::has_region`]).
 pub(super) struct Joined {
     pub(super) region: Region,
     /// A forked child writes to it, too.
@@ -39,7 +40,8 @@ pub(super) struct Joined {
     own: &'static Own,
 }
 
-/// Where a recorder listens: the path of its socket, empty for a session of the program's own. Kept without allocation.
+/// Where a recorder listens: the path of its socket, empty for a session of the program's own. Kept without
+/// allocation.
 #[derive(Clone, Copy)]
 pub(crate) struct Path {
     bytes: [u8; 108],
@@ -81,7 +83,8 @@ pub(crate) static RSEQ_OFFSET: AtomicIsize = AtomicIsize::new(0);
 /// The process's part in one recording.
 pub(crate) struct Slot {
     joined: AtomicPtr<Joined>,
-    /// A page that was detached. It is never unmapped, since the fast half may have loaded its address and not yet its key.
+    /// A page that was detached. It is never unmapped, since the fast half may have loaded its address and
+    /// not yet its key.
     spare: AtomicPtr<Own>,
     /// The region, if its protocol is `Smp` and it is a recorder's: for the fast half of that protocol.
     smp: AtomicPtr<Joined>,
@@ -121,12 +124,13 @@ impl Slot {
     }
 }
 
-/// Bytes of a region that are mapped in advance: what the first events of a program take, and all of those of a short one.
-/// Where the recorder has given it more memory already, that, up to a bound.
+/// Bytes of a region that are mapped in advance: what the first events of a program take, and all of those of
+/// a short one. Where the recorder has given it more memory already, that, up to a bound.
 const POPULATED: usize = 256 << 10;
 const MOST_POPULATED: usize = 16 << 20;
 
-/// Time for a thread in the fast half of `Smp` to finish its event: some nanoseconds, unless it is interrupted.
+/// Time for a thread in the fast half of `Smp` to finish its event: some nanoseconds, unless it is
+/// interrupted.
 const GRACE: Duration = Duration::from_millis(20);
 
 /// Looks at a slot before it counts as changing for ever.
@@ -159,8 +163,8 @@ impl Visit {
     }
 }
 
-/// The region in use in a slot, if there is one. None either after [`ATTEMPTS`] sessions have begun or ended between two looks: an
-/// event then belongs to no recording that is known to live.
+/// The region in use in a slot, if there is one. None either after [`ATTEMPTS`] sessions have begun or ended
+/// between two looks: an event then belongs to no recording that is known to live.
 pub(super) fn joined(slot: usize) -> Option<Visit> {
     for _ in 0..ATTEMPTS {
         let joined = SLOTS[slot].joined.load(Acquire); // with the release in `begin`
@@ -168,7 +172,8 @@ pub(super) fn joined(slot: usize) -> Option<Visit> {
             return None;
         }
         let counted = visits::count();
-        // Unchanged: whoever ends the recording now waits for this visit. Ordered behind the count by the fence there.
+        // Unchanged: whoever ends the recording now waits for this visit. Ordered behind the count by the
+        // fence there.
         if core::ptr::eq(SLOTS[slot].joined.load(Acquire), joined) {
             return Some(Visit {
                 // SAFETY: freed when no visit is left.
@@ -181,14 +186,15 @@ pub(super) fn joined(slot: usize) -> Option<Visit> {
     None
 }
 
-/// Whether protocol `Publish` can be used: on x86-64, where the C library has registered restartable sequences for its
-/// threads (glibc since 2.35, unless its tunable `glibc.pthread.rseq` is 0) in an area that has all that is needed.
+/// Whether protocol `Publish` can be used: on x86-64, where the C library has registered restartable
+/// sequences for its threads (glibc since 2.35, unless its tunable `glibc.pthread.rseq` is 0) in an area that
+/// has all that is needed.
 pub(crate) fn can_publish() -> bool {
     tracewing_ring::thread::rseq_of_libc().is_some()
 }
 
-/// Makes a region the one that this process writes to for a recording, in place of `before`; `None` if that is not the one
-/// any more.
+/// Makes a region the one that this process writes to for a recording, in place of `before`; `None` if that
+/// is not the one any more.
 fn begin(slot: usize, buffers: &Buffers, path: Path, before: *mut Joined) -> Option<NonNull<Joined>> {
     let Buffers { region, inherited, children, .. } = *buffers;
     if region.protocol() == Protocol::Publish {
@@ -228,8 +234,8 @@ fn own(slot: &Slot) -> Option<&'static Own> {
     Some(unsafe { &*page })
 }
 
-/// Takes the keys from a page, which serves again after the caller's `membarrier`, if any thread can be in a sequence that
-/// has seen them.
+/// Takes the keys from a page, which serves again after the caller's `membarrier`, if any thread can be in a
+/// sequence that has seen them.
 fn spare(slot: &Slot, own: &'static Own) {
     own.smp_key.store(0, Relaxed);
     own.attachment.detach();
@@ -271,7 +277,8 @@ impl Joined {
         (self.number != 0).then_some(self.number)
     }
 
-    /// Where a child counts that does not have the region; `None` if they are not counted, or the recording is over.
+    /// Where a child counts that does not have the region; `None` if they are not counted, or the recording
+    /// is over.
     pub(super) fn children(&self) -> Option<&'static Children> {
         self.children.filter(|children| children.is_open())
     }
@@ -289,8 +296,9 @@ impl Joined {
     }
 }
 
-/// The key under which this very process is attached. A forked child that is not yet becomes so here, unless it
-/// needs a region of its own. `None` where there is no key; the caller looks whether there is another region now.
+/// The key under which this very process is attached. A forked child that is not yet becomes so here, unless
+/// it needs a region of its own. `None` where there is no key; the caller looks whether there is another
+/// region now.
 pub(super) fn process_key(visit: &Visit) -> Option<u64> {
     let key = visit.key();
     if key != 0 {
@@ -299,8 +307,8 @@ pub(super) fn process_key(visit: &Visit) -> Option<u64> {
     visit.inherited.then(|| new_key(visit))
 }
 
-/// The recording is over, or this process has no part in it: nothing is written any more. Which classes are wanted is the
-/// agent's business; this may be a signal handler.
+/// The recording is over, or this process has no part in it: nothing is written any more. Which classes are
+/// wanted is the agent's business; this may be a signal handler.
 pub(super) fn end(visit: &Visit) {
     let joined = (&raw const *visit.joined).cast_mut();
     if SLOTS[visit.slot].joined.compare_exchange(joined, core::ptr::null_mut(), Relaxed, Relaxed).is_ok() {
@@ -309,15 +317,16 @@ pub(super) fn end(visit: &Visit) {
     }
 }
 
-/// The recorder has closed the region: the fast half writes nothing to it any more. The slot stays the recording's until
-/// [`leave`].
+/// The recorder has closed the region: the fast half writes nothing to it any more. The slot stays the
+/// recording's until [`leave`].
 pub(super) fn stop(visit: &Visit) {
     visit.own.smp_key.store(0, Relaxed); // only compared
     visit.own.attachment.detach();
 }
 
-/// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process writes to the
-/// region any more (`Smp`: but for one that had passed all checks); no class may be wanted in the slot.
+/// Ends what is left of a recording in a slot, and frees it. When this returns, no thread of the process
+/// writes to the region any more (`Smp`: but for one that had passed all checks); no class may be wanted in
+/// the slot.
 pub(crate) fn leave(slot: usize) {
     spare::forget(slot);
     // None: a forked child that has got no buffers of its own, and never gets any.
@@ -327,8 +336,8 @@ pub(crate) fn leave(slot: usize) {
     // Relaxed: whoever finds it gone takes the slow half.
     let was_offered = || !SLOTS[slot].smp.swap(core::ptr::null_mut(), Relaxed).is_null();
     let mut has_fast_smp = was_offered();
-    // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none. Refused only
-    // where a filter for system calls has come since the process took part.
+    // Restarts every sequence that has seen the old key; each finds it gone. Without `Publish` there is none.
+    // Refused only where a filter for system calls has come since the process took part.
     let restart = || {
         system::membarrier(libc::MEMBARRIER_CMD_PRIVATE_EXPEDITED_RSEQ)
             || joined.region.protocol() != Protocol::Publish
@@ -357,8 +366,9 @@ pub(crate) fn leave(slot: usize) {
             system::unmap(NonNull::from(joined).cast(), size_of::<Joined>());
         }
     } else {
-        // SAFETY: a thread may be between its look and its last access, stopped for as long as nobody can wait: it finds
-        // zeroes, and writes where nobody reads. What it may still read or detach is not used again.
+        // SAFETY: a thread may be between its look and its last access, stopped for as long as nobody can
+        // wait: it finds zeroes, and writes where nobody reads. What it may still read or detach is not used
+        // again.
         unsafe {
             system::map_zeroes_over(base, size);
             if let Some(children) = joined.children {
@@ -380,7 +390,8 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Maps the region in `file`. Where children do not inherit it, there may be a file in which they count their losses.
+    /// Maps the region in `file`. Where children do not inherit it, there may be a file in which they count
+    /// their losses.
     pub(super) fn map(file: &Fd, children: Option<&Fd>, size: usize, inherited: bool) -> Option<Self> {
         Self::map_raw(file.raw(), children.map(Fd::raw), size, inherited)
     }
@@ -406,7 +417,8 @@ impl Buffers {
         &self.region
     }
 
-    /// What a child of this process will find that takes the region over, by the number that the recorder has given it.
+    /// What a child of this process will find that takes the region over, by the number that the recorder has
+    /// given it.
     pub(super) fn for_child(mut self, number: u64, path: Path) -> Option<NonNull<Joined>> {
         let page: NonNull<Joined> = system::map_private(size_of::<Joined>())?.cast();
         let Self { region, inherited, children, .. } = self;
@@ -450,8 +462,8 @@ pub(super) unsafe fn unmap(joined: NonNull<Joined>) {
     }
 }
 
-/// In a forked child, whose only thread this is: takes over the region that its parent had for it, in place of the parent's, of which the
-/// child has nothing. Without any, the child has none.
+/// In a forked child, whose only thread this is: takes over the region that its parent had for it, in place
+/// of the parent's, of which the child has nothing. Without any, the child has none.
 pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<NonNull<Joined>> {
     let old = NonNull::new(SLOTS[slot].joined.load(Relaxed))?;
     // SAFETY: never freed while it is in the slot, and no other thread is there; its parts are copied.
@@ -467,7 +479,8 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
     system::keep_from_children(joined.region.base(), joined.region.geometry().size());
     (joined.path, joined.own) = (path, own);
     if let Some(children) = children {
-        // SAFETY: this process's mapping, of which only the parent's `Joined` knows; who counts there counts nothing any more.
+        // SAFETY: this process's mapping, of which only the parent's `Joined` knows; who counts there counts
+        // nothing any more.
         unsafe { system::map_zeroes_over(NonNull::from(children).cast(), children::SIZE) };
     }
     // SAFETY: as above. What was interrupted by the fork finds that it has not got its region.
@@ -477,8 +490,8 @@ pub(super) fn take_over(slot: usize, new: Option<NonNull<Joined>>) -> Option<Non
     Some(new)
 }
 
-/// Takes part in a recording with these buffers, and gives the slot's number. `None` where the process takes part in as
-/// many recordings as it can, or the system refuses.
+/// Takes part in a recording with these buffers, and gives the slot's number. `None` where the process takes
+/// part in as many recordings as it can, or the system refuses.
 pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<Joined>)> {
     fork::notice();
     // Without it a region with protocol `Publish` cannot be left again.
@@ -494,7 +507,8 @@ pub(super) fn take_part(buffers: Buffers, path: Path) -> Option<(usize, NonNull<
     Some((slot, joined?))
 }
 
-/// Makes these buffers those that this process writes to for a recording, in place of the one that is visited.
+/// Makes these buffers those that this process writes to for a recording, in place of the one that is
+/// visited.
 pub(super) fn attach_buffers(
     slot: usize,
     mut buffers: Buffers,
@@ -508,8 +522,8 @@ pub(super) fn attach_buffers(
     attached
 }
 
-/// Maps the first pages of each CPU's part of a region before the first event comes to them: a page fault costs as much as 50
-/// events. All of them would take a short program longer to start than to run.
+/// Maps the first pages of each CPU's part of a region before the first event comes to them: a page fault
+/// costs as much as 50 events. All of them would take a short program longer to start than to run.
 fn populate(region: &Region, bytes: usize) {
     let geometry = region.geometry();
     let used = CONTROL + geometry.physical_sub_buffers() * geometry.sub_buffer_bytes();
@@ -528,8 +542,8 @@ impl Joined {
     }
 }
 
-/// As [`take_part`], for the buffers of a session in this process. A child of the process shares them where the
-/// protocol allows.
+/// As [`take_part`], for the buffers of a session in this process. A child of the process shares them where
+/// the protocol allows.
 #[cfg(feature = "session")]
 pub(crate) fn attach(region: &Region, file: libc::c_int) -> Option<usize> {
     let inherited = region.protocol() == Protocol::Publish;
@@ -546,8 +560,8 @@ pub(crate) fn set_majors(slot: usize, mask: u64) {
 }
 
 mod visits {
-    //! How many threads are between a look at a slot and their last access to what it names, counted in a few words by
-    //! CPU once the process has taken part in a recording.
+    //! How many threads are between a look at a slot and their last access to what it names, counted in a few
+    //! words by CPU once the process has taken part in a recording.
 
     use core::sync::atomic::{AtomicI64, AtomicPtr, Ordering::*, fence};
 
@@ -566,7 +580,8 @@ mod visits {
     static COUNTS: AtomicPtr<Counts> = AtomicPtr::new(core::ptr::null_mut());
 
     fn counts() -> Option<&'static Counts> {
-        // Acquire, with the release in `prepare`. SAFETY: null, or a page that is never unmapped; zeroes are valid.
+        // Acquire, with the release in `prepare`. SAFETY: null, or a page that is never unmapped; zeroes are
+        // valid.
         unsafe { COUNTS.load(Acquire).as_ref() }
     }
 

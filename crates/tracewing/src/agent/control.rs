@@ -1,13 +1,14 @@
 //! Which classes the recordings want, and with that which sites are on.
 //!
-//! A recording that the process takes part in is told every class (of the program, of its libraries, of those that are loaded
-//! later, and classes made at run time), and grants it an id, and says whether it wants its events; later it may change
-//! its mind. A class's sites are on while any recording wants it.
+//! A recording that the process takes part in is told every class (of the program, of its libraries, of those
+//! that are loaded later, and classes made at run time), and grants it an id, and says whether it wants its
+//! events; later it may change its mind. A class's sites are on while any recording wants it.
 //!
-//! All of it is behind one lock, which the event path never takes. The order of a change: what is wanted is said in the
-//! class's words first and then its sites are switched on, so that nobody comes to a site that is on too early in vain; what is
-//! not wanted any more is cleared first, then `membarrier` restarts every sequence, which finds the id gone: from then
-//! on no event is written (protocol `Publish`), and the sites follow.
+//! All of it is behind one lock, which the event path never takes. The order of a change: what is wanted is
+//! said in the class's words first and then its sites are switched on, so that nobody comes to a site that is
+//! on too early in vain; what is not wanted any more is cleared first, then `membarrier` restarts every
+//! sequence, which finds the id gone: from then on no event is written (protocol `Publish`), and the sites
+//! follow.
 
 use std::collections::{HashMap, HashSet};
 use std::num::NonZeroU16;
@@ -99,9 +100,9 @@ pub(super) struct Control {
 
 static CONTROL: Mutex<Option<Control>> = Mutex::new(None);
 
-/// Held while recordings are told of classes, so that whoever has made one, or has found one that another thread has just
-/// made, knows that all have been told. A child that is forked meanwhile finds it free. The dynamic linker is not called
-/// under it: `on_load`'s hook comes with the linker's own lock.
+/// Held while recordings are told of classes, so that whoever has made one, or has found one that another
+/// thread has just made, knows that all have been told. A child that is forked meanwhile finds it free. The
+/// dynamic linker is not called under it: `on_load`'s hook comes with the linker's own lock.
 static TELLING: Lock = Lock::new();
 
 /// Runs `body` with the lock, and without signals, whose handlers might want it.
@@ -139,7 +140,8 @@ pub(crate) fn join(slot: usize, registrar: Registrar) -> (Changed, Option<Rest>)
     find_classes();
     let telling = TELLING.lock();
     let mut told = tell(slot);
-    // Classes that were made before the recording was known to take first events. A late answer is followed by this, too.
+    // Classes that were made before the recording was known to take first events. A late answer is followed
+    // by this, too.
     if told.1.is_none() {
         told.1 = tell(slot).1;
     }
@@ -180,7 +182,8 @@ pub(crate) fn change(slot: usize, grants: impl Iterator<Item = Granted>) -> Chan
     changed
 }
 
-/// Puts a class in order that was made while a recording began or ended: it may or may not belong to the recording.
+/// Puts a class in order that was made while a recording began or ended: it may or may not belong to the
+/// recording.
 #[cold]
 pub(super) fn settle_made(class: &'static EventClass) {
     locked(|control| {
@@ -199,7 +202,8 @@ pub(super) fn settle_made(class: &'static EventClass) {
     });
 }
 
-/// Tells all recordings what they do not know yet, and who waits for changes where first events turn out to be disabled.
+/// Tells all recordings what they do not know yet, and who waits for changes where first events turn out to
+/// be disabled.
 pub(crate) fn tell_news() {
     let telling = TELLING.lock();
     let is_off = tell_all_news();
@@ -238,7 +242,8 @@ pub(crate) fn granted(slot: usize) -> Vec<(u16, &'static EventClass)> {
 
 /// Tells all recordings what they do not know yet.
 fn tell_all() {
-    // On the program's own thread, which may be filtered. Events of classes that no recording knows are not recorded.
+    // On the program's own thread, which may be filtered. Events of classes that no recording knows are not
+    // recorded.
     let has_members = || locked(|control| control.members.iter().any(Option::is_some));
     if !reach::is_alone() && has_members() {
         find_classes();
@@ -257,7 +262,8 @@ fn tell_all_news() -> bool {
     told.fold(false, |is_off, changed| is_off | changed)
 }
 
-/// Tells the recording in a slot what it does not know yet. The caller holds [`TELLING`]; the lock is free while it answers.
+/// Tells the recording in a slot what it does not know yet. The caller holds [`TELLING`]; the lock is free
+/// while it answers.
 fn tell(slot: usize) -> (Changed, Option<Rest>) {
     let Some((first, classes, registrar)) = locked(|control| control.news(slot)) else {
         return (Changed::default(), None);
@@ -304,8 +310,8 @@ fn settle(
     changed
 }
 
-/// Looks for objects that are not known yet, and keeps them loaded: their classes are on, and a thread may be anywhere in
-/// them.
+/// Looks for objects that are not known yet, and keeps them loaded: their classes are on, and a thread may be
+/// anywhere in them.
 fn find_classes() {
     let known = locked(|control| control.objects.clone());
     let found: Vec<usize> = objects().iter().map(address).filter(|found| !known.contains(found)).collect();

@@ -1,13 +1,14 @@
-//! Notices filters for system calls (seccomp) that the program installs: `prctl` and `syscall` are defined here, in front of the C
-//! library's. The agent's threads make calls for which a filter may end the process, and none of them can ask whether there is one:
-//! the question is such a call, too.
+//! Notices filters for system calls (seccomp) that the program installs: `prctl` and `syscall` are defined
+//! here, in front of the C library's. The agent's threads make calls for which a filter may end the process,
+//! and none of them can ask whether there is one: the question is such a call, too.
 //!
-//! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed when no thread of the agent's acts, which takes it as long as
-//!   what such a thread has begun; afterwards they end instead of acting.
-//! - After any filter the agent starts no threads in forked children, and does not describe classes of libraries that are loaded: the
-//!   calling thread may be the one that is filtered.
+//! - A filter for all threads (`SECCOMP_FILTER_FLAG_TSYNC`) is installed when no thread of the agent's acts,
+//!   which takes it as long as what such a thread has begun; afterwards they end instead of acting.
+//! - After any filter the agent starts no threads in forked children, and does not describe classes of
+//!   libraries that are loaded: the calling thread may be the one that is filtered.
 //!
-//! The recorder looks for filters, too (its `filters.rs`). It is what protects programs that make the system call themselves.
+//! The recorder looks for filters, too (its `filters.rs`). It is what protects programs that make the system
+//! call themselves.
 //!
 //! `prctl` also notes the names that threads give themselves (`names`).
 
@@ -31,8 +32,8 @@ static CALLING: AtomicU32 = AtomicU32::new(0);
 /// Time for a thread to enter a system call: some nanoseconds, unless it is interrupted.
 const ENTERED: Duration = Duration::from_millis(1);
 
-/// How long a filter waits at most for what the agent has begun: well above the milliseconds that it takes on a machine that has
-/// other work, too.
+/// How long a filter waits at most for what the agent has begun: well above the milliseconds that it takes on
+/// a machine that has other work, too.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Whether system calls by the calling thread, or by new ones, may be the end of the process.
@@ -56,7 +57,8 @@ pub(super) fn forked() {
     CALLING.store(0, Relaxed);
 }
 
-/// Makes a system call that waits for a recorder, on a thread of the agent's; the thread ends here if it may not act any more.
+/// Makes a system call that waits for a recorder, on a thread of the agent's; the thread ends here if it may
+/// not act any more.
 pub(super) fn quietly<R>(call: impl FnOnce() -> R) -> R {
     CALLING.fetch_add(1, Relaxed); // ordered before what follows
     let result = in_read(call);
@@ -77,7 +79,8 @@ pub(super) fn in_read<R>(call: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Waits until the agent's threads that were started have come to rest, but no longer than that: a filter that is not noticed can come next.
+/// Waits until the agent's threads that were started have come to rest, but no longer than that: a filter
+/// that is not noticed can come next.
 pub(super) fn settle(longest: Duration) {
     let begin = Instant::now();
     // With `end_acting`.
@@ -86,7 +89,8 @@ pub(super) fn settle(longest: Duration) {
     }
 }
 
-/// Says that a filter comes, and waits until it can. `false` in a child that runs on its parent's memory: the filter is not the parent's.
+/// Says that a filter comes, and waits until it can. `false` in a child that runs on its parent's memory: the
+/// filter is not the parent's.
 fn note(is_of_all: bool) -> bool {
     if thread::with(|mark| mark.shared.load(Relaxed)) != 0 {
         return false;
@@ -127,7 +131,8 @@ mod calls {
     use super::super::names;
     use super::{IS_NOTICED, IS_OF_ALL, note};
 
-    /// `prctl(2)` of the C library. Its last parameters are variadic there; passing all of them is the same call.
+    /// `prctl(2)` of the C library. Its last parameters are variadic there; passing all of them is the same
+    /// call.
     ///
     /// # Safety
     /// As for the C library's.
@@ -155,7 +160,8 @@ mod calls {
         result as c_int
     }
 
-    /// `syscall(2)` of the C library. It has no frame: what returns twice, or on another stack, does so as from there.
+    /// `syscall(2)` of the C library. It has no frame: what returns twice, or on another stack, does so as
+    /// from there.
     ///
     /// # Safety
     /// As for the C library's.

@@ -1,9 +1,9 @@
 //! The filters of classes: predicates that an event must fulfil before a recording takes it.
 //!
-//! They lie in a pool of places of constant size that is never freed. A place serves again after its filter is no longer
-//! wanted; a thread that is just evaluating it then gets some answer (evaluation is total on any words), and the sequence
-//! that follows finds that the class's id in the recording has changed, or writes an event that was begun before the
-//! change. So nobody has to wait for anybody.
+//! They lie in a pool of places of constant size that is never freed. A place serves again after its filter
+//! is no longer wanted; a thread that is just evaluating it then gets some answer (evaluation is total on any
+//! words), and the sequence that follows finds that the class's id in the recording has changed, or writes an
+//! event that was begun before the change. So nobody has to wait for anybody.
 
 use core::ptr::NonNull;
 use core::slice;
@@ -86,8 +86,8 @@ impl Filters {
         Self { free: Vec::new(), chunks: 0 }
     }
 
-    /// Puts a filter into a place of its own and gives that one's number. `None` where there is no more room, or the filter
-    /// is none: the class is then better off than recorded whole.
+    /// Puts a filter into a place of its own and gives that one's number. `None` where there is no more room,
+    /// or the filter is none: the class is then better off than recorded whole.
     pub(super) fn add(&mut self, filter: &[u8]) -> Option<u16> {
         if filter.len() > MAX_FILTER || !filter.len().is_multiple_of(8) {
             return None;

@@ -1,10 +1,12 @@
-//! First events of classes that are made while the program runs: such a class has no id before the recorder has answered, and
-//! nothing waits for that, or asks for it. Until then its events are written as `tracewing:first`, with the class's key
-//! (`tracewing_abi::first`), and before the first of them its description; the recorder puts the events themselves in their
-//! place. So they are there also when the program ends at once, or is killed.
+//! First events of classes that are made while the program runs: such a class has no id before the recorder
+//! has answered, and nothing waits for that, or asks for it. Until then its events are written as
+//! `tracewing:first`, with the class's key (`tracewing_abi::first`), and before the first of them its
+//! description; the recorder puts the events themselves in their place. So they are there also when the
+//! program ends at once, or is killed.
 //!
-//! The recorder, which finds such events, has the agent's thread describe the class, as it does with all others; so it gets
-//! an id, and its events take the fast half from then on. In a program under a filter for system calls they stay first events.
+//! The recorder, which finds such events, has the agent's thread describe the class, as it does with all
+//! others; so it gets an id, and its events take the fast half from then on. In a program under a filter for
+//! system calls they stay first events.
 
 use core::sync::atomic::Ordering::*;
 
@@ -47,8 +49,8 @@ pub(super) fn taken() -> u32 {
     (0..RECORDINGS).filter(is_taken).fold(0, |taken, slot| taken | 1 << slot)
 }
 
-/// Writes an event of a class without an id, where the recording takes it; else the class has been switched off since, or has
-/// just got its id.
+/// Writes an event of a class without an id, where the recording takes it; else the class has been switched
+/// off since, or has just got its id.
 ///
 /// # Safety
 /// Every segment is readable.
@@ -83,9 +85,9 @@ pub(crate) unsafe fn first(class: &'static EventClass, slot: usize, segments: &[
 
 /// Has the class's description in the buffers before its first event. `false` if it was lost.
 ///
-/// Written once per recording: the recorder reads all that it does not count as lost. In overwrite mode, where it may be gone
-/// before the recorder looks, once more for each sub-buffer that this process has opened. Threads, and signal
-/// handlers, that come here at once write it several times, which does no harm.
+/// Written once per recording: the recorder reads all that it does not count as lost. In overwrite mode,
+/// where it may be gone before the recorder looks, once more for each sub-buffer that this process has
+/// opened. Threads, and signal handlers, that come here at once write it several times, which does no harm.
 fn describe(made: &Made, slot: usize, joined: &Joined) -> bool {
     let described = made.described(slot);
     if described.load(Relaxed) == place(joined) {
@@ -99,7 +101,8 @@ fn describe(made: &Made, slot: usize, joined: &Joined) -> bool {
     // SAFETY: a slice of a class that is never freed.
     let is_written = unsafe { send(slot, made.key(), DESCRIPTION, &[segment]) };
     if is_written {
-        // Relaxed: a thread that finds this finds the description before its own event, since the buffers are read whole.
+        // Relaxed: a thread that finds this finds the description before its own event, since the buffers are
+        // read whole.
         described.store(place(joined), Relaxed);
         if joined.region.geometry().mode() == Mode::Overwrite {
             joined.region.news().fetch_add(1, Relaxed); // orders nothing: the recorder asks later
@@ -111,7 +114,8 @@ fn describe(made: &Made, slot: usize, joined: &Joined) -> bool {
 /// Bytes of an event around a description.
 const MOST_AROUND: usize = HEADER + EXTENDED_HEADER + CONTEXT;
 
-/// Where a description that is written now can be read: a number for the recording, and in overwrite mode for the sub-buffer.
+/// Where a description that is written now can be read: a number for the recording, and in overwrite mode for
+/// the sub-buffer.
 fn place(joined: &Joined) -> u64 {
     let recording = joined.region.recording();
     let recording = u32::from_le_bytes([recording[0], recording[1], recording[2], recording[3]]) | 1;

@@ -1,9 +1,10 @@
 //! What a fork needs: the agent's lock in order, and in the child buffers and an agent of its own.
 //!
-//! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls: such a child has no
-//! buffers, unless it shares its parent's, and receives no changes.
+//! Handlers of `pthread_atfork`. They do not run for `vfork`, `posix_spawn`, `_Fork` and raw system calls:
+//! such a child has no buffers, unless it shares its parent's, and receives no changes.
 //!
-//! Under ThreadSanitizer a child of a program with threads is ended when it starts one: there the child gets no agent.
+//! Under ThreadSanitizer a child of a program with threads is ended when it starts one: there the child gets
+//! no agent.
 
 use core::cell::UnsafeCell;
 use core::mem::MaybeUninit;

@@ -1,12 +1,14 @@
-//! Who the calling task is: the ids of thread and process, without a system call, since a filter may end the program for one.
+//! Who the calling task is: the ids of thread and process, without a system call, since a filter may end the
+//! program for one.
 //!
-//! The C library keeps a thread's id in the thread's block, and writes it anew in a child of `fork` or `_Fork`. Its place
-//! there is what glibc tells debuggers (`_thread_db_pthread_tid`), or is looked for; either way it is compared with what the
-//! kernel says when the process first takes part in a recording, where a system call does no harm.
+//! The C library keeps a thread's id in the thread's block, and writes it anew in a child of `fork` or
+//! `_Fork`. Its place there is what glibc tells debuggers (`_thread_db_pthread_tid`), or is looked for;
+//! either way it is compared with what the kernel says when the process first takes part in a recording,
+//! where a system call does no harm.
 //!
-//! A child made by a raw system call has its parent's block as it was, so that its threads' ids are not known, and its events are lost. It is
-//! recognised by the page below, which a forked child finds zeroed, and by the calling thread's id, which is the one that the
-//! thread had in the parent.
+//! A child made by a raw system call has its parent's block as it was, so that its threads' ids are not
+//! known, and its events are lost. It is recognised by the page below, which a forked child finds zeroed, and
+//! by the calling thread's id, which is the one that the thread had in the parent.
 
 use core::sync::atomic::{AtomicI32, AtomicPtr, AtomicUsize, Ordering::*};
 
@@ -24,17 +26,20 @@ pub(super) struct Identity {
 /// Distance of a thread's id from the begin of its block, plus one; 0 where it is not known.
 static PLACE: AtomicUsize = AtomicUsize::new(0);
 
-/// The process's id, on a page that a forked child finds zeroed; [`NOT_KNOWN`] in a child whose id cannot be known.
+/// The process's id, on a page that a forked child finds zeroed; [`NOT_KNOWN`] in a child whose id cannot be
+/// known.
 static PROCESS: AtomicPtr<AtomicI32> = AtomicPtr::new(core::ptr::null_mut());
 const NOT_KNOWN: i32 = -1;
 
-/// The id of the process that last knew its own: in a child that does not yet, its parent's, or an older ancestor's.
+/// The id of the process that last knew its own: in a child that does not yet, its parent's, or an older
+/// ancestor's.
 static LAST_PROCESS: AtomicI32 = AtomicI32::new(0);
 
 /// Bytes of a thread's block in which its id is looked for: less than any C library's block has.
 const SEARCHED: usize = if cfg!(target_env = "musl") { 128 } else { 1024 };
 
-/// Learns where threads' ids are, and the process's. Makes system calls. `false` where the system refuses memory.
+/// Learns where threads' ids are, and the process's. Makes system calls. `false` where the system refuses
+/// memory.
 pub(super) fn prepare() -> bool {
     look_for_place();
     let page = PROCESS.load(Acquire); // with the release below
@@ -97,8 +102,9 @@ pub(super) fn of_caller() -> Option<Identity> {
     (pid != NOT_KNOWN).then_some(Identity { tid, pid })
 }
 
-/// The id of a process that was made without the handlers of `fork`, by the first of its threads that asks, which had the id `before`
-/// in the parent. The C library's `_Fork` has given it another one, which is the process's, too. Of a thread that was never seen nothing can be said.
+/// The id of a process that was made without the handlers of `fork`, by the first of its threads that asks,
+/// which had the id `before` in the parent. The C library's `_Fork` has given it another one, which is the
+/// process's, too. Of a thread that was never seen nothing can be said.
 fn first_in_process(tid: i32, before: i32) -> i32 {
     let is_renamed = before != 0 && before != tid && tid != LAST_PROCESS.load(Relaxed);
     if is_renamed { tid } else { NOT_KNOWN }
@@ -118,7 +124,8 @@ pub(super) unsafe fn of_thread(thread: libc::pthread_t) -> Option<i32> {
 
 fn id_in_block() -> Option<i32> {
     let place = PLACE.load(Relaxed).checked_sub(1)?;
-    // SAFETY: in the calling thread's block, which the C library may write to at this place only before the thread runs.
+    // SAFETY: in the calling thread's block, which the C library may write to at this place only before the
+    // thread runs.
     let tid = unsafe { block().add(place).cast::<i32>().read_volatile() };
     (tid > 0).then_some(tid)
 }

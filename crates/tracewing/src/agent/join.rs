@@ -1,10 +1,10 @@
-//! Joining recordings: at the program's start, when the environment says where recorders listen; and in a forked
-//! child that needs buffers of its own.
+//! Joining recordings: at the program's start, when the environment says where recorders listen; and in a
+//! forked child that needs buffers of its own.
 //!
-//! The handshake is `tracewing_abi::message`'s. Before `main` a program waits for all recorders together no longer than
-//! [`Wait`] says; what is not done by then, a thread goes on with, and reports to the recorder since when nothing is known of
-//! the program. A recorder that was late once is not waited for again, here or in programs that this one executes. Nothing is
-//! ever printed.
+//! The handshake is `tracewing_abi::message`'s. Before `main` a program waits for all recorders together no
+//! longer than [`Wait`] says; what is not done by then, a thread goes on with, and reports to the recorder
+//! since when nothing is known of the program. A recorder that was late once is not waited for again, here or
+//! in programs that this one executes. Nothing is ever printed.
 
 use std::ffi::CStr;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -105,8 +105,8 @@ fn variable(name: &str) -> Option<&'static CStr> {
     (!value.is_null()).then(|| unsafe { CStr::from_ptr(value) })
 }
 
-/// Says in the environment why the process does not take part in recordings, or not yet: for programs that this one executes, and for
-/// recorders. In place, where both find it. `false` where there is no room for it.
+/// Says in the environment why the process does not take part in recordings, or not yet: for programs that
+/// this one executes, and for recorders. In place, where both find it. `false` where there is no room for it.
 fn mark_environment(mark: u8) -> bool {
     let Some(text) = variable(LATE_VARIABLE).filter(|text| text.count_bytes() == 1) else { return false };
     // SAFETY: a character in the process's own environment, before `main`.
@@ -114,7 +114,8 @@ fn mark_environment(mark: u8) -> bool {
     true
 }
 
-/// Whether the program runs with raised privileges: the user who started it must not choose where it connects.
+/// Whether the program runs with raised privileges: the user who started it must not choose where it
+/// connects.
 fn has_raised_rights() -> bool {
     // SAFETY: a number; 0 where the kernel does not say.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
@@ -239,14 +240,15 @@ fn begin(
 ) -> Option<(usize, Arc<Mutex<Option<Talk>>>, Option<Rest>)> {
     let (slot, joined) = attach::take_part(buffers, path)?;
     spare.into_iter().for_each(|buffers| spare::keep(slot, buffers, number));
-    // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was offered.
+    // SAFETY: nobody leaves a recording while it is being joined, and `attach::leave` unmaps nothing that was
+    // offered.
     unsafe { smp::offer(slot, joined) };
     let first = Arc::new(Mutex::new(Some(Talk::new(socket))));
     let (place, begins) = (first.clone(), Mutex::new(Some(until)));
     let was_late = AtomicBool::new(false);
     let tell = move |classes: &[&'static EventClass]| {
-        // Out of its place for this one use: a child that is forked meanwhile finds the lock free, and another thread that
-        // has classes to tell makes a connection of its own.
+        // Out of its place for this one use: a child that is forked meanwhile finds the lock free, and
+        // another thread that has classes to tell makes a connection of its own.
         let begins = begins.lock().unwrap_or_else(PoisonError::into_inner).take();
         let until = begins.unwrap_or_else(|| match was_late.load(Relaxed) {
             true => Some(Instant::now()),
@@ -332,7 +334,8 @@ impl Talk {
         Self { socket, is_known: true, asked: 0, grants: Vec::new() }
     }
 
-    /// Describes classes, and gives what the recorder grants. The next call is about other classes, unless this one was late.
+    /// Describes classes, and gives what the recorder grants. The next call is about other classes, unless
+    /// this one was late.
     fn describe(&mut self, classes: &[&'static EventClass], until: Until) -> Result<Vec<Granted>, Failure> {
         if !self.is_known {
             known(&self.socket, until)?;
@@ -391,7 +394,8 @@ impl Talk {
     }
 }
 
-/// In a forked child, on the agent's thread: a connection to the recorder of its parent, and buffers where it needs its own.
+/// In a forked child, on the agent's thread: a connection to the recorder of its parent, and buffers where it
+/// needs its own.
 pub(super) fn share(slot: usize) -> Option<Connection> {
     let parents = joined(slot)?;
     if !parents.has_region() {
@@ -437,8 +441,8 @@ pub(super) fn prepare_for_children(slot: usize) {
     }
 }
 
-/// In a forked child, on the agent's thread: gets buffers for this process, in place of its parent's, from the parent's recorder.
-/// Without any, the child is recorded no longer.
+/// In a forked child, on the agent's thread: gets buffers for this process, in place of its parent's, from
+/// the parent's recorder. Without any, the child is recorded no longer.
 fn rejoin(parents: &Visit) -> Option<Connection> {
     let slot = parents.slot();
     let joined = greet(&parents.path(), Joining::Child, [0; 2], None).ok().and_then(|socket| {
@@ -450,7 +454,8 @@ fn rejoin(parents: &Visit) -> Option<Connection> {
         attach::end(parents);
         return None;
     };
-    // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when this visit is over.
+    // SAFETY: `attach::leave` unmaps nothing that was offered, for which it looks again when this visit is
+    // over.
     unsafe { smp::offer(slot, joined) };
     Connection::new(slot, Some(socket), None)
 }
@@ -490,7 +495,8 @@ fn greet(path: &Path, joining: Joining, waits: [u64; 2], until: Until) -> Result
     Ok(socket)
 }
 
-/// Receives a message. On a thread of the agent's, that ends here if the recorder has found that the process is filtered.
+/// Receives a message. On a thread of the agent's, that ends here if the recorder has found that the process
+/// is filtered.
 fn receive<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
     let (message, _) = system::receive(socket, buffer, until)?;
     heed(message, until);

@@ -1,18 +1,19 @@
-//! Classes that are made while the program runs: a table that only grows, by keys, and a list of all of them in the order in
-//! which they were made.
+//! Classes that are made while the program runs: a table that only grows, by keys, and a list of all of them
+//! in the order in which they were made.
 //!
-//! The thread that makes one is inside the request that first reached a call site, may be under a filter for system calls, and a
-//! child may be forked at any moment. So there is no lock here and no system call but what memory takes: a class is linked into
-//! its chain, and then into the list, by one compare-and-swap each. A thread finds the class as soon as it is in its chain; by then its
-//! bits for the recordings that take first events are set. What the agent's threads do with the list they do under
-//! the agent's lock.
+//! The thread that makes one is inside the request that first reached a call site, may be under a filter for
+//! system calls, and a child may be forked at any moment. So there is no lock here and no system call but
+//! what memory takes: a class is linked into its chain, and then into the list, by one compare-and-swap each.
+//! A thread finds the class as soon as it is in its chain; by then its bits for the recordings that take
+//! first events are set. What the agent's threads do with the list they do under the agent's lock.
 //!
-//! A recording can begin or end between the maker's look at the slots and the moment when the class is in the list. Both sides store
-//! first and then look (`SeqCst`): the maker that finds the slots changed sets its bits right under the agent's lock; else
-//! the agent's thread finds the class. Only in that moment can the maker wait.
+//! A recording can begin or end between the maker's look at the slots and the moment when the class is in the
+//! list. Both sides store first and then look (`SeqCst`): the maker that finds the slots changed sets its
+//! bits right under the agent's lock; else the agent's thread finds the class. Only in that moment can the
+//! maker wait.
 //!
-//! In a child that is forked between the two links the class is in its chain and in no list: it keeps its events
-//! ([`first`](super::first)), and gets no id.
+//! In a child that is forked between the two links the class is in its chain and in no list: it keeps its
+//! events ([`first`](super::first)), and gets no id.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU64, Ordering::*, fence};
@@ -52,7 +53,8 @@ impl Made {
     /// # Safety
     /// [`add`] has made it.
     pub(super) unsafe fn of(class: &'static EventClass) -> &'static Self {
-        // SAFETY: the first part of a `Made` that is never freed, whose address `add` has given for the whole.
+        // SAFETY: the first part of a `Made` that is never freed, whose address `add` has given for the
+        // whole.
         unsafe { &*ptr::from_ref(class).cast::<Self>() }
     }
 
@@ -82,7 +84,8 @@ extern "C" fn describe(class: &'static EventClass) -> &'static Class<'static> {
     &unsafe { Made::of(class) }.description
 }
 
-/// The class with this description: the one that was made before, or a new one. `None` if it is too large for a message.
+/// The class with this description: the one that was made before, or a new one. `None` if it is too large for
+/// a message.
 pub(crate) fn add(description: Class<'static>) -> Option<&'static EventClass> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut writer = ClassesWriter::new(&mut buffer).ok()?;
@@ -170,7 +173,8 @@ pub(super) fn since(seen: &mut Seen) -> Vec<&'static EventClass> {
     let newest: *const Made = NEWEST.load(Acquire); // with `add`
     let (mut made, mut classes) = (newest, Vec::new());
     while !ptr::eq(made, seen.0) {
-        // SAFETY: a class in the list, since the one that was seen, or null, comes in it after all newer ones.
+        // SAFETY: a class in the list, since the one that was seen, or null, comes in it after all newer
+        // ones.
         let Some(one) = (unsafe { made.as_ref() }) else { break };
         classes.push(Made::class(made));
         made = one.older;

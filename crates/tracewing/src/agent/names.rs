@@ -1,6 +1,7 @@
-//! Names of threads, as far as they are known without a system call: what a thread calls itself by `pthread_setname_np`, which
-//! is defined here, in front of the C library's, or by `prctl` (`filtered`), noted in the thread's block; else the program's, which
-//! the kernel gives to new threads of the first one, too.
+//! Names of threads, as far as they are known without a system call: what a thread calls itself by
+//! `pthread_setname_np`, which is defined here, in front of the C library's, or by `prctl` (`filtered`),
+//! noted in the thread's block; else the program's, which the kernel gives to new threads of the first one,
+//! too.
 
 use core::ffi::{CStr, c_char, c_int};
 use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -8,6 +9,7 @@ use core::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tracewing_ring::thread;
 
 use super::{identity, system};
+use crate::words::{self, Words};
 
 /// Bytes of a name, and a NUL.
 type Name = [u8; 16];
@@ -27,7 +29,7 @@ pub(super) fn forked() {
 
 /// The calling thread's name.
 pub(super) fn of_caller() -> Name {
-    let name = thread::with(|mark| load(&mark.name));
+    let name = words::with(|words| load(words.name));
     if name == [0; 16] { load(&FIRST) } else { name }
 }
 
@@ -59,7 +61,7 @@ pub(super) unsafe fn note(name: *const u8) {
     // A child that runs on its parent's memory has a name of its own, and the parent's block.
     thread::with(|mark| {
         if mark.shared.load(Relaxed) == 0 {
-            store(&mark.name, &bytes);
+            store(Words::of(mark).name, &bytes);
         }
     });
 }

@@ -1,13 +1,15 @@
-//! The agent's threads, by which recorders reach the process: each sleeps in `read` until its recorder says what it wants of
-//! the classes from now on, or ends.
+//! The agent's threads, by which recorders reach the process: each sleeps in `read` until its recorder says
+//! what it wants of the classes from now on, or ends.
 //!
-//! There is one for each recorder in each copy of the crate that takes part in its recording; none in a program that only records
-//! itself. They block all signals, and their descriptors have high numbers, out of the program's way. A program may close them
-//! all the same: then it cannot be reached any more, and is recorded as it was.
+//! There is one for each recorder in each copy of the crate that takes part in its recording; none in a
+//! program that only records itself. They block all signals, and their descriptors have high numbers, out of
+//! the program's way. A program may close them all the same: then it cannot be reached any more, and is
+//! recorded as it was.
 //!
-//! A filter for system calls that the program has put on all its threads may end it for what this thread does. Before it acts
-//! the recorder has looked for filters; where there are any, it says so ([`Farewell::Alone`]), or just ends. Then this thread
-//! ends, too, with no other system calls than `read`, in which it gets to know, and `exit`.
+//! A filter for system calls that the program has put on all its threads may end it for what this thread
+//! does. Before it acts the recorder has looked for filters; where there are any, it says so
+//! ([`Farewell::Alone`]), or just ends. Then this thread ends, too, with no other system calls than `read`,
+//! in which it gets to know, and `exit`.
 
 use core::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU64, Ordering::*};
 use std::sync::Mutex;
@@ -97,8 +99,8 @@ impl Open {
 }
 
 impl Connection {
-    /// Takes over the socket of a recording that was joined, and the table that it is to have as long as it lasts. `None`
-    /// without a socket: the process is recorded all the same.
+    /// Takes over the socket of a recording that was joined, and the table that it is to have as long as it
+    /// lasts. `None` without a socket: the process is recorded all the same.
     pub(super) fn new(slot: usize, socket: Option<Fd>, table: Option<ClassTable>) -> Option<Self> {
         let socket = socket.map(system::out_of_the_way);
         let identity = socket.as_ref().and_then(|socket| system::identity(socket.raw()));
@@ -204,8 +206,8 @@ static PENDING: Mutex<Vec<Path>> = Mutex::new(Vec::new());
 /// How long a thread may take until it sleeps.
 const START: Duration = Duration::from_millis(100);
 
-/// Starts a thread for a connection, and waits until it sleeps: it makes no system call then that a filter could mind which the
-/// program installs. Without one the process is recorded all the same.
+/// Starts a thread for a connection, and waits until it sleeps: it makes no system call then that a filter
+/// could mind which the program installs. Without one the process is recorded all the same.
 pub(super) fn begin(connection: Connection) {
     if start(move || serve(connection)) {
         let begin = Instant::now();
@@ -342,8 +344,8 @@ fn serve(connection: Connection) {
     }
 }
 
-/// The recorder is gone. If it has ended, so does the process's part, and this says so; if it was killed, events go on into
-/// the buffers, which may be files, or be found in a core dump.
+/// The recorder is gone. If it has ended, so does the process's part, and this says so; if it was killed,
+/// events go on into the buffers, which may be files, or be found in a core dump.
 fn over(slot: usize) -> bool {
     if attach::joined(slot).is_some_and(|joined| !joined.region.is_closed()) {
         return false;

@@ -1,8 +1,10 @@
-//! Buffers for the next child: a process has some that it does not use, and the child that it forks takes them over, so that the child
-//! need not ask for any, nor lose events until it gets them, nor have its parent's.
+//! Buffers for the next child: a process has some that it does not use, and the child that it forks takes
+//! them over, so that the child need not ask for any, nor lose events until it gets them, nor have its
+//! parent's.
 //!
-//! All of this happens with the agent's lock, which a process holds while it forks. Only then are the buffers left to children: a
-//! child that another thread makes at that moment by a raw system call inherits them, too; all others have none.
+//! All of this happens with the agent's lock, which a process holds while it forks. Only then are the buffers
+//! left to children: a child that another thread makes at that moment by a raw system call inherits them,
+//! too; all others have none.
 
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::*};
@@ -15,7 +17,8 @@ use super::{control, reach, smp, system};
 /// Buffers for children that a process has at most, for each recording.
 const MOST: usize = 16;
 
-/// Never dereferenced in a process but the one that has stored them, and its child, which takes one of them over.
+/// Never dereferenced in a process but the one that has stored them, and its child, which takes one of them
+/// over.
 static SPARES: [[AtomicPtr<Joined>; MOST]; RECORDINGS] =
     [const { [const { AtomicPtr::new(core::ptr::null_mut()) }; MOST] }; RECORDINGS];
 /// Those that are left to the child that is being forked.
@@ -89,8 +92,8 @@ pub(super) fn give_away() {
     }
 }
 
-/// After it, in the child: takes them over. Of others of its parent's there is nothing here. Where nothing was offered for fear of a
-/// filter, nothing is done.
+/// After it, in the child: takes them over. Of others of its parent's there is nothing here. Where nothing
+/// was offered for fear of a filter, nothing is done.
 pub(super) fn take_over() {
     WANTED.store(1, Relaxed);
     let is_alone = reach::is_alone();

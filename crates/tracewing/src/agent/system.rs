@@ -31,8 +31,8 @@ impl Drop for Fd {
     }
 }
 
-/// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look at `errno`
-/// must not notice.
+/// Runs `body` and leaves `errno` as it was: a program that emits an event between a failed call and its look
+/// at `errno` must not notice.
 pub(super) fn keeping_errno<R>(body: impl FnOnce() -> R) -> R {
     // SAFETY: the address of the calling thread's errno, valid as long as the thread.
     let errno = unsafe { libc::__errno_location() };
@@ -56,7 +56,8 @@ pub(super) fn process_id() -> i32 {
     unsafe { libc::syscall(libc::SYS_getpid) as i32 }
 }
 
-/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; none where the system does not tell.
+/// The name of the process's first thread, as `ps` shows it: at most 15 bytes, and zeroes; none where the
+/// system does not tell.
 pub(super) fn first_thread_name() -> [u8; 16] {
     let mut name = [0u8; 16];
     if let Some(len) = read_file(c"/proc/self/comm", &mut name) {
@@ -140,7 +141,8 @@ pub(super) fn populate(base: NonNull<u8>, offset: usize, len: usize) {
     unsafe { libc::madvise(start as *mut libc::c_void, len, libc::MADV_POPULATE_WRITE) };
 }
 
-/// Keeps a shared mapping from children that are forked from now on: they find nothing at its place. `false` where it cannot be.
+/// Keeps a shared mapping from children that are forked from now on: they find nothing at its place. `false`
+/// where it cannot be.
 pub(super) fn keep_from_children(base: NonNull<u8>, size: usize) -> bool {
     // SAFETY: changes nothing in this process.
     unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DONTFORK) == 0 }
@@ -152,7 +154,8 @@ pub(super) fn leave_to_children(base: NonNull<u8>, size: usize) -> bool {
     unsafe { libc::madvise(base.as_ptr().cast(), size, libc::MADV_DOFORK) == 0 }
 }
 
-/// Puts private zeroes where nothing is mapped; `false` where something is, or the kernel (before Linux 4.17) does not look.
+/// Puts private zeroes where nothing is mapped; `false` where something is, or the kernel (before Linux 4.17)
+/// does not look.
 pub(super) fn map_zeroes_into(base: NonNull<u8>, size: usize) -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED_NOREPLACE;
@@ -166,7 +169,8 @@ pub(super) fn map_zeroes_into(base: NonNull<u8>, size: usize) -> bool {
     false
 }
 
-/// Zeroes in a mapping of their own, which has a name in `/proc/PID/maps`. What a forked child writes there, this process does not see.
+/// Zeroes in a mapping of their own, which has a name in `/proc/PID/maps`. What a forked child writes there,
+/// this process does not see.
 pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u8>> {
     let length = libc::off_t::try_from(size).ok()?;
     let create = |flags: libc::c_uint| {
@@ -188,8 +192,8 @@ pub(super) fn map_named(name: &core::ffi::CStr, size: usize) -> Option<NonNull<u
 /// Puts private zeroes in place of what is mapped at `base`.
 ///
 /// # Safety
-/// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under those who
-/// still use it.
+/// `base` begins a mapping of `size` bytes whose content nobody needs any more, and which may change under
+/// those who still use it.
 pub(super) unsafe fn map_zeroes_over(base: NonNull<u8>, size: usize) {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE | libc::MAP_FIXED;
@@ -224,7 +228,8 @@ pub(super) enum Failure {
     Gone,
 }
 
-/// Connects to the recorder at the Unix socket `path`, for packets. Where its backlog is full, that takes time.
+/// Connects to the recorder at the Unix socket `path`, for packets. Where its backlog is full, that takes
+/// time.
 pub(super) fn connect(path: &[u8], until: Until) -> Result<Fd, Failure> {
     // SAFETY: all-zero is a valid sockaddr_un.
     let mut address: libc::sockaddr_un = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -339,8 +344,8 @@ pub(super) fn send(socket: &Fd, message: &[u8], until: Until) -> Result<(), Fail
     if sent == len { Ok(()) } else { Err(Failure::Gone) }
 }
 
-/// Receives one packet without a descriptor, as long as that takes: by `read`, which every filter for system calls allows. 0 bytes where
-/// the recorder has hung up. On a thread of the agent's.
+/// Receives one packet without a descriptor, as long as that takes: by `read`, which every filter for system
+/// calls allows. 0 bytes where the recorder has hung up. On a thread of the agent's.
 pub(super) fn read(socket: &Fd, buffer: &mut [u8]) -> usize {
     // SAFETY: the buffer is writable.
     let read = || unsafe { libc::read(socket.0, buffer.as_mut_ptr().cast(), buffer.len()) };
@@ -365,7 +370,8 @@ pub(super) fn time_of_day() -> u64 {
 #[repr(C, align(8))]
 struct Control([u8; 64]);
 
-/// Waits until there is a packet, and gives it, without taking it or what comes along. Nothing where the other side has hung up.
+/// Waits until there is a packet, and gives it, without taking it or what comes along. Nothing where the
+/// other side has hung up.
 pub(super) fn look<'a>(socket: &Fd, buffer: &'a mut [u8], until: Until) -> Result<&'a [u8], Failure> {
     let (start, len) = (buffer.as_mut_ptr().cast(), buffer.len());
     // SAFETY: the buffer is writable.
@@ -448,8 +454,9 @@ pub(super) fn without_signals<R>(body: impl FnOnce() -> R) -> R {
     }
 }
 
-/// Starts a thread that nobody waits for, with all signals blocked; says whether it could. Not one of the standard library's, which
-/// would give it a stack for signal handlers and panic where the kernel refuses that.
+/// Starts a thread that nobody waits for, with all signals blocked; says whether it could. Not one of the
+/// standard library's, which would give it a stack for signal handlers and panic where the kernel refuses
+/// that.
 pub(super) fn spawn(name: &'static CStr, stack: usize, body: Box<dyn FnOnce() + Send>) -> bool {
     struct Start(&'static CStr, Box<dyn FnOnce() + Send>);
     extern "C" fn run(start: *mut libc::c_void) -> *mut libc::c_void {

@@ -1,5 +1,6 @@
-//! The ids of the program's classes, and what the classes are, in memory where `tracewing recover` finds them in a core dump
-//! (layout: `tracewing_abi::class_table`). Written once, when the ids are known; the event path knows nothing of it.
+//! The ids of the program's classes, and what the classes are, in memory where `tracewing recover` finds them
+//! in a core dump (layout: `tracewing_abi::class_table`). Written once, when the ids are known; the event
+//! path knows nothing of it.
 
 use core::ptr::NonNull;
 
@@ -18,8 +19,8 @@ pub(crate) struct ClassTable {
 unsafe impl Send for ClassTable {}
 
 impl ClassTable {
-    /// The classes to which this recording has given ids so far. `None` where the system has no memory for it: the program is
-    /// recorded all the same.
+    /// The classes to which this recording has given ids so far. `None` where the system has no memory for
+    /// it: the program is recorded all the same.
     pub(crate) fn new(slot: usize, recording: &[u8; 16]) -> Option<Self> {
         let mut classes: Vec<_> =
             control::granted(slot).into_iter().map(|(id, class)| (id, class.description())).collect();

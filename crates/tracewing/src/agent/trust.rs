@@ -1,6 +1,6 @@
-//! Whom a program takes for a recorder: processes of its own user and of root. Where it is to connect stands in its environment, which
-//! outlives recordings and changes of the user (`su`); a recorder of another user could read its events, and end it by taking
-//! memory away that it has given.
+//! Whom a program takes for a recorder: processes of its own user and of root. Where it is to connect stands
+//! in its environment, which outlives recordings and changes of the user (`su`); a recorder of another user
+//! could read its events, and end it by taking memory away that it has given.
 
 use core::ffi::CStr;
 use core::mem::size_of;

@@ -1,13 +1,14 @@
-//! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here, in front
-//! of the C library's. All they add is a mark in the thread's block, by which such a child's events (and, while it
-//! runs, the parent's) are counted lost: the block's id and its `struct rseq` are the parent's, and to get others takes system
-//! calls, for which a filter may end the child.
+//! Notices children that run on their parent's memory and thread block: `vfork` and `clone` are defined here,
+//! in front of the C library's. All they add is a mark in the thread's block, by which such a child's events
+//! (and, while it runs, the parent's) are counted lost: the block's id and its `struct rseq` are the
+//! parent's, and to get others takes system calls, for which a filter may end the child.
 //!
-//! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still link; a library
-//! that is pre-loaded exports them itself ([`dynamic::children`](crate::dynamic)). A child
-//! made by a raw system call is not noticed, nor is one whose parent is noticed by another copy of this crate (the
-//! program's, for a plug-in's events): its events may then overwrite others of the same CPU. `posix_spawn`, `system` and
-//! `std::process::Command` run no code of the program in the child and are not concerned.
+//! Both symbols are weak, so that two copies of this crate, or a program with a `vfork` of its own, still
+//! link; a library that is pre-loaded exports them itself ([`dynamic::children`](crate::dynamic)). A child
+//! made by a raw system call is not noticed, nor is one whose parent is noticed by another copy of this crate
+//! (the program's, for a plug-in's events): its events may then overwrite others of the same CPU.
+//! `posix_spawn`, `system` and `std::process::Command` run no code of the program in the child and are not
+//! concerned.
 
 use core::arch::{global_asm, naked_asm};
 use core::ffi::{c_int, c_void};
@@ -18,8 +19,8 @@ use tracewing_ring::thread::{self, Entry, Mark, RECORDINGS};
 
 /// `vfork(2)` of the C library.
 ///
-/// The child returns first, on the parent's stack, so the return address is kept in a register (rdi) as the C library
-/// does; the kernel preserves all but rax, rcx and r11.
+/// The child returns first, on the parent's stack, so the return address is kept in a register (rdi) as the C
+/// library does; the kernel preserves all but rax, rcx and r11.
 ///
 /// # Safety
 /// As for the C library's.
@@ -85,7 +86,8 @@ unsafe extern "C" {
     ) -> c_int;
 }
 
-/// `clone(2)` of the C library. Its last three parameters are variadic there; passing all of them is the same call.
+/// `clone(2)` of the C library. Its last three parameters are variadic there; passing all of them is the same
+/// call.
 ///
 /// # Safety
 /// As for the C library's.
@@ -108,7 +110,8 @@ pub unsafe extern "C" fn noticed_clone(
     }
     // SAFETY: the caller's.
     let child = unsafe { clone_of_libc(main, stack, flags, argument, parent_tid, tls, child_tid) };
-    // With CLONE_VFORK the child is gone from this memory by now; without, nobody knows for how long it stays.
+    // With CLONE_VFORK the child is gone from this memory by now; without, nobody knows for how long it
+    // stays.
     if shares && (child < 0 || flags & libc::CLONE_VFORK != 0) {
         thread::with(|mark| mark.shared.fetch_sub(1, Relaxed));
     }

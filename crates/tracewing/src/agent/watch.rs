@@ -1,5 +1,5 @@
-//! For bridges from other instrumentation, which have switches of their own: whether the process is recorded, and word of every
-//! change of what is wanted.
+//! For bridges from other instrumentation, which have switches of their own: whether the process is recorded,
+//! and word of every change of what is wanted.
 
 use core::ptr;
 use core::sync::atomic::{AtomicPtr, AtomicU32, Ordering::*};
@@ -24,15 +24,16 @@ pub fn is_recorded() -> bool {
     MEMBERS.load(Relaxed) != 0
 }
 
-/// A number that is another one after whatever [`on_change`] tells of, and in a forked child: one relaxed load.
+/// A number that is another one after whatever [`on_change`] tells of, and in a forked child: one relaxed
+/// load.
 #[inline]
 pub fn changes() -> u32 {
     CHANGES.load(Relaxed)
 }
 
-/// From now on `watcher` is called whenever a recording has begun, ended, or changed what it wants, and that is in force. It is
-/// called on the agent's thread, before the recorder is told that the change is made; or on the thread that begins or ends
-/// a [`Session`](crate::Session). It must not wait for a thread that emits.
+/// From now on `watcher` is called whenever a recording has begun, ended, or changed what it wants, and that
+/// is in force. It is called on the agent's thread, before the recorder is told that the change is made; or
+/// on the thread that begins or ends a [`Session`](crate::Session). It must not wait for a thread that emits.
 pub fn on_change(watcher: fn()) {
     let new = Box::leak(Box::new(Watcher { call: watcher, before: ptr::null() }));
     // Release, with `tell`: what was just made is there.

@@ -1,6 +1,6 @@
-//! The slow half of the event path: events of any size, and all events while something stands in the fast half's way:
-//! the thread's first event, a full sub-buffer, a quiet time of more than 2^32 cycles, protocol `Smp` where its own fast
-//! half (`smp`) does not know the thread or the process records itself.
+//! The slow half of the event path: events of any size, and all events while something stands in the fast
+//! half's way: the thread's first event, a full sub-buffer, a quiet time of more than 2^32 cycles, protocol
+//! `Smp` where its own fast half (`smp`) does not know the thread or the process records itself.
 //!
 //! Every way out either has written the event or has counted it lost, and nothing retries without bound.
 
@@ -21,18 +21,14 @@ use crate::Event;
 use crate::class::EventClass;
 use crate::payload::Sink;
 
-/// Attempts before the event is counted lost. Each but the first means that another thread has opened a sub-buffer, that
-/// this one has migrated, or that the process was attached anew.
+/// Attempts before the event is counted lost. Each but the first means that another thread has opened a
+/// sub-buffer, that this one has migrated, or that the process was attached anew.
 const ATTEMPTS: u32 = 32;
 
-/// A thread's first event: which process the thread belongs to, and its name as far as that is known without a system call.
-#[derive(crate::Event)]
-#[event(crate = crate, provider = "tracewing", level = "info", print = "thread {name} of process {pid}")]
-struct Thread<'a> {
-    /// The process id.
-    pid: i32,
-    name: &'a str,
-}
+tracewing_vocabulary::own_events!(crate::declared_events);
+
+/// As a [`Thread`] has it.
+type Pid = i32;
 
 /// The class of [`Thread`], which has no site.
 pub(crate) fn thread_class() -> &'static EventClass {
@@ -146,7 +142,8 @@ fn of_thread() -> Option<Loss> {
     })
 }
 
-/// Protocol `Smp`. By itself, since it takes kilobytes of stack where nothing is optimised, and handlers of signals may have few.
+/// Protocol `Smp`. By itself, since it takes kilobytes of stack where nothing is optimised, and handlers of
+/// signals may have few.
 ///
 /// # Safety
 /// Every segment is readable.
@@ -156,7 +153,8 @@ unsafe fn smp_once(joined: &Visit, tid: i32, id: u16, segments: &[Segment]) -> b
     unsafe { Look::<Smp>::new(&joined.region, cpu_of(joined), true).write(tid, id, segments) }.is_ok()
 }
 
-/// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence anyway.
+/// One attempt with protocol `Publish`; the stamp is always ordered, since this half is slower than a fence
+/// anyway.
 ///
 /// # Safety
 /// As for [`publish::gather`] and [`publish::open`].
@@ -187,8 +185,8 @@ unsafe fn publish_once(joined: &Joined, to: Destination, want: &Want, id: u16, s
     }
 }
 
-/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its id, `None` where
-/// that is not known.
+/// Makes the calling thread known under `key`, and announces it in the trace if it is new there. Gives its
+/// id, `None` where that is not known.
 fn enter(joined: &Visit, want: &Want, key: u64) -> Option<i32> {
     thread::with(|mark| {
         let entry = &mark.entries[joined.slot()];
@@ -211,8 +209,8 @@ fn short(key: u64) -> i32 {
     (key >> 1) as i32
 }
 
-/// Writes the event [`Thread`] into one recording, as of the major class of the event that is at hand, so that it is there
-/// whenever that is.
+/// Writes the event [`Thread`] into one recording, as of the major class of the event that is at hand, so
+/// that it is there whenever that is.
 fn announce(joined: &Visit, want: &Want, identity: Identity) {
     let (Some((id, _)), Some((_, major))) = (Thread::class().want(joined.slot()).get(), want.get()) else {
         return;
@@ -257,8 +255,9 @@ impl Sink for Announce<'_> {
     }
 }
 
-/// Counts an event lost in a child that has not got its parent's region, and asks for its own meanwhile, or never gets one: an event of
-/// a class that is wanted by this word, or of one that has none yet. In a session of the parent's own the child has no part.
+/// Counts an event lost in a child that has not got its parent's region, and asks for its own meanwhile, or
+/// never gets one: an event of a class that is wanted by this word, or of one that has none yet. In a session
+/// of the parent's own the child has no part.
 #[cold]
 pub(super) fn lose_in_child(joined: &Joined, want: Option<(u16, u8)>) {
     let Some((children, (_, major))) = joined.children().zip(want) else { return };

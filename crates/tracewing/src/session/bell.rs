@@ -1,4 +1,5 @@
-//! What a session's owner tells its thread: to stop, or to take a snapshot; and how the thread sleeps until then.
+//! What a session's owner tells its thread: to stop, or to take a snapshot; and how the thread sleeps until
+//! then.
 
 use std::path::PathBuf;
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};

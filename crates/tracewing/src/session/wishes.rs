@@ -12,8 +12,8 @@ use tracewing_trigger::{Guard, Lock};
 use crate::agent::{Answer, Granted, Registrar};
 use crate::class::EventClass;
 
-/// Held from a decision until it is in force, so that decisions come into force in the order in which they are made. A child
-/// that is forked meanwhile finds it free.
+/// Held from a decision until it is in force, so that decisions come into force in the order in which they
+/// are made. A child that is forked meanwhile finds it free.
 pub(super) fn turn() -> Guard<'static> {
     static TURN: Lock = Lock::new();
     TURN.lock()
@@ -69,8 +69,8 @@ impl Wishes {
         self.decide(&mut state, registered.ids)
     }
 
-    /// Takes classes that were found in the buffers, and that the agent has not described: they are of a forked child. Says
-    /// whether something is known now that was not.
+    /// Takes classes that were found in the buffers, and that the agent has not described: they are of a
+    /// forked child. Says whether something is known now that was not.
     pub(super) fn find(&self, found: Found) -> bool {
         let mut state = self.state();
         for (key, description) in &found.descriptions {
@@ -136,8 +136,8 @@ impl std::fmt::Debug for Wishes {
     }
 }
 
-/// A class's description as bytes; empty, and thus refused, if it were too large, which no class is whose declaration has
-/// been compiled.
+/// A class's description as bytes; empty, and thus refused, if it were too large, which no class is whose
+/// declaration has been compiled.
 fn encode(class: &'static EventClass) -> Vec<u8> {
     let mut buffer = vec![0; MAX_MESSAGE];
     let mut encoded = || {

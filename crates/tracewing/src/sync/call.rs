@@ -8,8 +8,8 @@ use super::events::{Acquired, Kind, Place, Refused, Released, Requested, Spun};
 use crate::agent::{changes, is_recorded};
 use crate::emit;
 
-/// How often a lock is tried before the thread waits, twice as long apart each time; the originals go on spinning for a
-/// moment then, which nobody counts.
+/// How often a lock is tried before the thread waits, twice as long apart each time; the originals go on
+/// spinning for a moment then, which nobody counts.
 const SPINS: u64 = 7;
 
 /// `EBUSY` and `ETIMEDOUT`.
@@ -137,7 +137,8 @@ impl Call {
     }
 }
 
-/// Places that were told lately, each with the number of changes at that time. Two that share an entry are told in turns.
+/// Places that were told lately, each with the number of changes at that time. Two that share an entry are
+/// told in turns.
 static TOLD: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 /// The lock is given back next: before, since afterwards it is somebody else's, and may be gone.

@@ -1,4 +1,5 @@
-//! The locks of the crate `parking_lot`, told: its own types with other raw locks in them. Upgradable reads are missing.
+//! The locks of the crate `parking_lot`, told: its own types with other raw locks in them. Upgradable reads
+//! are missing.
 //!
 //! ```
 //! use tracewing::sync::parking_lot::{Condvar, Mutex};
@@ -248,8 +249,9 @@ unsafe impl lock_api::RawRwLockTimed for RawRwLock {
     }
 }
 
-/// [`parking_lot::Condvar`], told. parking_lot's own takes only guards of parking_lot's own mutex; a mutex of this one's own,
-/// taken by whoever notifies, sees to it that nobody is notified between giving back a mutex and sleeping.
+/// [`parking_lot::Condvar`], told. parking_lot's own takes only guards of parking_lot's own mutex; a mutex of
+/// this one's own, taken by whoever notifies, sees to it that nobody is notified between giving back a mutex
+/// and sleeping.
 #[derive(Debug, Default)]
 pub struct Condvar {
     condvar: parking_lot::Condvar,
@@ -328,7 +330,8 @@ impl Condvar {
         let (condition, lock) = (address(self), address(raw));
         emit!(ConditionWait { condition, lock, caller: call.caller() });
         let mut mutex = self.mutex.lock();
-        // SAFETY: `held` has it, and cannot be used meanwhile: it is borrowed. Nothing below panics until it is taken again.
+        // SAFETY: `held` has it, and cannot be used meanwhile: it is borrowed. Nothing below panics until it
+        // is taken again.
         unsafe { raw.0.unlock() };
         let result = wait(&mut mutex);
         drop(mutex);

@@ -1,5 +1,6 @@
-//! What user threads have in common that are created at one place: each of them tells its number, and what that stands for is
-//! told once in each sub-buffer, so that a flight recorder, which overwrites the oldest, has it with those that it has.
+//! What user threads have in common that are created at one place: each of them tells its number, and what
+//! that stands for is told once in each sub-buffer, so that a flight recorder, which overwrites the oldest,
+//! has it with those that it has.
 
 use super::events;
 use crate::agent::changes;
@@ -84,7 +85,8 @@ impl Parts<'_> {
     }
 }
 
-/// Which origins were told lately, each with when that was ([`told`]); two that share a place are told in turns.
+/// Which origins were told lately, each with when that was ([`told`]); two that share a place are told in
+/// turns.
 static TOLD: [AtomicU64; 1024] = [const { AtomicU64::new(0) }; 1024];
 
 #[inline(always)]
@@ -92,7 +94,8 @@ fn place(number: u64) -> &'static AtomicU64 {
     &TOLD[number as usize % TOLD.len()]
 }
 
-/// What stands in [`TOLD`] for a number until the next sub-buffer is opened, or a recording begins or wants something else.
+/// What stands in [`TOLD`] for a number until the next sub-buffer is opened, or a recording begins or wants
+/// something else.
 #[inline(always)]
 fn told(number: u64) -> u64 {
     number.wrapping_add(u64::from(opened()) << 32).wrapping_add(u64::from(changes()))

@@ -1,21 +1,20 @@
-//! Requests of user threads: for a lock, a permit, a message. A request takes a ticket with its first event and keeps it until what it got
-//! is given back.
+//! Requests of user threads: for a lock, a permit, a message. A request takes a ticket with its first event
+//! and keeps it until what it got is given back.
 //!
-//! So a reader pairs the events of one request by the ticket alone. The thread would not do: a task that holds a lock across an
-//! `.await` gives it back on another thread, and meanwhile its thread runs tasks that want the same lock. Nor would the task: where
-//! tasks are not instrumented no event says which one runs.
+//! So a reader pairs the events of one request by the ticket alone. The thread would not do: a task that
+//! holds a lock across an `.await` gives it back on another thread, and meanwhile its thread runs tasks that
+//! want the same lock. Nor would the task: where tasks are not instrumented no event says which one runs.
 
 use core::panic::Location;
 use core::sync::atomic::AtomicU64;
 
-use tracewing_ring::thread;
-
 use super::events::{Acquired, GivenUp, Kind, Released, Wait};
 use super::numbers;
 use super::origin::Parts;
-use crate::emit;
+use crate::{emit, words};
 
-/// A request for something that user threads wait for or hold. Its owner passes it from the wait to the guard.
+/// A request for something that user threads wait for or hold. Its owner passes it from the wait to the
+/// guard.
 ///
 /// ```
 /// use tracewing::user_thread::{Kind, Request};
@@ -36,8 +35,8 @@ pub struct Request {
 }
 
 impl Request {
-    /// A request for `object`, made by the caller. The object's number is unique among those of all kinds: its address, where it
-    /// does not move.
+    /// A request for `object`, made by the caller. The object's number is unique among those of all kinds:
+    /// its address, where it does not move.
     #[inline]
     #[track_caller]
     pub fn new(kind: Kind, object: u64) -> Self {
@@ -104,7 +103,7 @@ impl Request {
     fn ticket(&mut self) -> u64 {
         static BLOCKS: AtomicU64 = AtomicU64::new(0);
         if self.ticket == 0 {
-            self.ticket = thread::with(|mark| numbers::next(&BLOCKS, &mark.next_ticket)).get();
+            self.ticket = words::with(|words| numbers::next(&BLOCKS, words.next_ticket)).get();
         }
         self.ticket
     }

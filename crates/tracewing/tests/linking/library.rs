@@ -20,7 +20,8 @@ pub fn emit_all() -> u32 {
     count
 }
 
-/// The classes that the copy of tracewing behind this copy of the library finds: name, first field's shape and type, on or off.
+/// The classes that the copy of tracewing behind this copy of the library finds: name, first field's shape
+/// and type, on or off.
 pub fn classes() -> Vec<String> {
     let line = |class: &'static tracewing::EventClass| {
         let description = class.description();

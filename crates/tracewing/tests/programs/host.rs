@@ -1,6 +1,6 @@
-//! A program that does not know tracewing: it loads the plug-in that its first argument names, lets it emit in threads, in a
-//! signal handler and in a child, and unloads it; as often as the second argument says, while threads emit that use a
-//! copy of the plug-in under another name, the third argument.
+//! A program that does not know tracewing: it loads the plug-in that its first argument names, lets it emit
+//! in threads, in a signal handler and in a child, and unloads it; as often as the second argument says,
+//! while threads emit that use a copy of the plug-in under another name, the third argument.
 
 use core::ffi::{CStr, c_int, c_void};
 use std::ffi::CString;

@@ -1,6 +1,7 @@
-//! Takes the locks of `tracewing::sync`, with and without waiting, and prints for each place that does how often it had one
-//! and how often it waited: `LINE ACQUIRED WAITED`. With the argument `plain`, a thread waits for a lock of the standard library's, and
-//! `ADDRESS NS` says where that is and for how long it waited at least.
+//! Takes the locks of `tracewing::sync`, with and without waiting, and prints for each place that does how
+//! often it had one and how often it waited: `LINE ACQUIRED WAITED`. With the argument `plain`, a thread
+//! waits for a lock of the standard library's, and `ADDRESS NS` says where that is and for how long it waited
+//! at least.
 
 use std::sync::atomic::{AtomicI32, Ordering::SeqCst};
 use std::sync::mpsc;

@@ -1,5 +1,5 @@
-//! Emits numbered events on every CPU when told so, for tests of flight recorders: a thread is pinned to each CPU, so what a
-//! snapshot should hold of that CPU is known to the event.
+//! Emits numbered events on every CPU when told so, for tests of flight recorders: a thread is pinned to each
+//! CPU, so what a snapshot should hold of that CPU is known to the event.
 //!
 //! Standard input gives the orders, a line each; standard output answers each with a line:
 //!

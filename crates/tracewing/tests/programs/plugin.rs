@@ -1,4 +1,5 @@
-//! A shared library with a copy of tracewing of its own, to be loaded and unloaded by programs that may have none.
+//! A shared library with a copy of tracewing of its own, to be loaded and unloaded by programs that may have
+//! none.
 
 mod counts;
 

@@ -1,5 +1,5 @@
-//! Emits under filters for system calls that end the process for any but a few: `sandbox SCENE`. Says before the filter comes how
-//! many events it will emit.
+//! Emits under filters for system calls that end the process for any but a few: `sandbox SCENE`. Says before
+//! the filter comes how many events it will emit.
 
 use core::ffi::c_void;
 use core::ptr::null_mut;
@@ -135,7 +135,8 @@ fn zygote() {
     leave();
 }
 
-/// Children whose filter comes at once, for all threads: also for one that is making the child a member of the recording.
+/// Children whose filter comes at once, for all threads: also for one that is making the child a member of
+/// the recording.
 fn at_once() {
     println!("events 2000");
     std::io::Write::flush(&mut std::io::stdout()).unwrap();
@@ -273,7 +274,8 @@ fn strict() {
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
-/// A program whose recorder, its parent, is stopped: first events of children and threads. What waited would be ended.
+/// A program whose recorder, its parent, is stopped: first events of children and threads. What waited would
+/// be ended.
 fn stopped() {
     // SAFETY: a number.
     unsafe { libc::alarm(120) };
@@ -331,8 +333,8 @@ fn execute_rest() -> ! {
     panic!("{error}");
 }
 
-/// The same under one that ends the program for all calls but those that it makes where it is not recorded (of which `getpid` is
-/// tracewing's), and those that its dynamic linker makes.
+/// The same under one that ends the program for all calls but those that it makes where it is not recorded
+/// (of which `getpid` is tracewing's), and those that its dynamic linker makes.
 fn wrap_killing() {
     #[rustfmt::skip]
     const ALLOWED: &[i64] = &[

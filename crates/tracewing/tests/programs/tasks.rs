@@ -1,7 +1,7 @@
 //! Emits events from the places where that is difficult, one of them per run, and prints how many from where.
 //!
-//! The first argument names the scene. It is played in a child, so that it may end as it likes; the process itself emits
-//! nothing and prints the counts in the end.
+//! The first argument names the scene. It is played in a child, so that it may end as it likes; the process
+//! itself emits nothing and prints the counts in the end.
 
 mod counts;
 
@@ -120,8 +120,8 @@ fn wait(child: libc::pid_t) -> c_int {
     status
 }
 
-/// Threads that emit at place 10 and above until `body` is done, at least once each; less once they have emitted much, since a busy
-/// machine takes long for `body`.
+/// Threads that emit at place 10 and above until `body` is done, at least once each; less once they have
+/// emitted much, since a busy machine takes long for `body`.
 fn among_others(threads: u32, body: impl FnOnce()) {
     let done = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -178,7 +178,8 @@ fn clone() {
         for _ in 0..500 {
             steps(1, 5);
             let flags = libc::CLONE_VM | libc::CLONE_VFORK | libc::SIGCHLD;
-            // SAFETY: the parent is suspended until the child has ended, so that it has the memory for itself.
+            // SAFETY: the parent is suspended until the child has ended, so that it has the memory for
+            // itself.
             let pid = unsafe { libc::clone(child, top.cast(), flags, null_mut()) };
             assert!(pid > 0);
             steps(1, 5);
@@ -243,7 +244,8 @@ fn fork_in_handler() {
     extern "C" fn handler(_: c_int) {
         step(2);
         if FORKS.fetch_add(1, Relaxed) < 100 {
-            // SAFETY: fork may be called by handlers (of programs without handlers registered by `pthread_atfork`).
+            // SAFETY: fork may be called by handlers (of programs without handlers registered by
+            // `pthread_atfork`).
             let child = unsafe { libc::syscall(libc::SYS_fork) } as libc::pid_t;
             if child == 0 {
                 steps(3, 10);
@@ -479,8 +481,8 @@ fn late_threads() {
     }
 }
 
-/// Prints the restartable sequences of the program, as file offsets and lengths, and emits events of one constant size
-/// until standard input ends.
+/// Prints the restartable sequences of the program, as file offsets and lengths, and emits events of one
+/// constant size until standard input ends.
 fn sequences() {
     #[repr(C)]
     struct Sequence {

@@ -1,6 +1,6 @@
-//! A scheduler of user threads whose every transition is scripted, and which keeps a log of its own: what was told, and the
-//! processor's time stamp before and after it. The argument is the file for the log, a line for each entry:
-//! `TID CPU NAME FIRST SECOND BEFORE AFTER`.
+//! A scheduler of user threads whose every transition is scripted, and which keeps a log of its own: what was
+//! told, and the processor's time stamp before and after it. The argument is the file for the log, a line for
+//! each entry: `TID CPU NAME FIRST SECOND BEFORE AFTER`.
 //!
 //! | entry | is | FIRST, SECOND |
 //! |---|---|---|
@@ -10,9 +10,10 @@
 //! | `interrupted` | the thread looked at the clock at these two times, one after the other | user thread |
 //! | `competed` | another thread had the CPU meanwhile | |
 //!
-//! What happens: computed phases with yields; a competitor of higher priority takes the CPU in the middle of one; a user thread is
-//! moved to another CPU while it runs, and to another thread of the kernel; four are woken in an order that is not that of their
-//! creation. Each thread of the kernel is bound to a CPU, two different ones if there are as many.
+//! What happens: computed phases with yields; a competitor of higher priority takes the CPU in the middle of
+//! one; a user thread is moved to another CPU while it runs, and to another thread of the kernel; four are
+//! woken in an order that is not that of their creation. Each thread of the kernel is bound to a CPU, two
+//! different ones if there are as many.
 
 use std::arch::x86_64::{_mm_lfence, _rdtsc};
 use std::fmt::Write as _;

@@ -1,5 +1,6 @@
-//! Emits the first events of 40 call sites, 20 spans and a log record from one thread, and ends at once. It prints the thread's id,
-//! then the nanoseconds that each first event took: all in one line, from another thread.
+//! Emits the first events of 40 call sites, 20 spans and a log record from one thread, and ends at once. It
+//! prints the thread's id, then the nanoseconds that each first event took: all in one line, from another
+//! thread.
 
 use std::time::Instant;
 use tracing::{info, info_span};

@@ -1,5 +1,5 @@
-//! Reaches call sites for the first time where a system call could end it: `tracing_sandbox SCENE`. Says before how many events it
-//! emits, each with a `number` of its own.
+//! Reaches call sites for the first time where a system call could end it: `tracing_sandbox SCENE`. Says
+//! before how many events it emits, each with a `number` of its own.
 
 use std::io::Write;
 use tracing::{info, info_span};
@@ -53,8 +53,8 @@ fn emit() {
     ten!(number, disabled);
 }
 
-/// From now on every system call but memory's, locks' (`tracing` has some, the C library's memory, too), and those of the strict mode ends
-/// the process.
+/// From now on every system call but memory's, locks' (`tracing` has some, the C library's memory, too), and
+/// those of the strict mode ends the process.
 fn sandbox() {
     const ALLOWED: &[i64] = &[
         libc::SYS_read,

@@ -1,4 +1,5 @@
-//! What tests of recordings share: a recording of this program, and what `tracewing list` and babeltrace2 read in it.
+//! What tests of recordings share: a recording of this program, and what `tracewing list` and babeltrace2
+//! read in it.
 
 #![allow(dead_code, reason = "each test file uses its part")]
 
@@ -34,7 +35,8 @@ pub fn alone() -> MutexGuard<'static, ()> {
     ONE.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Records what `body` does, and events of other tests that run at the same time unless they are [`alone`], too.
+/// Records what `body` does, and events of other tests that run at the same time unless they are [`alone`],
+/// too.
 pub fn record(events: &[&str], body: impl FnOnce()) -> Vec<Event> {
     let session = events.iter().fold(Session::builder(), |builder, pattern| builder.event(*pattern));
     record_with(session, body)
@@ -73,7 +75,10 @@ pub fn read(trace: &Path) -> Vec<Event> {
 
 fn compare_with_babeltrace2(trace: &Path, events: usize) {
     let Ok(peer) = Command::new("babeltrace2").arg(trace).output() else {
-        return eprintln!("skipped: babeltrace2 is not installed");
+        return tracewing_testing::skip(
+            tracewing_testing::Cause::Program("babeltrace2"),
+            "babeltrace2 is not installed",
+        );
     };
     assert_eq!(String::from_utf8_lossy(&peer.stderr), "");
     let text = String::from_utf8(peer.stdout).unwrap();

@@ -22,8 +22,8 @@ pub fn with_origins(events: Vec<Event>) -> Vec<Event> {
     events
 }
 
-/// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the names that they were
-/// created with, or their numbers, and none is `-`.
+/// The events of provider `user_thread` as lines: name and fields, of which user threads are called by the
+/// names that they were created with, or their numbers, and none is `-`.
 pub fn told(events: &[Event]) -> Vec<String> {
     let mut names = BTreeMap::from([(0, "-".to_owned())]);
     let mut lines = Vec::new();

@@ -1,6 +1,6 @@
-//! Threads that execute 1,000 sites while another switches them at random: whatever was switched on before a site is
-//! executed is on there, whatever was switched off is off. Meanwhile signals whose handler executes sites, forks whose
-//! children switch, and a library with sites that comes and goes.
+//! Threads that execute 1,000 sites while another switches them at random: whatever was switched on before a
+//! site is executed is on there, whatever was switched off is off. Meanwhile signals whose handler executes
+//! sites, forks whose children switch, and a library with sites that comes and goes.
 //!
 //! Arguments: seconds, `plugin` (a library with its own copy of the crate) or `shared` (with ours), its path.
 
@@ -50,8 +50,8 @@ macro_rules! hundreds { ($n:expr) => { ten!(tens, 10 * ($n)) }; }
 
 static HIT: [[[fn() -> bool; 10]; 10]; 10] = ten!(hundreds, 0);
 
-/// What a site must do: a number that grows with every change, doubled, and in the lowest bit whether it is on. While a
-/// change is under way, everything may be seen.
+/// What a site must do: a number that grows with every change, doubled, and in the lowest bit whether it is
+/// on. While a change is under way, everything may be seen.
 static EXPECTED: [AtomicU32; SITES] = [const { AtomicU32::new(2) }; SITES];
 const CHANGING: u32 = 1;
 

@@ -1,5 +1,5 @@
-//! Sites in a library: the macro that makes them, a plain function, one that is inlined, a generic one, and one that
-//! nobody calls.
+//! Sites in a library: the macro that makes them, a plain function, one that is inlined, a generic one, and
+//! one that nobody calls.
 
 pub use tracewing_abi;
 pub use tracewing_trigger;

@@ -1,5 +1,6 @@
-//! Tells which sites it finds, switches each and tells which of its functions see that. With a path as argument, loads that
-//! library and unloads it again; `plugin`: a library with its own copy of the crate, `shared`: one that shares ours.
+//! Tells which sites it finds, switches each and tells which of its functions see that. With a path as
+//! argument, loads that library and unloads it again; `plugin`: a library with its own copy of the crate,
+//! `shared`: one that shares ours.
 
 use library::tracewing_trigger::{Object, objects, on_load, switch};
 use library::{Named, from_library, generic, inlined, site};

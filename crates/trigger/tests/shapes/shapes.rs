@@ -1,4 +1,5 @@
-//! Functions with a site, each beside the same function without: `NAME_with`, `NAME_light` and `NAME_without`.
+//! Functions with a site, each beside the same function without: `NAME_with`, `NAME_light` and
+//! `NAME_without`.
 
 use std::hint::black_box;
 use std::num::NonZeroU64;

@@ -1,5 +1,5 @@
-//! fastrace: one span in place of each event, without properties, which it would format as text. Its reporter counts
-//! what arrives, and the program fails if that is not everything.
+//! fastrace: one span in place of each event, without properties, which it would format as text. Its reporter
+//! counts what arrives, and the program fails if that is not everything.
 
 use fastrace::Span;
 use fastrace::collector::{Config, Reporter, SpanContext, SpanRecord};

@@ -1,5 +1,5 @@
-//! Perfetto's SDK, in process: an instant event with two arguments into a ring of 4 MiB. At the end the trace is read back,
-//! and the program fails if it holds next to nothing.
+//! Perfetto's SDK, in process: an instant event with two arguments into a ring of 4 MiB. At the end the trace
+//! is read back, and the program fails if it holds next to nothing.
 
 use perfetto_sdk::heap_buffer::HeapBuffer;
 use perfetto_sdk::pb_msg::{PbMsg, PbMsgWriter};

@@ -8,7 +8,8 @@
 //! | `chrome` | tracing-chrome on it, which formats every event as JSON: into nothing, as if to /dev/null |
 //! | `tracewing` | tracewing's layer on it |
 //!
-//! Orders: `two_u64`, events in a loop; `site`, sixteen of them in each turn of it; `empty`, as many turns with nothing.
+//! Orders: `two_u64`, events in a loop; `site`, sixteen of them in each turn of it; `empty`, as many turns
+//! with nothing.
 
 use std::error::Error;
 use std::hint::black_box;

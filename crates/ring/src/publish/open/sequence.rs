@@ -84,9 +84,10 @@ macro_rules! instructions {
 /// As for [`super::open`]; `request` was made for the region that is attached while the key is `to.key`.
 pub(super) unsafe fn run(to: Destination, request: &Request) -> Opened {
     let status: u32;
-    // SAFETY: the sequence reads the attachment, the task's rseq area (obligation of the caller) and `request`; it
-    // writes two sub-buffer headers and `head` of `region`, which stays mapped, and only while the thread runs on that
-    // CPU and `head` is what it was, so no other writer uses the new sub-buffer and the reader has released it.
+    // SAFETY: the sequence reads the attachment, the task's rseq area (obligation of the caller) and
+    // `request`; it writes two sub-buffer headers and `head` of `region`, which stays mapped, and only while
+    // the thread runs on that CPU and `head` is what it was, so no other writer uses the new sub-buffer and
+    // the reader has released it.
     unsafe {
         asm!(
             sequence!(

@@ -1,5 +1,5 @@
-//! A CPU that is taken away and given back, again and again. Whatever ends this process, the CPU comes back: a child looks
-//! after that.
+//! A CPU that is taken away and given back, again and again. Whatever ends this process, the CPU comes back:
+//! a child looks after that.
 
 use std::fs;
 use std::os::unix::process::CommandExt;
@@ -21,8 +21,9 @@ fn switch() -> Option<PathBuf> {
     (1..machine::possible_cpus()).rev().map(path).find(is_on)
 }
 
-/// What switches a CPU on when its standard input ends. Nothing but `kill -9` of itself keeps it from that; it is a program
-/// of another name, in a process group of its own, so that what ends the test does not reach it.
+/// What switches a CPU on when its standard input ends. Nothing but `kill -9` of itself keeps it from that;
+/// it is a program of another name, in a process group of its own, so that what ends the test does not reach
+/// it.
 const KEEPER: &str = "trap '' HUP INT QUIT TERM; read -r _
 for attempt in 1 2 3 4 5 6 7 8 9; do echo 1 > \"$0\" && exit 0; sleep 0.2; done; exit 1";
 

@@ -16,8 +16,8 @@ use crate::machine::{self, Child, Random, Shared};
 /// Threads of a process that writes with `Smp`.
 const THREADS: usize = 3;
 
-/// A process that writes until it is killed, or has written `each` events per thread: with `Publish` and `Local` by one
-/// thread, with `Smp` by several.
+/// A process that writes until it is killed, or has written `each` events per thread: with `Publish` and
+/// `Local` by one thread, with `Smp` by several.
 fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
     let protocol = emitter.shape().protocol;
     let cpus = machine::usable_cpus();
@@ -54,9 +54,9 @@ fn writer(emitter: &Emitter, books: &Books, first: usize, each: u32) -> Child {
     })
 }
 
-/// Kills writers at random moments, beside a reader. With `Publish` they share the buffers, and whoever is killed is
-/// replaced; with the others the buffers are read to their end when their process is dead, and the next one gets new
-/// ones. Gives `None` where the machine lacks what the protocol needs.
+/// Kills writers at random moments, beside a reader. With `Publish` they share the buffers, and whoever is
+/// killed is replaced; with the others the buffers are read to their end when their process is dead, and the
+/// next one gets new ones. Gives `None` where the machine lacks what the protocol needs.
 pub fn kill_writers(shape: Shape, random: &mut Random, kills: usize) -> Option<Totals> {
     let mut totals = Totals::default();
     let together = if shape.protocol == Protocol::Publish { 2 } else { 1 };
@@ -150,7 +150,8 @@ fn reader(emitter: &Emitter, readings: &Readings, seed: u64) -> Child {
     })
 }
 
-/// Stops the writers and the reader now and then, kills the reader, and starts another one on the same buffers.
+/// Stops the writers and the reader now and then, kills the reader, and starts another one on the same
+/// buffers.
 pub fn kill_readers(shape: Shape, random: &mut Random, kills: usize, each: u32) -> Option<Totals> {
     let emitter = Emitter::new(shape)?;
     let books = Books::new();

@@ -93,7 +93,8 @@ pub fn run(shape: Shape, load: Load) -> Option<Totals> {
     let threads = if shape.protocol == Protocol::Local { load.threads.min(cpus.len()) } else { load.threads };
     let parts: Vec<_> = (0..threads)
         .map(|index| {
-            // With `Publish` the CPU decides about the buffer; with the others an event goes where it is told to.
+            // With `Publish` the CPU decides about the buffer; with the others an event goes where it is told
+            // to.
             let roams = load.is_pushed || load.has_hotplug && shape.protocol == Protocol::Publish;
             let stays = shape.protocol == Protocol::Local || !roams && index % 2 == 0;
             let cpu = cpus[index % cpus.len()];
@@ -199,7 +200,8 @@ extern "C" fn on_signal(signal: i32) {
     }
 }
 
-/// Timers of the calling thread, each sending a signal of its own 10,000 times a second. The handlers interrupt each other.
+/// Timers of the calling thread, each sending a signal of its own 10,000 times a second. The handlers
+/// interrupt each other.
 pub struct Signals {
     timers: Vec<libc::timer_t>,
     _part: Box<Part<'static>>,

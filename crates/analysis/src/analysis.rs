@@ -1,0 +1,94 @@
+//! What an analysis is: it takes events and changes of the super-trace's state, each as one value.
+
+use tracewing_trace::EventRef;
+use tracewing_trace::super_trace::{Change, Fold, Name, Scope, Seen};
+
+/// An analysis of the super-trace: of events, and of what LWPs and user threads did ([`Fold`]).
+///
+/// Of each event it first gets the event itself ([`Input::Event`]), then what has changed by it
+/// ([`Fold::change`]).
+pub trait Analysis: Fold {
+    /// Whether it takes [`Input::Event`]; otherwise the places of events need not be found.
+    const EVENTS: bool = true;
+
+    /// Whether it also takes, before [`Input::Begins`], events that lie before, what ends there, and what is
+    /// missing: where it has a state of its own that comes from them.
+    const BEFORE: bool = false;
+
+    /// Whether it makes something of a change at once, not at the end of the thread that it is about: then it
+    /// gets no changes of threads of which no event says yet whether the filter lets them through.
+    const AT_ONCE: bool = false;
+
+    /// Names of events that mean something only together, in groups: a filter may tear them apart
+    /// ([`Ran::torn`](crate::Ran::torn)).
+    const TOGETHER: &[&[&str]] = &[];
+
+    /// Fields that have one value in all events that belong together.
+    const SAME: &[&str] = &[];
+
+    /// Whether it wants no more, as when its output cannot be written. It is asked now and then.
+    fn is_done(&self) -> bool {
+        false
+    }
+
+    /// Takes what is no change of the state.
+    fn input(&mut self, input: Input<'_>);
+}
+
+/// What an analysis gets besides the changes that the filter lets through.
+#[derive(Debug, Clone, Copy)]
+pub enum Input<'a> {
+    /// The recording says that it follows some LWPs only: before all else.
+    FollowsSome,
+    /// What is analysed begins: with the first event, or at the time that the user asked for. Only names, and
+    /// what [`Analysis::BEFORE`] says, come before.
+    Begins {
+        /// In nanoseconds on the recording's clock.
+        time: i64,
+    },
+    /// The text of a name that is used from now on.
+    Name {
+        /// The name.
+        name: Name,
+        /// Its text.
+        text: &'a str,
+    },
+    /// An event of any thread, whether or not the filter lets it through, from the recording's begin on: for
+    /// those that explain others.
+    Explained(&'a EventRef<'a>),
+    /// An event that the filter lets through.
+    Event(&'a Seen<'a>),
+    /// A state dump names a living thread, or one that has ended since.
+    Dumped {
+        /// The thread.
+        tid: i32,
+        /// Its process.
+        process: i32,
+        /// Its name.
+        name: &'a [u8],
+    },
+    /// A change that the filter leaves out.
+    LeftOut(Change<'a>),
+    /// Events are missing from now on, some or all.
+    Lost(&'a Loss),
+    /// From now on, no events of programs are missing that were reported as lost.
+    LossOver {
+        /// In nanoseconds on the recording's clock.
+        time: i64,
+    },
+}
+
+/// Events that are missing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Loss {
+    /// Whose.
+    pub scope: Scope,
+    /// The CPU in whose buffer they had no room, where the stream says.
+    pub cpu: Option<u32>,
+    /// After this time, in nanoseconds on the recording's clock.
+    pub from: i64,
+    /// Before this time.
+    pub to: i64,
+    /// How many; `None` where nobody knows, as of whole packets.
+    pub events: Option<u64>,
+}

@@ -1,0 +1,59 @@
+//! Locks of tasks that are held across an `.await` while others wait: what `locks` finds of them, for other
+//! commands whose times they are in.
+
+use crate::input::Input;
+use crate::locks::place;
+use crate::output::print_warning;
+use crate::progress::Watch;
+use crate::table::period;
+use anyhow::Result;
+use tracewing_analysis::{self as analysis, AcrossAwait, Bins, Group, Locks};
+use tracewing_programs::symbols::Symbols;
+use tracewing_trace::Filter;
+use tracewing_vocabulary::user_thread;
+
+/// The event without which no hold is known.
+const RELEASED: &str = user_thread::Released::NAME;
+
+/// Warns of each lock that `is_meant`, held so in what the filter lets through; `more` says which command
+/// knows more. The recording is read once more, if it has locks of tasks.
+///
+/// # Errors
+/// The recording can no longer be read.
+pub fn warn(input: &Input, filter: &Filter, mut is_meant: impl FnMut(&AcrossAwait) -> bool) -> Result<()> {
+    let (recording, _) = input.open_again()?;
+    if !recording.unmatched(&[RELEASED.to_owned()]).is_empty() {
+        return Ok(());
+    }
+    let mut locks = Locks::new(Group::Lock, Bins::default());
+    let watch = Watch::new()?;
+    let ran = analysis::run(&recording, filter, &mut locks, &mut |progress| watch.show(progress))?;
+    drop(watch);
+    let mut symbols = Symbols::new();
+    for across in locks.finish(&ran).across_awaits.iter().filter(|across| is_meant(across)) {
+        print_warning(&format!(
+            "{} `tracewing locks` has its waits and holds.",
+            warning(across, &mut symbols)
+        ));
+    }
+    Ok(())
+}
+
+/// What is wrong with a lock that is held across an `.await`, and what to do.
+pub fn warning(across: &AcrossAwait, symbols: &mut Symbols) -> String {
+    let at = match &across.frames[..] {
+        [] => String::new(),
+        frames => format!(" taken at {}", place::chain(frames, symbols)),
+    };
+    let times = if across.holds.count == 1 { "once" } else { &format!("{} times", across.holds.count) };
+    let process = across.process.map(|process| format!(" of process {process}")).unwrap_or_default();
+    format!(
+        "{} {:#x}{process}{at} is held across an .await while others wait for it: {times}, up to {}, with up to {} waiting, who lost {} \
+         by it. Drop the guard before the .await, or give the data to one task and send it messages.",
+        across.kind,
+        across.lock,
+        period(across.holds.max_ns),
+        across.waiters,
+        period(across.waited_ns)
+    )
+}

@@ -1,0 +1,234 @@
+//! Lines of `tracewing breakdown`: what a process did in a place, what others did for it, its threads, and
+//! the machine.
+
+use crate::output::interrupt;
+use crate::table::{Cell, Column, columns};
+use tracewing_analysis::{
+    BreakdownRow as Row, BreakdownTable, Entry, Ipc, Machine, Part, ProcessBreakdown, Recorded, Spent, Start,
+    Waits,
+};
+use tracewing_programs::symbols::Symbols;
+
+/// What the recording has events for.
+#[derive(Debug, Clone, Copy)]
+pub struct Known {
+    pub recorded: Recorded,
+    /// Whether a thread was in its program or in which system call, at any time.
+    pub modes: bool,
+}
+
+/// A line of the table.
+pub struct Line<'b> {
+    process: Option<i32>,
+    process_name: &'b str,
+    /// `inside`, `outside`, `threads` or `machine`.
+    part: &'static str,
+    place: String,
+    figures: Figures<'b>,
+}
+
+enum Figures<'b> {
+    /// Of a place in a process.
+    Inside(&'b Row, Known),
+    /// Of others, of threads and of the machine: a time, and how many.
+    Short(Option<u64>, Option<u64>),
+    /// Time in which no event shows where the threads of a process were.
+    Unseen(u64),
+}
+
+impl<'b> Line<'b> {
+    fn new(process: &'b ProcessBreakdown, part: &'static str, place: String, figures: Figures<'b>) -> Self {
+        Line { process: process.process, process_name: &process.name, part, place, figures }
+    }
+
+    fn inside(&self) -> Option<(&'b Row, Known)> {
+        match self.figures {
+            Figures::Inside(row, known) => Some((row, known)),
+            _ => None,
+        }
+    }
+
+    /// A number of a place in a process, where the recording has its events.
+    fn count(&self, count: fn(&Row) -> u64, is_known: fn(&Row, Known) -> bool) -> Cell {
+        Cell::count(self.inside().filter(|(row, known)| is_known(row, *known)).map(|(row, _)| count(row)))
+    }
+
+    /// A time of a place in a process, where the recording has its events.
+    fn time(&self, ns: fn(&Row) -> u64, is_known: fn(&Row, Known) -> bool) -> Cell {
+        Cell::ns(self.inside().filter(|(row, known)| is_known(row, *known)).map(|(row, _)| ns(row)))
+    }
+
+    fn own(&self) -> Cell {
+        match self.figures {
+            Figures::Short(ns, _) => Cell::ns(ns),
+            _ => self.time(|row| row.own_ns, has_switches),
+        }
+    }
+
+    fn calls(&self) -> Cell {
+        match self.figures {
+            Figures::Short(_, count) => Cell::count(count),
+            _ => self.count(|row| row.calls, |row, known| is_call(row) && known.recorded.system_calls),
+        }
+    }
+
+    fn ipc_over(&self) -> Cell {
+        let over = |(ipc, waits): (Ipc, Waits)| (Some(over(ipc).to_owned()), waits.ns);
+        self.inside()
+            .map_or(Cell::None, |(row, _)| Cell::Parts(row.ipc_by_kind().into_iter().map(over).collect()))
+    }
+
+    fn interrupted_by(&self) -> Cell {
+        let part = |part: &Part| (part.on.clone(), part.ns);
+        self.inside().map_or(Cell::None, |(row, _)| Cell::Parts(row.interrupts.iter().map(part).collect()))
+    }
+
+    fn unseen(&self) -> Cell {
+        match self.figures {
+            Figures::Unseen(ns) => Cell::Ns(ns),
+            _ => Cell::None,
+        }
+    }
+}
+
+fn is_call(row: &Row) -> bool {
+    matches!(row.place, Spent::Call(_))
+}
+
+/// What happened in a place that no event shows is counted in `unknown`.
+fn has_places(row: &Row, known: Known) -> bool {
+    known.modes || matches!(row.place, Spent::Unknown | Spent::Kernel)
+}
+
+/// Switches say how long a thread waited.
+fn has_switches(row: &Row, known: Known) -> bool {
+    known.recorded.switches && row.has_times()
+}
+
+/// Over what a thread waits, the system calls of both say; for which thread, wakes.
+fn has_ipc(row: &Row, known: Known) -> bool {
+    has_switches(row, known) && known.recorded.wakes && known.modes
+}
+
+pub fn columns<'b>() -> Vec<Column<Line<'b>>> {
+    columns! { line: Line<'b>;
+        number "process" "process" extra, "number of the process" => line.process.into();
+        text "name" "name" extra, "name of the process" => match line.part {
+            "machine" => Cell::None,
+            _ => line.process_name.into(),
+        };
+        text "part" "part" extra, "inside: in the process; outside: others, for it; threads: its threads; machine: all CPUs"
+            => line.part.into();
+        text "in" "row" key + shrinking, "system call; user: the program's own code; kernel: a kernel thread; unknown: no event shows what"
+            => line.place.as_str().into();
+        duration "own" "own_ns" key, "time on a CPU, with page faults" => line.own();
+        number "calls" "calls" high, "how often it was called; of outside, how often it happened; of threads, how many" => line.calls();
+        number "events" "events" low, "events of the program" => line.count(|row| row.events, has_places);
+        number "faults" "faults" low, "page faults; the kernel does not record their time"
+            => line.count(|row| row.faults, |row, known| has_places(row, known) && known.recorded.page_faults);
+        duration "ipc" "ipc_ns" high, "time waiting for another thread" => line.time(|row| row.ipc().ns, has_ipc);
+        number "waits" "ipc_waits" normal, "how often it waited for another thread"
+            => line.count(|row| row.ipc().count, has_ipc);
+        parts "over" "ipc_over" normal, "over what it waited for another thread: pipe, socket, futex, signal"
+            => line.ipc_over();
+        number "woke" "woke" low, "how many threads were woken"
+            => line.count(|row| row.woke, |row, known| has_places(row, known) && known.recorded.wakes);
+        duration "irq" "interrupted_ns" normal, "time of interrupts"
+            => line.time(Row::interrupts_ns, |row, known| known.recorded.interrupts && row.has_times());
+        parts "by" "interrupted_by" low, "interrupts that irq is made of" => line.interrupted_by();
+        duration "blocked" "blocked_ns" high, "time waiting for something that is no other thread"
+            => line.time(|row| row.blocked_ns, has_ipc);
+        duration "ready" "ready_ns" high, "time waiting for a CPU"
+            => line.time(|row| row.ready_ns, |row, known| has_switches(row, known) && known.recorded.wakes);
+        duration "unseen" "unseen_ns" extra, "time in which no event shows where the threads were" => line.unseen();
+    }
+}
+
+/// What a process did in each place.
+pub fn inside(process: &ProcessBreakdown, known: Known) -> Vec<Line<'_>> {
+    let line = |row| Line::new(process, "inside", place(row).to_owned(), Figures::Inside(row, known));
+    process.rows.iter().map(line).collect()
+}
+
+/// What others did for a process.
+pub fn outside(process: &ProcessBreakdown) -> Vec<Line<'_>> {
+    let lines = process.outside.iter().map(|other| {
+        let figures = Figures::Short(Some(other.ns), Some(other.count));
+        Line::new(process, "outside", helper(other.process, &other.name), figures)
+    });
+    lines.collect()
+}
+
+/// Threads of a process by where they begin.
+pub fn threads<'b>(process: &'b ProcessBreakdown, known: Known, symbols: &mut Symbols) -> Vec<Line<'b>> {
+    let lines = process.entries.iter().map(|entry| {
+        let own = known.recorded.switches.then_some(entry.own_ns);
+        Line::new(process, "threads", start(entry, symbols), Figures::Short(own, Some(entry.threads)))
+    });
+    lines.collect()
+}
+
+/// Time in which it is not known where threads of a process were.
+pub fn unseen(process: &ProcessBreakdown) -> Option<Line<'_>> {
+    let figures = Figures::Unseen(process.unseen_ns);
+    (process.unseen_ns > 0).then(|| Line::new(process, "inside", "unseen".to_owned(), figures))
+}
+
+/// What all CPUs did.
+pub fn machine(found: &BreakdownTable) -> Vec<Line<'_>> {
+    let parts = found.machine.iter().flat_map(parts_of);
+    let line = |(name, ns): (&str, u64)| Line {
+        process: None,
+        process_name: "",
+        part: "machine",
+        place: name.to_owned(),
+        figures: Figures::Short(Some(ns), None),
+    };
+    parts.map(line).collect()
+}
+
+fn place(row: &Row) -> &str {
+    match &row.place {
+        Spent::Call(call) => call,
+        Spent::User => "user",
+        Spent::Kernel => "kernel",
+        Spent::Unknown => "unknown",
+    }
+}
+
+fn over(ipc: Ipc) -> &'static str {
+    match ipc {
+        Ipc::Pipe => "pipe",
+        Ipc::Socket => "socket",
+        Ipc::Futex => "futex",
+        Ipc::Signal => "signal",
+    }
+}
+
+/// Where threads begin, as precisely as anything tells.
+pub fn start(entry: &Entry, symbols: &mut Symbols) -> String {
+    match &entry.start {
+        Start::Named(name) => name.clone(),
+        Start::Code { path, address } => symbols.name(path, *address),
+        Start::Address(address) => format!("{address:#x}"),
+    }
+}
+
+pub fn helper(process: Option<i32>, name: &str) -> String {
+    match process {
+        None => interrupt(name),
+        Some(process) if name.is_empty() => format!("process {process}"),
+        Some(process) => format!("process {process} ({name})"),
+    }
+}
+
+pub fn parts_of(machine: &Machine) -> [(&'static str, u64); 6] {
+    [
+        ("user", machine.user_ns),
+        ("system calls", machine.calls_ns),
+        ("kernel", machine.kernel_ns),
+        ("interrupts", machine.interrupts_ns),
+        ("idle", machine.idle_ns),
+        ("unknown", machine.unknown_ns),
+    ]
+}

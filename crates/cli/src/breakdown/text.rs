@@ -1,0 +1,129 @@
+//! `tracewing breakdown` for people, as in the paper's Figure 8: for each process what it did, what others
+//! did for it, and where its threads began; then what all CPUs did.
+
+use super::rows::{self, Known, Line};
+use crate::format::TableFormat;
+use crate::output::shown;
+use crate::table::{Cell, Column, Layout, columns, milliseconds};
+use anyhow::Result;
+use std::io::Write;
+use tracewing_analysis::{BreakdownRow as Row, BreakdownTable, Machine, ProcessBreakdown, total};
+use tracewing_programs::symbols::Symbols;
+
+pub fn print<'b>(
+    out: &mut impl Write,
+    found: &'b BreakdownTable,
+    known: Known,
+    layout: &Layout<Line<'b>>,
+    symbols: &mut Symbols,
+) -> Result<()> {
+    for process in &found.processes {
+        print_process(out, process, known, layout, symbols)?;
+    }
+    match &found.machine {
+        Some(machine) => print_machine(out, machine, found.duration_ns),
+        None => Ok(()),
+    }
+}
+
+fn print_process<'b>(
+    out: &mut impl Write,
+    process: &'b ProcessBreakdown,
+    known: Known,
+    layout: &Layout<Line<'b>>,
+    symbols: &mut Symbols,
+) -> Result<()> {
+    match (process.process, process.name.as_str()) {
+        (None, _) => writeln!(out, "Threads whose process no event tells")?,
+        (Some(number), "") => writeln!(out, "Process {number}")?,
+        (Some(number), name) => writeln!(out, "Process {number} ({})", shown(name))?,
+    }
+    layout.table(&rows::inside(process, known)).print(out)?;
+    print_totals(out, process, known)?;
+    if !process.outside.is_empty() {
+        writeln!(out)?;
+        let lines = process.outside.iter();
+        let lines = lines.map(|other| Short {
+            name: rows::helper(other.process, &other.name),
+            ns: other.ns,
+            count: other.count,
+        });
+        print_short(out, "outside, for it", "times", &lines.collect::<Vec<_>>())?;
+    }
+    writeln!(out)?;
+    let lines = process.entries.iter();
+    let lines = lines.map(|entry| Short {
+        name: rows::start(entry, symbols),
+        ns: entry.own_ns,
+        count: entry.threads,
+    });
+    print_short(out, "its threads", "threads", &lines.collect::<Vec<_>>())?;
+    writeln!(out)?;
+    Ok(())
+}
+
+fn print_totals(out: &mut impl Write, process: &ProcessBreakdown, known: Known) -> Result<()> {
+    let recorded = known.recorded;
+    let sum = |is_known: bool, part: fn(&Row) -> u64| match is_known && recorded.switches {
+        true => milliseconds(total(process.rows.iter().map(part))) + " ms",
+        false => "an unknown time".to_owned(),
+    };
+    let running = milliseconds(process.running_ns()) + " ms";
+    writeln!(
+        out,
+        "In the process: {} on CPUs, {} of it in interrupts; waited {} for other threads, {} for anything else, {} for a CPU",
+        if recorded.switches { &running } else { "an unknown time" },
+        sum(recorded.interrupts, Row::interrupts_ns),
+        sum(recorded.wakes && known.modes, |row| row.ipc().ns),
+        sum(recorded.wakes && known.modes, |row| row.blocked_ns),
+        sum(recorded.wakes, |row| row.ready_ns),
+    )?;
+    if process.unseen_ns > 0 {
+        writeln!(out, "For {} ms no event tells where its threads were", milliseconds(process.unseen_ns))?;
+    }
+    Ok(())
+}
+
+/// What others did, or threads that begin at one place.
+struct Short {
+    name: String,
+    ns: u64,
+    count: u64,
+}
+
+fn print_short(
+    out: &mut impl Write,
+    title: &'static str,
+    counted: &'static str,
+    lines: &[Short],
+) -> Result<()> {
+    let columns = [
+        Column::text(title, "name", "name", |line: &Short| line.name.as_str().into()).key(),
+        Column::duration("", "ns", "time", |line: &Short| Cell::Ns(line.ns)).key(),
+        Column::number(counted, "count", "how many", |line: &Short| Cell::Count(line.count)),
+    ];
+    Ok(Layout::all(&columns, TableFormat::Table).table(lines).print(out)?)
+}
+
+/// A part of the time of all CPUs.
+struct Share {
+    name: &'static str,
+    ns: u64,
+    percent: f64,
+}
+
+fn print_machine(out: &mut impl Write, machine: &Machine, duration_ns: u64) -> Result<()> {
+    let whole = (machine.cpus * duration_ns).max(1);
+    let parts = rows::parts_of(machine).into_iter().chain([("together", machine.total_ns())]);
+    let share = |(name, ns)| Share { name, ns, percent: ns as f64 * 100.0 / whole as f64 };
+    let columns = columns! { share: Share;
+        text "all CPUs" "name" key, "what they did" => share.name.into();
+        duration "" "ns" key, "time" => Cell::Ns(share.ns);
+        percent "" "percent" key, "part of the time of all CPUs" => Cell::Rate(share.percent);
+    };
+    let shares: Vec<_> = parts.map(share).collect();
+    Layout::all(&columns, TableFormat::Table).table(&shares).print(out)?;
+    let cpus = if machine.cpus == 1 { "CPU" } else { "CPUs" };
+    writeln!(out, "of {} {cpus} x {} ms", machine.cpus, milliseconds(duration_ns))?;
+    Ok(())
+}

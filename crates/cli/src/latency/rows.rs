@@ -1,0 +1,221 @@
+//! Tables of `tracewing latency`: figures of all periods and of groups, how many took how long, and the
+//! longest.
+
+use crate::bar::bar;
+use crate::table::{Cell, Column, columns};
+use tracewing_analysis::{
+    Bar, Distribution, Episode, LatencyGroup, LatencyTable, Moment, Period, ShownTimes,
+};
+use tracewing_trace::{Variable, Zone};
+
+/// Characters of the longest bar.
+const WIDTH: u64 = 50;
+
+/// Figures of all periods, or of those of a group.
+pub struct Figures<'t> {
+    distribution: &'t Distribution,
+    /// Of all periods.
+    all: Option<&'t LatencyTable>,
+    /// What the ends of a group have in common.
+    group: Cell,
+}
+
+impl Figures<'_> {
+    fn of_all(&self, count: fn(&LatencyTable) -> u64) -> Cell {
+        Cell::count(self.all.map(count))
+    }
+
+    fn total_ns(&self) -> u64 {
+        (self.distribution.mean_ns * self.distribution.count as f64).round() as u64
+    }
+}
+
+fn figures<'t>() -> Vec<Column<Figures<'t>>> {
+    columns! { line: Figures<'t>;
+        number "count" "count" key, "how many periods" => Cell::Count(line.distribution.count);
+        period "min" "min_ns" low, "the shortest" => Cell::Period(line.distribution.min_ns);
+        period "mean" "mean_ns" high, "their mean" => Cell::Period(line.distribution.mean_ns.round() as u64);
+        period "deviation" "deviation_ns" low, "standard deviation from the mean"
+            => Cell::Period(line.distribution.deviation_ns.round() as u64);
+        period "p50" "p50_ns" normal, "median: half of them are at most as long" => Cell::Period(line.distribution.p50_ns);
+        period "p90" "p90_ns" normal, "90 % of them are at most as long" => Cell::Period(line.distribution.p90_ns);
+        period "p99" "p99_ns" high, "99 % of them are at most as long" => Cell::Period(line.distribution.p99_ns);
+        period "p99.9" "p999_ns" normal, "99.9 % of them are at most as long" => Cell::Period(line.distribution.p999_ns);
+        period "max" "max_ns" key, "the longest" => Cell::Period(line.distribution.max_ns);
+    }
+}
+
+pub fn columns_of_all<'t>() -> Vec<Column<Figures<'t>>> {
+    let mut columns = figures();
+    columns.extend(columns! { line: Figures<'t>;
+        number "begins" "unmatched_begins" extra, "begins without an end" => line.of_all(|all| all.unmatched_begins);
+        number "ends" "unmatched_ends" extra, "ends without a begin" => line.of_all(|all| all.unmatched_ends);
+        number "keyless" "without_key" extra, "begins and ends without a value to match them by"
+            => line.of_all(|all| all.without_key);
+        number "losses" "across_losses" extra, "periods in which events were lost, and which may be wrong"
+            => line.of_all(|all| all.across_losses);
+        number "forgotten" "forgotten" extra, "begins that were forgotten for want of memory" => line.of_all(|all| all.forgotten);
+    });
+    columns
+}
+
+pub fn columns_of_groups<'t>() -> Vec<Column<Figures<'t>>> {
+    let mut columns = columns! { line: Figures<'t>;
+        text "group" "group" key + shrinking, "what the ends have in common" => line.group.clone();
+    };
+    columns.extend(figures());
+    columns.extend(columns! { line: Figures<'t>;
+        duration "total" "total_ns" extra, "all periods together" => Cell::Ns(line.total_ns());
+    });
+    columns
+}
+
+/// The figures of all periods.
+pub fn all(table: &LatencyTable) -> Figures<'_> {
+    Figures { distribution: &table.distribution, all: Some(table), group: Cell::None }
+}
+
+/// The figures of each group.
+pub fn groups<'t>(groups: &'t [LatencyGroup], by: &[Variable]) -> Vec<Figures<'t>> {
+    let line = |of: &'t LatencyGroup| {
+        let LatencyGroup { group, distribution } = of;
+        let values: Vec<_> = group.iter().map(|(name, value)| format!("{name}={value}")).collect();
+        let group = match (&group[..], &values[..]) {
+            ([], _) => Cell::None,
+            ([(_, value)], _) if by.len() == 1 && !value.is_empty() => Cell::Text(value.clone()),
+            ([(name, value)], _) if value.is_empty() => Cell::Text(name.clone()),
+            (_, values) => Cell::Text(values.join(", ")),
+        };
+        Figures { distribution, all: None, group }
+    };
+    groups.iter().map(line).collect()
+}
+
+/// A bar of the histogram.
+pub struct Bin<'t> {
+    bin: &'t Bar,
+    /// The count of the longest bar.
+    most: u64,
+}
+
+pub fn columns_of_bins<'t>() -> Vec<Column<Bin<'t>>> {
+    columns! { line: Bin<'t>;
+        period "from" "from_ns" key, "its periods are at least as long" => Cell::Period(line.bin.from_ns);
+        period "to" "to_ns" extra, "its periods are shorter; the last bin has no limit" => Cell::period(line.bin.to_ns);
+        number "count" "count" key, "how many periods" => Cell::Count(line.bin.count);
+        text "" "bar" low + only_text, "a bar as long as the count" => Cell::Text(bar(line.bin.count, line.most, WIDTH));
+    }
+}
+
+/// The histogram: time grows by about 2 from line to line.
+pub fn bins(distribution: &Distribution) -> Vec<Bin<'_>> {
+    let most = distribution.histogram.iter().map(|bin| bin.count).max().unwrap_or(0);
+    distribution.histogram.iter().map(|bin| Bin { bin, most }).collect()
+}
+
+/// One of the longest periods.
+pub struct Worst<'t> {
+    period: &'t Period,
+    zone: Zone,
+}
+
+pub fn worst(table: &LatencyTable, zone: Zone) -> Vec<Worst<'_>> {
+    table.worst.iter().map(|period| Worst { period, zone }).collect()
+}
+
+impl Worst<'_> {
+    fn time(&self, at: &Moment) -> Cell {
+        Cell::Time(at.ns, self.zone)
+    }
+
+    fn thread<T>(&self, part: impl Fn(&Episode) -> T) -> Option<T> {
+        self.period.lwp.as_ref().map(part)
+    }
+
+    fn thread_time(&self, time: fn(&ShownTimes) -> Option<u64>) -> Option<u64> {
+        self.thread(|of| time(&of.times)).flatten()
+    }
+
+    fn task<T>(&self, part: impl Fn(&Episode) -> T) -> Option<T> {
+        self.period.user_thread.as_ref().map(part)
+    }
+
+    fn task_time(&self, time: fn(&ShownTimes) -> Option<u64>) -> Option<u64> {
+        self.task(|of| time(&of.times)).flatten()
+    }
+}
+
+fn text(text: Option<String>) -> Cell {
+    text.map_or(Cell::None, Cell::Text)
+}
+
+fn blocked_on(episode: &Episode) -> Cell {
+    let parts = episode.times.blocked_on.iter().map(|blocked| (blocked.on.clone(), blocked.ns));
+    Cell::Parts(parts.collect())
+}
+
+fn woken_by(episode: &Episode) -> Option<String> {
+    episode.woken_by.as_ref().map(ToString::to_string)
+}
+
+pub fn columns_of_worst<'t>() -> Vec<Column<Worst<'t>>> {
+    let mut columns = columns! { line: Worst<'t>;
+        period "time" "ns" key, "length of the period" => Cell::Period(line.period.ns);
+        clock "begin" "begin_ns" high, "its begin" => line.time(&line.period.begin);
+        number "begin-cpu" "begin_cpu" low, "CPU of the begin" => Cell::count(line.period.begin.cpu.map(u64::from));
+        number "begin-process" "begin_pid" low, "number of the begin's process" => line.period.begin.process.into();
+        number "begin-thread" "begin_tid" low, "number of the begin's thread" => line.period.begin.tid.into();
+        number "begin-task" "begin_task" low, "number of the begin's user thread" => Cell::count(line.period.begin.user_thread);
+        clock "end" "end_ns" high, "its end" => line.time(&line.period.end);
+        number "end-cpu" "end_cpu" low, "CPU of the end" => Cell::count(line.period.end.cpu.map(u64::from));
+        number "end-process" "end_pid" low, "number of the end's process" => line.period.end.process.into();
+        number "end-thread" "end_tid" low, "number of the end's thread" => line.period.end.tid.into();
+        number "end-task" "end_task" low, "number of the end's user thread" => Cell::count(line.period.end.user_thread);
+        text "key" "key" normal, "what begin and end have in common" => Cell::Text(key(line.period));
+    };
+    columns.extend(thread_columns());
+    columns.extend(task_columns());
+    columns
+}
+
+fn thread_columns<'t>() -> Vec<Column<Worst<'t>>> {
+    columns! { line: Worst<'t>;
+        text "thread" "thread" normal, "the end's thread" => text(line.thread(|of| of.who.to_string()));
+        duration "thread-running" "thread_running_ns" low, "time that it ran" => Cell::ns(line.thread_time(|times| times.running_ns));
+        duration "thread-waiting" "thread_waiting_ns" low, "time that it was ready to run"
+            => Cell::ns(line.thread_time(|times| times.waiting_ns));
+        duration "thread-blocked" "thread_blocked_ns" low, "time that it waited for something else"
+            => Cell::ns(line.thread_time(|times| times.blocked_ns));
+        duration "thread-unknown" "thread_unknown_ns" low, "time in which its state is unknown"
+            => Cell::ns(line.thread_time(|times| Some(times.unknown_ns)));
+        duration "thread-irq" "thread_interrupted_ns" low, "part of running: interrupts"
+            => Cell::ns(line.thread_time(|times| times.interrupted_ns));
+        parts "thread-blocked-on" "thread_blocked_on" low, "what it waited for" => line.thread(blocked_on).unwrap_or(Cell::None);
+        number "thread-wakeups" "thread_wakeups" low, "how often it was woken" => Cell::count(line.thread(|of| of.wakeups).flatten());
+        text "thread-woken-by" "thread_woken_by" low, "thread, task or interrupt that woke it last" => text(line.thread(woken_by).flatten());
+    }
+}
+
+fn task_columns<'t>() -> Vec<Column<Worst<'t>>> {
+    columns! { line: Worst<'t>;
+        text "task" "task" normal, "the end's user thread" => text(line.task(|of| of.who.to_string()));
+        duration "task-running" "task_running_ns" low, "time that it ran" => Cell::ns(line.task_time(|times| times.running_ns));
+        duration "task-waiting" "task_waiting_ns" low, "time that it was ready to run"
+            => Cell::ns(line.task_time(|times| times.waiting_ns));
+        duration "task-blocked" "task_blocked_ns" low, "time that it waited for something else"
+            => Cell::ns(line.task_time(|times| times.blocked_ns));
+        duration "task-unknown" "task_unknown_ns" low, "time in which its state is unknown"
+            => Cell::ns(line.task_time(|times| Some(times.unknown_ns)));
+        duration "task-irq" "task_interrupted_ns" low, "part of running: interrupts"
+            => Cell::ns(line.task_time(|times| times.interrupted_ns));
+        parts "task-blocked-on" "task_blocked_on" low, "what it waited for" => line.task(blocked_on).unwrap_or(Cell::None);
+        number "task-wakeups" "task_wakeups" low, "how often it was woken" => Cell::count(line.task(|of| of.wakeups).flatten());
+        text "task-woken-by" "task_woken_by" low, "thread, task or interrupt that woke it last" => text(line.task(woken_by).flatten());
+    }
+}
+
+/// What begin and end have in common.
+pub fn key(period: &Period) -> String {
+    let parts: Vec<_> = period.key.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    parts.join(" ")
+}

@@ -1,0 +1,112 @@
+//! What of a result is missing, as events of some kind were not recorded.
+
+use crate::format::TableFormat;
+use crate::input::Input;
+use crate::nothing::say;
+use anyhow::Result;
+use std::collections::BTreeSet;
+use std::io::Write;
+use tracewing_rules::Glob;
+use tracewing_vocabulary::kernel::{self, Interrupt, SystemCall};
+use tracewing_vocabulary::user_thread;
+
+/// Events without which a part of a result is missing.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    /// What they are: `system calls`.
+    pub what: &'static str,
+    /// Patterns for their names; one has to fit.
+    pub names: &'static [&'static str],
+    /// What follows where there are none, behind a colon.
+    pub without: &'static str,
+}
+
+impl Part {
+    pub const fn switches(without: &'static str) -> Self {
+        Self { what: "switches of threads (sched_switch)", names: &[kernel::Switch::NAME], without }
+    }
+
+    pub const fn system_calls(without: &'static str) -> Self {
+        let names = &[SystemCall::ENTRIES, SystemCall::EXITS];
+        Self { what: "system calls (syscall_*)", names, without }
+    }
+
+    pub const fn wakes(without: &'static str) -> Self {
+        let names = &[kernel::Waking::NAME, kernel::Wakeup::NAME];
+        Self { what: "wake-ups (sched_waking, sched_wakeup)", names, without }
+    }
+
+    pub const fn interrupts(without: &'static str) -> Self {
+        Self { what: "interrupts (irq_*, x86_irq_vectors_*)", names: &Interrupt::GLOBS, without }
+    }
+
+    pub const fn page_faults(without: &'static str) -> Self {
+        let names = &[kernel::PageFaultUser::NAME, kernel::PageFaultKernel::NAME];
+        Self { what: "page faults (x86_exceptions_page_fault_*)", names, without }
+    }
+
+    pub const fn task_switches(without: &'static str) -> Self {
+        Self { what: "switches of tasks (user_thread:switch)", names: &[user_thread::Switch::NAME], without }
+    }
+
+    pub const fn task_wakes(without: &'static str) -> Self {
+        Self { what: "wakes of tasks (user_thread:wake)", names: &[user_thread::Wake::NAME], without }
+    }
+}
+
+/// How there would be all that the kernel tells.
+pub const RECORD_KERNEL: &str = "A recording by root without --no-kernel and -k has all of them.";
+
+/// How there would be all that a program tells of its tasks.
+pub const RECORD_TASKS: &str =
+    "`tracewing record -e 'user_thread:*'` records all that a program tells of its tasks.";
+
+/// Says of each part whose events the recording cannot have, as none of its classes is called so, what
+/// follows from that; and how there would be all.
+///
+/// # Errors
+/// The recording can no longer be opened.
+pub fn tell_missing(
+    parts: &[Part],
+    how: &str,
+    out: &mut impl Write,
+    format: TableFormat,
+    input: &Input,
+) -> Result<()> {
+    let (recording, _) = input.open_again()?;
+    let left_out = recording.left_out();
+    let missing = |part: &Part| {
+        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
+        let leaves_out =
+            || part.names.iter().any(|name| left_out.iter().any(|class| Glob::new(*name).matches(class)));
+        match recording.unmatched(&names).len() == names.len() {
+            true => Some("no"),
+            false => leaves_out().then_some("not all"),
+        }
+    };
+    let missing: Vec<_> = parts.iter().filter_map(|part| Some((part, missing(part)?))).collect();
+    for (part, how_many) in &missing {
+        say(out, format, &format!("The recording has {how_many} {}: {}.", part.what, part.without))?;
+    }
+    if !missing.is_empty() {
+        say(out, format, how)?;
+    }
+    Ok(())
+}
+
+/// Whether a recording has all of what each part tells, and with `filtered` the filter leaves out none of
+/// that by its name.
+///
+/// # Errors
+/// It cannot be opened again.
+pub fn has_all<const N: usize>(parts: &[Part; N], input: &Input, filtered: bool) -> Result<[bool; N]> {
+    let (recording, filter) = input.open_again()?;
+    let not_wanted = if filtered { filter.leaves_out(&recording) } else { BTreeSet::new() };
+    let mut left_out = recording.left_out();
+    left_out.extend(not_wanted.iter().map(String::as_str));
+    Ok(parts.each_ref().map(|part| {
+        let names: Vec<String> = part.names.iter().map(ToString::to_string).collect();
+        let is_left_out = |name: &&str| left_out.iter().any(|class| Glob::new(*name).matches(class));
+        recording.unmatched(&names).len() < names.len() && !part.names.iter().any(is_left_out)
+    }))
+}

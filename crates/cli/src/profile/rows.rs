@@ -1,0 +1,91 @@
+//! Lines of `tracewing profile`: functions, files or threads with their samples; call trees; counters.
+
+use super::By;
+use crate::table::{Cell, Column, columns};
+use tracewing_analysis::profile::{Row, Shown, TreeLine};
+
+/// A line of a histogram.
+pub struct Line<'f> {
+    row: &'f Row,
+    found: &'f Shown,
+}
+
+pub fn lines<'f>(rows: &'f [Row], found: &'f Shown) -> Vec<Line<'f>> {
+    rows.iter().map(|row| Line { row, found }).collect()
+}
+
+/// Columns of histograms in any recording: samples stand for time or for cycles.
+pub fn columns<'f>(by: By) -> Vec<Column<Line<'f>>> {
+    let mut columns = columns! { line: Line<'f>;
+        number "process" "process" extra, "number of the process" => line.row.process.into();
+        text "name" "name" extra, "name of the process" => line.row.process_name.as_str().into();
+        text "program" "program" extra, "file that the process runs"
+            => line.found.program(line.row.process).map_or(Cell::None, Cell::from);
+        number "own" "own" key, "samples in it" => Cell::Count(line.row.own);
+        percent "own" "own_percent" high, "samples in it, of those of the process" => percent(line.row.own, line.row.of);
+        number "total" "total" high, "samples in it and in what it called" => Cell::Count(line.row.total);
+        percent "total" "total_percent" normal, "samples in it and in what it called, of those of the process"
+            => percent(line.row.total, line.row.of);
+        period "time" "time_ns" high, "time that its own samples stand for" => Cell::Period(line.row.period);
+        number "cycles" "cycles" high, "cycles that its own samples stand for, if cycles trigger them"
+            => Cell::Count(line.row.period);
+    };
+    columns.extend(match by {
+        By::Function => vec![function(), object().low()],
+        By::Object => vec![object().key()],
+        By::Thread => columns! { line: Line<'f>;
+            number "thread" "thread" key, "number of the thread" => line.row.tid.into();
+            text "name" "thread_name" high + shrinking, "name of the thread"
+                => Cell::Text(line.found.thread_name(line.row.tid));
+        },
+    });
+    columns
+}
+
+/// The columns of a histogram in a recording.
+pub fn columns_of<'f>(by: By, found: &Shown) -> Vec<Column<Line<'f>>> {
+    let other = if found.samples().trigger == "cycles" { "time_ns" } else { "cycles" };
+    let mut columns = columns(by);
+    columns.retain(|column| column.head.name != other);
+    columns
+}
+
+fn function<'f>() -> Column<Line<'f>> {
+    let name = |line: &Line<'f>| Cell::Text(line.row.function.shown());
+    Column::text("function", "function", "the function, or the file and the offset in it", name)
+        .key()
+        .shrinking()
+}
+
+/// In text the file's name, in JSON and CSV with its path.
+fn object<'f>() -> Column<Line<'f>> {
+    let path = |line: &Line<'f>| line.row.function.object.as_str().into();
+    Column::text("object", "object", "file that it is in, or the kernel; JSON and CSV have its path", path)
+        .in_text(|line| line.row.function.object_name().into())
+}
+
+pub fn tree_columns() -> Vec<Column<TreeLine>> {
+    columns! { line: TreeLine;
+        number "process" "process" normal, "number of the process" => line.process.into();
+        text "name" "name" low + shrinking, "name of the process" => line.process_name.as_str().into();
+        number "total" "total" key, "samples in it and in what it called" => Cell::Count(line.total);
+        percent "total" "total_percent" high, "samples in it and in what it called, of those of the process"
+            => percent(line.total, line.of);
+        number "own" "own" high, "samples in it" => Cell::Count(line.own);
+        number "depth" "depth" extra, "distance from the tree's root" => Cell::Count(line.depth as u64);
+        text "function" "function" key, "the function, in text indented by its depth" => Cell::Text(line.function.shown()),
+            in_text: Cell::Text(format!("{}{}", "  ".repeat(line.depth), line.function.shown()));
+        text "object" "object" extra, "file that it is in, or the kernel" => line.function.object.as_str().into();
+    }
+}
+
+pub fn counter_columns() -> Vec<Column<(String, u64)>> {
+    columns! { counter: (String, u64);
+        text "counter" "counter" key, "what is counted" => counter.0.as_str().into();
+        number "value" "value" key, "how much of it" => Cell::Count(counter.1);
+    }
+}
+
+fn percent(part: u64, of: u64) -> Cell {
+    Cell::Rate(part as f64 * 100.0 / of.max(1) as f64)
+}

@@ -1,0 +1,85 @@
+//! How a recording goes, on standard error: notes, snapshots, and on a terminal a line that is written over
+//! and over.
+
+use crate::output::print_warning;
+use crate::record_summary;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+use tracewing_session::outcome::SnapshotSummary;
+use tracewing_session::{Observer, Progress};
+
+/// Standard error: notes, and on a terminal a line that is written over and over.
+pub struct Screen {
+    live: bool,
+    /// Snapshots are not told as they come.
+    quiet: bool,
+    /// The live line stands on the screen.
+    shown: bool,
+    last: Option<Progress>,
+}
+
+impl Screen {
+    /// `quiet`: only problems are shown. Snapshots are shown if `has_snapshots`.
+    pub fn new(quiet: bool, has_snapshots: bool) -> Self {
+        let live = !quiet && std::io::stderr().is_terminal();
+        Self { live, quiet: !has_snapshots, shown: false, last: None }
+    }
+
+    pub fn clear(&mut self) {
+        if std::mem::take(&mut self.shown) {
+            erase_and_write("");
+        }
+    }
+
+    fn show(&mut self, line: &str) {
+        erase_and_write(line);
+        self.shown = true;
+    }
+}
+
+/// Writes over a terminal's line; as for [`say`], it is no matter where that fails.
+fn erase_and_write(line: &str) {
+    let mut stderr = std::io::stderr().lock();
+    let _ = write!(stderr, "\r\x1b[K{line}").and_then(|()| stderr.flush());
+}
+
+impl Observer for Screen {
+    fn progress_interval(&self) -> Option<Duration> {
+        self.live.then_some(Duration::from_millis(500))
+    }
+
+    fn progress(&mut self, progress: &Progress) {
+        let since = self.last.replace(*progress);
+        let (events, elapsed) = since.map_or((0, Duration::ZERO), |last| (last.events, last.elapsed));
+        if let Some(snapshots) = progress.snapshots {
+            self.show(&format!(
+                "flight recorder {:.1} s   {snapshots} {}   {} lost",
+                progress.elapsed.as_secs_f64(),
+                if snapshots == 1 { "snapshot" } else { "snapshots" },
+                record_summary::number(progress.lost)
+            ));
+            return;
+        }
+        let seconds = (progress.elapsed - elapsed).as_secs_f64();
+        let rate = (progress.events - events) as f64 / seconds.max(1e-3);
+        self.show(&format!(
+            "recording {:.1} s   {} events/s   {} lost   {}",
+            progress.elapsed.as_secs_f64(),
+            record_summary::number(rate as u64),
+            record_summary::number(progress.lost),
+            record_summary::bytes(progress.bytes)
+        ));
+    }
+
+    fn snapshot(&mut self, snapshot: &SnapshotSummary) {
+        if !self.quiet {
+            self.clear();
+            record_summary::print_snapshot(snapshot);
+        }
+    }
+
+    fn note(&mut self, line: &str) {
+        self.clear();
+        print_warning(line);
+    }
+}

@@ -1,0 +1,55 @@
+//! Values of options of `tracewing record`: sizes, rates and times, as users write them.
+
+use std::time::Duration;
+
+/// Bytes, written as people write them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Size(pub usize);
+
+impl std::fmt::Display for Size {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.0 {
+            size if size.is_multiple_of(1 << 20) => write!(f, "{}M", size >> 20),
+            size if size.is_multiple_of(1 << 10) => write!(f, "{}K", size >> 10),
+            size => write!(f, "{size}"),
+        }
+    }
+}
+
+pub fn parse_size(text: &str) -> Result<Size, String> {
+    let (digits, shift) = match text.char_indices().last() {
+        Some((at, 'k' | 'K')) => (&text[..at], 10),
+        Some((at, 'm' | 'M')) => (&text[..at], 20),
+        Some((at, 'g' | 'G')) => (&text[..at], 30),
+        _ => (text, 0),
+    };
+    let size = digits.parse::<usize>().ok().and_then(|number| number.checked_mul(1 << shift));
+    size.map(Size).ok_or_else(|| "a number of bytes, or one followed by K, M or G, is expected".to_owned())
+}
+
+pub fn parse_hertz(text: &str) -> Result<u32, String> {
+    let hertz = text.parse().ok().filter(|hertz| *hertz > 0);
+    hertz
+        .ok_or_else(|| "a number of samples a second is expected; a command is to stand behind --".to_owned())
+}
+
+pub fn parse_seconds(text: &str) -> Result<Duration, String> {
+    let seconds = text.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
+    seconds.ok_or_else(|| "a number of seconds is expected".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes() {
+        for (text, size) in [("4096", 4096), ("512K", 512 << 10), ("1m", 1 << 20), ("1G", 1 << 30)] {
+            assert_eq!(parse_size(text), Ok(Size(size)));
+        }
+        for text in ["", "K", "-1", "1T", "99999999999999999999", "18446744073709551615G", "ö"] {
+            assert!(parse_size(text).is_err(), "{text}");
+        }
+        assert_eq!(Size(512 << 10).to_string(), "512K");
+    }
+}

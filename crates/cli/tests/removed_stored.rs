@@ -1,0 +1,145 @@
+//! Kinds of events are taken away from stored recordings, one at a time: each step of a critical path is one
+//! of the whole recording's, or says less, and the analyses name what is missing.
+
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+fn stored(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden/recordings").join(name)
+}
+
+fn tracewing(arguments: &[&str], trace: &Path) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tracewing"))
+        .args(arguments)
+        .args(["--format", "json"])
+        .arg(trace)
+        .output()
+        .unwrap()
+}
+
+fn without(events: &str, whole: &Path, part: &Path) {
+    let mut extract = Command::new(env!("CARGO_BIN_EXE_tracewing"));
+    let output = extract.args(["extract", "--exclude", events]).args([whole, part]).output().unwrap();
+    assert!(output.status.success(), "{events}: {output:?}");
+}
+
+/// The path's steps, and what the command says beside them; no steps where the recording does not know whom
+/// they are of.
+fn path(target: &[String], trace: &Path) -> (Vec<Value>, String) {
+    let arguments: Vec<&str> = target.iter().map(String::as_str).collect();
+    let output = tracewing(&[&["critical-path"], &arguments[..]].concat(), trace);
+    let said = String::from_utf8(output.stderr).unwrap();
+    if !output.status.success() {
+        assert!(said.contains("was not met in this time"), "{said}");
+        return (Vec::new(), said);
+    }
+    let mut document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let Value::Array(steps) = document["steps"].take() else { panic!("{document}") };
+    (steps, said)
+}
+
+/// Who has paths in a recording.
+fn targets(trace: &Path) -> Vec<Vec<String>> {
+    let all = |command: &[&str], member: &str| -> Vec<Value> {
+        let mut document: Value = serde_json::from_slice(&tracewing(command, trace).stdout).unwrap();
+        document[member].as_array_mut().map(std::mem::take).unwrap_or_default()
+    };
+    let threads = all(&["threads", "-n", "4"], "threads").into_iter();
+    let threads = threads.map(|thread| vec!["--tid".to_owned(), thread["tid"].to_string()]);
+    let tasks = all(&["tasks", "-n", "2"], "tasks").into_iter();
+    let tasks = tasks.map(|task| vec!["--task".to_owned(), format!("{}/{}", task["process"], task["task"])]);
+    threads.chain(tasks).collect()
+}
+
+/// What is taken away, and what `critical-path` then says is missing.
+const REMOVED: [(&str, &str); 13] = [
+    ("sched_switch", "not all switches of threads"),
+    ("sched_waking", "not all wake-ups"),
+    ("sched_wakeup", "not all wake-ups"),
+    ("sched_wak*", "not all wake-ups"),
+    ("syscall_entry_*", "not all system calls"),
+    ("syscall_exit_*", "not all system calls"),
+    ("irq_*", "not all interrupts"),
+    ("irq_softirq_exit", "not all interrupts"),
+    ("sched_process_*", ""),
+    ("user_thread:switch", "not all switches of tasks"),
+    ("user_thread:wake", "not all wakes of tasks"),
+    ("user_thread:create", ""),
+    ("user_thread:exit", ""),
+];
+
+/// Without `sched_waking` a thread is ready from `sched_wakeup` on, which comes later: steps that differ for
+/// less than this, in ns, may lie between the two. The recordings are stored, so no machine is too slow for
+/// that.
+const DELAY: i64 = 100_000;
+
+fn ns(step: &Value, name: &str) -> i64 {
+    step[name].as_i64().unwrap()
+}
+
+/// The steps of a path that lie in the time of another one's step.
+fn around<'v>(step: &Value, all: &'v [Value]) -> impl Iterator<Item = &'v Value> + use<'v> {
+    let (from, to) = (ns(step, "from_ns"), ns(step, "to_ns"));
+    let first = all.partition_point(|of| ns(of, "to_ns") <= from);
+    all[first..].iter().take_while(move |of| ns(of, "from_ns") < to)
+}
+
+/// Whether a step says no more than the one of the whole recording in the same time: it is that one, or its
+/// thread or kind of activity is not known in it, or somebody waits in it for others who are not known.
+fn says_no_more(step: &Value, of: &Value) -> bool {
+    let what = step["what"].as_str().unwrap();
+    let is_same = |member: &str| step[member] == of[member];
+    let waits = what == "ready" || what.starts_with("blocked");
+    let is_who = is_same("who") || (step["task"].is_null() && is_same("tid"));
+    what == "unknown" || step["who"] == "" || waits || (is_who && (is_same("what") || what == "running"))
+}
+
+#[test]
+fn steps_of_critical_paths_are_those_of_the_whole_or_say_less() {
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part");
+    for name in ["server", "clerks"] {
+        let whole = stored(name);
+        let targets = targets(&whole);
+        let known: Vec<_> = targets.iter().map(|target| path(target, &whole)).collect();
+        let mut common = 0;
+        for (events, says) in REMOVED {
+            without(events, &whole, &part);
+            for (target, (all, said)) in targets.iter().zip(&known) {
+                assert!(!said.contains("not all"), "{target:?} of {name}: {said}");
+                let (steps, said) = path(target, &part);
+                assert!(steps.is_empty() || said.contains(says), "{events}, {target:?}: {said}");
+                for (step, of) in steps.iter().flat_map(|step| around(step, all).map(move |of| (step, of))) {
+                    if ns(step, "to_ns").min(ns(of, "to_ns"))
+                        > ns(step, "from_ns").max(ns(of, "from_ns")) + DELAY
+                    {
+                        assert!(says_no_more(step, of), "{name} without {events}: {step} of {of}");
+                        common += u32::from(step["who"] == of["who"] && step["what"] == of["what"]);
+                    }
+                }
+            }
+            std::fs::remove_dir_all(&part).unwrap();
+        }
+        assert!(common > 100, "{name}: {common} steps are known without all events");
+    }
+}
+
+#[test]
+fn latency_names_what_its_worst_periods_lack() {
+    const WORST: [&str; 7] =
+        ["latency", "--begin", "clerks:request", "--end", "clerks:response", "--by", "id"];
+    let folder = tempfile::tempdir().unwrap();
+    let part = folder.path().join("part");
+    let whole = stored("clerks");
+    let said = |options: &[&str], trace: &Path| {
+        String::from_utf8(tracewing(&[&WORST, options].concat(), trace).stderr).unwrap()
+    };
+    assert_eq!(said(&[], &whole), "");
+    for (events, says) in REMOVED.into_iter().take(8) {
+        without(events, &whole, &part);
+        assert!(said(&[], &part).contains(says), "{events}: {}", said(&[], &part));
+        assert_eq!(said(&["--show", "figures"], &part), "", "periods themselves do not need {events}");
+        std::fs::remove_dir_all(&part).unwrap();
+    }
+}

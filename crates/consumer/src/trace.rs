@@ -1,0 +1,212 @@
+//! The user trace: the streams that the buffers of all regions are written to, one region after another.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use tracewing_ctf::model::Uuid;
+use tracewing_files::Dir;
+use tracewing_streams::{Stream, TraceDir};
+
+use crate::Error;
+use crate::buffer::UNWRITTEN;
+use crate::clock::TraceClock;
+use crate::firsts::Firsts;
+use crate::met::Met;
+use crate::names::Names;
+use crate::output::Output;
+use crate::streams::Streams;
+use crate::summary::{LossRange, OverwrittenTotal, StreamSummary};
+use crate::writer::Writer;
+
+/// The user trace that streams are added to.
+pub struct UserTrace {
+    folder: TraceDir,
+    recording: Uuid,
+    made: u64,
+    streams: Streams<Output>,
+    /// Streams that no region is to continue.
+    closed: Vec<Output>,
+    /// What regions that are gone have lost, by the name of the stream.
+    lost: BTreeMap<String, Lost>,
+    /// Makes `writer` when the first stream needs it.
+    start: Option<StartWriter>,
+    writer: Option<Arc<Writer>>,
+    met: Arc<Met>,
+    firsts: Arc<Firsts>,
+    names: Option<Arc<Names>>,
+}
+
+/// Events lost of a stream.
+#[derive(Debug, Clone, Copy, Default)]
+struct Lost {
+    cpu: usize,
+    events: u64,
+    is_unknown: bool,
+    overwritten: OverwrittenTotal,
+}
+
+type StartWriter = Box<dyn FnOnce() -> std::io::Result<Writer> + Send>;
+
+impl UserTrace {
+    /// The trace in `folder`, whose `index` folder is made here.
+    ///
+    /// # Errors
+    /// The folder cannot be made.
+    pub fn new(folder: &Dir, recording: Uuid) -> Result<Self, Error> {
+        let met = Arc::new(Met::new());
+        Ok(Self {
+            folder: TraceDir::new(folder)?,
+            recording,
+            made: 0,
+            streams: Streams::new(),
+            closed: Vec::new(),
+            lost: BTreeMap::new(),
+            start: None,
+            writer: None,
+            met,
+            firsts: Arc::default(),
+            names: None,
+        })
+    }
+
+    /// Lets a thread of its own write, behind a queue in memory, so that buffers are drained also while the
+    /// disk stalls. The thread starts with the first stream; it calls `prepare` first and keeps what that
+    /// gives.
+    ///
+    /// Not for buffers that are to survive this process: what waits in the queue does not.
+    pub fn write_behind<G>(mut self, prepare: impl FnOnce() -> G + Send + 'static) -> Self {
+        self.start = Some(Box::new(|| Writer::start(prepare)));
+        self
+    }
+
+    /// Has names read of threads of other processes.
+    pub fn with_names(mut self, names: Arc<Names>) -> Self {
+        self.names = Some(names);
+        self
+    }
+
+    /// Where names are read.
+    pub fn names(&self) -> Option<&Names> {
+        self.names.as_deref()
+    }
+
+    /// Identity of the recording.
+    pub fn recording(&self) -> Uuid {
+        self.recording
+    }
+
+    /// What becomes of first events of classes.
+    pub fn firsts(&self) -> &Arc<Firsts> {
+        &self.firsts
+    }
+
+    /// Whether there was an event of the class with this id.
+    pub fn has_met(&self, id: u16) -> bool {
+        self.met.has(id)
+    }
+
+    pub(crate) fn stream(&mut self, name: &str, cpu: usize) -> Result<Stream, Error> {
+        let stream = Stream::create(&self.folder, name, self.recording, self.made, cpu as u32)?;
+        self.made += 1;
+        Ok(stream)
+    }
+
+    /// A stream for a buffer whose first packet does not begin before `begin`: a new one, or one that another
+    /// region is done with.
+    pub(crate) fn output(&mut self, label: &str, cpu: usize, begin: u64) -> Result<Output, Error> {
+        if let Some(mut output) = self.streams.take(label, cpu, begin, Output::end) {
+            output.begin_region();
+            return Ok(output);
+        }
+        let name = self.streams.name(label, cpu);
+        let stream = self.stream(&name, cpu)?;
+        if let Some(start) = self.start.take() {
+            // Where there is no thread to be had, the disk is waited for.
+            self.writer = start().ok().map(Arc::new);
+        }
+        let (met, firsts, names) = (self.met.clone(), self.firsts.clone(), self.names.clone());
+        Ok(Output::new(stream, cpu, self.writer.clone(), met, firsts, names))
+    }
+
+    /// A region is done with a stream; another one can continue it, or must not.
+    pub(crate) fn give_back(&mut self, label: &str, output: Output, can_continue: bool) {
+        match can_continue {
+            true => self.streams.give_back(label, output.cpu(), output),
+            false => self.closed.push(output),
+        }
+    }
+
+    /// A region that is gone has lost that much of a stream.
+    pub(crate) fn lose(
+        &mut self,
+        stream: &str,
+        cpu: usize,
+        events: u64,
+        is_unknown: bool,
+        overwritten: OverwrittenTotal,
+    ) {
+        if events > 0 || is_unknown || overwritten.sub_buffers > 0 {
+            let lost = self.lost.entry(stream.to_owned()).or_default();
+            lost.cpu = cpu;
+            lost.events = lost.events.saturating_add(events);
+            lost.is_unknown |= is_unknown;
+            lost.overwritten.add(overwritten);
+        }
+    }
+
+    /// The streams of regions that are gone, a line each: those that have files, and those that lost
+    /// everything.
+    pub fn summary(&self) -> Vec<StreamSummary> {
+        let mut lost = self.lost.clone();
+        let outputs = self.streams.idle().chain(&self.closed);
+        let mut all: Vec<StreamSummary> = outputs
+            .map(|output| {
+                let Lost { events, is_unknown, overwritten, .. } =
+                    lost.remove(output.name()).unwrap_or_default();
+                StreamSummary { is_lost_unknown: is_unknown, ..output.summary(events, overwritten) }
+            })
+            .collect();
+        all.extend(lost.into_iter().map(|(name, lost)| StreamSummary {
+            name,
+            cpu: lost.cpu as u32,
+            events: 0,
+            packets: 0,
+            bytes: 0,
+            lost: lost.events,
+            is_lost_unknown: lost.is_unknown,
+            begin: None,
+            overwritten: lost.overwritten,
+        }));
+        all.sort_by(|one, other| (one.cpu, &one.name).cmp(&(other.cpu, &other.name)));
+        all
+    }
+
+    /// Waits until everything is written of the regions that are gone, and gives what could not be, and why.
+    pub fn settle(&mut self, clock: &TraceClock) -> (Vec<LossRange>, Result<(), Error>) {
+        let (mut losses, mut result) = (Vec::new(), Ok(()));
+        for output in self.streams.idle().chain(&self.closed) {
+            let events = output.settle();
+            result = result.and_then(|()| output.check());
+            if events > 0 {
+                let (stream, reason) = (output.name().to_owned(), UNWRITTEN.to_owned());
+                losses.push(LossRange { stream, reason, events, begin: output.end(), end: clock.now() });
+                let lost = self.lost.entry(output.name().to_owned()).or_default();
+                lost.cpu = output.cpu();
+                lost.events = lost.events.saturating_add(events);
+            }
+        }
+        (losses, result)
+    }
+
+    /// Whether a packet of `len` bytes can be written now, without waiting.
+    pub fn has_room(&self, len: usize) -> bool {
+        self.writer.as_ref().is_none_or(|writer| writer.has_room(len))
+    }
+
+    /// Waits until it can.
+    pub fn wait_for_room(&self, len: usize) {
+        if let Some(writer) = &self.writer {
+            writer.wait_for_room(len);
+        }
+    }
+}

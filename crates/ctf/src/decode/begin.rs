@@ -1,0 +1,120 @@
+//! How a packet begins: header, context, and what they say of its sizes and its data stream.
+
+use super::packet::{Marks, Packet};
+use super::place::Place;
+use super::reader::{State, Step, StreamReader};
+use super::walk::Walk;
+use crate::model::{Scope, Version};
+use crate::write::PACKET_MAGIC;
+use crate::{Error, PacketFault};
+
+impl<B: AsRef<[u8]>> StreamReader<B> {
+    pub(super) fn begin_packet(&mut self) -> Result<Step, Error> {
+        let (offset, index) = self.next_packet;
+        let data = self.data.as_ref();
+        let from = offset.saturating_sub(self.base);
+        if from >= data.len() as u64 {
+            self.state = State::Done;
+            return Ok(Step::End);
+        }
+        // Until the packet is known to be good there is nothing to look at.
+        self.limit = 0;
+        self.from = from as usize;
+        let last = std::mem::replace(&mut self.marks.packet, Packet { offset, index, ..Packet::default() });
+        if last.packet_bits > 0 && last.index != index {
+            self.before = Some(last);
+        }
+        self.marks = Marks {
+            // A clock of CTF 2 begins anew with each packet (CTF2-SPEC-2.0, section 6.1).
+            clock: match self.decoder.trace_class().version {
+                Version::V1_8 => self.marks.clock,
+                Version::V2 => 0,
+            },
+            packet: std::mem::take(&mut self.marks.packet),
+            ..Marks::default()
+        };
+        let data = &data[from as usize..];
+        let available = data.len() as u64 * 8;
+        let place = Place { index, offset };
+
+        let mut walk = Walk::new(&self.decoder, data, available, &self.slots);
+        let mut at = 0;
+        if let Some(program) = &self.decoder.packet_header {
+            self.starts[Scope::PacketHeader as usize] = at;
+            at = walk
+                .scope(program, at, &mut self.marks)
+                .map_err(|fault| place.fault(*fault, "packet header"))?;
+        }
+        if let Some(magic) = self.marks.magic
+            && magic != u64::from(PACKET_MAGIC)
+        {
+            return Err(place.error(0, PacketFault::Magic(magic)));
+        }
+        self.check_uuid(data, available, place)?;
+        let classes = &self.decoder.trace_class().data_stream_classes;
+        let stream = match self.marks.stream_id.or(self.decoder.default_id) {
+            Some(id) => self.decoder.stream_ids.get(&id).copied(),
+            None => Some(0).filter(|_| classes.len() == 1),
+        };
+        let Some(stream) = stream else {
+            let fault = match self.marks.stream_id {
+                Some(id) => PacketFault::UnknownStream(id),
+                None => PacketFault::NoStreamId { streams: classes.len() },
+            };
+            return Err(place.error(at, fault));
+        };
+        if let Some(first) = self.stream.replace(stream)
+            && first != stream
+        {
+            let (now, then) = (classes[stream].id, classes[first].id);
+            return Err(place.error(at, PacketFault::OtherStream { now, then }));
+        }
+        let compiled = &self.decoder.streams[stream];
+        if let Some(program) = &compiled.packet_context {
+            self.starts[Scope::PacketContext as usize] = at;
+            at = walk
+                .scope(program, at, &mut self.marks)
+                .map_err(|fault| place.fault(*fault, "packet context"))?;
+        }
+
+        let (content, size) = match (self.marks.content_size, self.marks.packet_size) {
+            (Some(content), Some(size)) => (content, size),
+            (Some(content), None) => (content, content),
+            (None, Some(size)) => (size, size),
+            (None, None) => {
+                let rest = self.rest.saturating_sub(from).saturating_mul(8);
+                (rest, rest)
+            }
+        };
+        if content > size {
+            return Err(place.error(at, PacketFault::LargeContent { content, size }));
+        }
+        if content < at {
+            return Err(place.error(at, PacketFault::SmallContent { content, heads: at }));
+        }
+        if !size.is_multiple_of(8) || size == 0 {
+            return Err(place.error(at, PacketFault::NotWholeBytes { size }));
+        }
+        let packet = &mut self.marks.packet;
+        (packet.content_bits, packet.packet_bits) = (content, size);
+        packet.data_stream_class = stream;
+        packet.compare(self.before.as_ref(), compiled.discarded_bits, compiled.sequence_bits);
+        self.limit = content.min(available);
+        self.at = at;
+        self.next_packet = (offset.saturating_add(size / 8), index + 1);
+        self.state = State::InPacket;
+        Ok(Step::Packet)
+    }
+
+    /// Checks the UUID that the packet repeats, if it does.
+    fn check_uuid(&self, data: &[u8], available: u64, place: Place) -> Result<(), Error> {
+        let (Some(at), Some(uuid)) = (self.decoder.uuid_at, self.decoder.trace_class().uuid) else {
+            return Ok(());
+        };
+        let found = data.get((at / 8) as usize..).and_then(|bytes| bytes.first_chunk::<16>());
+        match found {
+            Some(found) if at < available && *found != uuid => Err(place.error(at, PacketFault::Uuid)),
+            _ => Ok(()),
+        }
+    }
+}

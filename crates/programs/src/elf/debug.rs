@@ -1,0 +1,34 @@
+//! Where a file's debug information is that has been split off (`.note.gnu.build-id`, `.gnu_debuglink`; gdb's
+//! manual, *Debugging Information in Separate Files*).
+
+use std::path::{Path, PathBuf};
+
+/// Where distributions put debug information.
+const DEBUG_FOLDER: &str = "/usr/lib/debug";
+
+/// The file with the debug information of files with this build id, whether it is there or not; `None` where
+/// the id is too short for a name.
+pub(crate) fn by_build_id(id: &str) -> Option<PathBuf> {
+    let (folder, name) = id.split_at_checked(2).filter(|(_, name)| !name.is_empty())?;
+    Some(Path::new(DEBUG_FOLDER).join(format!(".build-id/{folder}/{name}.debug")))
+}
+
+/// A build id as it is written.
+pub(crate) fn hexadecimal(id: &[u8]) -> String {
+    id.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(feature = "probes")]
+/// The file with the debug information of a file without, if there is one.
+pub(crate) fn debug_file<'d>(path: &Path, file: &impl object::Object<'d>) -> Option<PathBuf> {
+    let by_id = file.build_id().ok().flatten().and_then(|id| by_build_id(&hexadecimal(id)));
+    let real = std::fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
+    let folder = real.parent().unwrap_or(Path::new("/"));
+    let by_link = file.gnu_debuglink().ok().flatten().map(|(name, _)| {
+        let name = String::from_utf8_lossy(name).into_owned();
+        let below = Path::new(DEBUG_FOLDER).join(folder.strip_prefix("/").unwrap_or(folder));
+        [folder.join(&name), folder.join(".debug").join(&name), below.join(&name)]
+    });
+    let mut candidates = by_id.into_iter().chain(by_link.into_iter().flatten());
+    candidates.find(|candidate| candidate.is_file() && *candidate != real)
+}

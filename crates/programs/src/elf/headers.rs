@@ -1,0 +1,103 @@
+//! The headers of an object, out of its file or out of memory, where a loaded object begins with the same
+//! bytes. Only what leads to sites is kept.
+
+use object::LittleEndian;
+use object::elf::{
+    EM_AARCH64, EM_X86_64, ET_CORE, ET_DYN, ET_EXEC, ET_REL, FileHeader64, PT_DYNAMIC, PT_LOAD, PT_NOTE,
+    ProgramHeader64,
+};
+use object::pod::{from_bytes, slice_from_bytes};
+use object::read::elf::{FileHeader, ProgramHeader};
+
+use super::Segment;
+
+/// Most program headers; linkers make some ten.
+const MOST_SEGMENTS: u16 = 256;
+
+/// What an object says of itself.
+#[derive(Debug, Clone)]
+pub struct Elf {
+    /// For which processor.
+    pub processor: Processor,
+    /// Whether it has to lie at the addresses in its headers.
+    pub fixed: bool,
+    /// What of the file comes to lie where, by address.
+    pub loads: Vec<Segment>,
+    /// Where its notes are.
+    pub notes: Vec<Segment>,
+    /// Where its dynamic section is.
+    pub dynamic: Option<Segment>,
+}
+
+/// The processors whose objects are understood.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Processor {
+    /// x86-64.
+    X86,
+    /// 64-bit Arm.
+    Arm,
+}
+
+impl Elf {
+    /// Reads the headers; `read` fills its buffer with bytes of the object, counted from its beginning, if
+    /// they are there.
+    ///
+    /// # Errors
+    /// Why this is no object that could have sites, in words.
+    pub fn parse(read: impl Fn(u64, &mut [u8]) -> Option<()>) -> Result<Self, String> {
+        let mut magic = [0; 16];
+        if read(0, &mut magic).is_none() || !magic.starts_with(b"\x7fELF") {
+            return Err(if magic.starts_with(b"#!") {
+                "a script, not a program: give the program that it starts".to_owned()
+            } else {
+                "not an ELF file: a program, a shared library or a plug-in is needed".to_owned()
+            });
+        }
+        if magic[4] != 2 || magic[5] != 1 {
+            return Err("not for a 64-bit little-endian processor, as programs with sites are".to_owned());
+        }
+        let mut bytes = [0; size_of::<FileHeader64<LittleEndian>>()];
+        read(0, &mut bytes).ok_or("cut off within its header")?;
+        let endian = LittleEndian;
+        let (header, _) =
+            from_bytes::<FileHeader64<LittleEndian>>(&bytes).map_err(|()| "cut off within its header")?;
+        let processor = match header.e_machine(endian) {
+            EM_X86_64 => Processor::X86,
+            EM_AARCH64 => Processor::Arm,
+            other => return Err(format!("for a processor (ELF machine {other}) that has no sites")),
+        };
+        let fixed = match header.e_type(endian) {
+            ET_EXEC => true,
+            ET_DYN => false,
+            ET_REL => return Err("an object file that is not linked yet".to_owned()),
+            ET_CORE => return Err("a core dump: give the program".to_owned()),
+            other => return Err(format!("an ELF file of the unknown type {other}")),
+        };
+        let segments = header.e_phnum(endian);
+        if segments > MOST_SEGMENTS {
+            return Err(format!("damaged: it has {segments} program headers"));
+        }
+        if usize::from(header.e_phentsize(endian)) != size_of::<ProgramHeader64<LittleEndian>>() {
+            return Err("damaged: its program headers have an impossible size".to_owned());
+        }
+        let mut table = vec![0; usize::from(segments) * size_of::<ProgramHeader64<LittleEndian>>()];
+        read(header.e_phoff(endian), &mut table).ok_or("cut off within its program headers")?;
+        let (table, _) = slice_from_bytes::<ProgramHeader64<LittleEndian>>(&table, usize::from(segments))
+            .map_err(|()| "cut off within its program headers")?;
+        let of = |kind| {
+            let of_kind = table.iter().filter(move |segment| segment.p_type(endian) == kind);
+            of_kind.map(Segment::of_header)
+        };
+        let mut loads: Vec<_> = of(PT_LOAD).collect();
+        loads.sort_by_key(|load| load.address);
+        let (notes, dynamic) = (of(PT_NOTE).collect(), of(PT_DYNAMIC).next());
+        Ok(Self { processor, fixed, loads, notes, dynamic })
+    }
+
+    /// The segment in which an address (without the bias) lies.
+    pub fn load(&self, address: u64) -> Option<&Segment> {
+        let after = self.loads.partition_point(|load| load.address <= address);
+        let load = &self.loads[after.checked_sub(1)?];
+        (address - load.address < load.in_memory).then_some(load)
+    }
+}

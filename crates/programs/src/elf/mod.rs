@@ -1,0 +1,24 @@
+//! ELF objects, out of their files or out of memory (System V ABI, chapters 4 and 5).
+//!
+//! | module | does |
+//! |---|---|
+//! | `headers` | what an object says of itself, from as few bytes as that takes |
+//! | `segments` | what of a file is loaded where |
+//! | `blocks`, `content` | a file's bytes for the crate `object`, which knows the tables: in large blocks, and no more than real files need |
+//! | `debug` | the file that has another one's debug information |
+
+mod blocks;
+mod content;
+mod debug;
+mod headers;
+mod segments;
+
+#[cfg(feature = "probes")]
+pub(crate) use blocks::Blocks;
+pub(crate) use content::Content;
+#[cfg(feature = "probes")]
+pub(crate) use debug::debug_file;
+pub(crate) use debug::{by_build_id, hexadecimal};
+pub use headers::{Elf, Processor};
+pub use segments::Segment;
+pub(crate) use segments::Segments;

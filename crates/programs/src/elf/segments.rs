@@ -1,0 +1,94 @@
+//! What of an object is loaded where: addresses are those of its headers, before the loader chooses where all
+//! of it goes.
+
+use object::elf::{PF_X, ProgramHeader64};
+use object::read::elf::ProgramHeader;
+use object::{LittleEndian, Object, ObjectSegment, SegmentFlags};
+
+/// A stretch of an object.
+#[derive(Debug, Clone, Copy)]
+pub struct Segment {
+    /// Its address, without the bias.
+    pub address: u64,
+    /// Where it begins in the file.
+    pub offset: u64,
+    /// Bytes that the file has of it.
+    pub in_file: u64,
+    /// Bytes that it takes in memory.
+    pub in_memory: u64,
+    /// Its alignment.
+    pub align: u64,
+    /// Whether it holds code.
+    pub executable: bool,
+}
+
+impl Segment {
+    pub(super) fn of_header(header: &ProgramHeader64<LittleEndian>) -> Self {
+        let endian = LittleEndian;
+        Self {
+            address: header.p_vaddr(endian),
+            offset: header.p_offset(endian),
+            in_file: header.p_filesz(endian).min(header.p_memsz(endian)),
+            in_memory: header.p_memsz(endian),
+            align: header.p_align(endian),
+            executable: header.p_flags(endian).0 & PF_X.0 != 0,
+        }
+    }
+
+    fn of_segment<'d>(segment: &impl ObjectSegment<'d>) -> Self {
+        let (offset, in_file) = segment.file_range();
+        let is_code = |flags| matches!(flags, SegmentFlags::Elf { p_flags, .. } if p_flags.0 & PF_X.0 != 0);
+        Self {
+            address: segment.address(),
+            offset,
+            in_file,
+            in_memory: segment.size(),
+            align: segment.align(),
+            executable: is_code(segment.flags()),
+        }
+    }
+
+    /// Where in the file what has an address is, by this segment's distance. Of another segment's data this
+    /// is where the kernel looks for it, which goes by the distance of the code (`translate_user_vaddr` in
+    /// its `trace_uprobe.c`).
+    #[cfg(feature = "probes")]
+    pub(crate) fn place(&self, address: u64) -> u64 {
+        address.wrapping_sub(self.address).wrapping_add(self.offset)
+    }
+}
+
+/// The segments of a file that are loaded, in the order of its headers.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Segments(Vec<Segment>);
+
+impl Segments {
+    pub(crate) fn of<'d>(file: &impl Object<'d>) -> Self {
+        Self(file.segments().map(|segment| Segment::of_segment(&segment)).collect())
+    }
+
+    /// The address of what is at an offset in the file.
+    pub(crate) fn address(&self, offset: u64) -> Option<u64> {
+        let segment = self.0.iter().find(|segment| offset.wrapping_sub(segment.offset) < segment.in_file)?;
+        Some(segment.address.wrapping_add(offset - segment.offset))
+    }
+}
+
+#[cfg(feature = "probes")]
+impl Segments {
+    /// The segment of the instruction at an address.
+    pub(crate) fn code(&self, address: u64) -> Option<&Segment> {
+        self.find(address, |segment| segment.executable)
+    }
+
+    /// Where in the file the data at an address is.
+    pub(crate) fn offset(&self, address: u64) -> Option<u64> {
+        Some(self.find(address, |_| true)?.place(address))
+    }
+
+    fn find(&self, address: u64, is_meant: impl Fn(&Segment) -> bool) -> Option<&Segment> {
+        let holds = |segment: &Segment| {
+            address.checked_sub(segment.address).is_some_and(|into| into < segment.in_file)
+        };
+        self.0.iter().find(|segment| holds(segment) && is_meant(segment))
+    }
+}

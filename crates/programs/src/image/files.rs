@@ -1,0 +1,119 @@
+//! Programs and libraries as files, together the way the dynamic linker would see them: what one refers to by
+//! a symbol is looked for in all of them.
+
+use std::collections::HashSet;
+use std::io::ErrorKind;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+
+use tracewing_files::open_regular;
+
+use super::object_file::{Bytes, ObjectFile, Pointer};
+use super::search::Search;
+use super::{Error, Image, Object, Place};
+
+/// Most libraries that are searched for.
+const MOST_LIBRARIES: usize = 1024;
+
+/// A set of files.
+#[derive(Default)]
+pub struct Files {
+    objects: Vec<Object>,
+    files: Vec<ObjectFile>,
+    missing: Vec<String>,
+    /// Device and inode of each file.
+    identities: Vec<(u64, u64)>,
+}
+
+impl Files {
+    /// Opens programs, libraries and plug-ins, and the shared libraries that they need, as far as they are
+    /// found where the dynamic linker looks for them. Each file is taken once.
+    ///
+    /// # Errors
+    /// One of the files cannot be read or is no program; of the libraries found, such are only left out.
+    pub fn open(paths: &[impl AsRef<Path>]) -> Result<Self, Error> {
+        let mut files = Self::default();
+        for path in paths {
+            files.add(path.as_ref())?;
+        }
+        let search = Search::of_this_machine();
+        let mut known = HashSet::new();
+        let mut next = 0;
+        while let Some(file) = files.files.get(next) {
+            let user = PathBuf::from(&files.objects[next].name);
+            let run_path = file.run_path();
+            for name in file.needed() {
+                if known.len() == MOST_LIBRARIES || !known.insert(name.clone()) {
+                    continue;
+                }
+                let mut candidates = search.candidates(&name, run_path.as_deref(), &user).into_iter();
+                if !candidates.any(|path| files.add(&path).is_ok()) {
+                    files.missing.push(name);
+                }
+            }
+            next += 1;
+        }
+        Ok(files)
+    }
+
+    /// An object that lies in memory, as if it were a file of that name.
+    ///
+    /// # Errors
+    /// Why it is none.
+    pub fn from_bytes(name: &str, bytes: Box<dyn Bytes>) -> Result<Self, Error> {
+        let mut files = Self::default();
+        files.push(name.to_owned(), bytes)?;
+        Ok(files)
+    }
+
+    /// Libraries that are needed and were not found.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    fn add(&mut self, path: &Path) -> Result<(), Error> {
+        let failed = |source| Error::File { action: "read", path: path.to_owned(), source };
+        let file = open_regular(path).map_err(|error| match error.kind() {
+            ErrorKind::InvalidInput => {
+                Error::NoObject { name: path.display().to_string(), reason: "not a file".to_owned() }
+            }
+            _ => failed(error),
+        })?;
+        let metadata = file.metadata().map_err(failed)?;
+        let identity = (metadata.dev(), metadata.ino());
+        if self.identities.contains(&identity) {
+            return Ok(());
+        }
+        self.identities.push(identity);
+        self.push(path.display().to_string(), Box::new(file))
+    }
+
+    fn push(&mut self, name: String, bytes: Box<dyn Bytes>) -> Result<(), Error> {
+        let file = ObjectFile::new(bytes).map_err(|reason| Error::NoObject { name: name.clone(), reason })?;
+        self.objects.push(Object { name, elf: file.elf().clone(), bias: 0 });
+        self.files.push(file);
+        Ok(())
+    }
+}
+
+impl Image for Files {
+    fn objects(&self) -> &[Object] {
+        &self.objects
+    }
+
+    fn read(&self, at: Place, into: &mut [u8]) -> Option<()> {
+        self.files.get(at.object)?.read(at.address, into)
+    }
+
+    fn pointer(&self, at: Place) -> Option<Place> {
+        match self.files.get(at.object)?.pointer(at.address)? {
+            Pointer::Here(address) => Some(Place { address, ..at }),
+            Pointer::Elsewhere(name, addend) => {
+                let owners = self.files.iter().enumerate();
+                let mut found = owners.filter_map(|(object, file)| Some((object, file.symbol(&name)?)));
+                let (object, address) = found.next()?;
+                Some(Place { object, address: address.wrapping_add_signed(addend) })
+            }
+        }
+    }
+}

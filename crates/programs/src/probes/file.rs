@@ -1,0 +1,51 @@
+//! A program or library as a file that probes can be in.
+
+use std::io::ErrorKind;
+use std::path::Path;
+
+use object::elf::{FileHeader64, PT_INTERP};
+use object::read::ReadCache;
+use object::read::elf::{ElfFile, ProgramHeader};
+use object::{LittleEndian, Object, ObjectSection};
+use tracewing_files::open_regular;
+
+use crate::elf::Blocks;
+use crate::probes::Error;
+
+/// An ELF file of which only what is needed is read.
+pub(crate) type Elf<'a> = ElfFile<'a, FileHeader64<LittleEndian>, &'a ReadCache<Blocks>>;
+
+/// Opens a file.
+pub(crate) fn open(path: &Path) -> Result<ReadCache<Blocks>, Error> {
+    let file = open_regular(path).map_err(|error| match error.kind() {
+        ErrorKind::InvalidInput => Error::NoObject { path: path.to_owned(), reason: "not a file".to_owned() },
+        _ => Error::File { path: path.to_owned(), source: error },
+    })?;
+    Ok(ReadCache::new(Blocks::new(file)))
+}
+
+/// Reads its headers.
+pub(crate) fn parse<'a>(path: &Path, bytes: &'a ReadCache<Blocks>) -> Result<Elf<'a>, Error> {
+    let wrong = |reason: &str| Error::NoObject { path: path.to_owned(), reason: reason.to_owned() };
+    let elf = Elf::parse(bytes).map_err(|_| {
+        let begin = object::ReadRef::read_bytes_at(bytes, 0, 2).unwrap_or_default();
+        wrong(match begin == b"#!" {
+            true => "a script: give the program that runs it",
+            false => "not a 64-bit ELF file: a program or a shared library is needed",
+        })
+    })?;
+    match elf.architecture() {
+        object::Architecture::X86_64 => Ok(elf),
+        other => Err(wrong(&format!("for the processor {other:?}: probes are for x86-64"))),
+    }
+}
+
+/// Whether a program is started without a dynamic linker, and so without libraries.
+pub(crate) fn is_static(elf: &Elf<'_>) -> bool {
+    elf.elf_program_headers().iter().all(|header| header.p_type(LittleEndian) != PT_INTERP)
+}
+
+/// Whether it has a section of that name that is more than a name.
+pub(crate) fn has_section(elf: &Elf<'_>, name: &str) -> bool {
+    elf.section_by_name(name).is_some_and(|section| section.size() > 0 && section.file_range().is_some())
+}

@@ -1,0 +1,383 @@
+//! From what the user asks for to what the kernel is asked for.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use object::{Object, ObjectSymbol, ReadRef};
+use tracewing_kernel::{Argument, Probe};
+use tracewing_rules::Glob;
+
+use crate::elf::{Segment, Segments, debug_file};
+use crate::image::{Files, Image, find_library};
+use crate::probes::Error;
+use crate::probes::file::{Elf, has_section, is_static, open, parse};
+use crate::probes::functions::{Function, Functions};
+use crate::probes::instructions;
+use crate::probes::operand::At;
+use crate::probes::place::Place;
+use crate::probes::request::{AtFunction, Place as Spot, Source, Usdt as UsdtRequest, Wanted};
+use crate::probes::sequences::Sequences;
+use crate::probes::usdt::{self, Usdt};
+use crate::probes::variables::Variables;
+use crate::sites::Listing;
+
+/// Probes, and what the user should know of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Resolved {
+    /// For the kernel.
+    pub probes: Vec<Probe>,
+    /// In words, a line each.
+    pub remarks: Vec<String>,
+}
+
+impl Resolved {
+    /// Adds what was asked for besides. What is the same, with the same arguments, is asked for once.
+    pub fn unite(&mut self, other: Self) {
+        for probe in other.probes {
+            if !self.probes.iter().any(|known| is_same(known, &probe)) {
+                self.probes.push(probe);
+            }
+        }
+        for remark in other.remarks {
+            if !self.remarks.contains(&remark) {
+                self.remarks.push(remark);
+            }
+        }
+    }
+}
+
+/// Whether two probes are the same, by whatever paths their files were named.
+fn is_same(one: &Probe, other: &Probe) -> bool {
+    let file = |probe: &Probe| fs::canonicalize(&probe.file).unwrap_or_else(|_| probe.file.clone());
+    file(one) == file(other) && *one == Probe { file: one.file.clone(), ..other.clone() }
+}
+
+/// Finds programs and libraries by their names, and places in them.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    /// The program that is to be recorded.
+    command: Option<PathBuf>,
+    /// It, and the libraries that it needs.
+    objects: Vec<PathBuf>,
+}
+
+impl Resolver {
+    /// For a recording of this command, of which nothing else is known if it cannot be read.
+    pub fn new(command: Option<&str>) -> Self {
+        let command = command.and_then(in_path);
+        let files = command.as_ref().and_then(|command| Files::open(&[command]).ok());
+        let objects = files.map_or_else(Vec::new, |files| {
+            files.objects().iter().map(|object| PathBuf::from(&object.name)).collect()
+        });
+        Self { command, objects }
+    }
+
+    /// The file that is meant by a name: a path, one of the command's objects, a command, a library.
+    fn file(&self, name: &str) -> Result<PathBuf, Error> {
+        if name.contains('/') {
+            return Ok(PathBuf::from(name));
+        }
+        let of_command = self.objects.iter().find(|path| path.file_name().is_some_and(|own| own == name));
+        of_command
+            .cloned()
+            .or_else(|| in_path(name))
+            .or_else(|| find_library(name))
+            .ok_or_else(|| Error::NoFile { name: name.to_owned() })
+    }
+
+    /// The probe that `PROGRAM:FUNCTION[+OFFSET][%return] [ARGUMENT]…` asks for.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn probe(&self, text: &str) -> Result<Resolved, Error> {
+        let request = AtFunction::parse(text)?;
+        let path = self.file(&request.program)?;
+        let bytes = open(&path)?;
+        let elf = parse(&path, &bytes)?;
+        let debug_path = debug_file(&path, &elf).filter(|_| !has_section(&elf, ".symtab"));
+        let debug_bytes = debug_path.as_deref().map(open).transpose()?;
+        let debug = match (&debug_path, &debug_bytes) {
+            (Some(path), Some(bytes)) => Some(parse(path, bytes)?),
+            _ => None,
+        };
+        let functions = Functions::of(&elf, debug.as_ref());
+        let program = file_name(&path);
+        let function = match &request.place {
+            Spot::Function(name) => functions.find(&program, name)?.clone(),
+            Spot::Address(address) => {
+                Function { address: *address, size: 0, symbol: format!("{address:#x}"), chooses: false }
+            }
+        };
+        let forbidden = |reason: &str| Error::Forbidden {
+            place: text.split_whitespace().next().unwrap_or_default().to_owned(),
+            reason: reason.to_owned(),
+        };
+        if function.chooses {
+            return Err(forbidden(
+                "this is not the function, but what chooses one for the processor when the program starts; probe one of those",
+            ));
+        }
+        let address = function.address.wrapping_add(request.offset);
+        if function.size > 0 && request.offset >= function.size {
+            return Err(forbidden(&format!("the function has {} bytes", function.size)));
+        }
+        let segment = *Segments::of(&elf).code(address).ok_or_else(|| forbidden("there is no code"))?;
+        if let Some((before, behind)) = misplaced(&elf, &function, request.offset) {
+            return Err(forbidden(&format!(
+                "no instruction begins there; those around it are at +{before:#x} and +{behind:#x}"
+            )));
+        }
+        if Sequences::of(&elf).contain(address) {
+            return Err(forbidden(IN_SEQUENCE));
+        }
+        if let Some(site) = own_site(&path, &elf, address) {
+            return Err(forbidden(&format!(
+                "it is the site of the event {site}, which would not be recorded any more; record that, with -e '{site}'"
+            )));
+        }
+        let mut remarks = self.unused(&path, &program);
+        let variables = Variables::new(&elf, debug.as_ref(), function.address, address, segment);
+        let arguments = request
+            .arguments
+            .iter()
+            .map(|wanted| {
+                let found = self::argument(wanted, &variables, request.at_return);
+                found.map_err(|reason| Error::Argument {
+                    probe: format!("{program}:{}", function.symbol),
+                    argument: wanted.text.clone(),
+                    reason,
+                })
+            })
+            .collect::<Result<_, _>>()?;
+        let times = match variables.inlined_copies() {
+            0 => None,
+            1 => Some("once".to_owned()),
+            copies => Some(format!("{copies} times")),
+        };
+        remarks.extend(times.map(|times| {
+            format!("{program}:{} is also inlined {times}, which a probe does not see", function.symbol)
+        }));
+        let spot = match &request.place {
+            Spot::Function(name) => name.clone(),
+            Spot::Address(_) => function.symbol,
+        };
+        let offset = if request.offset > 0 { format!("+{:#x}", request.offset) } else { String::new() };
+        let end = if request.at_return { "%return" } else { "" };
+        let probe = Probe {
+            name: format!("{program}:{spot}{offset}{end}"),
+            offset: segment.place(address),
+            file: path,
+            semaphore: None,
+            at_return: request.at_return,
+            arguments,
+        };
+        Ok(Resolved { probes: vec![probe], remarks })
+    }
+
+    /// The probes that `[PROGRAM:]PROVIDER:NAME [ARGUMENT]…` asks for: one for each place of each probe of
+    /// that name.
+    ///
+    /// # Errors
+    /// Why there is none.
+    pub fn usdt(&self, text: &str) -> Result<Resolved, Error> {
+        let request = UsdtRequest::parse(text)?;
+        let files = match &request.program {
+            Some(program) => vec![self.file(program)?],
+            None => self.objects.clone(),
+        };
+        let mut resolved = Resolved::default();
+        let mut others = Vec::new();
+        for path in &files {
+            let bytes = open(path)?;
+            let elf = parse(path, &bytes)?;
+            let sequences = Sequences::of(&elf);
+            for place in usdt::of(&elf) {
+                let wanted = Glob::new(&*request.provider).matches(&place.provider)
+                    && Glob::new(&*request.name).matches(&place.name);
+                if !wanted {
+                    others.push(format!("{}:{}", place.provider, place.name));
+                } else if sequences.contain(place.address) {
+                    let place = format!("{}:{}", place.provider, place.name);
+                    return Err(Error::Forbidden { place, reason: IN_SEQUENCE.to_owned() });
+                } else {
+                    resolved.probes.push(at(path, &elf, &place, &request.arguments, &mut resolved.remarks)?);
+                }
+            }
+        }
+        resolved.remarks.dedup();
+        if !resolved.probes.is_empty() {
+            if let Some(program) = &request.program {
+                let path = &files[0];
+                let remarks = self.unused(path, program);
+                resolved.remarks.extend(remarks);
+            }
+            return Ok(resolved);
+        }
+        others.dedup();
+        let wanted = format!("{}:{}", request.provider, request.name);
+        others.sort_by(|a, b| strsim::jaro_winkler(b, &wanted).total_cmp(&strsim::jaro_winkler(a, &wanted)));
+        others.truncate(3);
+        let hint = match (files.is_empty(), others.is_empty()) {
+            (true, _) => {
+                "; the command cannot be read: name the program, as PROGRAM:PROVIDER:NAME".to_owned()
+            }
+            (_, true) => {
+                ", which has none at all; `tracewing sites PROGRAM` lists those of a program".to_owned()
+            }
+            (..) => format!("; it has {}, ...; `tracewing sites` lists them", others.join(", ")),
+        };
+        let program = match files.len() {
+            1 => file_name(&files[0]),
+            _ => "the command and its libraries".to_owned(),
+        };
+        Err(Error::NoUsdt { name: wanted, program, hint })
+    }
+
+    /// Why a probe in this file will not be met by the command, if that is certain.
+    fn unused(&self, path: &Path, program: &str) -> Vec<String> {
+        let Some(command) = &self.command else { return Vec::new() };
+        let same = path.canonicalize().ok() == command.canonicalize().ok();
+        let is_library = program.contains(".so");
+        let bytes = open(command).ok();
+        let elf = bytes.as_ref().and_then(|bytes| parse(command, bytes).ok());
+        match elf {
+            Some(elf) if !same && is_library && is_static(&elf) => {
+                let name = file_name(command);
+                vec![format!(
+                    "{name} is statically linked: it does not use {program}, but may have the function itself (--probe {name}:FUNCTION)"
+                )]
+            }
+            _ => Vec::new(),
+        }
+    }
+}
+
+const IN_SEQUENCE: &str = "it is in a restartable sequence, which loses its protection where the kernel executes an instruction elsewhere";
+
+/// The beginnings of the instructions around a place within one.
+fn misplaced(elf: &Elf<'_>, function: &Function, offset: u64) -> Option<(u64, u64)> {
+    let begin = Segments::of(elf).offset(function.address).filter(|_| offset > 0)?;
+    let code = elf.data().read_bytes_at(begin, function.size).ok()?;
+    instructions::around(code, offset)
+}
+
+/// The event of the site that tracewing itself has at an address: under a probe, the kernel executes the
+/// file's instruction, which is that of a site that is off.
+fn own_site(path: &Path, elf: &Elf<'_>, address: u64) -> Option<String> {
+    elf.section_by_name(tracewing_abi::site::SECTION)?;
+    let listing = Listing::of(&Files::open(&[path]).ok()?);
+    let mut here = listing.sites.iter().filter(|site| site.object == 0 && site.address == Some(address));
+    here.next().map(|site| site.class.name.clone())
+}
+
+/// The probe at a place of a USDT probe.
+fn at(
+    path: &Path,
+    elf: &Elf<'_>,
+    place: &Usdt,
+    wanted: &[Wanted],
+    remarks: &mut Vec<String>,
+) -> Result<Probe, Error> {
+    let name = format!("{}:{}", place.provider, place.name);
+    let segments = Segments::of(elf);
+    let nowhere = |what: &str| Error::Forbidden {
+        place: name.clone(),
+        reason: format!("its {what} is not in the file"),
+    };
+    let segment = *segments.code(place.address).ok_or_else(|| nowhere("instruction"))?;
+    let semaphore =
+        place.semaphore.map(|address| segments.offset(address).ok_or_else(|| nowhere("semaphore")));
+    let mut values = Vec::new();
+    for (nth, (text, operand)) in place.operands().enumerate() {
+        let own = format!("arg{}", nth + 1);
+        let found = operand.and_then(|operand| Ok((located(&operand.at, elf, segment)?, operand.kind())));
+        values.push((own, text, found));
+    }
+    let mut arguments = Vec::new();
+    for (own, text, found) in values.iter().filter(|_| wanted.is_empty()) {
+        match found {
+            Ok((place, kind)) => arguments.push(Argument { name: own.clone(), fetch: place.fetch(kind) }),
+            Err(reason) => remarks.push(format!("{name}: left out {own} ({text}): {reason}")),
+        }
+    }
+    for one in wanted {
+        let failed =
+            |reason: String| Error::Argument { probe: name.clone(), argument: one.text.clone(), reason };
+        let fetch = match &one.source {
+            Source::Kernel(words) => in_kernels_words(words, one),
+            Source::Return => return Err(failed("nothing returns here".to_owned())),
+            Source::Variable { name: variable, members } => {
+                let value = values.iter().find(|(own, ..)| own == variable && members.is_empty());
+                let (.., found) = value.ok_or_else(|| {
+                    failed(format!("the probe has {} arguments, arg1 and so on", values.len()))
+                })?;
+                let (place, kind) = found.clone().map_err(failed)?;
+                place.fetch_as(one.kind.as_deref().unwrap_or(&kind))
+            }
+        };
+        arguments.push(Argument { name: one.name.clone(), fetch });
+    }
+    Ok(Probe {
+        offset: segment.place(place.address),
+        file: path.to_owned(),
+        semaphore: semaphore.transpose()?,
+        at_return: false,
+        arguments,
+        name,
+    })
+}
+
+fn located(at: &At, elf: &Elf<'_>, segment: Segment) -> Result<Place, String> {
+    match at {
+        At::Known(place) => Ok(place.clone()),
+        At::Symbol(name, offset) => {
+            let symbols = elf.symbols().chain(elf.dynamic_symbols());
+            let mut found = symbols.filter(|symbol| symbol.is_definition() && symbol.name() == Ok(name));
+            let symbol =
+                found.next().ok_or_else(|| format!("its symbol {name} is not in the file any more"))?;
+            Ok(Place::Static(segment.place(symbol.address().wrapping_add_signed(*offset))))
+        }
+    }
+}
+
+/// What the kernel is told of a wanted value, or why it cannot be had.
+fn argument(wanted: &Wanted, variables: &Variables<'_>, at_return: bool) -> Result<Argument, String> {
+    let fetch = match &wanted.source {
+        Source::Kernel(words) => in_kernels_words(words, wanted),
+        Source::Return if !at_return => {
+            return Err("nothing is returned here; add %return to the function".to_owned());
+        }
+        Source::Return => match &wanted.kind {
+            Some(kind) => Place::Returned.fetch_as(kind),
+            None => variables.returned()?,
+        },
+        Source::Variable { .. } if at_return => {
+            return Err(
+                "a function's arguments are gone when it returns; probe where it begins, or record $retval"
+                    .to_owned(),
+            );
+        }
+        Source::Variable { name, members } => variables.find(name, members, wanted.kind.as_deref())?,
+    };
+    Ok(Argument { name: wanted.name.clone(), fetch })
+}
+
+fn in_kernels_words(words: &str, wanted: &Wanted) -> String {
+    match &wanted.kind {
+        Some(kind) => format!("{words}:{kind}"),
+        None => words.to_owned(),
+    }
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().unwrap_or_default().to_string_lossy().into_owned()
+}
+
+/// The file of that name, or the command of that name which a shell would start.
+fn in_path(name: &str) -> Option<PathBuf> {
+    if name.contains('/') {
+        return Some(PathBuf::from(name));
+    }
+    let folders = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|path| path.is_file())
+}

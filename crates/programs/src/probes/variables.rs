@@ -1,0 +1,284 @@
+//! Variables of a function by their names, out of its debug information (DWARF 5, chapters 2.6, 3 and 5):
+//! where they are at an instruction, and of which type, in the kernel's words.
+//!
+//! | the debug information says | at the instruction it is |
+//! |---|---|
+//! | a register | in it |
+//! | memory at a register, or in the frame | there; the frame by the unwind tables |
+//! | in the frame, of a parameter, and the instruction is the function's first | not there yet, but in the register that the psABI has for it |
+//! | at an address | there |
+//! | pieces, which are registers | in these; of a parameter that is two words, in the two next ones |
+//! | anything else: computations, values that another place once had | refused |
+
+mod dwarf;
+mod kind;
+
+use std::cell::OnceCell;
+
+use gimli::{
+    AttributeValue, BaseAddresses, CfaRule, EhFrame, EndianSlice, LittleEndian, Operation, UnwindContext,
+    UnwindSection,
+};
+use object::{Object, ObjectSection};
+
+use crate::elf::Segment;
+use crate::probes::file::Elf;
+use crate::probes::place::{PARAMETERS, Place, numbered};
+use crate::probes::request::Member;
+use dwarf::{Node, Sections};
+use kind::{Kind, Passed};
+
+/// What can be asked of a function's variables.
+pub(crate) struct Variables<'a> {
+    elf: &'a Elf<'a>,
+    debug: Option<&'a Elf<'a>>,
+    /// Where the function begins.
+    function: u64,
+    /// Where the probe is.
+    address: u64,
+    segment: Segment,
+    sections: OnceCell<Option<Sections<'a>>>,
+}
+
+const NO_DEBUG: &str = "there is no debug information about the function; compile with -g, install its debug symbols, or \
+                        name the place in the kernel's words, as NAME=%di:u64";
+
+impl<'a> Variables<'a> {
+    pub(crate) fn new(
+        elf: &'a Elf<'a>,
+        debug: Option<&'a Elf<'a>>,
+        function: u64,
+        address: u64,
+        segment: Segment,
+    ) -> Self {
+        Self { elf, debug, function, address, segment, sections: OnceCell::new() }
+    }
+
+    fn sections(&self) -> Option<&Sections<'a>> {
+        let load = || [self.debug, Some(self.elf)].into_iter().flatten().find_map(Sections::load);
+        self.sections.get_or_init(load).as_ref()
+    }
+
+    /// Calls `with` on the function.
+    fn function<T>(&self, with: impl FnOnce(&Node<'_>) -> Result<T, String>) -> Result<T, String> {
+        let sections = self.sections().ok_or(NO_DEBUG)?;
+        sections.with(|dwarf| {
+            let function = dwarf::function(dwarf, self.function).ok_or(NO_DEBUG)?;
+            with(&function)
+        })
+    }
+
+    /// How many copies of the function there are in others, as far as its own unit tells.
+    pub(crate) fn inlined_copies(&self) -> usize {
+        self.function(|function| Ok(function.inlined_copies())).unwrap_or(0)
+    }
+
+    /// What the function returns.
+    pub(crate) fn returned(&self) -> Result<String, String> {
+        if self.sections().is_none() {
+            return Ok("$retval".to_owned());
+        }
+        self.function(|function| {
+            let returned =
+                function.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+            match Kind::of(&returned.ok_or("the function returns nothing")?) {
+                Kind::Structure(_) | Kind::Array(_) => Err("it is a structure".to_owned()),
+                kind => kind.fetch(Place::Returned),
+            }
+        })
+    }
+
+    /// A variable, or a member of it, as `kind` if one is given.
+    pub(crate) fn find(&self, name: &str, members: &[Member], kind: Option<&str>) -> Result<String, String> {
+        self.function(|function| {
+            let variables = function.variables(self.address);
+            let found = variables.iter().rfind(|variable| variable.name().as_deref() == Some(name));
+            let variable = found.ok_or_else(|| {
+                let names: Vec<_> = variables.iter().filter_map(Node::name).collect();
+                match names.is_empty() {
+                    true => "the function has no variables".to_owned(),
+                    false => format!("there is no such variable; there are {}", names.join(", ")),
+                }
+            })?;
+            let own = variable.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type));
+            let mut own = own.ok_or("its type is not known")?;
+            if let (Kind::Structure(_), None, None) = (Kind::of(&own), members.first(), kind) {
+                return Err(Kind::of(&own).without_members());
+            }
+            let mut place = self.place(function, variable)?;
+            for member in members {
+                (place, own) = kind::member(place, &own, member)?;
+            }
+            match (kind, Kind::of(&own)) {
+                (None, own @ Kind::Structure(_)) => Err(own.without_members()),
+                _ if matches!(place, Place::Pieces(_)) => Err(IN_PIECES.to_owned()),
+                (Some(kind), Kind::Array(_)) => Ok(place.fetch(kind)),
+                (Some(kind), _) => Ok(place.fetch_as(kind)),
+                (None, own) => own.fetch(place),
+            }
+        })
+    }
+
+    /// Where a variable is at the probe.
+    fn place<'d>(&self, function: &Node<'d>, variable: &Node<'d>) -> Result<Place, String> {
+        let at_begin = self.address == self.function;
+        let is_parameter = variable.tag() == Some(gimli::DW_TAG_formal_parameter);
+        let Some(location) = variable.location(gimli::DW_AT_location, self.address) else {
+            return match at_begin && is_parameter && function.has_flag(gimli::DW_AT_external) {
+                true => self.passed(function, variable),
+                false => Err("the compiler has optimised it out here".to_owned()),
+            };
+        };
+        // A place in memory for all of the function has its value when the first instructions have put it
+        // there.
+        let is_later = at_begin && location.everywhere;
+        let later = || match is_parameter {
+            true => self.passed(function, variable),
+            false => {
+                Err("it has no value yet where the function begins; probe behind that (+OFFSET)".to_owned())
+            }
+        };
+        let register = |number: gimli::Register| numbered(number.0).ok_or(NO_REGISTER);
+        match location.operations[..] {
+            [Operation::Register { register: number }] => Ok(Place::Register(register(number)?)),
+            [Operation::RegisterOffset { .. }] if is_later => later(),
+            [Operation::RegisterOffset { register: number, offset, .. }] => {
+                Ok(Place::Register(register(number)?).memory(offset))
+            }
+            [Operation::FrameOffset { offset }] => match self.frame(function, at_begin)? {
+                // Above the return address, the caller has put it there.
+                Some((base, distance)) if !is_later || offset.wrapping_add(distance) >= 8 => {
+                    Ok(base.memory(offset.wrapping_add(distance)))
+                }
+                _ => later(),
+            },
+            [Operation::Address { address }] => Ok(Place::Static(self.segment.place(address))),
+            [Operation::UnsignedConstant { value }, Operation::StackValue] => {
+                Ok(Place::Constant(value.cast_signed()))
+            }
+            [Operation::SignedConstant { value }, Operation::StackValue] => Ok(Place::Constant(value)),
+            [Operation::EntryValue { .. }, ..] => {
+                Err("its place is used for something else here; probe where the function begins".to_owned())
+            }
+            [] => Err("the compiler has optimised it out here".to_owned()),
+            ref all if all.iter().any(|operation| matches!(operation, Operation::Piece { .. })) => {
+                pieces(all)
+            }
+            _ => Err("its value is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// The frame base as a register, and how far from it; `None` where it is only set up.
+    fn frame(&self, function: &Node<'_>, at_begin: bool) -> Result<Option<(Place, i64)>, String> {
+        let base = function.location(gimli::DW_AT_frame_base, self.address);
+        match base.map(|base| base.operations).as_deref() {
+            Some([Operation::CallFrameCFA]) if at_begin => Ok(Some((Place::Register("sp"), 8))),
+            Some([Operation::CallFrameCFA]) => self.call_frame().map(Some),
+            // The frame pointer, which will point below the return address and the caller's.
+            Some([Operation::Register { register }]) if at_begin && register.0 == 6 => {
+                Ok(Some((Place::Register("sp"), -8)))
+            }
+            Some([Operation::Register { .. }]) if at_begin => Ok(None),
+            Some([Operation::Register { register }]) => {
+                Ok(Some((Place::Register(numbered(register.0).ok_or(NO_REGISTER)?), 0)))
+            }
+            _ => Err("its frame is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// The address above the return address, by the unwind table.
+    fn call_frame(&self) -> Result<(Place, i64), String> {
+        let no = || "there is no unwind table for this place".to_owned();
+        let section = self.elf.section_by_name(".eh_frame").ok_or_else(no)?;
+        let bytes = section.uncompressed_data().map_err(|_| no())?;
+        let table = EhFrame::from(EndianSlice::new(&bytes, LittleEndian));
+        let bases = BaseAddresses::default().set_eh_frame(section.address());
+        let mut context = UnwindContext::new();
+        let row = table
+            .unwind_info_for_address(&bases, &mut context, self.address, EhFrame::cie_from_offset)
+            .map_err(|_| no())?;
+        match row.cfa() {
+            CfaRule::RegisterAndOffset { register, offset } => {
+                Ok((Place::Register(numbered(register.0).ok_or_else(no)?), *offset))
+            }
+            CfaRule::Expression(_) => Err("its frame is computed by the debugger".to_owned()),
+        }
+    }
+
+    /// Where a parameter is when the function begins, by the calling convention (psABI x86-64, section
+    /// 3.2.3). Rust's own does the same with integers and pointers.
+    fn passed<'d>(&self, function: &Node<'d>, wanted: &Node<'d>) -> Result<Place, String> {
+        let convention = function.own(gimli::DW_AT_calling_convention);
+        if matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_nocall))) {
+            return Err(CHANGED.to_owned());
+        }
+        let type_of = |node: &Node<'d>| {
+            node.inherited(gimli::DW_AT_type).and_then(|node| node.follow(gimli::DW_AT_type))
+        };
+        let passed = |node: &Node<'d>| Kind::of(node).passed(function.is_rust());
+        let hidden = match type_of(function) {
+            None => 0,
+            // Where to put what is returned.
+            Some(of) if Kind::of(&of).is_large() => 1,
+            Some(of) => match passed(&of) {
+                Passed::Register | Passed::Vector | Passed::Pair => 0,
+                Passed::Memory | Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+            },
+        };
+        let mut registers = PARAMETERS.iter().skip(hidden);
+        // Behind the return address are, in order, those for which there is no register.
+        let mut on_stack = Some(8);
+        let mut next = |on_stack: &mut Option<i64>| match registers.next() {
+            Some(name) => Ok(Place::Register(name)),
+            None => {
+                let at = *on_stack;
+                *on_stack = at.map(|at| at + 8);
+                at.map(|at| Place::Register("sp").memory(at)).ok_or(UNCERTAIN)
+            }
+        };
+        for parameter in function.parameters() {
+            let place = match type_of(&parameter).map_or(Passed::Unknown, |of| passed(&of)) {
+                Passed::Register => next(&mut on_stack),
+                Passed::Pair => {
+                    let words = [next(&mut on_stack), next(&mut on_stack)];
+                    Ok(Place::Pieces(words.map(|word| (8, word.ok())).into()))
+                }
+                Passed::Vector => Err(NO_REGISTER),
+                Passed::Memory => {
+                    on_stack = None;
+                    Err(UNCERTAIN)
+                }
+                Passed::Unknown => return Err(UNCERTAIN.to_owned()),
+            };
+            if parameter.is(wanted) {
+                return place.map_err(str::to_owned);
+            }
+        }
+        Err(UNCERTAIN.to_owned())
+    }
+}
+
+/// The registers in which a variable is that lies in several.
+fn pieces(operations: &[Operation<EndianSlice<'_, LittleEndian>>]) -> Result<Place, String> {
+    let mut pieces = Vec::new();
+    let mut place = None;
+    for operation in operations {
+        match operation {
+            Operation::Register { register } if place.is_none() => place = numbered(register.0),
+            Operation::Piece { size_in_bits, bit_offset: None } => {
+                pieces.push((size_in_bits / 8, place.take().map(Place::Register)));
+            }
+            _ => return Err(IN_PIECES.to_owned()),
+        }
+    }
+    Ok(Place::Pieces(pieces))
+}
+
+const IN_PIECES: &str = "it lies in several places";
+
+const NO_REGISTER: &str = "it is in a floating-point register, which the kernel cannot read";
+
+const CHANGED: &str =
+    "the compiler passes the function's parameters otherwise; probe behind its first instructions (+OFFSET)";
+
+const UNCERTAIN: &str = "it is not certain in which register it is passed; probe behind the function's first instructions (+OFFSET)";

@@ -1,0 +1,217 @@
+//! Types: what the kernel can fetch of them, and how functions get them.
+
+use gimli::{AttributeValue, Operation};
+
+use super::dwarf::Node;
+use crate::probes::place::Place;
+use crate::probes::request::Member;
+
+/// Types of types that are followed to the real one.
+const LONGEST_CHAIN: usize = 32;
+
+/// A type, as far as it matters here.
+pub(super) enum Kind<'d> {
+    Integer {
+        signed: bool,
+        bytes: u64,
+    },
+    Pointer(Option<Node<'d>>),
+    Structure(Node<'d>),
+    /// Of elements of a type.
+    Array(Option<Node<'d>>),
+    Float {
+        bytes: u64,
+    },
+    Unknown,
+}
+
+/// How a function gets a parameter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Passed {
+    /// In a register for integers.
+    Register,
+    /// As two of these would be.
+    Pair,
+    /// In a vector register.
+    Vector,
+    /// In memory.
+    Memory,
+    /// Depends on what is in it.
+    Unknown,
+}
+
+/// The type behind names and qualifiers.
+fn real<'d>(node: &Node<'d>) -> Option<Node<'d>> {
+    let mut node = node.clone();
+    for _ in 0..LONGEST_CHAIN {
+        match node.tag()? {
+            gimli::DW_TAG_typedef
+            | gimli::DW_TAG_const_type
+            | gimli::DW_TAG_volatile_type
+            | gimli::DW_TAG_restrict_type
+            | gimli::DW_TAG_atomic_type => {
+                node = node.follow(gimli::DW_AT_type)?;
+            }
+            _ => return Some(node),
+        }
+    }
+    None
+}
+
+impl<'d> Kind<'d> {
+    pub(super) fn of(node: &Node<'d>) -> Self {
+        let Some(node) = real(node) else { return Self::Unknown };
+        let bytes = node.number(gimli::DW_AT_byte_size).unwrap_or(0);
+        match node.tag() {
+            Some(gimli::DW_TAG_base_type) => match is_signed(&node) {
+                Some(signed) => Self::Integer { signed, bytes },
+                None => Self::Float { bytes },
+            },
+            Some(gimli::DW_TAG_enumeration_type) => {
+                let of = node.follow(gimli::DW_AT_type).and_then(|of| real(&of));
+                Self::Integer { signed: of.and_then(|of| is_signed(&of)).unwrap_or(false), bytes }
+            }
+            Some(
+                gimli::DW_TAG_pointer_type
+                | gimli::DW_TAG_reference_type
+                | gimli::DW_TAG_rvalue_reference_type,
+            ) => Self::Pointer(node.follow(gimli::DW_AT_type).and_then(|to| real(&to))),
+            Some(gimli::DW_TAG_structure_type | gimli::DW_TAG_class_type | gimli::DW_TAG_union_type) => {
+                Self::Structure(node)
+            }
+            Some(gimli::DW_TAG_array_type) => {
+                Self::Array(node.follow(gimli::DW_AT_type).and_then(|of| real(&of)))
+            }
+            _ => Self::Unknown,
+        }
+    }
+
+    /// The kernel's words for a value of this type, or why there are none.
+    pub(super) fn fetch(&self, place: Place) -> Result<String, String> {
+        match self {
+            Self::Integer { signed, bytes: bytes @ (1 | 2 | 4 | 8) } => {
+                Ok(place.fetch(&format!("{}{}", if *signed { 's' } else { 'u' }, bytes * 8)))
+            }
+            Self::Integer { bytes, .. } => Err(format!("it is a number of {bytes} bytes")),
+            Self::Pointer(Some(to)) if is_char(to) => Ok(place.fetch_as("string")),
+            Self::Pointer(_) => Ok(place.fetch("x64")),
+            Self::Array(Some(of)) if is_char(of) => Ok(place.fetch("string")),
+            Self::Array(_) => Err("it is an array".to_owned()),
+            Self::Structure(_) => Err(self.without_members()),
+            Self::Float { .. } => {
+                Err("it is a floating-point number, which the kernel cannot read".to_owned())
+            }
+            Self::Unknown => Err("its type is not known".to_owned()),
+        }
+    }
+
+    /// Why the kernel cannot fetch a structure, and what of it can be had.
+    pub(super) fn without_members(&self) -> String {
+        let Self::Structure(node) = self else { return "it is no structure".to_owned() };
+        let names: Vec<_> = members(node).filter_map(|member| member.name()).collect();
+        let names = names.join(", ");
+        match is_fat_pointer(node) {
+            true => format!(
+                "it is two words; name one of them, as VARIABLE.MEMBER: {names} (a text of Rust's ends with no NUL, by which the \
+                 kernel would find its end)"
+            ),
+            false => format!("it is a structure; name one of its members, as VARIABLE.MEMBER: {names}"),
+        }
+    }
+
+    /// Whether a function that returns it gets told where to put it.
+    pub(super) fn is_large(&self) -> bool {
+        matches!(self, Self::Structure(node) if node.number(gimli::DW_AT_byte_size).is_some_and(|bytes| bytes > 16))
+    }
+
+    pub(super) fn passed(&self, in_rust: bool) -> Passed {
+        match self {
+            Self::Integer { bytes: ..=8, .. } | Self::Pointer(_) => Passed::Register,
+            Self::Float { bytes: ..=8 } => Passed::Vector,
+            Self::Structure(node) if in_rust && is_fat_pointer(node) => Passed::Pair,
+            // Of C++, what is not to be copied byte by byte.
+            Self::Structure(node) if is_by_reference(node) => Passed::Register,
+            Self::Structure(_) if self.is_large() && !in_rust => Passed::Memory,
+            _ => Passed::Unknown,
+        }
+    }
+}
+
+/// Rust's `&str`, `&[T]` and `&dyn Trait`: an address, and a length or a table of functions.
+fn is_fat_pointer(node: &Node<'_>) -> bool {
+    node.name().is_some_and(|name| name.starts_with('&')) && members(node).count() == 2
+}
+
+fn is_by_reference(node: &Node<'_>) -> bool {
+    let convention = node.own(gimli::DW_AT_calling_convention);
+    matches!(convention, Some(AttributeValue::CallingConvention(gimli::DW_CC_pass_by_reference)))
+}
+
+/// Of a base type, whether it is a signed number; `None` for what is no integer.
+fn is_signed(node: &Node<'_>) -> Option<bool> {
+    match node.own(gimli::DW_AT_encoding)? {
+        AttributeValue::Encoding(gimli::DW_ATE_signed | gimli::DW_ATE_signed_char) => Some(true),
+        AttributeValue::Encoding(
+            gimli::DW_ATE_unsigned
+            | gimli::DW_ATE_unsigned_char
+            | gimli::DW_ATE_boolean
+            | gimli::DW_ATE_UTF
+            | gimli::DW_ATE_address,
+        ) => Some(false),
+        _ => None,
+    }
+}
+
+/// C's `char`: other types of one byte are numbers.
+fn is_char(node: &Node<'_>) -> bool {
+    node.tag() == Some(gimli::DW_TAG_base_type) && node.name().as_deref() == Some("char")
+}
+
+fn members<'d>(node: &Node<'d>) -> impl Iterator<Item = Node<'d>> {
+    node.children().into_iter().filter(|child| child.tag() == Some(gimli::DW_TAG_member))
+}
+
+/// A member of a value of a type, with its type.
+pub(super) fn member<'d>(place: Place, of: &Node<'d>, wanted: &Member) -> Result<(Place, Node<'d>), String> {
+    let name = &wanted.name;
+    let (place, node) = match (Kind::of(of), wanted.behind_pointer) {
+        (Kind::Structure(node), false) => (place, node),
+        (Kind::Pointer(Some(node)), true) => (place.memory(0), node),
+        (Kind::Pointer(_), false) => return Err(format!("{name} is behind a pointer: write ->{name}")),
+        (Kind::Structure(_), true) => return Err(format!("{name} is behind no pointer: write .{name}")),
+        _ => return Err(format!("there is no member {name}: it is no structure")),
+    };
+    if node.own(gimli::DW_AT_declaration).is_some() {
+        return Err(format!(
+            "the members of {} are not known in this part of the program",
+            node.name().unwrap_or_default()
+        ));
+    }
+    let found = members(&node).find(|member| member.name().as_ref() == Some(name));
+    let found = found.ok_or_else(|| {
+        let names: Vec<_> = members(&node).filter_map(|member| member.name()).collect();
+        format!("there is no member {name}; there are {}", names.join(", "))
+    })?;
+    if found.own(gimli::DW_AT_bit_size).is_some() || found.own(gimli::DW_AT_data_bit_offset).is_some() {
+        return Err(format!("{name} is a bit field"));
+    }
+    let offset = match found.own(gimli::DW_AT_data_member_location) {
+        None => 0,
+        Some(value) => match value.udata_value() {
+            Some(offset) => offset.cast_signed(),
+            None => {
+                match found.location(gimli::DW_AT_data_member_location, 0).map(|of| of.operations).as_deref()
+                {
+                    Some([Operation::PlusConstant { value }]) => value.cast_signed(),
+                    _ => return Err(format!("the place of {name} is computed by the debugger")),
+                }
+            }
+        },
+    };
+    let place = place.part(offset).ok_or_else(|| {
+        format!(
+            "{name} is no whole register and not in memory; record the register, in the kernel's words, as NAME=%di:x64"
+        )
+    })?;
+    Ok((place, found.follow(gimli::DW_AT_type).ok_or("its type is not known")?))
+}

@@ -1,0 +1,26 @@
+//! Lists the instrumentation points of a program: those of its file and of the libraries that it needs,
+//! without running it, and those of a running process, with what is on.
+//!
+//! Source of the layouts: `tracewing_abi::site`. An object's ELF note leads to the records of its sites, a
+//! record to a function that returns the address of the site's description, the description to the event
+//! class and its fields.
+//!
+//! | module | does |
+//! |---|---|
+//! | `records` | where an object's records are |
+//! | `code` | the address that a record's function returns |
+//! | `describe` | site, class and fields from memory |
+//! | `listing`, `site` | all of it together |
+//!
+//! Nothing is trusted, of a file or of a process: any bytes give sites, less of them, or an error; never a
+//! panic, and never more memory than fixed bounds allow. Nothing is switched here; that is for recorders to
+//! ask of a program.
+
+mod code;
+mod describe;
+mod listing;
+mod records;
+mod site;
+
+pub use listing::Listing;
+pub use site::{Class, Field, Site, State};

@@ -1,0 +1,202 @@
+//! Where an object's site records are: its ELF notes tell (`tracewing_abi::site`).
+
+use tracewing_abi::site::{NOTE_OWNER, NOTE_SIZE, NOTE_TYPE, Record};
+
+use crate::elf::Segment;
+use crate::image::{Image, Place, word};
+
+/// Most bytes of notes that are looked at; programs have some hundred.
+const MOST_NOTES: u64 = 64 << 10;
+/// Bytes of a note's head: the lengths of owner and description, the type.
+const HEAD: usize = 12;
+
+/// What an object says of its records.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Records {
+    /// Stretches of them, each with their number.
+    pub stretches: Vec<(Place, u64)>,
+    /// Types of notes of other versions.
+    pub other_versions: Vec<u32>,
+    /// Whether some note makes no sense.
+    pub damaged: bool,
+}
+
+/// Finds the records of one object.
+pub(crate) fn records(image: &dyn Image, object: usize) -> Records {
+    let mut records = Records::default();
+    let Some(of) = image.objects().get(object) else { return records };
+    for segment in &of.elf.notes {
+        let place = Place { object, address: segment.address.wrapping_add(of.bias) };
+        notes(image, place, segment, &mut records);
+    }
+    records
+}
+
+/// Looks at the notes of a segment: heads of three words, each followed by the owner with its final NUL and
+/// the description, all of them aligned (System V ABI, chapter 5, Note Section).
+fn notes(image: &dyn Image, place: Place, segment: &Segment, records: &mut Records) {
+    let mut bytes = vec![0; usize::try_from(segment.in_memory.min(MOST_NOTES)).unwrap_or(0)];
+    if image.read(place, &mut bytes).is_none() {
+        records.damaged = true;
+        return;
+    }
+    let align = if segment.align == 8 { 8 } else { 4 };
+    let mut at = 0;
+    while let Some(head) = bytes.get(at..).and_then(|rest| rest.get(..HEAD)) {
+        let number = |index: usize| u32::from_le_bytes([0, 1, 2, 3].map(|byte| head[index * 4 + byte]));
+        let owner = at + HEAD;
+        let description = aligned(owner, number(0), align);
+        let end = description.and_then(|description| aligned(description, number(1), align));
+        let Some((description, end)) = description.zip(end).filter(|(_, end)| *end <= bytes.len() + 7) else {
+            records.damaged = true;
+            return;
+        };
+        if is_ours(bytes.get(owner..description).unwrap_or_default()) {
+            if number(2) != NOTE_TYPE {
+                records.other_versions.push(number(2));
+            } else if number(1) as usize != NOTE_SIZE
+                || !stretch(image, place.plus(description as u64), records)
+            {
+                records.damaged = true;
+            }
+        }
+        at = end;
+    }
+}
+
+/// The aligned end of so many bytes.
+fn aligned(from: usize, length: u32, align: usize) -> Option<usize> {
+    from.checked_add(length as usize)?.checked_next_multiple_of(align)
+}
+
+fn is_ours(owner: &[u8]) -> bool {
+    let rest = owner.strip_prefix(NOTE_OWNER.as_bytes());
+    rest.is_some_and(|rest| rest.first() == Some(&0))
+}
+
+/// Takes up the stretch between the two ends that a note's description tells; says whether it makes sense.
+fn stretch(image: &dyn Image, description: Place, records: &mut Records) -> bool {
+    let end = |at: Place| word(image, at).map(|distance| at.plus(distance));
+    let Some((first, behind)) = end(description).zip(end(description.plus(8))) else { return false };
+    let size = behind.address.wrapping_sub(first.address);
+    let of_object = image.objects().get(description.object).map_or(0, |object| object.bias);
+    if size == 0 || first.address == of_object || first.address == 0 {
+        return true;
+    }
+    let record = size_of::<Record>() as u64;
+    if !size.is_multiple_of(record) || size > i64::MAX.cast_unsigned() {
+        return false;
+    }
+    if !records.stretches.iter().any(|(known, _)| *known == first) {
+        records.stretches.push((first, size / record));
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::elf::{Elf, Processor};
+    use crate::image::Object;
+
+    /// Notes at 0x1000, in an object that lies 0x40_0000 behind its headers' addresses.
+    struct Notes([Object; 1], Vec<u8>);
+
+    const BIAS: u64 = 0x40_0000;
+
+    impl Notes {
+        fn new(bytes: Vec<u8>) -> Self {
+            let size = bytes.len() as u64;
+            let notes = Segment {
+                address: 0x1000,
+                offset: 0x1000,
+                in_file: size,
+                in_memory: size,
+                align: 4,
+                executable: false,
+            };
+            let elf = Elf {
+                processor: Processor::X86,
+                fixed: false,
+                loads: Vec::new(),
+                notes: vec![notes],
+                dynamic: None,
+            };
+            Self([Object { name: String::new(), elf, bias: BIAS }], bytes)
+        }
+    }
+
+    impl Image for Notes {
+        fn objects(&self) -> &[Object] {
+            &self.0
+        }
+
+        fn read(&self, at: Place, into: &mut [u8]) -> Option<()> {
+            let from = usize::try_from(at.address.checked_sub(BIAS + 0x1000)?).ok()?;
+            into.copy_from_slice(self.1.get(from..from.checked_add(into.len())?)?);
+            Some(())
+        }
+
+        fn pointer(&self, _: Place) -> Option<Place> {
+            None
+        }
+    }
+
+    fn note(owner: &str, kind: u32, description: &[u8]) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        for number in [owner.len() as u32 + 1, description.len() as u32, kind] {
+            bytes.extend(number.to_le_bytes());
+        }
+        bytes.extend(owner.as_bytes());
+        bytes.push(0);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes.extend(description);
+        bytes
+    }
+
+    /// A description whose words, the first of which lies at `at`, lead to two addresses without the bias.
+    fn ends(at: u64, first: u64, behind: u64) -> Vec<u8> {
+        [first.wrapping_sub(at), behind.wrapping_sub(at + 8)].map(u64::to_le_bytes).concat()
+    }
+
+    /// What is found in a note with ends, behind one of somebody else's.
+    fn found(first: u64, behind: u64) -> Records {
+        let mut bytes = note("GNU", 3, b"an identity.");
+        let description = 0x1000 + bytes.len() as u64 + 24;
+        bytes.extend(note(NOTE_OWNER, NOTE_TYPE, &ends(description, first, behind)));
+        records(&Notes::new(bytes), 0)
+    }
+
+    #[test]
+    fn a_note_leads_to_its_records() {
+        let found = found(0x2000, 0x2000 + 3 * 24);
+        assert_eq!(found.stretches, [(Place { object: 0, address: BIAS + 0x2000 }, 3)]);
+        assert!(!found.damaged);
+    }
+
+    #[test]
+    fn a_note_may_lead_to_none() {
+        for (first, behind) in [(0, 0), (0x2000, 0x2000)] {
+            assert_eq!(found(first, behind), Records::default());
+        }
+    }
+
+    #[test]
+    fn notes_that_make_no_sense_are_told() {
+        for (first, behind) in [(0x2000, 0x2000 + 25), (0x2000, 0x1fe8)] {
+            assert!(found(first, behind).damaged, "{first:x} {behind:x}");
+        }
+        let short = note(NOTE_OWNER, NOTE_TYPE, &[0; 8]);
+        assert!(records(&Notes::new(short), 0).damaged);
+        let mut long = note(NOTE_OWNER, NOTE_TYPE, &[0; 16]);
+        long[4..8].fill(0xff);
+        assert!(records(&Notes::new(long), 0).damaged);
+    }
+
+    #[test]
+    fn other_versions_are_told() {
+        let bytes = [note(NOTE_OWNER, 7, &[]), note(NOTE_OWNER, 9, &[1; 4])].concat();
+        let found = records(&Notes::new(bytes), 0);
+        assert_eq!((found.other_versions, found.damaged), (vec![7, 9], false));
+    }
+}

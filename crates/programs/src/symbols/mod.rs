@@ -1,0 +1,387 @@
+//! Names the functions at addresses of executables and libraries, from their symbol tables, and the lines of
+//! their sources, from debug information.
+//!
+//! The files are those that lie at their paths now. A path may come from anywhere: what is no ordinary file,
+//! or no ELF object, has no names.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::path::Path;
+
+use cpp_demangle::DemangleOptions;
+use object::{Object, ObjectSymbol, SymbolKind};
+
+use crate::elf::{Content, Segments, by_build_id, hexadecimal};
+
+mod lines;
+
+use lines::Lines;
+
+/// Bytes of a symbol's name that are kept.
+const LONGEST: usize = 4096;
+
+/// A function, and how far into it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Symbol<'a> {
+    /// As a person would write it.
+    pub name: &'a str,
+    /// Bytes behind its beginning.
+    pub offset: u64,
+}
+
+/// Files whose symbols were read.
+#[derive(Default)]
+pub struct Symbols {
+    files: HashMap<String, Code>,
+    /// `None` where there is no debug information.
+    lines: HashMap<String, Option<Lines>>,
+}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.debug_list().entries(self.files.keys()).finish()
+    }
+}
+
+/// What a file says of its code.
+#[derive(Debug, Default)]
+struct Code {
+    /// In the order of their addresses.
+    functions: Vec<Function>,
+    segments: Segments,
+    /// Hexadecimal; empty where it has none.
+    build_id: String,
+}
+
+/// A function of a file.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Function {
+    /// Its address, by the file's own counting (as its program headers have it).
+    pub begin: u64,
+    /// Its bytes; 0 where the table does not say.
+    pub size: u64,
+    /// As a person would write it.
+    pub name: String,
+}
+
+impl Symbols {
+    /// Nothing has been read yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// The function of the file at `path` that has the code at `address`, by the file's own counting (as its
+    /// program headers have it).
+    pub fn at(&mut self, path: &str, address: u64) -> Option<Symbol<'_>> {
+        find(&self.code(path).functions, address)
+    }
+
+    /// The function of the file at `path` whose code lies at `offset` in the file; nothing where that is
+    /// another file by now: not that with this build id (hexadecimal; empty where it is not known).
+    pub fn at_offset(&mut self, path: &str, build_id: &str, offset: u64) -> Option<Symbol<'_>> {
+        if self.is_another(path, build_id) {
+            return None;
+        }
+        let code = self.code(path);
+        find(&code.functions, code.segments.address(offset)?)
+    }
+
+    /// Whether the file at `path` has another build id than this one; not where one of them has none.
+    pub fn is_another(&mut self, path: &str, build_id: &str) -> bool {
+        let known = &self.code(path).build_id;
+        !known.is_empty() && !build_id.is_empty() && known != build_id
+    }
+
+    /// What to call that function: where the file does not tell, by file and address.
+    pub fn name(&mut self, path: &str, address: u64) -> String {
+        match self.at(path, address) {
+            Some(symbol) => symbol.name.to_owned(),
+            None => format!("{}+{address:#x}", path.rsplit('/').next().unwrap_or_default()),
+        }
+    }
+
+    /// File and line of the source that the code at `address` of the file at `path` is from, counted as for
+    /// [`Symbols::at`].
+    pub fn line(&mut self, path: &str, address: u64) -> Option<(String, u32)> {
+        let lines = self.lines.entry(path.to_owned()).or_insert_with(|| Lines::read(Path::new(path)));
+        lines.as_ref()?.find(address)
+    }
+
+    fn code(&mut self, path: &str) -> &Code {
+        if !self.files.contains_key(path) {
+            let code = read(Path::new(path)).map(with_debug_file).unwrap_or_default();
+            self.files.insert(path.to_owned(), code);
+        }
+        &self.files[path]
+    }
+}
+
+/// Of functions in the order of their addresses, the one with this address.
+fn find(functions: &[Function], address: u64) -> Option<Symbol<'_>> {
+    let behind = functions.partition_point(|function| function.begin <= address);
+    let function = functions[..behind].last()?;
+    let offset = address - function.begin;
+    (function.size == 0 || offset < function.size).then_some(Symbol { name: &function.name, offset })
+}
+
+/// The functions of a file whose symbols are chosen, in the order of its tables; there may be several at an
+/// address.
+pub fn functions(path: &Path, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
+    let functions = || {
+        let data = Content::open(path)?;
+        Some(functions_of(&object::File::parse(&data).ok()?, is_chosen))
+    };
+    functions().unwrap_or_default()
+}
+
+/// Whether a file calls one of these functions, which it has not got itself.
+pub fn needs_one_of(path: &Path, names: &[&str]) -> bool {
+    let needs = || {
+        let data = Content::open(path)?;
+        let file = object::File::parse(&data).ok()?;
+        let mut wanted = file.dynamic_symbols().filter(ObjectSymbol::is_undefined);
+        Some(wanted.any(|symbol| symbol.name().is_ok_and(|name| names.contains(&name))))
+    };
+    needs().unwrap_or(false)
+}
+
+fn read(path: &Path) -> Option<Code> {
+    let data = Content::open(path)?;
+    let file = object::File::parse(&data).ok()?;
+    let build_id = file.build_id().ok().flatten().unwrap_or_default();
+    Some(Code {
+        functions: in_order(functions_of(&file, |_| true)),
+        segments: Segments::of(&file),
+        build_id: hexadecimal(build_id),
+    })
+}
+
+/// Adds the functions of a stripped file, where its symbols are installed in a file of their own.
+fn with_debug_file(mut code: Code) -> Code {
+    let more = || {
+        let data = Content::open(&by_build_id(&code.build_id)?)?;
+        Some(functions_of(&object::File::parse(&data).ok()?, |_| true))
+    };
+    if let Some(more) = more() {
+        code.functions = in_order(code.functions.into_iter().chain(more).collect());
+    }
+    code
+}
+
+fn functions_of<'d>(file: &impl Object<'d>, is_chosen: impl Fn(&str) -> bool) -> Vec<Function> {
+    let symbols = file.symbols().chain(file.dynamic_symbols());
+    symbols
+        .filter(|symbol| symbol.kind() == SymbolKind::Text && symbol.is_definition())
+        .filter_map(|symbol| {
+            let is_one = |name: &&str| !name.is_empty() && name.len() <= LONGEST && is_chosen(name);
+            let name = symbol.name().ok().filter(is_one)?;
+            Some(Function { begin: symbol.address(), size: symbol.size(), name: demangled(name) })
+        })
+        .collect()
+}
+
+/// Functions in the order of their addresses, one at each.
+fn in_order(mut functions: Vec<Function>) -> Vec<Function> {
+    // Of several at an address, the largest with the shortest name is the last.
+    functions.sort_by(|a, b| {
+        (a.begin, a.size, b.name.len(), &b.name).cmp(&(b.begin, b.size, a.name.len(), &a.name))
+    });
+    functions.dedup_by(|later, earlier| {
+        let same = later.begin == earlier.begin;
+        if same {
+            std::mem::swap(later, earlier);
+        }
+        same
+    });
+    functions
+}
+
+/// A name as it was in the source: of Rust, of C++, or as it is.
+pub fn demangled(name: &str) -> String {
+    if let Ok(name) = rustc_demangle::try_demangle(name) {
+        return format!("{name:#}");
+    }
+    let cpp = cpp(name).and_then(|symbol| symbol.demangle().ok());
+    cpp.unwrap_or_else(|| name.to_owned())
+}
+
+/// The names by which a function with this symbol may be asked for, both without what it returns: with its
+/// parameters and what is behind them, as `Shop::get<int>(int) const`, and without, as `Shop::get<int>`. The
+/// second is without what compilers put behind the names of copies that they make, too: `scaled` for
+/// `scaled.constprop.0`. Otherwise they are the same where a symbol has no parameters.
+pub fn asked_for(symbol: &str) -> [String; 2] {
+    let options = DemangleOptions::new().no_return_type();
+    let of_cpp = |symbol: cpp_demangle::Symbol<_>| {
+        let [whole, short] =
+            [options, options.no_params()].map(|options| symbol.demangle_with_options(&options).ok());
+        Some([whole?, without_qualifiers(&short?).to_owned()])
+    };
+    cpp(symbol).and_then(of_cpp).unwrap_or_else(|| {
+        let name = demangled(symbol);
+        // No language has dots in such names.
+        let of_copy = symbol.split_once('.').filter(|(front, _)| name == symbol && !front.is_empty());
+        let short = of_copy.map_or_else(|| name.clone(), |(front, _)| front.to_owned());
+        [name, short]
+    })
+}
+
+/// The demangler leaves some where it leaves out the parameters in front of them. Those of types have no
+/// blank in front of `&`.
+fn without_qualifiers(name: &str) -> &str {
+    let shorter =
+        [" const", " volatile", " &", " &&"].iter().find_map(|qualifier| name.strip_suffix(qualifier));
+    shorter.map_or(name, without_qualifiers)
+}
+
+fn cpp(symbol: &str) -> Option<cpp_demangle::Symbol<&[u8]>> {
+    let is_cpp = symbol.starts_with("_Z") && rustc_demangle::try_demangle(symbol).is_err();
+    is_cpp.then(|| cpp_demangle::Symbol::new(symbol.as_bytes()).ok())?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use object::ObjectSegment;
+
+    fn function(begin: u64, size: u64, name: &str) -> Function {
+        Function { begin, size, name: name.to_owned() }
+    }
+
+    #[test]
+    fn addresses_belong_to_the_function_around_them() {
+        let functions = [function(16, 8, "a"), function(32, 0, "b"), function(64, 4, "c")];
+        let name = |address| find(&functions, address).map(|symbol| (symbol.name, symbol.offset));
+        assert_eq!(name(15), None);
+        assert_eq!(name(16), Some(("a", 0)));
+        assert_eq!(name(23), Some(("a", 7)));
+        assert_eq!(name(24), None);
+        assert_eq!(name(60), Some(("b", 28)));
+        assert_eq!(name(67), Some(("c", 3)));
+        assert_eq!(name(68), None);
+    }
+
+    #[test]
+    fn names_are_as_people_write_them() {
+        assert_eq!(demangled("_ZN3foo3barEv"), "foo::bar()");
+        assert_eq!(
+            demangled("_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE"),
+            "core::fmt::Write::write_fmt"
+        );
+        assert_eq!(demangled("_Znonsense"), "_Znonsense");
+        assert_eq!(demangled("main"), "main");
+    }
+
+    #[test]
+    fn functions_are_asked_for_without_what_they_return() {
+        for (symbol, whole, short) in [
+            ("main", "main", "main"),
+            ("scaled.constprop.0.isra.0", "scaled.constprop.0.isra.0", "scaled"),
+            (".hidden", ".hidden", ".hidden"),
+            ("_Znonsense", "_Znonsense", "_Znonsense"),
+            (
+                "_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE",
+                "core::fmt::Write::write_fmt",
+                "core::fmt::Write::write_fmt",
+            ),
+            ("_Z2twIiET_S0_", "tw<int>(int)", "tw<int>"),
+            ("_Z2fpIiEPFiiET_", "fp<int>(int)", "fp<int>"),
+            ("_Z3retIiEDTplfp_Li1EET_", "ret<int>(int)", "ret<int>"),
+            ("_ZN12_GLOBAL__N_13fooEi", "(anonymous namespace)::foo(int)", "(anonymous namespace)::foo"),
+            (
+                "_ZNK12_GLOBAL__N_12In2goEv",
+                "(anonymous namespace)::In::go() const",
+                "(anonymous namespace)::In::go",
+            ),
+            ("_ZN4ShopclEi", "Shop::operator()(int)", "Shop::operator()"),
+            ("_ZNK4ShopltERKS_", "Shop::operator<(Shop const&) const", "Shop::operator<"),
+            ("_ZN4ShopptEv", "Shop::operator->()", "Shop::operator->"),
+            ("_ZNK4ShopcviEv", "Shop::operator int() const", "Shop::operator int"),
+            ("_ZN4ShopcvRiEv", "Shop::operator int&()", "Shop::operator int&"),
+            ("_ZN4ShopaaEi", "Shop::operator&&(int)", "Shop::operator&&"),
+            ("_ZNKR4Shop3getIdEET_S1_", "Shop::get<double>(double) const &", "Shop::get<double>"),
+            ("_ZN4ShopD1Ev", "Shop::~Shop()", "Shop::~Shop"),
+            (
+                "_ZNKSt8functionIFiiEEclEi",
+                "std::function<int (int)>::operator()(int) const",
+                "std::function<int (int)>::operator()",
+            ),
+            (
+                "_Z5applyIZ4mainEUliE_EiT_",
+                "apply<main::{lambda(int)#1}>(main::{lambda(int)#1})",
+                "apply<main::{lambda(int)#1}>",
+            ),
+            (
+                "_ZNK4globMUliE_clEi",
+                "glob::{lambda(int)#1}::operator()(int) const",
+                "glob::{lambda(int)#1}::operator()",
+            ),
+            (
+                "_ZZ4onlyIiEiT_ENKUlS0_E_clIiEEDaS0_",
+                "only<int>(int)::{lambda(auto:1)#1}::operator()<int>(int) const",
+                "only<int>(int)::{lambda(auto:1)#1}::operator()<int>",
+            ),
+            ("_ZL4partPii.isra.0", "part(int*, int) [clone .isra.0]", "part"),
+        ] {
+            assert_eq!(asked_for(symbol), [whole, short], "{symbol}");
+        }
+    }
+
+    #[test]
+    fn this_program_knows_its_functions() {
+        let own = std::env::current_exe().unwrap();
+        let Code { functions, segments, build_id } = read(&own).unwrap();
+        assert!(functions.is_sorted_by_key(|function| function.begin));
+        assert!(functions.iter().any(|function| function.name.ends_with("names_are_as_people_write_them")));
+        let mut symbols = Symbols::new();
+        let main = functions.iter().find(|function| function.name == "main").unwrap();
+        let found = symbols.at(own.to_str().unwrap(), main.begin + 1);
+        assert_eq!(found, Some(Symbol { name: "main", offset: 1 }));
+        let file = std::fs::read(&own).unwrap();
+        let file = object::File::parse(&*file).unwrap();
+        let segment =
+            file.segments().find(|segment| main.begin.wrapping_sub(segment.address()) < segment.size());
+        let segment = segment.unwrap();
+        let offset = main.begin - segment.address() + segment.file_range().0;
+        assert_eq!(segments.address(offset), Some(main.begin));
+        let own = own.to_str().unwrap();
+        for known in ["", &build_id] {
+            assert_eq!(symbols.at_offset(own, known, offset), Some(Symbol { name: "main", offset: 0 }));
+        }
+        assert_eq!(symbols.at_offset(own, "00", offset).is_none(), !build_id.is_empty());
+        for other in ["/dev/zero", "/nowhere", "/etc/passwd", "/"] {
+            assert_eq!(symbols.at(other, 1), None);
+            assert_eq!(symbols.line(other, 1), None);
+        }
+    }
+
+    #[test]
+    fn stripped_files_have_the_names_that_are_installed_beside_them() {
+        let libc = "/lib/x86_64-linux-gnu/libc.so.6";
+        let names =
+            |code: &Code| code.functions.iter().filter(|function| function.name == "start_thread").count();
+        let Some(code) = read(Path::new(libc)).filter(|code| names(code) == 0).map(with_debug_file) else {
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Processor,
+                format_args!("there is no stripped libc at {libc}"),
+            );
+        };
+        if names(&code) == 0 {
+            return tracewing_testing::skip(
+                tracewing_testing::Cause::Listed("libc symbols"),
+                "its symbols (libc6-dbg) are not installed",
+            );
+        }
+        assert!(code.functions.is_sorted_by_key(|function| function.begin));
+        let start = code.functions.iter().find(|function| function.name == "start_thread").unwrap().begin;
+        assert_eq!(Symbols::new().at(libc, start + 1), Some(Symbol { name: "start_thread", offset: 1 }));
+    }
+
+    #[test]
+    fn this_program_knows_its_sources() {
+        let own = std::env::current_exe().unwrap();
+        let name = "this_program_knows_its_sources";
+        let function = functions(&own, |symbol| demangled(symbol).ends_with(name)).pop().unwrap();
+        let (file, line) = Symbols::new().line(own.to_str().unwrap(), function.begin).unwrap();
+        assert!(file.ends_with("symbols/mod.rs") && line > 100, "{file}:{line}");
+    }
+}

@@ -1,0 +1,82 @@
+//! How long a recording goes on: until its command ends, its time is over, a signal comes, or the trace
+//! cannot be written.
+
+use std::time::{Duration, Instant};
+
+use crate::child::Child;
+use crate::signals::{SNAPSHOT, Signals};
+
+/// Time that the command has to end after a stopping signal while it is still recorded.
+const GRACE: Duration = Duration::from_secs(2);
+/// Signals taken from the kernel at once.
+const BATCH: usize = 64;
+
+/// The command, the signals, and what has come of them.
+pub(crate) struct Course {
+    pub(crate) child: Child,
+    /// The command's, once it has ended.
+    pub(crate) exit_status: Option<i32>,
+    pub(crate) stop: Stop,
+    signals: Signals,
+}
+
+/// Why the loop ends, or will.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    No,
+    /// A signal came; the command has until then to end.
+    Asked {
+        until: Instant,
+    },
+    /// A second signal came: nothing is waited for.
+    AtOnce {
+        signal: i32,
+    },
+    /// The trace cannot be written.
+    CannotWrite,
+    /// A signal came, and there is no command to wait for.
+    Over,
+}
+
+impl Course {
+    pub(crate) fn new(child: Child, signals: Signals) -> Self {
+        Self { child, exit_status: None, stop: Stop::No, signals }
+    }
+
+    /// Whether the recording goes on.
+    pub(crate) fn goes_on(&self) -> bool {
+        self.exit_status.is_none()
+            && match self.stop {
+                Stop::No => true,
+                Stop::Asked { until } => Instant::now() < until,
+                Stop::AtOnce { .. } | Stop::CannotWrite | Stop::Over => false,
+            }
+    }
+
+    /// Takes what signals have come. Gives whether one of them was for a snapshot.
+    pub(crate) fn take_signals(&mut self) -> bool {
+        // However fast the signal for snapshots comes again: one snapshot, and then whatever else there is to
+        // do.
+        let mut snapshot = false;
+        for _ in 0..BATCH {
+            let Some(signal) = self.signals.next() else { break };
+            if signal.number == SNAPSHOT {
+                snapshot = true;
+                continue;
+            }
+            // What the terminal sends, the command has got already.
+            if signal.from_process {
+                self.child.signal(signal.number);
+            }
+            self.stop = match self.stop {
+                Stop::No | Stop::Over if !self.child.is_ours() => Stop::Over,
+                Stop::No => Stop::Asked { until: Instant::now() + GRACE },
+                Stop::CannotWrite => Stop::CannotWrite,
+                Stop::Asked { .. } | Stop::AtOnce { .. } | Stop::Over => {
+                    Stop::AtOnce { signal: signal.number }
+                }
+            };
+        }
+        snapshot
+    }
+}

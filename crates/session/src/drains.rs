@@ -1,0 +1,27 @@
+//! What is recorded besides the events of programs: the kernel's events, samples, and who the threads are.
+
+use crate::kernel::Kernel;
+use crate::profile::Profile;
+use crate::regions::Totals;
+use crate::threads::Threads;
+
+/// The sources that are drained at each look.
+pub(crate) struct Drains {
+    pub(crate) kernel: Kernel,
+    pub(crate) profile: Profile,
+    /// Of a flight recorder without the kernel's events.
+    pub(crate) threads: Option<Threads>,
+}
+
+impl Drains {
+    /// What they have come to so far, together with the events of programs.
+    pub(crate) fn totals(&self, user: Totals) -> Totals {
+        let kernel = self.kernel.progress();
+        let (events, lost, bytes) = self.profile.progress();
+        Totals {
+            events: user.events + kernel.events + events,
+            lost: user.lost.saturating_add(kernel.lost).saturating_add(lost),
+            bytes: user.bytes + kernel.bytes + bytes,
+        }
+    }
+}

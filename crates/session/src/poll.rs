@@ -1,0 +1,111 @@
+//! The descriptors that the recorder waits for, and what each of them is.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::io;
+
+use crate::Error;
+use crate::accept::Door;
+
+/// Descriptors taken from the kernel at once.
+const BATCH: usize = 64;
+
+/// What a descriptor is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Token {
+    /// A socket at which connections arrive.
+    Door(Door),
+    /// The signals for the recorder.
+    Signals,
+    /// The command.
+    Child,
+    /// The connection with this number.
+    Client(u64),
+}
+
+/// As the kernel keeps it for us; connections are counted from [`Token::FIRST`].
+impl Token {
+    const JOIN: u64 = 0;
+    const CONTROL: u64 = 1;
+    const SIGNALS: u64 = 2;
+    const CHILD: u64 = 3;
+    const FIRST: u64 = 4;
+
+    fn encode(self) -> EventData {
+        EventData::new_u64(match self {
+            Self::Door(Door::Join) => Self::JOIN,
+            Self::Door(Door::Control) => Self::CONTROL,
+            Self::Signals => Self::SIGNALS,
+            Self::Child => Self::CHILD,
+            Self::Client(number) => Self::FIRST + number,
+        })
+    }
+
+    fn decode(data: EventData) -> Self {
+        match data.u64() {
+            Self::JOIN => Self::Door(Door::Join),
+            Self::CONTROL => Self::Door(Door::Control),
+            Self::SIGNALS => Self::Signals,
+            Self::CHILD => Self::Child,
+            number => Self::Client(number - Self::FIRST),
+        }
+    }
+}
+
+/// The set of descriptors.
+pub(crate) struct Poll(OwnedFd);
+
+impl Poll {
+    /// An empty one.
+    pub(crate) fn new() -> Result<Self, Error> {
+        epoll::create(CreateFlags::CLOEXEC).map(Self).map_err(Error::system("epoll_create"))
+    }
+
+    pub(crate) fn add(&self, file: impl AsFd, token: Token, interest: EventFlags) -> io::Result<()> {
+        epoll::add(&self.0, file, token.encode(), interest)
+    }
+
+    pub(crate) fn modify(&self, file: impl AsFd, token: Token, interest: EventFlags) -> io::Result<()> {
+        epoll::modify(&self.0, file, token.encode(), interest)
+    }
+
+    pub(crate) fn remove(&self, file: impl AsFd) {
+        let _ = epoll::delete(&self.0, file);
+    }
+
+    /// Waits until some are ready, or the time is over. A signal ends the wait, too.
+    pub(crate) fn wait(&self, timeout: Duration) -> impl Iterator<Item = Token> + use<> {
+        let timeout = Timespec { tv_sec: timeout.as_secs() as i64, tv_nsec: timeout.subsec_nanos().into() };
+        let nothing = Event { flags: EventFlags::empty(), data: EventData::new_u64(0) };
+        let mut events = [nothing; BATCH];
+        let ready = epoll::wait(&self.0, &mut events, Some(&timeout)).unwrap_or_default();
+        events.into_iter().take(ready).map(|event| Token::decode(event.data))
+    }
+
+    /// The set's own descriptor, for a look at how many there are.
+    pub(crate) fn own(&self) -> &OwnedFd {
+        &self.0
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_kernel_gives_back_what_it_was_given() {
+        for token in [
+            Token::Door(Door::Join),
+            Token::Door(Door::Control),
+            Token::Signals,
+            Token::Child,
+            Token::Client(0),
+            Token::Client(1 << 40),
+        ] {
+            assert_eq!(Token::decode(token.encode()), token);
+        }
+    }
+}

@@ -1,0 +1,45 @@
+//! The recording's times: since when it runs, and when something is due again.
+
+use std::time::{Duration, Instant};
+
+use tracewing_consumer::drain::Found;
+use tracewing_consumer::pace::Pace;
+
+/// When what was done last.
+pub(crate) struct Timers {
+    pub(crate) started: Instant,
+    /// The recording's clock at `started`, cycles.
+    pub(crate) began: u64,
+    pace: Pace,
+    /// When the observer has last seen how far the recording is.
+    shown: Instant,
+}
+
+impl Timers {
+    /// The recording starts now, when its clock says `began`; no event is to reach the disk later than
+    /// `flush` after it was recorded.
+    pub(crate) fn new(began: u64, flush: Duration) -> Self {
+        let started = Instant::now();
+        Self { started, began, pace: Pace::new(flush), shown: started }
+    }
+
+    /// Until the next look.
+    pub(crate) fn remaining(&self) -> Duration {
+        self.pace.remaining()
+    }
+
+    /// A look is taken now. Gives the longest time to the next one.
+    pub(crate) fn look(&mut self, now: Instant) -> Duration {
+        self.pace.looked(now, now, &Found::default());
+        self.pace.longest()
+    }
+
+    /// Whether the observer, who wants it at this interval, is to see now how far the recording is.
+    pub(crate) fn shows(&mut self, now: Instant, interval: Option<Duration>) -> bool {
+        let is_due = interval.is_some_and(|interval| now.duration_since(self.shown) >= interval);
+        if is_due {
+            self.shown = now;
+        }
+        is_due
+    }
+}

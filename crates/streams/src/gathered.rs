@@ -1,0 +1,119 @@
+//! Events of the kernel and of profiles on their way into a packet, with headers as kernel events have them
+//! (`tracewing_ctf::write`).
+
+use tracewing_ctf::write::EXTENDED_ID;
+
+use crate::PacketTimes;
+
+/// Events that are not written yet, and the time of the last one.
+#[derive(Debug)]
+pub struct Gathered {
+    bytes: Vec<u8>,
+    /// Bytes from which on they are enough for a packet.
+    enough: usize,
+    events: u64,
+    begin: u64,
+    last: u64,
+}
+
+impl Gathered {
+    /// None, `enough` bytes of which make a packet.
+    pub fn new(enough: usize) -> Self {
+        Self { bytes: Vec::with_capacity(enough + 8192), enough, events: 0, begin: 0, last: 0 }
+    }
+
+    /// Appends an event: context and payload are what `write` writes; nothing is appended if it says `false`.
+    /// Its stamp is raised to the last event's: readers would take a smaller one for a wrap of the clock.
+    #[inline]
+    pub fn append(&mut self, stamp: u64, id: u16, write: impl FnOnce(&mut Vec<u8>) -> bool) -> bool {
+        let stamp = stamp.max(self.last);
+        let before = self.bytes.len();
+        if self.events == 0 || stamp - self.last < 1 << 32 {
+            let [a, b] = id.to_le_bytes();
+            let [c, d, e, f] = (stamp as u32).to_le_bytes();
+            self.bytes.extend_from_slice(&[a, b, c, d, e, f]);
+        } else {
+            self.bytes.extend_from_slice(&EXTENDED_ID.to_le_bytes());
+            self.bytes.extend_from_slice(&(stamp as u32).to_le_bytes());
+            self.bytes.extend_from_slice(&stamp.to_le_bytes());
+            self.bytes.extend_from_slice(&id.to_le_bytes());
+        }
+        if !write(&mut self.bytes) {
+            self.bytes.truncate(before);
+            return false;
+        }
+        if self.events == 0 {
+            self.begin = stamp;
+        }
+        self.events += 1;
+        self.last = stamp;
+        true
+    }
+
+    /// Whether they are enough for a packet.
+    #[inline]
+    pub fn is_enough(&self) -> bool {
+        self.bytes.len() >= self.enough
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.events == 0
+    }
+
+    /// The stamp of the last event, written or not; 0 before the first.
+    pub fn last(&self) -> u64 {
+        self.last
+    }
+
+    /// The bytes of all, and what their packet says.
+    pub fn packet(&self, lost: u64) -> (&[u8], PacketTimes) {
+        (&self.bytes, PacketTimes { begin: self.begin, end: self.last, lost, skipped: 0 })
+    }
+
+    /// Forgets all events, for the next packet. Gives how many there were.
+    pub fn clear(&mut self) -> u64 {
+        self.bytes.clear();
+        std::mem::take(&mut self.events)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn append(gathered: &mut Gathered, stamp: u64) {
+        assert!(gathered.append(stamp, 7, |out| {
+            out.push(b'x');
+            true
+        }));
+    }
+
+    #[test]
+    fn stamps_far_apart_take_the_long_header() {
+        let mut gathered = Gathered::new(20);
+        append(&mut gathered, 1 << 40);
+        append(&mut gathered, 5);
+        assert!(!gathered.is_enough());
+        append(&mut gathered, (1 << 40) + (1 << 32));
+        let (bytes, times) = gathered.packet(3);
+        assert_eq!(bytes.len(), 7 + 7 + 17);
+        assert_eq!((times.begin, times.end, times.lost), (1 << 40, (1 << 40) + (1 << 32), 3));
+        assert!(gathered.is_enough());
+        assert_eq!((gathered.clear(), gathered.is_empty()), (3, true));
+        // A packet's first event is known by the packet's begin.
+        append(&mut gathered, 1 << 50);
+        assert_eq!(gathered.packet(0).0.len(), 7);
+    }
+
+    #[test]
+    fn an_event_that_is_not_written_leaves_nothing() {
+        let mut gathered = Gathered::new(20);
+        let half = |out: &mut Vec<u8>| {
+            out.push(1);
+            false
+        };
+        assert!(!gathered.append(5, 7, half));
+        assert_eq!((gathered.packet(0).0.len(), gathered.last(), gathered.is_empty()), (0, 0, true));
+    }
+}

@@ -1,0 +1,100 @@
+//! What the packets of a stream say besides their events: each follows the one before it in time, number and
+//! losses.
+
+use tracewing_ctf::index::Entry;
+use tracewing_ctf::model::Uuid;
+use tracewing_ctf::write::{PACKET_HEADER_SIZE, PacketHeader};
+
+/// The one data stream class of a trace.
+const STREAM_CLASS: u64 = 0;
+
+/// Times and losses of a packet.
+#[derive(Debug, Clone, Copy)]
+pub struct PacketTimes {
+    /// Not after its first event, cycles.
+    pub begin: u64,
+    /// Not before its last event, cycles.
+    pub end: u64,
+    /// Events lost in the stream so far, cumulative.
+    pub lost: u64,
+    /// Packets that the stream would have besides those written, had their sub-buffers not been overwritten;
+    /// cumulative. Readers see the packet's number jump, and say so.
+    pub skipped: u64,
+}
+
+impl PacketTimes {
+    /// Of a packet without events, at one moment.
+    pub fn empty(at: u64, lost: u64, skipped: u64) -> Self {
+        Self { begin: at, end: at, lost, skipped }
+    }
+}
+
+/// A stream's packets so far.
+#[derive(Debug, Clone)]
+pub struct Packets {
+    uuid: Uuid,
+    instance: u64,
+    cpu: u32,
+    /// Packets, and their bytes.
+    pub(crate) count: u64,
+    pub(crate) bytes: u64,
+    /// The first one's begin and the last one's end, cycles.
+    pub(crate) begin: u64,
+    pub(crate) end: u64,
+    pub(crate) lost: u64,
+    pub(crate) skipped: u64,
+}
+
+impl Packets {
+    /// None yet, of stream `instance` of the trace `uuid`.
+    pub fn new(uuid: Uuid, instance: u64, cpu: u32) -> Self {
+        Self { uuid, instance, cpu, count: 0, bytes: 0, begin: 0, end: 0, lost: 0, skipped: 0 }
+    }
+
+    /// Header and index entry of the next packet, with so many bytes of events. Times and the loss count are
+    /// raised to the previous packet's where they are below it.
+    pub fn next(&self, events: usize, times: PacketTimes) -> (PacketHeader, Entry) {
+        let size = (PACKET_HEADER_SIZE + events) as u64;
+        let begin = times.begin.max(self.end);
+        let header = PacketHeader {
+            uuid: self.uuid,
+            stream_id: STREAM_CLASS as u32,
+            stream_instance_id: self.instance,
+            begin,
+            end: times.end.max(begin),
+            content_bytes: size,
+            packet_bytes: size,
+            seq: self.count.wrapping_add(times.skipped.max(self.skipped)),
+            discarded: times.lost.max(self.lost),
+            cpu: self.cpu,
+        };
+        let entry = Entry {
+            offset: self.bytes,
+            packet_bits: size * 8,
+            content_bits: size * 8,
+            begin,
+            end: header.end,
+            discarded: header.discarded,
+            stream_id: STREAM_CLASS,
+            stream_instance_id: Some(self.instance),
+            seq: Some(header.seq),
+        };
+        (header, entry)
+    }
+
+    /// The packet with this header is part of the stream.
+    pub fn add(&mut self, header: &PacketHeader) {
+        if self.count == 0 {
+            self.begin = header.begin;
+        }
+        self.skipped = header.seq.wrapping_sub(self.count);
+        self.count += 1;
+        self.bytes += header.packet_bytes;
+        (self.end, self.lost) = (header.end, header.discarded);
+    }
+
+    /// CPU.
+    pub fn cpu(&self) -> u32 {
+        self.cpu
+    }
+}

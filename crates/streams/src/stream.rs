@@ -1,0 +1,172 @@
+//! One data stream: the file with a CPU buffer's packets, and its index.
+//!
+//! A packet is header, context and the events as they lie in the ring buffer; all three go to the file with
+//! one system call. A write that fails or stays short (disk full, quota, file size limit) is cut off again,
+//! so a stream file always ends with a whole packet and its index agrees with it.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use tracewing_abi::shared::SharedBytes;
+use tracewing_ctf::index;
+use tracewing_ctf::model::Uuid;
+
+use crate::{Error, PacketTimes, Packets, TraceDir};
+
+/// A stream file that is being written.
+#[derive(Debug)]
+pub struct Stream {
+    name: String,
+    data: File,
+    index: File,
+    path: PathBuf,
+    index_path: PathBuf,
+    index_bytes: u64,
+    packets: Packets,
+}
+
+impl Stream {
+    /// Creates `NAME` in the folder of a trace, and `NAME.idx` in its folder of indexes.
+    ///
+    /// # Errors
+    /// A file exists or cannot be created or written.
+    pub fn create(folder: &TraceDir, name: &str, uuid: Uuid, instance: u64, cpu: u32) -> Result<Self, Error> {
+        let path = folder.trace.path().join(name);
+        let index_name = format!("{name}.idx");
+        let index_path = folder.index.path().join(&index_name);
+        let data = folder.trace.create_file(name).map_err(Error::file("create", &path))?;
+        let index = folder.index.create_file(&index_name).map_err(Error::file("create", &index_path))?;
+        index.write_all_at(&index::encode_header(), 0).map_err(Error::file("write", &index_path))?;
+        Ok(Self {
+            name: name.to_owned(),
+            data,
+            index,
+            path,
+            index_path,
+            index_bytes: index::HEADER_SIZE as u64,
+            packets: Packets::new(uuid, instance, cpu),
+        })
+    }
+
+    /// Appends a packet of these events. Times and the loss count are raised to the previous packet's where
+    /// they are below it.
+    ///
+    /// # Errors
+    /// It could not be written as a whole; the files are as they were before.
+    pub fn write(&mut self, events: &[u8], times: PacketTimes) -> Result<(), Error> {
+        // SAFETY: a slice's own bytes.
+        unsafe { self.write_shared(events.into(), times) }
+    }
+
+    /// As [`Stream::write`], of events that lie in shared memory.
+    ///
+    /// # Errors
+    /// As [`Stream::write`].
+    ///
+    /// # Safety
+    /// `events` stays mapped and readable during the call.
+    pub unsafe fn write_shared(&mut self, events: SharedBytes, times: PacketTimes) -> Result<(), Error> {
+        let (header, entry) = self.packets.next(events.len(), times);
+        // SAFETY: the caller's obligation.
+        let written = unsafe { self.write_gathered(&header.encode(), events) };
+        let written = written.map_err(Error::file("write", &self.path)).and_then(|()| {
+            let indexed = self.index.write_all_at(&index::encode_entry(&entry), self.index_bytes);
+            indexed.map_err(Error::file("write", &self.index_path))
+        });
+        if let Err(error) = written {
+            // Shortening needs no space; if it fails all the same, readers still stop at the torn packet.
+            let _ = self.data.set_len(self.packets.bytes);
+            let _ = self.index.set_len(self.index_bytes);
+            return Err(error);
+        }
+        self.index_bytes += index::ENTRY_SIZE as u64;
+        self.packets.add(&header);
+        Ok(())
+    }
+
+    /// Appends a packet without events, so that losses after the last event are seen.
+    ///
+    /// # Errors
+    /// As [`Stream::write`].
+    pub fn write_empty(&mut self, times: PacketTimes) -> Result<(), Error> {
+        self.write(&[], times)
+    }
+
+    /// # Safety
+    /// As [`Stream::write_shared`].
+    unsafe fn write_gathered(&self, header: &[u8], events: SharedBytes) -> io::Result<()> {
+        let total = header.len() + events.len();
+        let mut done = 0;
+        while done < total {
+            let in_header = done.min(header.len());
+            let in_events = done - in_header;
+            let rest = &header[in_header..];
+            let parts = [
+                libc::iovec { iov_base: rest.as_ptr().cast_mut().cast(), iov_len: rest.len() },
+                libc::iovec {
+                    iov_base: events.as_ptr().wrapping_add(in_events).cast_mut().cast(),
+                    iov_len: events.len() - in_events,
+                },
+            ];
+            let offset = libc::off_t::try_from(self.packets.bytes + done as u64)
+                .map_err(|_| io::Error::from_raw_os_error(libc::EFBIG))?;
+            // SAFETY: the first part is a live slice, the second readable by the caller's obligation; the
+            // kernel only reads them. No reference to the shared bytes is formed.
+            let written = unsafe { libc::pwritev(self.data.as_raw_fd(), parts.as_ptr(), 2, offset) };
+            match usize::try_from(written) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(count) => done += count,
+                Err(_) => {
+                    let error = io::Error::last_os_error();
+                    if error.kind() != io::ErrorKind::Interrupted {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Name of the file.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// CPU.
+    pub fn cpu(&self) -> u32 {
+        self.packets.cpu()
+    }
+
+    /// Packets so far.
+    pub fn packets(&self) -> u64 {
+        self.packets.count
+    }
+
+    /// Bytes so far.
+    pub fn bytes(&self) -> u64 {
+        self.packets.bytes
+    }
+
+    /// The begin of the first packet, cycles; 0 without packets.
+    pub fn begin(&self) -> u64 {
+        self.packets.begin
+    }
+
+    /// The end of the last packet, cycles.
+    pub fn end(&self) -> u64 {
+        self.packets.end
+    }
+
+    /// Events lost, as the last packet says.
+    pub fn lost(&self) -> u64 {
+        self.packets.lost
+    }
+
+    /// Packets skipped, as the last packet's number says.
+    pub fn skipped(&self) -> u64 {
+        self.packets.skipped
+    }
+}

@@ -1,0 +1,290 @@
+//! What `tracewing info` says about a recording, as data: ready for tables, and for JSON under the names of
+//! its fields.
+//!
+//! Times are nanoseconds since the clock's origin, which is the Unix epoch for most traces; sizes are bytes.
+
+use crate::info::describe;
+use crate::info::summary::{ClassSummary, StreamSummary, Summary, TraceSummary};
+use crate::open::description::described;
+use crate::open::recording::{Recording, Trace};
+use crate::stream::cursor::{Lost, LostKind};
+use crate::{Error, uuid_text};
+use serde::Serialize;
+use tracewing_ctf::model::{ClockClass, EnvValue, EventRecordClass};
+
+/// A recording.
+#[derive(Debug, Serialize)]
+pub struct Report {
+    /// First stamp of all traces.
+    pub begin_ns: Option<i64>,
+    /// Last stamp of all traces.
+    pub end_ns: Option<i64>,
+    /// Nanoseconds between the two.
+    pub duration_ns: Option<i64>,
+    /// What stands in the `tracewing.json` files, if there are any.
+    pub recordings: Vec<serde_json::Value>,
+    /// The traces.
+    pub traces: Vec<TraceReport>,
+    /// What could not be read.
+    pub errors: Vec<String>,
+}
+
+/// A trace.
+#[derive(Debug, Serialize)]
+pub struct TraceReport {
+    /// Host name and path from where the search began.
+    pub name: String,
+    /// Where it lies.
+    pub folders: Vec<String>,
+    /// Its identity.
+    pub uuid: Option<String>,
+    /// The metadata's environment, without the notes about event classes.
+    pub environment: Vec<(String, serde_json::Value)>,
+    /// Its clocks.
+    pub clocks: Vec<ClockReport>,
+    /// Its data streams.
+    pub streams: Vec<StreamReport>,
+    /// Its event classes.
+    pub event_classes: Vec<ClassReport>,
+}
+
+/// A clock: value `v` is `offset_seconds + (offset_cycles + v) / frequency_hz` seconds after its origin.
+#[derive(Debug, Serialize)]
+pub struct ClockReport {
+    /// Its name.
+    pub name: String,
+    /// Free text.
+    pub description: Option<String>,
+    /// Clocks with one UUID are one clock.
+    pub uuid: Option<String>,
+    /// Cycles per second.
+    pub frequency_hz: u64,
+    /// Uncertainty in cycles.
+    pub precision_cycles: u64,
+    /// Whole seconds from the origin to value 0.
+    pub offset_seconds: i64,
+    /// Cycles from there to value 0.
+    pub offset_cycles: u64,
+}
+
+/// A data stream.
+#[derive(Debug, Serialize)]
+pub struct StreamReport {
+    /// Data stream class id.
+    pub class: u64,
+    /// Data stream id.
+    pub id: u64,
+    /// Its files, by time.
+    pub files: Vec<String>,
+    /// The CPU, where all packets name the same one.
+    pub cpu: Option<u64>,
+    /// Packets.
+    pub packets: u64,
+    /// Events.
+    pub events: u64,
+    /// Bytes.
+    pub bytes: u64,
+    /// First stamp.
+    pub begin_ns: Option<i64>,
+    /// Last stamp.
+    pub end_ns: Option<i64>,
+    /// Events known to be lost.
+    pub lost_events: u64,
+    /// Packets known to be lost.
+    pub lost_packets: u64,
+    /// Each loss, up to 10,000.
+    pub losses: Vec<LossReport>,
+}
+
+/// Something that the tracer could not record.
+#[derive(Debug, Serialize)]
+pub struct LossReport {
+    /// `events` or `packets`.
+    pub what: &'static str,
+    /// How many, where that is known.
+    pub count: Option<u64>,
+    /// Not before this stamp.
+    pub begin_ns: Option<i64>,
+    /// Not after this stamp.
+    pub end_ns: Option<i64>,
+}
+
+/// An event class.
+#[derive(Debug, Serialize)]
+pub struct ClassReport {
+    /// Data stream class id.
+    pub stream_class: u64,
+    /// Its id.
+    pub id: u64,
+    /// Its name.
+    pub name: Option<String>,
+    /// LTTng's log level, 0 (emergency) to 14 (debug).
+    pub log_level: Option<i64>,
+    /// K42's major class, of tracewing's own events that have one besides 0.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub major: Option<i64>,
+    /// How often it occurs.
+    pub count: u64,
+    /// What its author says about it.
+    pub description: Option<String>,
+    /// How its author wants it printed.
+    pub print: Option<String>,
+    /// Where it stands in the program's source, as `file:line`.
+    pub source: Option<String>,
+    /// Its payload.
+    pub fields: Vec<FieldReport>,
+}
+
+/// A field of an event class.
+#[derive(Debug, Serialize)]
+pub struct FieldReport {
+    /// Its name.
+    pub name: String,
+    /// Its type, such as `u32`, `string`, `u8[16]` or `enum u8 { idle = 0, busy = 1..3 }`.
+    #[serde(rename = "type")]
+    pub class: String,
+    /// What it counts.
+    pub unit: Option<String>,
+}
+
+impl Report {
+    /// Reads all of `recording` and reports. Errors are part of the report, and are given as well.
+    pub fn new(recording: &Recording) -> (Self, Vec<Error>) {
+        let summary = Summary::collect(recording);
+        // What lies before a part only tells names.
+        let part = recording.extract_begin().unwrap_or(i64::MIN);
+        let range = summary.range().map(|(begin, end)| (begin.max(part), end.max(part)));
+        let report = Report {
+            begin_ns: range.map(|(begin, _)| begin),
+            end_ns: range.map(|(_, end)| end),
+            duration_ns: range.and_then(|(begin, end)| end.checked_sub(begin)),
+            recordings: described(recording),
+            traces: summary.traces.iter().map(|trace| TraceReport::new(recording, trace)).collect(),
+            errors: summary.errors.iter().map(ToString::to_string).collect(),
+        };
+        (report, summary.errors)
+    }
+}
+
+impl TraceReport {
+    fn new(recording: &Recording, summary: &TraceSummary) -> Self {
+        let trace = &recording.traces()[summary.trace];
+        let class = trace.class();
+        let environment = class.env.iter().filter(|(key, _)| !is_note(key));
+        TraceReport {
+            name: trace.name().to_owned(),
+            folders: trace.folders().iter().map(|folder| folder.display().to_string()).collect(),
+            uuid: class.uuid.as_ref().map(uuid_text),
+            environment: environment.map(|(key, value)| (key.clone(), json(value))).collect(),
+            clocks: class.clock_classes.iter().map(ClockReport::new).collect(),
+            streams: summary.streams.iter().map(|stream| StreamReport::new(recording, stream)).collect(),
+            event_classes: summary
+                .classes
+                .iter()
+                .filter_map(|class| ClassReport::new(trace, class))
+                .collect(),
+        }
+    }
+}
+
+impl ClockReport {
+    fn new(clock: &ClockClass) -> Self {
+        ClockReport {
+            name: clock.name.clone().unwrap_or_else(|| clock.id.clone()),
+            description: clock.description.clone(),
+            uuid: clock.uuid.as_ref().map(uuid_text),
+            frequency_hz: clock.frequency,
+            precision_cycles: clock.precision.unwrap_or(0),
+            offset_seconds: clock.offset_seconds,
+            offset_cycles: clock.offset_cycles,
+        }
+    }
+}
+
+impl StreamReport {
+    fn new(recording: &Recording, summary: &StreamSummary) -> Self {
+        let stream = &recording.streams()[summary.stream];
+        StreamReport {
+            class: stream.class_id(),
+            id: stream.id(),
+            files: stream.files().map(|file| file.display().to_string()).collect(),
+            cpu: summary.cpu,
+            packets: summary.packets,
+            events: summary.events,
+            bytes: summary.bytes,
+            begin_ns: summary.range.map(|(begin, _)| begin),
+            end_ns: summary.range.map(|(_, end)| end),
+            lost_events: summary.lost_events,
+            lost_packets: summary.lost_packets,
+            losses: summary.losses.iter().map(LossReport::new).collect(),
+        }
+    }
+}
+
+impl LossReport {
+    fn new(lost: &Lost) -> Self {
+        LossReport {
+            what: match lost.kind {
+                LostKind::Events => "events",
+                LostKind::Packets => "packets",
+            },
+            count: lost.count,
+            begin_ns: lost.range.map(|(begin, _)| begin),
+            end_ns: lost.range.map(|(_, end)| end),
+        }
+    }
+}
+
+impl ClassReport {
+    fn new(trace: &Trace, summary: &ClassSummary) -> Option<Self> {
+        let stream = trace.class().data_stream_class(summary.stream_class)?;
+        let class: &EventRecordClass = stream.event_record_class(summary.id)?;
+        let note = |key: &str| match trace.note(class.id, key)? {
+            EnvValue::String(text) => Some(text.clone()),
+            EnvValue::Integer(number) => Some(number.to_string()),
+        };
+        let source = note("file").map(|file| match note("line") {
+            Some(line) => format!("{file}:{line}"),
+            None => file,
+        });
+        let members = class.payload.iter().flat_map(|payload| &payload.members);
+        Some(ClassReport {
+            stream_class: stream.id,
+            id: class.id,
+            name: class.name.clone(),
+            log_level: class.log_level,
+            major: match trace.note(class.id, "major") {
+                Some(EnvValue::Integer(number)) => Some(*number),
+                _ => None,
+            },
+            count: summary.count,
+            description: note("description"),
+            print: note("print"),
+            source,
+            fields: members
+                .map(|member| FieldReport {
+                    name: member.name.clone(),
+                    class: describe::field(&member.class),
+                    unit: note(&format!("unit_{}", member.name)),
+                })
+                .collect(),
+        })
+    }
+}
+
+/// Whether an environment entry is a note about an event class.
+fn is_note(key: &str) -> bool {
+    let Some((id, note)) = key.strip_prefix("event_").and_then(|rest| rest.split_once('_')) else {
+        return false;
+    };
+    let known =
+        ["description", "print", "file", "line", "major"].contains(&note) || note.starts_with("unit_");
+    known && id.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+fn json(value: &EnvValue) -> serde_json::Value {
+    match value {
+        EnvValue::String(text) => text.as_str().into(),
+        EnvValue::Integer(number) => (*number).into(),
+    }
+}

@@ -1,0 +1,335 @@
+//! How many events there are, how often they come, and what they take: by class, by stream, and by process,
+//! with losses.
+//!
+//! Streams are counted one by one, by as many threads as there are CPUs; what comes out does not depend on
+//! how many.
+
+use crate::Error;
+use crate::merge::stream_events::StreamEvents;
+use crate::open::recording::Recording;
+use crate::select::decisions::{Decisions, StreamDecisions};
+use crate::select::filter::Filter;
+use crate::select::selection::Selection;
+use crate::stream::cursor::{Lost, LostKind};
+use crate::time::range::TimeRange;
+use serde::Serialize;
+use std::collections::{BTreeMap, HashMap};
+use std::ops::ControlFlow;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use tracewing_ctf::decode::{Event, MemberHandle, Value};
+use tracewing_ctf::model::{EnvValue, Scope};
+use tracewing_vocabulary::{own, recorder};
+
+/// A recording, counted.
+#[derive(Debug, Default, Serialize)]
+pub struct Statistics {
+    /// From the first of the counted events to the last, in nanoseconds.
+    pub duration_ns: u64,
+    /// All of them.
+    pub total: Count,
+    /// By trace and name, the most frequent first; classes without events are left out.
+    pub events: Vec<ClassCount>,
+    /// In the order of [`Recording::streams`].
+    pub streams: Vec<StreamCount>,
+    /// By process id, the busiest first. What no event tells the process of comes under none.
+    pub processes: Vec<ProcessCount>,
+    /// What could not be read; everything before it is counted.
+    #[serde(skip)]
+    pub errors: Vec<Error>,
+}
+
+/// Events, and what they take.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct Count {
+    /// How many.
+    pub events: u64,
+    /// Their bytes with headers and contexts.
+    pub bytes: u64,
+}
+
+/// The events of a class.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct ClassCount {
+    /// The trace's name.
+    pub trace: String,
+    /// The class's name.
+    pub name: String,
+    /// Its events.
+    #[serde(flatten)]
+    pub count: Count,
+}
+
+/// The events of a stream.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct StreamCount {
+    /// The trace's name.
+    pub trace: String,
+    /// The stream's class id, then its id.
+    pub stream: String,
+    /// Its events.
+    #[serde(flatten)]
+    pub count: Count,
+    /// Events known to be lost in it.
+    pub lost_events: u64,
+    /// Packets known to be lost in it.
+    pub lost_packets: u64,
+}
+
+/// The events of a process.
+#[derive(Debug, PartialEq, Serialize)]
+pub struct ProcessCount {
+    /// Its id.
+    pub process: Option<i64>,
+    /// Its events.
+    #[serde(flatten)]
+    pub count: Count,
+}
+
+impl Count {
+    #[inline]
+    fn add(&mut self, other: Count) {
+        self.events += other.events;
+        self.bytes += other.bytes;
+    }
+
+    /// How many events there are in a second of so many nanoseconds; `None` where none have passed.
+    pub fn per_second(&self, duration_ns: u64) -> Option<f64> {
+        (duration_ns > 0).then(|| self.events as f64 * 1e9 / duration_ns as f64)
+    }
+}
+
+impl Statistics {
+    /// Counts the events that are chosen.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the filter makes no sense for the recording. What cannot be read is no error:
+    /// it is in [`Statistics::errors`].
+    pub fn collect(recording: &Recording, filter: &Filter) -> Result<Self, Error> {
+        let range = filter.range(recording)?;
+        let decisions = Decisions::of(filter, range, recording, &mut || ControlFlow::Continue(()))?;
+        let next = AtomicUsize::new(0);
+        let streams = recording.streams().len();
+        let counted = Mutex::new(BTreeMap::new());
+        let threads = std::thread::available_parallelism().map_or(1, usize::from).min(streams);
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    loop {
+                        // Which thread takes which stream changes nothing.
+                        let stream = next.fetch_add(1, Ordering::Relaxed);
+                        if stream >= streams {
+                            return;
+                        }
+                        let Ok(mut selection) = Selection::new(filter, recording) else { return };
+                        let decisions = decisions.of_stream(stream, recording, &mut selection);
+                        let tally = Tally::of(recording, stream, range, decisions);
+                        if let Ok(mut counted) = counted.lock() {
+                            counted.insert(stream, tally);
+                        }
+                    }
+                });
+            }
+        });
+        let counted = counted.into_inner().unwrap_or_else(|poisoned| poisoned.into_inner());
+        Ok(Self::gather(recording, counted))
+    }
+
+    fn gather(recording: &Recording, tallies: BTreeMap<usize, Tally>) -> Self {
+        let mut statistics = Statistics::default();
+        let (mut classes, mut processes) = (HashMap::<_, Count>::new(), HashMap::<_, Count>::new());
+        let mut range: Option<(i64, i64)> = None;
+        let owners: HashMap<(usize, i64), i64> = tallies
+            .iter()
+            .flat_map(|(stream, tally)| {
+                let trace = recording.streams()[*stream].trace_index();
+                tally.owners.iter().map(move |(thread, process)| ((trace, *thread), *process))
+            })
+            .collect();
+        for (index, tally) in tallies {
+            let stream = &recording.streams()[index];
+            let trace = &recording.traces()[stream.trace_index()];
+            let mut all = Count::default();
+            let class = trace.class().data_stream_class(stream.class_id());
+            for (at, count) in tally.classes.iter().enumerate().filter(|(_, count)| count.events > 0) {
+                let class = class.and_then(|class| class.event_record_classes.get(at));
+                let name = class.and_then(|class| class.name.clone()).unwrap_or_default();
+                classes.entry((stream.trace_index(), name)).or_default().add(*count);
+                all.add(*count);
+            }
+            for (actor, count) in tally.actors {
+                let process = match actor {
+                    Actor::Process(process) => Some(process),
+                    Actor::Thread(thread) => owners.get(&(stream.trace_index(), thread)).copied(),
+                    Actor::Unknown => match trace.class().env("vpid") {
+                        Some(EnvValue::Integer(process)) => Some(*process),
+                        _ => None,
+                    },
+                };
+                processes.entry(process).or_default().add(count);
+            }
+            statistics.total.add(all);
+            statistics.streams.push(StreamCount {
+                trace: trace.name().to_owned(),
+                stream: format!("{}:{}", stream.class_id(), stream.id()),
+                count: all,
+                lost_events: tally.lost_events,
+                lost_packets: tally.lost_packets,
+            });
+            let ranges = [range, tally.range].into_iter().flatten();
+            range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+            statistics.errors.extend(tally.error);
+        }
+        statistics.duration_ns = range.map_or(0, |(first, last)| last.abs_diff(first));
+        let name = |trace: usize| recording.traces()[trace].name().to_owned();
+        let classes = classes.into_iter();
+        statistics.events = classes
+            .map(|((trace, class), count)| ClassCount { trace: name(trace), name: class, count })
+            .collect();
+        statistics
+            .events
+            .sort_by(|a, b| (b.count.events, &a.trace, &a.name).cmp(&(a.count.events, &b.trace, &b.name)));
+        let processes = processes.into_iter().filter(|(_, count)| count.events > 0);
+        statistics.processes = processes.map(|(process, count)| ProcessCount { process, count }).collect();
+        statistics.processes.sort_by_key(|row| (std::cmp::Reverse(row.count.events), row.process));
+        statistics
+    }
+}
+
+/// Who an event is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Actor {
+    Process(i64),
+    Thread(i64),
+    Unknown,
+}
+
+/// A stream, counted.
+#[derive(Debug, Default)]
+struct Tally {
+    /// By the index of the class.
+    classes: Vec<Count>,
+    actors: HashMap<Actor, Count>,
+    /// The processes of threads, as tracewing's `thread` events tell them.
+    owners: HashMap<i64, i64>,
+    lost_events: u64,
+    lost_packets: u64,
+    range: Option<(i64, i64)>,
+    error: Option<Error>,
+}
+
+impl Tally {
+    fn of(recording: &Recording, index: usize, range: TimeRange, mut decisions: StreamDecisions<'_>) -> Self {
+        let stream = &recording.streams()[index];
+        let mut tally = Tally::default();
+        let mut events = recording.events_from(index, range.begin);
+        let mut member = None;
+        // Runs of events of one thread are the rule.
+        let (mut actor, mut run) = (Actor::Unknown, Count::default());
+        let mut first = None;
+        let mut last = None;
+        let mut count = |event: Event<'_>, tally: &mut Tally| {
+            let class = event.class_index();
+            // Whose thread it is counts for others too.
+            if matches!(event.class().name.as_deref(), Some(own::Thread::NAME | recorder::KnownThread::NAME))
+            {
+                tally.note_owner(&event);
+            }
+            if !decisions.takes(&event) {
+                return;
+            }
+            let one = Count { events: 1, bytes: event.bits().div_ceil(8) };
+            if tally.classes.len() <= class {
+                tally.classes.resize(class + 1, Count::default());
+            }
+            tally.classes[class].add(one);
+            let member: &Option<_> =
+                member.get_or_insert_with(|| Whose::find(recording, &event, stream.trace_index()));
+            let whose = member.as_ref().map_or(Actor::Unknown, |member| member.of(&event));
+            if whose != actor {
+                tally.actors.entry(actor).or_default().add(std::mem::take(&mut run));
+                actor = whose;
+            }
+            run.add(one);
+            last = event.clock_value();
+            first = first.or(last);
+        };
+        let result = tally.read(&mut events, range, &mut count);
+        tally.error = result.err();
+        tally.actors.entry(actor).or_default().add(run);
+        let ns = |cycles: Option<u64>| events.ns(cycles?);
+        tally.range = ns(first).zip(ns(last));
+        tally
+    }
+
+    fn read(
+        &mut self,
+        events: &mut StreamEvents,
+        range: TimeRange,
+        count: &mut impl FnMut(Event<'_>, &mut Tally),
+    ) -> Result<(), Error> {
+        if range != TimeRange::ALL {
+            return events.for_each_in(range, |event, lost| match (event, lost) {
+                (Some(event), _) => count(event, self),
+                (None, lost) => lost.into_iter().for_each(|lost| self.note_loss(lost)),
+            });
+        }
+        while events.enter_packet(|lost| self.note_loss(lost))? {
+            events.for_each_in_packet(|event| count(event, self))?;
+        }
+        Ok(())
+    }
+
+    fn note_loss(&mut self, lost: Lost) {
+        match lost.kind {
+            LostKind::Events => self.lost_events += lost.count.unwrap_or(0),
+            LostKind::Packets => self.lost_packets += lost.count.unwrap_or(0),
+        }
+    }
+
+    fn note_owner(&mut self, event: &Event<'_>) {
+        let number = |scope, name| event.field(scope, name).as_ref().and_then(integer);
+        if let (Some(thread), Some(process)) =
+            (number(Scope::CommonContext, "tid"), number(Scope::Payload, "pid"))
+        {
+            self.owners.insert(thread, process);
+        }
+    }
+}
+
+/// The member of the common context that tells whose an event is.
+struct Whose {
+    member: MemberHandle,
+    is_process: bool,
+}
+
+impl Whose {
+    fn find(recording: &Recording, event: &Event<'_>, trace: usize) -> Option<Self> {
+        let stream = recording.traces()[trace].class().data_stream_classes.iter();
+        let stream = stream.take_while(|class| class.id != event.data_stream_class().id).count();
+        let decoder = recording.traces()[trace].decoder();
+        let names = [("vpid", true), ("pid", true), ("vtid", false), ("tid", false)];
+        names.into_iter().find_map(|(name, is_process)| {
+            let member = decoder.member(stream, event.class_index(), Scope::CommonContext, name)?;
+            Some(Whose { member, is_process })
+        })
+    }
+
+    #[inline]
+    fn of(&self, event: &Event<'_>) -> Actor {
+        match event.member(self.member).as_ref().and_then(integer) {
+            Some(id) if self.is_process => Actor::Process(id),
+            Some(id) => Actor::Thread(id),
+            None => Actor::Unknown,
+        }
+    }
+}
+
+#[inline]
+fn integer(value: &Value<'_>) -> Option<i64> {
+    match value {
+        Value::Signed(value, _) => Some(*value),
+        Value::Unsigned(value, _) => i64::try_from(*value).ok(),
+        _ => None,
+    }
+}

@@ -1,0 +1,137 @@
+//! What a recording holds in all: per trace and per stream, packets, events, bytes, losses, times, and how
+//! often each event class occurs.
+
+use crate::Error;
+use crate::open::recording::{Recording, Stream};
+use crate::stream::cursor::{Item, Lost, LostKind, Totals};
+use std::collections::HashMap;
+
+/// Most losses that are kept one by one for a stream; the rest are only counted.
+const MAX_LOSSES: usize = 10_000;
+
+/// A recording, counted.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// In the order of [`Recording::traces`].
+    pub traces: Vec<TraceSummary>,
+    /// What could not be read; everything before it is counted.
+    pub errors: Vec<Error>,
+}
+
+/// A trace, counted.
+#[derive(Debug, Default)]
+pub struct TraceSummary {
+    /// Its place in [`Recording::traces`].
+    pub trace: usize,
+    /// Its streams, as in [`Recording::streams`].
+    pub streams: Vec<StreamSummary>,
+    /// Its event classes, in the order of the metadata.
+    pub classes: Vec<ClassSummary>,
+}
+
+/// A stream, counted.
+#[derive(Debug, Default)]
+pub struct StreamSummary {
+    /// Its place in [`Recording::streams`].
+    pub stream: usize,
+    /// The CPU, where all packets name the same one.
+    pub cpu: Option<u64>,
+    /// Packets.
+    pub packets: u64,
+    /// Events.
+    pub events: u64,
+    /// Bytes of its packets.
+    pub bytes: u64,
+    /// First and last nanosecond since the clock's origin.
+    pub range: Option<(i64, i64)>,
+    /// Events known to be lost.
+    pub lost_events: u64,
+    /// Packets known to be lost.
+    pub lost_packets: u64,
+    /// Losses one by one, up to 10,000.
+    pub losses: Vec<Lost>,
+}
+
+/// An event class, counted.
+#[derive(Debug)]
+pub struct ClassSummary {
+    /// The id of its data stream class.
+    pub stream_class: u64,
+    /// Its id.
+    pub id: u64,
+    /// How often it occurs.
+    pub count: u64,
+}
+
+impl Summary {
+    /// Reads all of `recording` and counts.
+    pub fn collect(recording: &Recording) -> Self {
+        let mut summary = Summary::default();
+        for trace in 0..recording.traces().len() {
+            let mut counts = HashMap::new();
+            let mut streams = Vec::new();
+            for (index, stream) in recording.streams().iter().enumerate() {
+                if stream.trace_index() == trace {
+                    let (counted, error) = count(recording, index, stream, &mut counts);
+                    streams.push(counted);
+                    summary.errors.extend(error);
+                }
+            }
+            let classes = &recording.traces()[trace].class().data_stream_classes;
+            let classes = classes.iter().flat_map(|stream| {
+                stream.event_record_classes.iter().map(|class| (stream.id, class.id)).collect::<Vec<_>>()
+            });
+            let classes = classes.map(|key| ClassSummary {
+                stream_class: key.0,
+                id: key.1,
+                count: counts.get(&key).copied().unwrap_or(0),
+            });
+            summary.traces.push(TraceSummary { trace, classes: classes.collect(), streams });
+        }
+        summary
+    }
+
+    /// First and last nanosecond of all streams.
+    pub fn range(&self) -> Option<(i64, i64)> {
+        let ranges = self.traces.iter().flat_map(|trace| &trace.streams).filter_map(|stream| stream.range);
+        ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)))
+    }
+}
+
+fn count(
+    recording: &Recording,
+    index: usize,
+    stream: &Stream,
+    counts: &mut HashMap<(u64, u64), u64>,
+) -> (StreamSummary, Option<Error>) {
+    let mut summary = StreamSummary { stream: index, ..StreamSummary::default() };
+    let mut cursor = recording.cursor(stream, i64::MIN);
+    let mut events = Totals::default();
+    let error = loop {
+        match cursor.advance() {
+            Ok(Some(Item::Event(stamp))) => {
+                summary.events += 1;
+                stamp.into_iter().for_each(|stamp| events.stamp(stamp.ns));
+                *counts.entry((stream.class_id(), cursor.event().class().id)).or_default() += 1;
+            }
+            Ok(Some(Item::Lost(lost))) => {
+                match lost.kind {
+                    LostKind::Events => summary.lost_events += lost.count.unwrap_or(0),
+                    LostKind::Packets => summary.lost_packets += lost.count.unwrap_or(0),
+                }
+                if summary.losses.len() < MAX_LOSSES {
+                    summary.losses.push(lost);
+                }
+            }
+            Ok(None) => break None,
+            Err(error) => break Some(error),
+        }
+    };
+    let totals = cursor.totals();
+    summary.packets = totals.packets;
+    summary.bytes = totals.bytes;
+    summary.cpu = totals.cpu.flatten();
+    let ranges = [totals.range, events.range].into_iter().flatten();
+    summary.range = ranges.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1)));
+    (summary, error)
+}

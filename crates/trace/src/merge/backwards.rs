@@ -1,0 +1,49 @@
+//! Notices stamps that go back within a stream: there is no order for such events, which come out where they
+//! stand.
+
+use crate::merge::messages::EventRef;
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// The latest stamp so far, and the streams of which somebody was told.
+#[derive(Debug)]
+pub(crate) struct Backwards {
+    /// In nanoseconds since the clock's origin.
+    latest: i64,
+    told: Arc<Mutex<HashSet<usize>>>,
+}
+
+impl Default for Backwards {
+    fn default() -> Self {
+        Backwards { latest: i64::MIN, told: Arc::default() }
+    }
+}
+
+impl Backwards {
+    /// For other events of the same streams.
+    pub(crate) fn beside(&self) -> Self {
+        Backwards { latest: i64::MIN, told: self.told.clone() }
+    }
+
+    /// Takes whatever comes next for a beginning.
+    pub(crate) fn restart(&mut self) {
+        self.latest = i64::MIN;
+    }
+
+    /// From when to when the merged events go back with this one, in nanoseconds since the clock's origin;
+    /// once for each stream.
+    #[inline]
+    pub(crate) fn notice(&mut self, event: &EventRef<'_>) -> Option<(i64, i64)> {
+        let ns = event.stamp()?.ns;
+        if ns >= self.latest {
+            self.latest = ns;
+            return None;
+        }
+        self.tell(event.stream_index()).then_some((self.latest, ns))
+    }
+
+    #[cold]
+    fn tell(&self, stream: usize) -> bool {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(stream)
+    }
+}

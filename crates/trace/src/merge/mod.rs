@@ -1,0 +1,9 @@
+//! All streams of a recording in one order of time.
+
+pub(crate) mod backwards;
+pub(crate) mod fields;
+pub(crate) mod messages;
+pub(crate) mod order;
+pub(crate) mod slices;
+pub(crate) mod stream_events;
+pub(crate) mod tail;

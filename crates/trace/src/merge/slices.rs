@@ -1,0 +1,69 @@
+//! Slices of a recording by time, which threads read at once: each slice goes on exactly where the one before
+//! it ends.
+//!
+//! Whoever has read a slice stands where a merge that began at the slice's beginning would stand; [`Handoff`]
+//! says where that is. Where the next slice begins elsewhere, as it may where stamps lie outside of what
+//! packets say, it is not what comes next.
+
+use crate::merge::messages::Merge;
+use crate::open::recording::Recording;
+use crate::time::range::TimeRange;
+
+/// Bytes of a slice, at most: all that is in its time comes on top.
+const MOST: u64 = 64 << 20;
+
+/// What lies from `from` to `to`, in nanoseconds since the clock's origin, both included.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Slice {
+    pub(crate) from: i64,
+    pub(crate) to: i64,
+}
+
+/// Cuts what lies from `from` on in `range` into slices of `least` bytes, or more where packets are large, so
+/// that little is read twice. None where reading cannot begin anywhere, or there would be only one.
+pub(crate) fn slices(recording: &Recording, range: TimeRange, from: i64, least: u64) -> Vec<Slice> {
+    let Some(packets) = packets(recording) else { return Vec::new() };
+    let bytes: u64 = packets.iter().map(|(_, bytes)| bytes).sum();
+    let mean = bytes / (packets.len() as u64).max(1);
+    let size = least.saturating_add(2 * recording.streams().len() as u64 * mean).min(MOST);
+    let mut slices = Vec::new();
+    let (mut begin, mut there) = (from, 0);
+    for (time, bytes) in packets.into_iter().filter(|(time, _)| *time > from && *time <= range.end) {
+        if there >= size && time > begin {
+            slices.push(Slice { from: begin, to: time - 1 });
+            (begin, there) = (time, 0);
+        }
+        there += bytes;
+    }
+    if slices.is_empty() {
+        return slices;
+    }
+    slices.push(Slice { from: begin, to: range.end });
+    slices
+}
+
+/// When all packets begin, in order, and how many bytes they have at least; `None` where some stream has no
+/// index.
+fn packets(recording: &Recording) -> Option<Vec<(i64, u64)>> {
+    let mut all = Vec::new();
+    for stream in recording.streams() {
+        for file in &stream.files {
+            let packets = file.index.packets(&mut recording.reader(stream, file, false));
+            let ends =
+                packets.iter().skip(1).map(|(_, offset)| *offset).chain(packets.last().map(|last| last.1));
+            all.extend(packets.iter().zip(ends).map(|((begin, offset), end)| (*begin, end - offset)));
+            if packets.is_empty() {
+                return None;
+            }
+        }
+    }
+    all.sort_unstable();
+    Some(all)
+}
+
+impl<'r> Merge<'r> {
+    /// Reads a slice; `range` is all of what is wanted.
+    pub(crate) fn of_slice(recording: &'r Recording, range: TimeRange, slice: Slice) -> Self {
+        Merge::begun_at(recording, range, slice.from).pause_at(slice.to)
+    }
+}

@@ -1,0 +1,87 @@
+//! The events of one data stream, without regard to other streams: for what needs no order, and for threads
+//! that share the streams of a recording among them.
+
+use crate::Error;
+use crate::open::recording::Recording;
+use crate::stream::cursor::{Item, Lost, StreamCursor};
+use crate::time::range::TimeRange;
+use tracewing_ctf::decode::Event;
+
+/// Reads the events of one data stream, packet by packet.
+#[derive(Debug)]
+pub struct StreamEvents {
+    cursor: StreamCursor,
+}
+
+impl Recording {
+    /// The events of a stream, of which `stream` is the place in [`Recording::streams`].
+    ///
+    /// # Panics
+    /// There is no such stream.
+    pub fn events_of(&self, stream: usize) -> StreamEvents {
+        self.events_from(stream, i64::MIN)
+    }
+
+    /// The same from a time on, in nanoseconds since the clock's origin.
+    pub(crate) fn events_from(&self, stream: usize, from: i64) -> StreamEvents {
+        StreamEvents { cursor: self.cursor(&self.streams()[stream], from) }
+    }
+}
+
+impl StreamEvents {
+    /// Goes into the next packet; false at the end of the stream. What was lost before it, or there, is shown
+    /// to `lost`.
+    ///
+    /// # Errors
+    /// The stream cannot be read further.
+    pub fn enter_packet(&mut self, lost: impl FnMut(Lost)) -> Result<bool, Error> {
+        self.cursor.enter_packet(lost)
+    }
+
+    /// Shows all events of the packet to `each`.
+    ///
+    /// # Errors
+    /// The packet cannot be decoded further; what comes before has been shown.
+    #[inline]
+    pub fn for_each_in_packet(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        self.cursor.for_each_in_packet(each)
+    }
+
+    /// Shows what is in `range`, from whose begin on this reads, to `each`: an event or a
+    /// loss at a time. Losses are cut to the range.
+    pub(crate) fn for_each_in(
+        &mut self,
+        range: TimeRange,
+        mut each: impl FnMut(Option<Event<'_>>, Option<Lost>),
+    ) -> Result<(), Error> {
+        while let Some(item) = self.cursor.advance()? {
+            match item {
+                item if item.ns().is_some_and(|ns| ns > range.end) => break,
+                Item::Event(_) => each(Some(self.cursor.event()), None),
+                Item::Lost(mut lost) => {
+                    if lost.cut(&range) {
+                        each(None, Some(lost));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// When a stamp of the packet at hand is, in nanoseconds since the clock's origin.
+    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
+        self.cursor.ns(cycles)
+    }
+
+    /// Shows all events from the next packet on to `each`.
+    ///
+    /// # Errors
+    /// The stream cannot be read or decoded further; what comes before has been shown.
+    #[inline]
+    pub fn for_each(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        while self.enter_packet(|_| {})? {
+            self.for_each_in_packet(&mut each)?;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,57 @@
+//! What was lost before the first packets of streams and behind the last ones, as a trace that was made of
+//! another one says in its environment: its own files lack nothing, and the description beside it lists the
+//! original's files.
+
+use crate::open::recording::Trace;
+use crate::stream::cursor::{Lost, LostKind};
+use tracewing_ctf::model::{EnvValue, TraceClass};
+
+/// Where something was lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum At {
+    /// Before the first packet.
+    Begin,
+    /// Behind the last one.
+    End,
+}
+
+impl At {
+    /// The name in the environment of a line for each stream: how many events, since when, until when, and
+    /// the file's name; `-` for what is unknown.
+    fn key(self) -> &'static str {
+        match self {
+            Self::Begin => "lost_at_begin",
+            Self::End => "lost_at_end",
+        }
+    }
+}
+
+/// Says what was lost there of each stream, by the names of their files.
+pub(crate) fn set(class: &mut TraceClass, at: At, lost: &[(String, Lost)]) {
+    class.env.retain(|(name, _)| name != at.key());
+    if lost.is_empty() {
+        return;
+    }
+    let number = |number: Option<i128>| number.map_or_else(|| "-".to_owned(), |number| number.to_string());
+    let line = |(name, lost): &(String, Lost)| {
+        let (count, begin) = (lost.count.map(i128::from), lost.range.map(|range| range.0.into()));
+        let end = lost.range.map(|range| range.1.into());
+        format!("{} {} {} {name}", number(count), number(begin), number(end))
+    };
+    let lines: Vec<String> = lost.iter().map(line).collect();
+    class.set_env(at.key(), lines.join("\n").as_str());
+}
+
+/// What was lost there of the streams of a trace. Lines that make no sense are left out.
+pub(crate) fn get(trace: &Trace, at: At) -> Vec<(String, Lost)> {
+    let Some(EnvValue::String(text)) = trace.class().env(at.key()) else { return Vec::new() };
+    text.lines().filter_map(line).collect()
+}
+
+fn line(text: &str) -> Option<(String, Lost)> {
+    let mut parts = text.splitn(4, ' ');
+    let (count, begin, end) = (parts.next()?, parts.next()?, parts.next()?);
+    let name = parts.next().filter(|name| !name.is_empty() && !name.contains('/'))?;
+    let range = begin.parse().ok().zip(end.parse().ok()).filter(|(begin, end): &(i64, i64)| begin <= end);
+    Some((name.to_owned(), Lost { kind: LostKind::Events, count: count.parse().ok(), range }))
+}

@@ -1,0 +1,130 @@
+//! Reads `tracewing.json`, in which a recording says how it was made, whether it is complete, and when it
+//! ended.
+
+use crate::open::recording::{Recording, Trace};
+use serde_json::Value;
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+use tracewing_files::Tree;
+
+/// The file beside the traces.
+pub(crate) const NAME: &str = "tracewing.json";
+
+/// The `state` of one that is being made.
+pub(crate) const RECORDING: &str = "recording";
+
+/// The `state` of one whose recorder was killed, as [`parsed`] has it.
+pub(crate) const KILLED: &str = "killed";
+
+/// The `state` of one that ended before its time.
+pub(crate) const CUT_SHORT: &str = "cut_short";
+
+/// That of one in which all is that was wanted.
+const COMPLETE: &str = "complete";
+
+/// Whether the traces beside it were made of those that it tells of.
+pub(crate) const COPIED: &str = "copied";
+
+/// What those lacked, a line each.
+pub(crate) const MISSING: &str = "missing";
+
+/// More than a recording ever has to say.
+const MAX_SIZE: u64 = 64 << 20;
+
+/// The bytes of the description in `folder`. `None` if there is none that is a regular file of a sensible
+/// size: it may come from anybody, and neither a pipe nor an endless file is to stop the reader of a trace.
+pub(crate) fn read(folder: &Path) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    Tree::open(folder).ok()?.file(Path::new(NAME)).ok()?.take(MAX_SIZE + 1).read_to_end(&mut bytes).ok()?;
+    (bytes.len() as u64 <= MAX_SIZE).then_some(bytes)
+}
+
+/// The description in `folder` for a trace that was made of that recording, whose files are others than it
+/// lists: it says so, and what the recording lacked. One that is broken stays as it is.
+pub(crate) fn for_copy(folder: &Path, missing: &[String]) -> Option<Vec<u8>> {
+    let bytes = read(folder)?;
+    let Ok(Value::Object(mut described)) = serde_json::from_slice(&bytes) else { return Some(bytes) };
+    described.insert(COPIED.to_owned(), true.into());
+    described.insert(MISSING.to_owned(), missing.into());
+    serde_json::to_vec_pretty(&described).ok()
+}
+
+/// What the recording in `folder` says of itself. Its `state` is `killed` where the recorder did not come to
+/// write another: it holds a lock on the folder as long as it works.
+pub(crate) fn parsed(folder: &Path) -> Option<Value> {
+    let mut described: Value = serde_json::from_slice(&read(folder)?).ok()?;
+    if described["state"] == RECORDING && File::open(folder).is_ok_and(|it| it.try_lock_shared().is_ok()) {
+        described["state"] = KILLED.into();
+    }
+    Some(described)
+}
+
+/// Whether the recording in `folder` is one of tracewing's, and nobody adds to it any more.
+pub(crate) fn is_over(folder: &Path) -> bool {
+    parsed(folder).is_some_and(|described| described["state"].as_str().is_some_and(|it| it != RECORDING))
+}
+
+impl Recording {
+    /// When it ended, in nanoseconds on its clock: until then nothing is missing behind its last event.
+    /// `None` where it does not say, or where it was cut short.
+    pub fn end(&self) -> Option<i64> {
+        match self.is_extract() {
+            true => self.extract_end(),
+            false => described(self).iter().map(end).reduce(|one, other| Some(one?.max(other?)))?,
+        }
+    }
+}
+
+/// What recordings of tracewing say of themselves: the `tracewing.json` files in the folders that were given
+/// and in those around the traces.
+pub fn described(recording: &Recording) -> Vec<serde_json::Value> {
+    let around = recording.traces().iter().flat_map(Trace::folders).filter_map(|folder| folder.parent());
+    let mut folders: Vec<&Path> = recording.inputs().iter().map(AsRef::as_ref).chain(around).collect();
+    let mut seen = Vec::new();
+    folders.retain(|folder| match std::fs::canonicalize(folder) {
+        Ok(real) if !seen.contains(&real) => {
+            seen.push(real);
+            true
+        }
+        _ => false,
+    });
+    folders.iter().filter_map(|folder| parsed(folder)).collect()
+}
+
+/// When the recording ended that is described so.
+fn end(described: &Value) -> Option<i64> {
+    let cycles = described.pointer("/snapshot/taken").or_else(|| described.pointer("/clock/stopped"))?;
+    (described["state"] == COMPLETE).then(|| real_time(described, cycles))?
+}
+
+/// Real time of a stamp of the clock of the recording that is described so, nanoseconds since 1970.
+pub fn real_time(described: &Value, cycles: &Value) -> Option<i64> {
+    let number = |pointer| described.pointer(pointer).and_then(Value::as_i64).map(i128::from);
+    let frequency = number("/clock/frequency").filter(|frequency| *frequency > 0)?;
+    let since = i128::from(cycles.as_u64()?) - number("/clock/begin/cycles")?;
+    i64::try_from(number("/clock/begin/realtime_ns")? + since * 1_000_000_000 / frequency).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+
+    #[test]
+    fn only_a_file_of_a_sensible_size_is_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join(NAME);
+        assert_eq!(read(folder.path()), None);
+        fs::create_dir(&path).unwrap();
+        assert_eq!(read(folder.path()), None);
+        fs::remove_dir(&path).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+        assert_eq!(read(folder.path()), None);
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "{}").unwrap();
+        assert_eq!(read(folder.path()).as_deref(), Some(&b"{}"[..]));
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(read(folder.path()), None);
+    }
+}

@@ -1,0 +1,225 @@
+//! What an extract of a recording says of itself in its metadata, so that its reader knows what a reader of
+//! the whole knows of it, and believes no more: where it begins, whether switches were left out, whose events
+//! it has.
+
+use crate::open::recording::{Recording, Trace};
+use std::collections::{BTreeMap, BTreeSet};
+use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_rules::ThreadPattern;
+
+/// What all that an extract says of itself begins with.
+const PART: &str = "part_";
+
+/// When it begins, in nanoseconds on the recording's clock. What lies before only tells names.
+const BEGIN: &str = "part_begin";
+
+/// When it ends, likewise: until then nothing is missing behind its last event.
+const END: &str = "part_end";
+
+/// Whether switches of threads that are in it are all that there were.
+const SWITCHES: (&str, &str) = ("part_switches", "some");
+
+/// Whether system calls that are in it are all that there were.
+const CALLS: (&str, &str) = ("part_system_calls", "some");
+
+/// Whether interrupts that are in it are all that there were.
+const INTERRUPTS: (&str, &str) = ("part_interrupts", "some");
+
+/// The names of classes of which events were left out, a line each.
+const LEFT_OUT: &str = "part_left_out";
+
+/// Of which user threads it is: patterns, a line each. An extract of an extract has a second one, and so on,
+/// behind this name.
+const TASKS: &str = "part_tasks";
+
+/// Whether it is of certain LWPs, on which only user threads are seen then.
+const LWPS: (&str, &str) = ("part_lwps", "some");
+
+/// Of which LWPs it is: `PROCESS/TID`, or `TID` where that is not known. All others were left out, apart from
+/// what tells who they are.
+const TIDS: &str = "part_tids";
+
+/// Whether it is of certain CPUs, on which only threads are seen then.
+const CPUS: (&str, &str) = ("part_cpus", "some");
+
+/// LWPs, each with its process where that is known.
+pub(crate) type Lwps = BTreeMap<i32, Option<i32>>;
+
+/// What an extract says of itself, trace by trace.
+#[derive(Debug, Default)]
+pub(crate) struct Extract<'e> {
+    /// Whether switches were left out that others are not.
+    pub some_switches: bool,
+    /// Whether begins or ends of system calls were left out.
+    pub some_system_calls: bool,
+    /// Whether begins or ends of interrupts were left out.
+    pub some_interrupts: bool,
+    /// The names of the classes of which events were left out.
+    pub left_out: Vec<&'e str>,
+    /// It is of user threads that one of these patterns fits; of all where there is none.
+    pub threads: &'e [ThreadPattern],
+    /// Whether it is of LWPs that were chosen by their numbers.
+    pub of_tids: bool,
+    /// Whether it is of certain CPUs.
+    pub of_cpus: bool,
+    /// The LWPs that it is of, where certain ones or those of certain processes were chosen.
+    pub lwps: Option<&'e Lwps>,
+    /// When it begins, in nanoseconds on the recording's clock.
+    pub begin: Option<i64>,
+    /// When it ends, likewise.
+    pub end: Option<i64>,
+}
+
+impl Extract<'_> {
+    /// Writes it into the metadata of an extract, which may have been one of an extract before.
+    pub(crate) fn declare(&self, class: &mut TraceClass) {
+        let flags = [
+            (self.some_switches, SWITCHES),
+            (self.some_system_calls, CALLS),
+            (self.some_interrupts, INTERRUPTS),
+        ];
+        set_flags(class, &flags);
+        self.declare_left_out(class);
+        self.declare_subjects(class);
+        self.begin.into_iter().for_each(|ns| class.set_env(BEGIN, ns));
+        self.end.into_iter().for_each(|ns| class.set_env(END, ns));
+    }
+
+    fn declare_left_out(&self, class: &mut TraceClass) {
+        let before = match class.env(LEFT_OUT) {
+            Some(EnvValue::String(text)) => text.clone(),
+            _ => String::new(),
+        };
+        let all: BTreeSet<&str> = before.lines().chain(self.left_out.iter().copied()).collect();
+        if !all.is_empty() {
+            class.set_env(LEFT_OUT, all.into_iter().collect::<Vec<_>>().join("\n").as_str());
+        }
+    }
+
+    fn declare_subjects(&self, class: &mut TraceClass) {
+        if !self.threads.is_empty() {
+            let patterns: Vec<String> = self.threads.iter().map(ThreadPattern::to_string).collect();
+            let number = class.env.iter().filter(|(name, _)| name.starts_with(TASKS)).count();
+            let name = if number == 0 { TASKS.to_owned() } else { format!("{TASKS}_{}", number + 1) };
+            class.set_env(&name, patterns.join("\n").as_str());
+        }
+        set_flags(class, &[(self.of_tids, LWPS), (self.of_cpus, CPUS)]);
+        if let Some(lwps) = self.lwps {
+            let of_process = |(tid, process): (&i32, &Option<i32>)| match process {
+                Some(process) => format!("{process}/{tid}"),
+                None => tid.to_string(),
+            };
+            let numbers: Vec<String> = lwps.iter().map(of_process).collect();
+            class.set_env(TIDS, numbers.join(" ").as_str());
+        }
+    }
+}
+
+fn set_flags(class: &mut TraceClass, flags: &[(bool, (&str, &str))]) {
+    for &(is_set, (name, some)) in flags {
+        if is_set {
+            class.set_env(name, some);
+        }
+    }
+}
+
+/// Whether switches were left out.
+pub(crate) fn has_some_switches(trace: &Trace) -> bool {
+    trace.class().env(SWITCHES.0) == Some(&SWITCHES.1.into())
+}
+
+/// Whether begins or ends of system calls were left out.
+pub(crate) fn has_some_system_calls(trace: &Trace) -> bool {
+    trace.class().env(CALLS.0) == Some(&CALLS.1.into())
+}
+
+/// Whether begins or ends of interrupts were left out.
+pub(crate) fn has_some_interrupts(trace: &Trace) -> bool {
+    trace.class().env(INTERRUPTS.0) == Some(&INTERRUPTS.1.into())
+}
+
+impl Trace {
+    /// Whether events of the class of this name were left out when it was extracted from another one.
+    pub fn leaves_out(&self, class: &str) -> bool {
+        let text = match self.class().env(LEFT_OUT) {
+            Some(EnvValue::String(text)) => text.as_str(),
+            _ => "",
+        };
+        text.lines().any(|name| name == class)
+    }
+}
+
+impl Recording {
+    /// The patterns for the user threads that it is of: one of each list fits those. Empty where it is of
+    /// all.
+    pub(crate) fn extract_tasks(&self) -> Vec<Vec<ThreadPattern>> {
+        let env = self.traces().iter().flat_map(|trace| &trace.class().env);
+        let mut texts: Vec<&str> = env
+            .filter_map(|(name, value)| match value {
+                EnvValue::String(text) if name.starts_with(TASKS) => Some(text.as_str()),
+                _ => None,
+            })
+            .collect();
+        texts.sort_unstable();
+        texts.dedup();
+        texts.iter().map(|text| text.lines().map(ThreadPattern::new).collect()).collect()
+    }
+
+    /// The names of classes of which events were left out when it was extracted from another one.
+    pub fn left_out(&self) -> BTreeSet<&str> {
+        let texts = self.traces().iter().filter_map(|trace| match trace.class().env(LEFT_OUT) {
+            Some(EnvValue::String(text)) => Some(text.lines()),
+            _ => None,
+        });
+        texts.flatten().collect()
+    }
+
+    /// Whether it is of certain LWPs.
+    pub fn is_extract_of_lwps(&self) -> bool {
+        self.traces().iter().any(|trace| trace.class().env(LWPS.0).is_some())
+    }
+
+    /// Whether something of it is an extract of another recording, and says so.
+    pub fn is_extract(&self) -> bool {
+        let mut env = self.traces().iter().flat_map(|trace| &trace.class().env);
+        env.any(|(name, _)| name.starts_with(PART))
+    }
+
+    /// The LWPs that it is of, each with its process, if it is of certain ones or of certain processes.
+    pub(crate) fn extract_tids(&self) -> Option<Lwps> {
+        let texts = self.traces().iter().filter_map(|trace| match trace.class().env(TIDS) {
+            Some(EnvValue::String(text)) => Some(text),
+            _ => None,
+        });
+        let lwp = |text: &str| match text.split_once('/') {
+            Some((process, tid)) => Some((tid.parse().ok()?, Some(process.parse().ok()?))),
+            None => Some((text.parse().ok()?, None)),
+        };
+        let lwps = texts.map(|text| text.split(' ').filter_map(lwp));
+        lwps.fold(None, |all: Option<Lwps>, some| Some(all.into_iter().flatten().chain(some).collect()))
+    }
+
+    /// Whether it is of certain CPUs.
+    pub fn is_extract_of_cpus(&self) -> bool {
+        self.traces().iter().any(|trace| trace.class().env(CPUS.0).is_some())
+    }
+
+    /// When it begins, if all of it is an extract that says so.
+    pub(crate) fn extract_begin(&self) -> Option<i64> {
+        self.told_times(BEGIN)?.into_iter().min()
+    }
+
+    /// When it ends, if all of it is an extract that says so.
+    pub(crate) fn extract_end(&self) -> Option<i64> {
+        self.told_times(END)?.into_iter().max()
+    }
+
+    /// What each trace says under this name, if all do.
+    fn told_times(&self, name: &str) -> Option<Vec<i64>> {
+        let times = self.traces().iter().map(|trace| match trace.class().env(name) {
+            Some(EnvValue::Integer(ns)) => Some(*ns),
+            _ => None,
+        });
+        times.collect()
+    }
+}

@@ -1,0 +1,195 @@
+//! Finds the CTF traces at and below a path, and names them as babeltrace2 does.
+//!
+//! A folder with a regular file `metadata` is a trace, and nothing below it is looked at. So a tracewing
+//! folder gives `kernel` and `user`, an LTTng session one trace per domain and buffer owner, a rotated one
+//! those of every chunk. A folder to which several links lead is visited once: links to folders with links
+//! would lead to it in endless ways. Hidden folders are not entered: in them lies what a conversion, a
+//! snapshot or a rotation of LTTng has not finished. Folders are visited in the order in which the file
+//! system lists them: babeltrace2 does that too, and where two streams cannot be told apart the first one
+//! found comes first.
+
+use crate::Error;
+use std::collections::HashSet;
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+use tracewing_files::{Refused, Tree};
+
+/// Deepest nesting of folders that is followed.
+const MAX_DEPTH: usize = 64;
+
+/// A folder that holds a CTF trace.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The folder: absolute, without `.`, `..` and doubled slashes; symbolic links are kept.
+    pub path: PathBuf,
+    /// The path from where the search began, if that was further up.
+    pub name: Option<String>,
+    /// Where the search began: links are not followed out of there.
+    pub(crate) root: Arc<Path>,
+}
+
+/// Finds the traces at or below `input`.
+///
+/// # Errors
+/// `input` does not exist or cannot be read, or there is no trace at or below it.
+pub fn find(input: &Path) -> Result<Vec<Found>, Error> {
+    let root = normalize(input)?;
+    let meta = fs::metadata(&root).map_err(Error::io(input))?;
+    if !meta.is_dir() {
+        return Err(Error::NotATrace {
+            path: input.to_owned(),
+            message: "not a trace: a trace is a folder with a file `metadata` in it".into(),
+        });
+    }
+    let mut found = Vec::new();
+    let tree = Tree::open(&root).map_err(Error::io(input))?;
+    let mut seen = HashSet::from([tree.id().map_err(Error::io(input))?]);
+    visit(&tree, &root.as_path().into(), &root, MAX_DEPTH, &mut seen, &mut found)?;
+    if found.is_empty() {
+        return Err(Error::NotATrace {
+            path: input.to_owned(),
+            message: "no trace found: no file `metadata` in this folder or below it".into(),
+        });
+    }
+    Ok(found)
+}
+
+fn visit(
+    tree: &Tree,
+    root: &Arc<Path>,
+    folder: &Path,
+    depth: usize,
+    seen: &mut HashSet<(u64, u64)>,
+    found: &mut Vec<Found>,
+) -> Result<(), Error> {
+    let below = folder.strip_prefix(root).unwrap_or(Path::new(""));
+    let (metadata, path) = (below.join("metadata"), folder.join("metadata"));
+    if is_there(tree.file(&metadata)).map_err(Error::io(&path))?.is_some() {
+        let name = Some(below).filter(|name| !name.as_os_str().is_empty());
+        found.push(Found {
+            path: folder.to_owned(),
+            name: name.map(|name| name.to_string_lossy().into_owned()),
+            root: root.clone(),
+        });
+        return Ok(());
+    }
+    for entry in fs::read_dir(folder).map_err(Error::io(folder))? {
+        let entry = entry.map_err(Error::io(folder))?;
+        if entry.file_name().as_encoded_bytes().starts_with(b".") {
+            continue;
+        }
+        let path = entry.path();
+        // What disappears meanwhile, or a link that leads nowhere, is no trace.
+        let opened = tree.folder(&below.join(entry.file_name())).and_then(|folder| folder.id());
+        let Some(id) = is_there(opened).map_err(Error::io(&path))? else { continue };
+        if depth > 1 && seen.insert(id) {
+            visit(tree, root, &path, depth - 1, seen, found)?;
+        }
+    }
+    Ok(())
+}
+
+/// What was opened, or nothing where it is not of the kind; a link that leads out of the recording is an
+/// error.
+fn is_there<T>(opened: std::io::Result<T>) -> std::io::Result<Option<T>> {
+    match opened {
+        Ok(opened) => Ok(Some(opened)),
+        Err(error) if Refused::of(&error) == Some(Refused::LinkOut) => Err(error),
+        Err(_) => Ok(None),
+    }
+}
+
+/// The absolute path without `.`, `..` and doubled slashes, by its text alone.
+fn normalize(path: &Path) -> Result<PathBuf, Error> {
+    let absolute = std::path::absolute(path).map_err(Error::io(path))?;
+    let mut normal = PathBuf::new();
+    for component in absolute.components() {
+        match component {
+            Component::ParentDir => {
+                normal.pop();
+            }
+            Component::CurDir => {}
+            other => normal.push(other),
+        }
+    }
+    Ok(normal)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn trace(folder: &Path) {
+        fs::create_dir_all(folder).unwrap();
+        fs::write(folder.join("metadata"), "").unwrap();
+    }
+
+    #[test]
+    fn finds_traces_below_and_names_them_from_the_root() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join("kernel"));
+        trace(&root.path().join("a/b/user"));
+        trace(&root.path().join("kernel/inner"));
+        let mut names: Vec<_> = find(root.path()).unwrap().into_iter().map(|found| found.name).collect();
+        names.sort();
+        assert_eq!(names, [Some("a/b/user".to_owned()), Some("kernel".to_owned())]);
+        let itself = find(&root.path().join("a/../kernel/.")).unwrap();
+        let path = root.path().join("kernel");
+        assert_eq!(itself, [Found { root: path.as_path().into(), path, name: None }]);
+    }
+
+    #[test]
+    fn a_link_that_leads_back_ends_the_search() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join("below/user"));
+        std::os::unix::fs::symlink("..", root.path().join("below/up")).unwrap();
+        assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn links_that_fan_out_are_followed_once() {
+        let root = tempfile::tempdir().unwrap();
+        for number in 0..40 {
+            let folder = root.path().join(number.to_string());
+            fs::create_dir(&folder).unwrap();
+            for name in ["a", "b"] {
+                std::os::unix::fs::symlink(format!("../{}", number + 1), folder.join(name)).unwrap();
+            }
+        }
+        trace(&root.path().join("40"));
+        assert_eq!(find(root.path()).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn a_link_that_leads_out_is_refused() {
+        let (root, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        trace(&other.path().join("trace"));
+        std::os::unix::fs::symlink(other.path(), root.path().join("away")).unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("away: a symbolic link leads out of the recording"), "{message}");
+        assert_eq!(find(&root.path().join("away")).unwrap().len(), 1, "the user has named it");
+        fs::remove_file(root.path().join("away")).unwrap();
+        std::os::unix::fs::symlink(other.path().join("trace/metadata"), root.path().join("metadata"))
+            .unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("metadata: a symbolic link leads out"), "{message}");
+    }
+
+    #[test]
+    fn what_is_not_finished_is_no_trace() {
+        let root = tempfile::tempdir().unwrap();
+        trace(&root.path().join(".out.unfinished/user"));
+        assert!(find(root.path()).is_err());
+        assert_eq!(find(&root.path().join(".out.unfinished")).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn says_what_is_missing() {
+        let root = tempfile::tempdir().unwrap();
+        let message = find(root.path()).unwrap_err().to_string();
+        assert!(message.contains("no file `metadata`"), "{message}");
+        let message = find(&root.path().join("nowhere")).unwrap_err().to_string();
+        assert!(message.contains("nowhere: No such file"), "{message}");
+    }
+}

@@ -1,0 +1,259 @@
+//! What `tracewing.json` lists of a recording that its files do not have: what was lost before the first
+//! packet of a stream or behind its last one, streams that are gone or cut off, and that the recorder did not
+//! come to its end.
+//!
+//! What is missing at the end becomes a loss there, so that a reader of the stream takes nothing after it for
+//! known. A stream that is gone has no files, and is lost as a whole. A trace that was made of another one
+//! says itself what that had lost there.
+
+use crate::open::carried::{self, At};
+use crate::open::description::{self, real_time};
+use crate::open::recording::{Recording, Stream};
+use crate::stream::cursor::{Lost, LostKind};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// More events than any recording has: who tells of more says nothing.
+const MOST_EVENTS: u64 = 1 << 48;
+
+/// The folders of the traces that a recording may have.
+const TRACES: [&str; 3] = ["kernel", "user", "profile"];
+
+const NS_PER_MS: i64 = 1_000_000;
+
+/// What is told of a stream.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    events: u64,
+    bytes: u64,
+    lost: u64,
+}
+
+/// What is missing at the end of a stream.
+struct Gap {
+    /// The stream's place in [`Recording::streams`].
+    stream: usize,
+    /// How many events, where that is known.
+    count: Option<u64>,
+    /// They are no older at the recording's end, in nanoseconds.
+    age: i64,
+}
+
+/// Learns from the descriptions around the traces what is missing. A recording that is being made has not
+/// ended anywhere yet.
+pub(crate) fn learn(recording: &mut Recording) {
+    for trace in 0..recording.traces().len() {
+        learn_carried(recording, trace);
+    }
+    let mut folders: BTreeMap<PathBuf, Vec<usize>> = BTreeMap::new();
+    for (index, trace) in recording.traces().iter().enumerate() {
+        // Of several that are one, nobody knows what follows which.
+        if let [folder] = trace.folders()
+            && let Some(parent) = folder.parent()
+        {
+            folders.entry(parent.to_owned()).or_default().push(index);
+        }
+    }
+    for (folder, traces) in folders {
+        match description::parsed(&folder) {
+            Some(told) if told.is_object() => learn_from(recording, &folder, &traces, &told),
+            None if description::read(&folder).is_none() => {}
+            _ => {
+                let path = folder.join(description::NAME);
+                let line =
+                    format!("{} is broken: whether the recording is complete is unknown", path.display());
+                recording.missing.push(line);
+            }
+        }
+    }
+}
+
+/// Learns what a trace that was made of another one says of the begins and ends of its streams.
+fn learn_carried(recording: &mut Recording, trace: usize) {
+    let of_file = |recording: &Recording, path: &Path| {
+        let is_this = |stream: &Stream| {
+            stream.trace_index() == trace && stream.files().any(|file| file.file_name() == path.file_name())
+        };
+        recording.streams().iter().position(is_this)
+    };
+    for (name, lost) in carried::get(&recording.traces()[trace], At::Begin) {
+        if let Some(stream) = of_file(recording, Path::new(&name)) {
+            recording.set_lost_at_begin(stream, lost);
+        }
+    }
+    for (name, lost) in carried::get(&recording.traces()[trace], At::End) {
+        let path = recording.traces()[trace].folders()[0].join(&name);
+        let stream = of_file(recording, &path).unwrap_or_else(|| recording.add_missing(trace, &path));
+        recording.set_lost_at_end(stream, Lost { count: lost.count.and_then(known), ..lost });
+    }
+}
+
+fn learn_from(recording: &mut Recording, folder: &Path, traces: &[usize], described: &Value) {
+    let is_copied = described[description::COPIED] == true;
+    if is_copied && let Some(lines) = described[description::MISSING].as_array() {
+        recording.missing.extend(lines.iter().filter_map(|line| Some(line.as_str()?.to_owned())));
+        return;
+    }
+    let state = described["state"].as_str().unwrap_or_default();
+    let why = match state {
+        description::RECORDING => return,
+        description::KILLED => Some("the recorder was killed: what it had not written by then is missing"),
+        description::CUT_SHORT => {
+            Some("the recording was cut short, and `tracewing info` says why: what came later is missing")
+        }
+        _ => None,
+    };
+    recording.missing.extend(why.map(|why| format!("{}: {why}", folder.display())));
+    // What was older had been written when the recorder was killed.
+    let flush = || described["buffers"]["flush_ms"].as_i64().and_then(|ms| ms.checked_mul(NS_PER_MS));
+    let unwritten = (state == description::KILLED).then(|| flush().unwrap_or(i64::MAX));
+    let mut gaps = Vec::new();
+    for &trace in traces {
+        let folder = recording.traces()[trace].folders()[0].clone();
+        let name = folder.file_name().and_then(|name| name.to_str());
+        let Some(name) = name.filter(|name| TRACES.contains(name)) else { continue };
+        let mut told = match is_copied {
+            true => BTreeMap::new(),
+            false => streams(&described[format!("{name}_streams")]),
+        };
+        if !is_copied {
+            learn_overwritten(recording, trace, described);
+        }
+        for at in 0..recording.streams().len() {
+            if recording.streams()[at].trace_index() == trace {
+                gaps.extend(gap(recording, at, &mut told, unwritten));
+            }
+        }
+        for (name, Told { events, bytes, lost }) in told {
+            let path = folder.join(name);
+            if bytes > 0 {
+                recording.missing.push(format!("{} is gone, with {events} events", path.display()));
+            }
+            if bytes > 0 || lost > 0 {
+                let stream = recording.add_missing(trace, &path);
+                gaps.push(Gap { stream, count: known(events.saturating_add(lost)), age: i64::MAX });
+            }
+        }
+    }
+    note(recording, traces, &gaps);
+    if !is_copied && recording.inputs().iter().any(|input| folder.starts_with(input)) {
+        recording.missing.extend(TRACES.into_iter().filter_map(|name| gone_trace(folder, name, described)));
+    }
+}
+
+/// Learns what was overwritten before the streams of a trace begin.
+fn learn_overwritten(recording: &mut Recording, trace: usize, described: &Value) {
+    for range in described["overwritten"].as_array().into_iter().flatten() {
+        let begin = recording.streams().iter().position(|stream| {
+            let name = stream.files().next().and_then(Path::file_name).and_then(|name| name.to_str());
+            stream.trace_index() == trace && name.is_some() && name == range["stream"].as_str()
+        });
+        let Some(stream) = begin else { continue };
+        let Some(to) = recording.streams()[stream].files[0].begin else { continue };
+        // What was overwritten later lies between two packets, and they tell.
+        if let Some(from) = real_time(described, &range["begin"]).filter(|from| *from < to) {
+            let lost = Lost { kind: LostKind::Packets, count: None, range: Some((from, to)) };
+            recording.set_lost_at_begin(stream, lost);
+        }
+    }
+}
+
+/// Says that a trace is gone that the description lists.
+fn gone_trace(folder: &Path, name: &str, told: &Value) -> Option<String> {
+    let path = folder.join(name);
+    let streams = streams(&told[format!("{name}_streams")]);
+    let events = streams.values().fold(0_u64, |sum, stream| sum.saturating_add(stream.events));
+    let is_gone = streams.values().any(|stream| stream.bytes > 0) && !path.join("metadata").exists();
+    is_gone.then(|| format!("{} is gone, with {events} events", path.display()))
+}
+
+/// The streams of a trace by their files.
+fn streams(told: &Value) -> BTreeMap<String, Told> {
+    let stream = |stream: &Value| {
+        let number = |key: &str| stream[key].as_u64().unwrap_or(0);
+        let told = Told { events: number("events"), bytes: number("bytes"), lost: number("lost") };
+        let name = stream["name"].as_str()?;
+        (!name.is_empty() && !name.contains('/')).then(|| (name.to_owned(), told))
+    };
+    told.as_array().into_iter().flatten().filter_map(stream).collect()
+}
+
+/// What is missing at the end of a stream, which is taken out of `told`; of one that has several files nobody
+/// knows. `unwritten` is how old it may be where the recorder was killed.
+fn gap(
+    recording: &mut Recording,
+    at: usize,
+    told: &mut BTreeMap<String, Told>,
+    unwritten: Option<i64>,
+) -> Option<Gap> {
+    let [file] = &recording.streams()[at].files[..] else { return None };
+    let path = file.path.clone();
+    let told = told.remove(path.file_name()?.to_str()?).unwrap_or(Told { events: 0, bytes: 0, lost: 0 });
+    let size = fs::metadata(&path).map_or(0, |meta| meta.len());
+    if size < told.bytes {
+        let (gone, bytes) = (told.bytes - size, told.bytes);
+        recording.missing.push(format!("{}: {gone} of its {bytes} bytes are gone", path.display()));
+        return Some(Gap { stream: at, count: None, age: i64::MAX });
+    }
+    let behind = match told.lost {
+        0 => 0,
+        lost => lost.saturating_sub(last_packet(recording, &recording.streams()[at])?.counted),
+    };
+    match (behind, unwritten) {
+        (0, unwritten) => Some(Gap { stream: at, count: None, age: unwritten? }),
+        (behind, _) => Some(Gap { stream: at, count: known(behind), age: i64::MAX }),
+    }
+}
+
+fn known(events: u64) -> Option<u64> {
+    Some(events).filter(|events| *events < MOST_EVENTS)
+}
+
+/// The last packet of a stream.
+struct LastPacket {
+    /// In nanoseconds since the clock's origin.
+    end: Option<i64>,
+    /// How many events it counts as lost.
+    counted: u64,
+}
+
+/// The last packet of a stream's only file; `None` where it cannot be read, as whoever reads the stream is
+/// told.
+fn last_packet(recording: &Recording, stream: &Stream) -> Option<LastPacket> {
+    let [file] = &stream.files[..] else { return None };
+    let mut packets = recording.reader(stream, file, true);
+    let mut last = None;
+    while let Some(head) = packets.head().ok()? {
+        packets.leave_packet();
+        last = Some(LastPacket {
+            end: head.end_ns.or(head.begin_ns),
+            counted: head.discarded.map_or(0, |discarded| discarded.value),
+        });
+    }
+    last
+}
+
+/// Notes at the end of each stream what is missing there: from that time on to the end of all.
+fn note(recording: &mut Recording, traces: &[usize], gaps: &[Gap]) {
+    if gaps.is_empty() {
+        return;
+    }
+    let streams = recording.streams();
+    let of_these = |stream: &&Stream| traces.contains(&stream.trace_index());
+    let begin = streams.iter().filter(of_these).filter_map(|stream| stream.files.first()?.begin).min();
+    let ends: Vec<_> =
+        streams.iter().map(|stream| last_packet(recording, stream).and_then(|it| it.end)).collect();
+    let end =
+        streams.iter().zip(&ends).filter(|(stream, _)| of_these(stream)).filter_map(|(_, end)| *end).max();
+    for gap in gaps {
+        let from =
+            ends[gap.stream].or(begin).zip(end).map(|(from, end)| from.max(end.saturating_sub(gap.age)));
+        let range = from.zip(end).map(|(from, end)| (from, end.max(from)));
+        if gap.count.is_none() && range.is_some_and(|(from, end)| from == end) {
+            continue;
+        }
+        recording.set_lost_at_end(gap.stream, Lost { kind: LostKind::Events, count: gap.count, range });
+    }
+}

@@ -1,0 +1,207 @@
+//! A recording: traces, and the streams of each.
+
+use crate::stream::cursor::{Lost, Stop, StreamCursor};
+use crate::stream::file::StreamFile;
+use crate::stream::packet::PacketFile;
+use crate::{Error, uuid_text};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::model::{EnvValue, TraceClass, Version};
+
+/// Everything found at the paths that a user gave.
+#[derive(Debug)]
+pub struct Recording {
+    pub(super) inputs: Vec<PathBuf>,
+    pub(super) traces: Vec<Trace>,
+    pub(super) streams: Vec<Stream>,
+    pub(super) missing: Vec<String>,
+    pub(super) warnings: Vec<String>,
+}
+
+/// A CTF trace.
+#[derive(Debug)]
+pub struct Trace {
+    pub(super) name: String,
+    pub(super) folders: Vec<PathBuf>,
+    pub(super) decoder: Arc<Decoder>,
+}
+
+/// A data stream: one or several files whose packets belong together.
+#[derive(Debug)]
+pub struct Stream {
+    pub(super) trace: usize,
+    pub(super) name: String,
+    pub(super) class_id: u64,
+    /// What packet headers say, if they do.
+    pub(super) instance_id: Option<u64>,
+    pub(super) id: u64,
+    pub(crate) files: Vec<StreamFile>,
+    /// What is missing before its first packet.
+    pub(crate) lost_at_begin: Option<Lost>,
+    /// What is missing behind its last packet.
+    pub(crate) lost_at_end: Option<Lost>,
+}
+
+impl Recording {
+    /// The paths that were given.
+    pub fn inputs(&self) -> &[PathBuf] {
+        &self.inputs
+    }
+
+    /// The traces, in the order in which they were found.
+    pub fn traces(&self) -> &[Trace] {
+        &self.traces
+    }
+
+    /// The data streams of all traces, those of one trace together; at the end those of which only the
+    /// recording's description tells, as their files are gone.
+    pub fn streams(&self) -> &[Stream] {
+        &self.streams
+    }
+
+    /// What of a recording of tracewing is missing, a line each: files that are gone or cut off, or what came
+    /// when it could not be written any more. What that makes unknown comes as a loss, too.
+    pub fn missing(&self) -> &[String] {
+        &self.missing
+    }
+
+    /// What in metadata is ignored though it may mean something, a line each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Adds a stream whose file is gone; gives its place.
+    pub(crate) fn add_missing(&mut self, trace: usize, path: &Path) -> usize {
+        let others = self.streams.iter().filter(|stream| stream.trace == trace);
+        let id = others.map(|stream| stream.id.saturating_add(1)).max().unwrap_or(0);
+        let class_id = self.traces[trace].class().data_stream_classes.first().map_or(0, |class| class.id);
+        let name = path.to_string_lossy().into_owned();
+        let files = Vec::new();
+        self.streams.push(Stream {
+            trace,
+            name,
+            class_id,
+            instance_id: None,
+            id,
+            files,
+            lost_at_begin: None,
+            lost_at_end: None,
+        });
+        self.streams.len() - 1
+    }
+
+    /// Says what is missing before the first packet of a stream.
+    pub(crate) fn set_lost_at_begin(&mut self, stream: usize, lost: Lost) {
+        self.streams[stream].lost_at_begin = Some(lost);
+    }
+
+    /// Says what is missing behind the last packet of a stream.
+    pub(crate) fn set_lost_at_end(&mut self, stream: usize, lost: Lost) {
+        self.streams[stream].lost_at_end = Some(lost);
+    }
+
+    /// When the first packet begins, in nanoseconds since the clock's origin; `None` where no packet says.
+    pub fn begin(&self) -> Option<i64> {
+        self.streams.iter().flat_map(|stream| &stream.files).filter_map(|file| file.begin).min()
+    }
+
+    /// The size of all stream files, as the system tells it now.
+    pub fn bytes(&self) -> u64 {
+        let size = |path: &Path| std::fs::metadata(path).map_or(0, |meta| meta.len());
+        self.streams.iter().flat_map(Stream::files).map(size).sum()
+    }
+
+    /// Reads what `stream` has from `from` on.
+    pub(crate) fn cursor(&self, stream: &Stream, from: i64) -> StreamCursor {
+        let decoder = &self.traces[stream.trace].decoder;
+        StreamCursor::new(decoder, &stream.files, from).losing_at_end(stream.lost_at_end)
+    }
+
+    /// Reads on from where `stops` say, up to each file's `limit`.
+    pub(crate) fn resume(
+        &self,
+        stream: &Stream,
+        from: i64,
+        limit: impl Fn(&Path) -> u64,
+        stops: &[Stop],
+    ) -> Result<StreamCursor, Error> {
+        StreamCursor::resume(&self.traces[stream.trace].decoder, &stream.files, from, limit, stops)
+    }
+
+    /// A reader for a file of `stream`, in front of the last packets if `at_end` and an index tells where
+    /// they are.
+    pub(crate) fn reader(&self, stream: &Stream, file: &StreamFile, at_end: bool) -> PacketFile {
+        let mut packets =
+            PacketFile::new(file.path.clone(), file.root.clone(), self.traces[stream.trace].decoder.clone());
+        if at_end && file.begin.is_some() {
+            file.index.seek_packet(&mut packets, i64::MAX);
+        }
+        packets
+    }
+}
+
+impl Trace {
+    /// Host name and path from where the search began, as far as there are any.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The folders: one, or those of all chunks or snapshots.
+    pub fn folders(&self) -> &[PathBuf] {
+        &self.folders
+    }
+
+    /// What reads its packets, and finds the fields of its classes.
+    pub fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// What the metadata says.
+    pub fn class(&self) -> &TraceClass {
+        self.decoder.trace_class()
+    }
+
+    /// What the metadata notes about the event class `id` under `key`: `description`, `print`, `file`,
+    /// `line`, or `unit_<field>`.
+    pub fn note(&self, id: u64, key: &str) -> Option<&EnvValue> {
+        self.class().env(&format!("event_{id}_{key}"))
+    }
+}
+
+impl Stream {
+    /// The place of its trace in [`Recording::traces`].
+    pub fn trace_index(&self) -> usize {
+        self.trace
+    }
+
+    /// The path of its earliest file, or of the one that is gone.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The id of its data stream class.
+    pub fn class_id(&self) -> u64 {
+        self.class_id
+    }
+
+    /// Its own id within that class; a number is given to one that does not say.
+    pub fn id(&self) -> u64 {
+        self.id
+    }
+
+    /// Its files, by time.
+    pub fn files(&self) -> impl Iterator<Item = &Path> {
+        self.files.iter().map(|file| file.path.as_path())
+    }
+}
+
+/// What two traces that are one have in common: CTF 1.8's UUID; of CTF 2 namespace, name and unique id, or
+/// the UUID of the metadata where there is none.
+pub(crate) fn identity(class: &TraceClass) -> Option<[String; 3]> {
+    let text = |part: &Option<String>| part.clone().unwrap_or_default();
+    match (class.version, &class.uid) {
+        (Version::V2, Some(uid)) => Some([text(&class.namespace), text(&class.name), uid.clone()]),
+        _ => Some([String::new(), String::new(), uuid_text(class.uuid.as_ref()?)]),
+    }
+}

@@ -1,0 +1,141 @@
+//! Prints a recording while it is being made: packets as they become whole, in order of time as far as that
+//! can be known.
+//!
+//! What is printed in a round is what lies before the end of the whole packets of every stream, since a
+//! stream may have anything behind its own. A stream in which nothing happens would hold up all others; so
+//! what has waited for a second is printed, and events of other streams that come later than that are printed
+//! when they come. Nothing is printed twice and nothing left out: each round goes on where the one before has
+//! stopped.
+
+use crate::Error;
+use crate::merge::messages::Merge;
+use crate::merge::tail::Tails;
+use crate::open::recording::{Recording, Stream, Trace};
+use crate::open::{description, find};
+use crate::print::listing::{Listing, Sink};
+use crate::print::printer::Printer;
+use crate::print::style::Format;
+use crate::stream::packet::has_size;
+use crate::time::range::TimeRange;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(100);
+
+impl Listing {
+    /// Prints the recording at `inputs`, and what is added to it, until it ends: when all of its traces are
+    /// tracewing's own and complete, or their recorder was killed; when as many events as wanted have been
+    /// printed, or behind the end of the time range.
+    ///
+    /// An event is printed at most 1.1 s after its packet has become whole. Only events whose packets come
+    /// later than that are not in order.
+    ///
+    /// # Errors
+    /// As [`Recording::open`] and [`Listing::print`]. Packets of a stream do not say how long they are. A
+    /// packet that is there to its end and cannot be decoded is damaged after 5 s; before that the metadata
+    /// may lag behind.
+    pub fn follow<P: AsRef<Path>>(&self, inputs: &[P], sink: &mut impl Sink) -> Result<(), Error> {
+        if self.format == Format::Csv {
+            let message =
+                "CSV has a column for each field of all classes, which are not known while events are added";
+            return Err(Error::Usage(message.into()));
+        }
+        let mut files = files(inputs)?;
+        let mut recording = Recording::open(inputs)?;
+        let mut printer = Printer::new(self, TimeRange::ALL, &recording)?;
+        if printer.needs_places() {
+            let message = "what belongs to a thread or process is not known while events are added";
+            return Err(Error::Usage(message.into()));
+        }
+        must_have_sizes(&recording)?;
+        let mut tails = Tails::default();
+        tails.open(&recording);
+        let (mut stops, mut printed, mut range) = (Vec::new(), i64::MIN, None);
+        loop {
+            // What is there now is all that there will be, if it was over before.
+            let is_over = is_over(&recording);
+            let (present, now) = (self::files(inputs)?, Instant::now());
+            let mut found = tails.look(now);
+            if present != files || tails.has_unknown() {
+                match Recording::open(inputs) {
+                    Ok(newer) => {
+                        (recording, files) = (newer, present);
+                        must_have_sizes(&recording)?;
+                        printer = printer.reopen(&recording)?;
+                        tails.open(&recording);
+                        found |= tails.look(now);
+                    }
+                    Err(error) if is_over => return Err(error),
+                    // Metadata may be half written.
+                    Err(_) => {}
+                }
+            }
+            let until = if is_over { i64::MAX } else { tails.until(&recording, now) };
+            if found || until > printed {
+                let range = match range {
+                    Some(range) => range,
+                    None => *range.insert(self.filter.range(&recording)?),
+                };
+                let limit = |path: &Path| if is_over { u64::MAX } else { tails.whole(path) };
+                let resume = |stream: &Stream| recording.resume(stream, range.begin, limit, &stops);
+                let cursors = recording.streams().iter().map(resume).collect::<Result<_, _>>()?;
+                let mut merge = Merge::of(&recording, range, cursors).pause_at(until);
+                let result = printer.print(&mut merge, sink);
+                printer.finish(result, sink)?;
+                (stops, printed) = (merge.stops(), until);
+                if until > range.end {
+                    return Ok(());
+                }
+            }
+            if is_over || printer.is_done() {
+                return Ok(());
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+/// Refuses a stream of which nobody could say what is whole; its end is that of its file.
+fn must_have_sizes(recording: &Recording) -> Result<(), Error> {
+    for stream in recording.streams() {
+        let classes = &recording.traces()[stream.trace_index()].class().data_stream_classes;
+        let is_known = stream.files.iter().any(|file| file.is_known);
+        if let Some(class) = classes.iter().find(|class| is_known && class.id == stream.class_id())
+            && !has_size(class)
+        {
+            let message = "packets that do not say how long they are cannot be followed: nobody knows what of them is whole";
+            return Err(Error::Usage(format!("{}: {message}", stream.name())));
+        }
+    }
+    Ok(())
+}
+
+/// What tells that a recording has to be opened anew: its stream files, and size and time of its metadata.
+type Files = Vec<(PathBuf, Option<(u64, SystemTime)>)>;
+
+fn files<P: AsRef<Path>>(inputs: &[P]) -> Result<Files, Error> {
+    let mut files = Vec::new();
+    for input in inputs {
+        for folder in find::find(input.as_ref())? {
+            for entry in fs::read_dir(&folder.path).map_err(Error::io(&folder.path))?.flatten() {
+                let Ok(meta) = fs::metadata(entry.path()) else { continue };
+                let is_metadata = entry.file_name() == "metadata";
+                let version =
+                    is_metadata.then(|| (meta.len(), meta.modified().unwrap_or(SystemTime::UNIX_EPOCH)));
+                if meta.len() > 0 {
+                    files.push((entry.path(), version));
+                }
+            }
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+/// Whether all traces are tracewing's own, and complete or left by a recorder that was killed.
+fn is_over(recording: &Recording) -> bool {
+    let has_ended = |folder: &PathBuf| folder.parent().is_some_and(description::is_over);
+    recording.traces().iter().flat_map(Trace::folders).all(has_ended)
+}

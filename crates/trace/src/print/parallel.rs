@@ -1,0 +1,181 @@
+//! Prints a recording by slices of time on all CPUs; what comes out is what one thread would print.
+//!
+//! Slices go to the threads in order, a few at a time, and each thread prints into a channel of bounded size,
+//! from which the lines are handed on in order. Only the time since the event before is not known to who
+//! prints a slice's first line: its stamp is printed by who hands it on.
+
+use crate::Error;
+use crate::merge::messages::{Handoff, Merge};
+use crate::merge::slices::Slice;
+use crate::open::recording::Recording;
+use crate::print::listing::Sink;
+use crate::print::printer::Printer;
+use crate::time::stamp::Stamp;
+use std::collections::VecDeque;
+use std::io;
+use std::sync::mpsc::{self, Receiver, SyncSender};
+use std::sync::{Mutex, PoisonError};
+use std::thread;
+
+/// Threads that print at once; who hands on what they print could not keep up with more.
+const MOST_THREADS: usize = 16;
+
+/// How much is printed by how many.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Plan {
+    /// Events and losses that are printed before other threads are set to work.
+    pub(crate) alone: u64,
+    /// Bytes of a slice at least.
+    pub(crate) slice: u64,
+    /// Threads that print slices; where it is one, there are no slices.
+    pub(crate) threads: usize,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        let cpus = thread::available_parallelism().map_or(1, usize::from);
+        Plan { alone: 1 << 16, slice: 2 << 20, threads: cpus.min(MOST_THREADS) }
+    }
+}
+
+/// How many batches of lines of a slice may wait.
+const WAITING: usize = 256;
+
+/// What comes out of a slice, in this order.
+enum Part<'r> {
+    /// Where it begins.
+    Begin(Handoff),
+    /// The line of its first event without its stamp, and the stamp.
+    First(Vec<u8>, Option<Stamp>),
+    Events(Vec<u8>),
+    Warning(Vec<u8>),
+    End(Box<End<'r>>),
+}
+
+/// How a slice ended.
+struct End<'r> {
+    result: Result<(), Error>,
+    /// The last stamp that was printed, as the next one's distance is reckoned from it.
+    last: Option<u64>,
+    /// Stands at the slice's end.
+    merge: Merge<'r>,
+}
+
+/// A slice, and where what comes out of it goes.
+type Job<'r> = (Slice, SyncSender<Part<'r>>);
+
+/// Prints `slices`, of which the first begins where `merge` stands, by as many `threads`. Gives where they
+/// end, or where they can not be gone on with: what is left there is to be printed as usual.
+pub(crate) fn print<'r>(
+    printer: &mut Printer<'_>,
+    recording: &'r Recording,
+    mut merge: Merge<'r>,
+    slices: &[Slice],
+    threads: usize,
+    sink: &mut impl Sink,
+) -> Result<Merge<'r>, Error> {
+    let printers: Result<Vec<_>, _> = (0..threads).map(|_| printer.for_slices(recording)).collect();
+    let (jobs, queue) = mpsc::channel::<Job<'r>>();
+    let queue = Mutex::new(queue);
+    thread::scope(|scope| {
+        let queue = &queue;
+        for mut printer in printers? {
+            scope.spawn(move || {
+                loop {
+                    let job = queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
+                    let Ok((slice, parts)) = job else { return };
+                    // Who does not take the parts does not want them any more.
+                    let _ = print_slice(&mut printer, recording, slice, &parts);
+                }
+            });
+        }
+        let mut slices = slices.iter();
+        let mut running: VecDeque<Receiver<Part<'r>>> = VecDeque::new();
+        loop {
+            while running.len() <= threads
+                && let Some(slice) = slices.next()
+            {
+                let (parts, output) = mpsc::sync_channel(WAITING);
+                if jobs.send((*slice, parts)).is_ok() {
+                    running.push_back(output);
+                }
+            }
+            let Some(output) = running.pop_front() else { break };
+            match hand_on(printer, &merge, &output, sink)? {
+                Some(end) => merge = end,
+                None => break,
+            }
+        }
+        // What is still running has nowhere to go, and ends.
+        drop((jobs, running));
+        Ok(merge)
+    })
+}
+
+/// Hands on what comes out of a slice; `None`, and nothing has been handed on, where it does not begin where
+/// `before` stands.
+fn hand_on<'r>(
+    printer: &mut Printer<'_>,
+    before: &Merge<'r>,
+    output: &Receiver<Part<'r>>,
+    sink: &mut impl Sink,
+) -> Result<Option<Merge<'r>>, Error> {
+    for part in output {
+        match part {
+            Part::Begin(begin) if before.handoff().as_ref() == Some(&begin) => {}
+            Part::Begin(_) => return Ok(None),
+            Part::First(line, stamp) => {
+                let line = printer.with_stamp(stamp, line);
+                sink.events(&line).map_err(Error::Output)?;
+            }
+            Part::Events(lines) => sink.events(&lines).map_err(Error::Output)?,
+            Part::Warning(line) => sink.warning(&line).map_err(Error::Output)?,
+            Part::End(end) => {
+                let End { result, last, merge } = *end;
+                result?;
+                printer.go_on_behind(last);
+                return Ok(Some(merge));
+            }
+        }
+    }
+    Ok(None)
+}
+
+/// Prints a slice into `parts`.
+fn print_slice<'r>(
+    printer: &mut Printer<'_>,
+    recording: &'r Recording,
+    slice: Slice,
+    parts: &SyncSender<Part<'r>>,
+) -> Result<(), mpsc::SendError<Part<'r>>> {
+    let mut merge = Merge::of_slice(recording, printer.range(), slice);
+    let Some(begin) = merge.handoff() else { return Ok(()) };
+    parts.send(Part::Begin(begin))?;
+    let mut sink = Parts(parts);
+    let (line, stamp, mut result) = printer.first_of_slice(&mut merge, &mut sink);
+    parts.send(Part::First(line, stamp))?;
+    if result.is_ok() {
+        result = printer.print(&mut merge, &mut sink);
+    }
+    let result = printer.finish(result, &mut sink);
+    parts.send(Part::End(Box::new(End { result, last: printer.last_stamp(), merge })))
+}
+
+/// Sends lines to who hands them on.
+struct Parts<'p, 'r>(&'p SyncSender<Part<'r>>);
+
+impl Parts<'_, '_> {
+    fn closed<T>(_: mpsc::SendError<T>) -> io::Error {
+        io::ErrorKind::BrokenPipe.into()
+    }
+}
+
+impl Sink for Parts<'_, '_> {
+    fn events(&mut self, lines: &[u8]) -> io::Result<()> {
+        self.0.send(Part::Events(lines.to_vec())).map_err(Self::closed)
+    }
+
+    fn warning(&mut self, line: &[u8]) -> io::Result<()> {
+        self.0.send(Part::Warning(line.to_vec())).map_err(Self::closed)
+    }
+}

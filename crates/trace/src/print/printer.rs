@@ -1,0 +1,224 @@
+//! A listing at work: takes merged messages in order, prints the events that are chosen, and warns of losses.
+
+use crate::Error;
+use crate::merge::backwards::Backwards;
+use crate::merge::messages::{Merge, Message};
+use crate::open::recording::Recording;
+use crate::print::lines::{BATCH, Lines};
+use crate::print::listing::{Listing, Sink};
+use crate::select::in_order::OrderedSelection;
+use crate::time::range::TimeRange;
+use crate::time::stamp::Stamp;
+
+/// A listing at work.
+#[derive(Debug)]
+pub(crate) struct Printer<'l> {
+    listing: &'l Listing,
+    selection: OrderedSelection,
+    lines: Lines,
+    /// How many events are wanted still, and how many of them are not printed.
+    left: u64,
+    skipped: u64,
+    warning: Vec<u8>,
+    backwards: Backwards,
+    /// Bytes of lines that are handed on at once.
+    enough: usize,
+}
+
+impl<'l> Printer<'l> {
+    pub(crate) fn new(listing: &'l Listing, range: TimeRange, recording: &Recording) -> Result<Self, Error> {
+        let selection = OrderedSelection::new(&listing.filter, range, recording, listing.super_trace)?;
+        let lines = Lines::new(listing, selection.selection(), recording);
+        let left = listing.count.unwrap_or(u64::MAX);
+        Ok(Printer {
+            listing,
+            selection,
+            lines,
+            left,
+            skipped: 0,
+            warning: Vec::new(),
+            backwards: Backwards::default(),
+            enough: BATCH,
+        })
+    }
+
+    /// The same for a recording that was opened anew.
+    ///
+    /// # Errors
+    /// The predicate fits no event class of it.
+    pub(crate) fn reopen(self, recording: &Recording) -> Result<Self, Error> {
+        let new = Printer::new(self.listing, TimeRange::ALL, recording)?;
+        let (lines, backwards) = (new.lines.continuing(self.lines), self.backwards);
+        Ok(Printer { lines, left: self.left, backwards, ..new })
+    }
+
+    /// Whether it needs the super-trace's state, which has to be followed from the recording's begin.
+    pub(crate) fn needs_places(&self) -> bool {
+        self.selection.needs_places()
+    }
+
+    /// Whether all that is wanted has been printed.
+    pub(crate) fn is_done(&self) -> bool {
+        self.left == 0
+    }
+
+    /// Prints what is left of `merge`. [`Printer::finish`] prints the last of it.
+    pub(crate) fn print(&mut self, merge: &mut Merge<'_>, sink: &mut impl Sink) -> Result<(), Error> {
+        // What was printed before may be of a time that others come to only now.
+        self.backwards.restart();
+        self.print_some(merge, u64::MAX, sink).map(|_| ())
+    }
+
+    /// Prints the next so many events and losses of `merge`; false at its end.
+    pub(super) fn print_some(
+        &mut self,
+        merge: &mut Merge<'_>,
+        most: u64,
+        sink: &mut impl Sink,
+    ) -> Result<bool, Error> {
+        let Printer { selection, lines, left, skipped, warning, backwards, enough, .. } = self;
+        let mut steps = 0;
+        while *left > 0 && steps < most {
+            steps += 1;
+            match merge.advance()? {
+                Some(Message::Event(event)) => {
+                    if let Some(range) = backwards.notice(&event)
+                        && let Some(source) = event.source()
+                    {
+                        warning.clear();
+                        lines.text.backwards(warning, range, source);
+                        warn(lines, warning, sink)?;
+                    }
+                    selection.event(&event, |seen| {
+                        *left -= 1;
+                        match *skipped {
+                            0 => lines.event(&event, seen),
+                            _ => *skipped -= 1,
+                        }
+                    });
+                    if lines.batch.len() >= *enough {
+                        warn(lines, &[], sink)?;
+                        sink.events(&lines.batch).map_err(Error::Output)?;
+                        lines.batch.clear();
+                    }
+                }
+                Some(Message::Lost(lost, trace, stream)) => {
+                    let Some(lost) = selection.lost(lost, trace, stream).filter(|_| *skipped == 0) else {
+                        continue;
+                    };
+                    warning.clear();
+                    lines.text.lost(warning, &lost, trace, stream);
+                    warn(lines, warning, sink)?;
+                }
+                None => return Ok(false),
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether several threads cannot share it: it counts events, or follows the state of threads.
+    pub(super) fn is_sequential(&self) -> bool {
+        self.left < u64::MAX || self.skipped > 0 || self.needs_places()
+    }
+
+    /// Leaves out all events but the last so many, of which the recording is read once.
+    pub(super) fn keep_last(&mut self, last: u64, recording: &Recording) -> Result<(), Error> {
+        let selection =
+            OrderedSelection::new(&self.listing.filter, self.selection.range(), recording, false)?;
+        self.skipped = count(recording, selection, self.left).saturating_sub(last);
+        Ok(())
+    }
+
+    /// The next packet of each stream is treated as a new one, as others have printed in between.
+    pub(super) fn forget_packets(&mut self) {
+        self.lines.text.forget_packets();
+    }
+
+    /// One that prints slices of the same for it.
+    pub(crate) fn for_slices(&self, recording: &Recording) -> Result<Self, Error> {
+        let mut printer = Printer::new(self.listing, self.range(), recording)?;
+        printer.backwards = self.backwards.beside();
+        // Head lines are there already.
+        printer.lines.batch.clear();
+        Ok(printer)
+    }
+
+    /// What is printed, and nothing outside of it.
+    pub(crate) fn range(&self) -> TimeRange {
+        self.selection.reads()
+    }
+
+    /// Prints up to the first event, of which it gives the line without the stamp, and the stamp.
+    pub(crate) fn first_of_slice(
+        &mut self,
+        merge: &mut Merge<'_>,
+        sink: &mut impl Sink,
+    ) -> (Vec<u8>, Option<Stamp>, Result<(), Error>) {
+        self.lines.text.forget_packets();
+        self.lines.text.stamps().withhold();
+        (self.left, self.enough) = (1, usize::MAX);
+        let result = self.print(merge, sink);
+        (self.left, self.enough) = (u64::MAX, BATCH);
+        let line = std::mem::replace(&mut self.lines.batch, Vec::with_capacity(2 * BATCH));
+        (line, self.lines.text.stamps().withheld(), result)
+    }
+
+    /// A slice's first line with its stamp.
+    pub(crate) fn with_stamp(&mut self, stamp: Option<Stamp>, line: Vec<u8>) -> Vec<u8> {
+        let Some(stamp) = stamp else { return line };
+        let mut whole = Vec::with_capacity(line.len() + 64);
+        self.lines.text.stamps().event(&mut whole, stamp);
+        whole.extend_from_slice(&line);
+        whole
+    }
+
+    /// The last stamp that was printed, if there was one.
+    pub(crate) fn last_stamp(&mut self) -> Option<u64> {
+        self.lines.text.stamps().last()
+    }
+
+    /// Has the next stamp follow the last one of a slice.
+    pub(crate) fn go_on_behind(&mut self, last: Option<u64>) {
+        last.into_iter().for_each(|last| self.lines.text.stamps().go_on_behind(last));
+    }
+
+    /// Hands the last lines to `sink`, also where printing failed with `result`.
+    pub(crate) fn finish(&mut self, result: Result<(), Error>, sink: &mut impl Sink) -> Result<(), Error> {
+        if matches!(result, Err(Error::Output(_))) {
+            return result;
+        }
+        warn(&mut self.lines, &[], sink)?;
+        let batch = &mut self.lines.batch;
+        if batch.is_empty() {
+            return result;
+        }
+        let printed = sink.events(batch).map_err(Error::Output);
+        batch.clear();
+        printed.and(result)
+    }
+}
+
+/// Hands on a warning that is not empty, after the one that a stamp may have caused.
+fn warn(lines: &mut Lines, warning: &[u8], sink: &mut impl Sink) -> Result<(), Error> {
+    for line in [lines.stamp_warning().unwrap_or_default().as_bytes(), warning] {
+        if !line.is_empty() {
+            sink.warning(line).map_err(Error::Output)?;
+        }
+    }
+    Ok(())
+}
+
+/// How many wanted events there are, `most` at most, in front of what is damaged.
+fn count(recording: &Recording, mut selection: OrderedSelection, most: u64) -> u64 {
+    let mut merge = Merge::new(recording, selection.reads());
+    let mut count = 0;
+    while count < most
+        && let Ok(Some(message)) = merge.advance()
+    {
+        match message {
+            Message::Event(event) => count += u64::from(selection.event(&event, |_| ()).is_some()),
+            Message::Lost(lost, trace, stream) => drop(selection.lost(lost, trace, stream)),
+        }
+    }
+    count
+}

@@ -1,0 +1,251 @@
+//! Prints time stamps and the time between them, as babeltrace2 does.
+
+use crate::append::number;
+use crate::print::style::{ClockStyle, Style};
+use crate::time::stamp::Stamp;
+use std::io::Write;
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// babeltrace2's "there is none"; a stamp or a distance of that very value is taken for none there, and here.
+const NONE: u64 = u64::MAX;
+
+/// babeltrace2's warning of a negative stamp.
+const FALLBACK: &str = "[warning] Fallback to [sec.ns] to print negative time value. Use --clock-seconds.\n";
+
+/// Prints stamps; remembers the previous one and the previous second.
+#[derive(Debug)]
+pub(crate) struct StampPrinter {
+    clock: ClockStyle,
+    delta: bool,
+    names: bool,
+    last: u64,
+    /// The next stamp, if somebody else prints it: who knows the one before.
+    withheld: Option<Option<Stamp>>,
+    distance: u64,
+    /// The second whose date and time of day `text` holds.
+    second: Option<i64>,
+    text: Vec<u8>,
+    /// Whether a negative stamp has been printed as seconds: only the first one is.
+    fell_back: bool,
+    /// Whether that is still to be reported.
+    unreported: bool,
+    /// Whether stamps are printed as most people want them: time of day, distance, no names.
+    usual: bool,
+}
+
+impl StampPrinter {
+    pub(crate) fn new(style: &Style) -> Self {
+        StampPrinter {
+            clock: style.clock,
+            delta: style.delta,
+            names: style.names.header,
+            last: NONE,
+            withheld: None,
+            distance: NONE,
+            second: None,
+            text: Vec::new(),
+            fell_back: false,
+            unreported: false,
+            usual: style.clock == ClockStyle { zone: style.clock.zone, ..ClockStyle::default() }
+                && style.delta
+                && !style.names.header,
+        }
+    }
+
+    /// Begins anew, and leaves the first stamp to somebody who knows the one before: it is
+    /// [`StampPrinter::withheld`].
+    pub(crate) fn withhold(&mut self) {
+        (self.last, self.withheld) = (NONE, Some(None));
+    }
+
+    /// The stamp that has not been printed.
+    pub(crate) fn withheld(&mut self) -> Option<Stamp> {
+        self.withheld.take().flatten()
+    }
+
+    /// The last stamp, in what [`StampPrinter::go_on_behind`] takes.
+    pub(crate) fn last(&self) -> Option<u64> {
+        Some(self.last).filter(|last| *last != NONE)
+    }
+
+    /// Has the next stamp follow this one.
+    pub(crate) fn go_on_behind(&mut self, last: u64) {
+        self.last = last;
+    }
+
+    /// Appends an event's stamp, and its distance from the previous event.
+    #[inline]
+    pub(crate) fn event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
+        if self.usual && self.last != NONE && self.second == Some(stamp.ns / NS_PER_S) && stamp.ns >= 0 {
+            let distance = (stamp.ns as u64).wrapping_sub(self.last);
+            if distance < NS_PER_S as u64 {
+                return self.usual_event(out, stamp.ns as u64, distance as u32);
+            }
+        }
+        self.any_event(out, stamp);
+    }
+
+    /// `[04:25:40.934685633] (+0.000000451) ` in a second that has been printed before, in one piece.
+    #[inline]
+    fn usual_event(&mut self, out: &mut Vec<u8>, ns: u64, distance: u32) {
+        let mut text = *b"[hh:mm:ss.nnnnnnnnn] (+0.nnnnnnnnn) ";
+        if let (Some(time), Some(digits)) = (self.text.first_chunk::<8>(), text[1..].first_chunk_mut()) {
+            *digits = *time;
+        }
+        if let Some(digits) = text[10..].first_chunk_mut() {
+            number::nine(digits, (ns % NS_PER_S as u64) as u32);
+        }
+        if let Some(digits) = text[25..].first_chunk_mut() {
+            number::nine(digits, distance);
+        }
+        self.last = ns;
+        self.distance = distance.into();
+        out.extend_from_slice(&text);
+    }
+
+    /// The same in every style.
+    fn any_event(&mut self, out: &mut Vec<u8>, stamp: Stamp) {
+        if let Some(withheld @ None) = &mut self.withheld {
+            *withheld = Some(stamp);
+            self.last = if self.clock.cycles { stamp.cycles } else { stamp.ns as u64 };
+            return;
+        }
+        out.extend_from_slice(if self.names { b"timestamp = " } else { b"[" });
+        let now = if self.clock.cycles {
+            number::padded::<20>(out, stamp.cycles);
+            stamp.cycles
+        } else {
+            self.wall(out, stamp.ns);
+            stamp.ns as u64
+        };
+        if self.last != NONE {
+            self.distance = now.wrapping_sub(self.last);
+        }
+        self.last = now;
+        if !self.names {
+            out.extend_from_slice(b"] ");
+        }
+        if self.delta {
+            out.extend_from_slice(if self.names { b", delta = +" } else { b"(+" });
+            self.distance(out);
+            if !self.names {
+                out.extend_from_slice(b") ");
+            }
+        }
+    }
+
+    fn distance(&self, out: &mut Vec<u8>) {
+        match (self.clock.cycles, self.distance) {
+            (true, NONE) => out.extend_from_slice(b"????????????"),
+            (true, distance) => number::padded::<12>(out, distance),
+            (false, NONE) => out.extend_from_slice(b"?.?????????"),
+            (false, distance) => {
+                number::unsigned(out, distance / NS_PER_S as u64);
+                out.push(b'.');
+                number::padded::<9>(out, distance % NS_PER_S as u64);
+            }
+        }
+    }
+
+    /// Appends a stamp as date, time of day or seconds.
+    pub(crate) fn wall(&mut self, out: &mut Vec<u8>, ns: i64) {
+        // babeltrace2 splits towards zero and prints magnitudes; a negative stamp gets a sign only as
+        // seconds.
+        let (second, rest) = (ns / NS_PER_S, (ns % NS_PER_S).unsigned_abs());
+        let negative = ns < 0;
+        let falls_back = negative && !self.clock.seconds && !self.fell_back;
+        if falls_back {
+            (self.fell_back, self.unreported) = (true, true);
+        }
+        if self.clock.seconds || falls_back || !self.remember(second.abs()) {
+            if negative {
+                out.push(b'-');
+            }
+            number::unsigned(out, second.unsigned_abs());
+        } else {
+            out.extend_from_slice(&self.text);
+        }
+        out.push(b'.');
+        number::padded::<9>(out, rest);
+    }
+
+    /// The warning of a negative stamp, once: babeltrace2 gives it before the stamp.
+    pub(crate) fn warning(&mut self) -> Option<&'static str> {
+        std::mem::take(&mut self.unreported).then_some(FALLBACK)
+    }
+
+    /// Makes `text` the date and time of day of `second`; false where there is none.
+    fn remember(&mut self, second: i64) -> bool {
+        if self.second == Some(second) {
+            return true;
+        }
+        let Some(civil) = self.clock.zone.civil(second) else { return false };
+        self.text.clear();
+        let written = if self.clock.date {
+            write!(
+                self.text,
+                "{:04}-{:02}-{:02} {:02}:{:02}:{:02}",
+                civil.year, civil.month, civil.day, civil.hour, civil.minute, civil.second
+            )
+        } else {
+            write!(self.text, "{:02}:{:02}:{:02}", civil.hour, civil.minute, civil.second)
+        };
+        self.second = written.is_ok().then_some(second);
+        self.second.is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::time::zone::Zone;
+
+    fn print(clock: ClockStyle, stamps: &[i64]) -> Vec<String> {
+        let style = Style { clock, ..Style::default() };
+        let mut printer = StampPrinter::new(&style);
+        stamps
+            .iter()
+            .map(|&ns| {
+                let mut out = Vec::new();
+                printer.event(&mut out, Stamp { cycles: ns as u64, ns });
+                String::from_utf8(out).unwrap()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn every_clock_style() {
+        let stamps = [1_795_235_140_934_685_633, 1_795_235_142_000_000_001];
+        let utc = ClockStyle { zone: Zone::Utc, ..ClockStyle::default() };
+        assert_eq!(
+            print(utc, &stamps),
+            ["[04:25:40.934685633] (+?.?????????) ", "[04:25:42.000000001] (+1.065314368) "]
+        );
+        assert_eq!(
+            print(ClockStyle { date: true, ..utc }, &stamps)[1],
+            "[2026-11-21 04:25:42.000000001] (+1.065314368) "
+        );
+        assert_eq!(
+            print(ClockStyle { seconds: true, ..utc }, &stamps)[1],
+            "[1795235142.000000001] (+1.065314368) "
+        );
+        assert_eq!(
+            print(ClockStyle { cycles: true, ..utc }, &stamps),
+            ["[01795235140934685633] (+????????????) ", "[01795235142000000001] (+001065314368) "]
+        );
+    }
+
+    #[test]
+    fn stamps_before_the_origin() {
+        let clock = ClockStyle { seconds: true, zone: Zone::Utc, ..ClockStyle::default() };
+        assert_eq!(
+            print(clock, &[-1_500_000_000, i64::MIN, -2]),
+            [
+                "[-1.500000000] (+?.?????????) ",
+                "[-9223372036.854775808] (+9223372038.354775808) ",
+                "[-0.000000002] (+9223372036.854775806) "
+            ]
+        );
+    }
+}

@@ -1,0 +1,106 @@
+//! A selection from messages in the order of time: it follows the super-trace's state where the filter needs
+//! to know where an event belongs.
+
+use crate::Error;
+use crate::merge::messages::{EventRef, Lost};
+use crate::open::recording::{Recording, Stream, Trace};
+use crate::select::filter::Filter;
+use crate::select::selection::Selection;
+use crate::super_trace::{Follower, Seen};
+use crate::time::range::TimeRange;
+
+/// Selects from messages that come in the order of time.
+#[derive(Debug)]
+pub(crate) struct OrderedSelection {
+    selection: Selection,
+    range: TimeRange,
+    follower: Option<Follower>,
+}
+
+impl OrderedSelection {
+    /// Selects what `filter` names in `range`. With `places`, they are known of each event, needed or not.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the filter makes no sense for the recording.
+    pub(crate) fn new(
+        filter: &Filter,
+        range: TimeRange,
+        recording: &Recording,
+        places: bool,
+    ) -> Result<Self, Error> {
+        let selection = Selection::new(filter, recording)?;
+        let follower = (places || selection.needs_places()).then(|| Follower::of(recording));
+        Ok(OrderedSelection { selection, range, follower })
+    }
+
+    /// What has to be read: the state at a time follows from all that is before.
+    pub(crate) fn reads(&self) -> TimeRange {
+        match self.follower {
+            Some(_) => TimeRange { begin: i64::MIN, ..self.range },
+            None => self.range,
+        }
+    }
+
+    /// What is chosen in.
+    pub(crate) fn range(&self) -> TimeRange {
+        self.range
+    }
+
+    pub(crate) fn needs_places(&self) -> bool {
+        self.follower.is_some()
+    }
+
+    /// What follows the state, where that is needed.
+    pub(crate) fn follower(&self) -> Option<&Follower> {
+        self.follower.as_ref()
+    }
+
+    pub(crate) fn selection(&self) -> &Selection {
+        &self.selection
+    }
+
+    /// Takes the next event; if it is wanted, gives what `then` makes of it, and of its place where places
+    /// are known.
+    #[inline]
+    pub(crate) fn event<T>(
+        &mut self,
+        event: &EventRef<'_>,
+        then: impl FnOnce(Option<&Seen<'_>>) -> T,
+    ) -> Option<T> {
+        self.event_of_all(event, |_| (), then)
+    }
+
+    /// The same; `all` is told of those, too, that lie in the range and are not wanted, where places are
+    /// known.
+    #[inline]
+    pub(crate) fn event_of_all<T>(
+        &mut self,
+        event: &EventRef<'_>,
+        all: impl FnOnce(&Seen<'_>),
+        then: impl FnOnce(Option<&Seen<'_>>) -> T,
+    ) -> Option<T> {
+        let Some(follower) = &mut self.follower else {
+            return self.selection.wants(event).then(|| then(None));
+        };
+        let activity = follower.activity(event);
+        let is_early = event.stamp().is_some_and(|stamp| stamp.ns < self.range.begin);
+        let seen = (!is_early).then(|| follower.seen(event, activity.as_ref()));
+        if let Some(seen) = &seen {
+            all(seen);
+        }
+        let made = seen.filter(|seen| self.selection.wants_seen(seen)).map(|seen| then(Some(&seen)));
+        if let Some(activity) = &activity {
+            follower.event(activity, &mut ());
+        }
+        made
+    }
+
+    /// Takes the next loss, and gives what of it is wanted.
+    pub(crate) fn lost(&mut self, lost: &Lost, trace: &Trace, stream: &Stream) -> Option<Lost> {
+        if let Some(follower) = &mut self.follower {
+            follower.lost(lost, trace, stream, &mut ());
+        }
+        let mut lost = *lost;
+        lost.cut(&self.range).then_some(lost)
+    }
+}

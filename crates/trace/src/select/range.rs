@@ -1,0 +1,80 @@
+//! The time range that a filter means in a recording: its ends may be events of it, or times since its begin.
+
+use crate::Error;
+use crate::merge::messages::{Merge, Message};
+use crate::open::recording::Recording;
+use crate::select::filter::Filter;
+use crate::select::selection::Selection;
+use crate::time::range::{TimePoint, TimeRange};
+use tracewing_rules::Glob;
+
+impl Filter {
+    /// Reads both ends of the time range; civil times in [`Filter::zone`].
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where one of them is no time.
+    pub fn set_range(&mut self, from: Option<&str>, to: Option<&str>) -> Result<(), Error> {
+        let read = |text: Option<&str>| text.map(|text| TimePoint::parse(text, self.zone)).transpose();
+        (self.from, self.to) = (read(from)?, read(to)?);
+        Ok(())
+    }
+
+    /// The time range.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where its ends make no sense; the recording's begin has to be read for them, and
+    /// cannot be.
+    pub fn range(&self, recording: &Recording) -> Result<TimeRange, Error> {
+        let begin = match (&self.from, &self.to) {
+            (None, None) => 0,
+            _ => begin(recording)?,
+        };
+        let timed = |point: &Option<TimePoint>| match point {
+            Some(TimePoint::Occurrence { event, number }) => {
+                occurrence(recording, event, *number).map(|ns| Some(TimePoint::Absolute(ns)))
+            }
+            other => Ok(other.clone()),
+        };
+        let mut range =
+            TimeRange::between(timed(&self.from)?.as_ref(), timed(&self.to)?.as_ref(), begin, self.zone)?;
+        if let (None, Some(begin)) = (&self.from, recording.extract_begin()) {
+            range.begin = begin;
+        }
+        Ok(range)
+    }
+}
+
+/// When the recording begins: when it says so, as a part of another one does; else with its first packet, or
+/// where no packet says, with its first event.
+fn begin(recording: &Recording) -> Result<i64, Error> {
+    if let Some(begin) = recording.extract_begin().or(recording.begin()) {
+        return Ok(begin);
+    }
+    let mut merge = Merge::new(recording, TimeRange::ALL);
+    while let Some(message) = merge.advance()? {
+        if let Message::Event(event) = message {
+            return Ok(event.stamp().map_or(0, |stamp| stamp.ns));
+        }
+    }
+    Ok(0)
+}
+
+/// When an event occurs for the `number`th time.
+fn occurrence(recording: &Recording, event: &Glob, number: u64) -> Result<i64, Error> {
+    let filter = Filter { events: vec![event.to_string()], ..Filter::default() };
+    let mut selection = Selection::new(&filter, recording)?;
+    let mut merge = Merge::new(recording, TimeRange::ALL);
+    let mut seen = 0;
+    while let Some(message) = merge.advance()? {
+        if let Message::Event(event) = message
+            && let Some(stamp) = event.stamp()
+            && selection.wants(&event)
+        {
+            seen += 1;
+            if seen == number {
+                return Ok(stamp.ns);
+            }
+        }
+    }
+    Err(Error::Usage(format!("`{event}#{number}` is no time: {seen} such events are in the recording")))
+}

@@ -1,0 +1,246 @@
+//! Which events a user wants to see: by name, by what is in them, and by where they belong.
+
+use crate::Error;
+use crate::merge::messages::EventRef;
+use crate::open::recording::{Recording, Stream, Trace};
+use crate::select::condition::EventCondition;
+use crate::select::filter::{Filter, Level};
+use crate::select::values::Values;
+use crate::super_trace::{Seen, is_kernel};
+use std::collections::{HashMap, HashSet};
+use tracewing_ctf::decode::Event;
+use tracewing_rules::{CompileError, Glob, Problem, Variable};
+
+/// Chooses events; asks each pattern once per event class, and fits the predicate to each class once.
+#[derive(Debug)]
+pub struct Selection {
+    filter: Filter,
+    globs: Vec<Glob>,
+    exclude: Vec<Glob>,
+    everything: bool,
+    needs_places: bool,
+    /// By trace, data stream class id and event class id.
+    known: HashMap<(usize, u64, u64), Choice>,
+    values: Values,
+}
+
+/// Which events of a class are wanted.
+#[derive(Debug)]
+enum Choice {
+    None,
+    All,
+    Some(Box<EventCondition>),
+}
+
+impl Selection {
+    /// Chooses the events of `recording` that `filter` wants, whatever their time.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] if there are classes to choose from in the recording, and the predicate fits none of
+    /// them, or none has a field that it asks for.
+    pub fn new(filter: &Filter, recording: &Recording) -> Result<Self, Error> {
+        let globs = |patterns: &[String]| patterns.iter().map(|text| Glob::new(text.as_str())).collect();
+        let Filter { events, exclude, predicate, level, cpus, .. } = filter;
+        let mut selection = Selection {
+            globs: globs(events),
+            exclude: globs(exclude),
+            everything: events.is_empty()
+                && exclude.is_empty()
+                && predicate.is_none()
+                && level.is_none()
+                && cpus.is_empty()
+                && !filter.chooses_subjects(),
+            needs_places: filter.chooses_subjects(),
+            filter: filter.clone(),
+            known: HashMap::new(),
+            values: Values::default(),
+        };
+        selection.fit(recording)?;
+        Ok(selection)
+    }
+
+    /// Looks which classes the predicate fits, and whether it asks for places there.
+    fn fit(&mut self, recording: &Recording) -> Result<(), Error> {
+        let Some(predicate) = &self.filter.predicate else { return Ok(()) };
+        let (mut fits, mut reasons, mut needs_places) = (false, Vec::new(), false);
+        let mut lacking: Option<HashSet<Variable>> = None;
+        for trace in recording.traces() {
+            for (stream, class) in trace.class().data_stream_classes.iter().enumerate() {
+                for (event, class) in class.event_record_classes.iter().enumerate() {
+                    if !self.names(class.name.as_deref()) || !self.has_level(trace) {
+                        continue;
+                    }
+                    match EventCondition::new(predicate, trace, stream, event) {
+                        Ok(condition) => {
+                            (fits, needs_places) = (true, needs_places | condition.asks_for_places())
+                        }
+                        Err(reason) => reasons.push(reason),
+                    }
+                    let here = EventCondition::lacking(predicate, trace, stream, event);
+                    lacking = Some(match lacking {
+                        None => here,
+                        Some(others) => &others & &here,
+                    });
+                }
+            }
+        }
+        self.needs_places |= needs_places;
+        if !fits && !reasons.is_empty() {
+            return Err(Error::Usage(no_fit(reasons)));
+        }
+        match lacking.iter().flatten().map(Variable::to_string).min() {
+            Some(name) => Err(Error::Usage(format!("no event has `{name}`, for which the condition asks"))),
+            None => Ok(()),
+        }
+    }
+
+    /// Whether it asks for what only the super-trace tells, so that all events before have to be read.
+    pub fn needs_places(&self) -> bool {
+        self.needs_places
+    }
+
+    /// Whether `event` is wanted, where no places are needed.
+    pub fn wants(&mut self, event: &EventRef<'_>) -> bool {
+        let cpu = || event.cpu().and_then(|cpu| u32::try_from(cpu).ok());
+        self.everything
+            || ((self.filter.cpus.is_empty() || self.filter.has_cpu(cpu()))
+                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), None))
+    }
+
+    /// Whether an event is wanted that was seen in its place.
+    pub fn wants_seen(&mut self, seen: &Seen<'_>) -> bool {
+        let event = seen.event;
+        self.everything
+            || (self.filter.has_cpu(seen.place.cpu)
+                && self.filter.has_place(seen)
+                && self.wants_decoded(event.trace(), event.stream(), &event.decoded(), Some(seen)))
+    }
+
+    /// Whether an event of a stream of a trace is wanted, its place and CPU apart.
+    #[inline]
+    pub(crate) fn wants_decoded(
+        &mut self,
+        trace: &Trace,
+        stream: &Stream,
+        decoded: &Event<'_>,
+        seen: Option<&Seen<'_>>,
+    ) -> bool {
+        if self.everything {
+            return true;
+        }
+        let key = (stream.trace_index(), stream.class_id(), decoded.class().id);
+        if !self.known.contains_key(&key) {
+            let choice = self.choose(trace, stream.class_id(), decoded.class_index());
+            self.known.insert(key, choice);
+        }
+        match self.known.get(&key) {
+            Some(Choice::All) => true,
+            Some(Choice::Some(condition)) => condition.holds(decoded, seen, &mut self.values),
+            Some(Choice::None) | None => false,
+        }
+    }
+
+    /// Whether all events are wanted.
+    pub(crate) fn is_everything(&self) -> bool {
+        self.everything
+    }
+
+    /// Whether certain user threads, LWPs or processes are wanted.
+    pub(crate) fn chooses_subjects(&self) -> bool {
+        self.filter.chooses_subjects()
+    }
+
+    /// Whether of events in a trace whose names are `meant` some are left out, as far as names, levels and
+    /// conditions go.
+    pub(crate) fn leaves_out(&self, trace: &Trace, meant: impl Fn(&str) -> bool) -> bool {
+        trace.class().data_stream_classes.iter().any(|stream| {
+            let classes = stream.event_record_classes.iter().enumerate();
+            let mut called = classes.filter(|(_, class)| class.name.as_deref().is_some_and(&meant));
+            called.any(|(event, _)| !matches!(self.choose(trace, stream.id, event), Choice::All))
+        })
+    }
+
+    /// The names of the classes of a trace of which some events are left out, likewise.
+    pub(crate) fn left_out<'t>(&self, trace: &'t Trace) -> Vec<&'t str> {
+        let streams = trace.class().data_stream_classes.iter();
+        let classes = streams.flat_map(|stream| {
+            stream.event_record_classes.iter().enumerate().map(|(event, class)| (stream.id, event, class))
+        });
+        let left =
+            classes.filter(|(stream, event, _)| !matches!(self.choose(trace, *stream, *event), Choice::All));
+        left.filter_map(|(.., class)| class.name.as_deref()).collect()
+    }
+
+    /// Whether events of a class of this name are wanted, as far as the name goes.
+    pub(crate) fn names(&self, name: Option<&str>) -> bool {
+        let any = |globs: &[Glob]| name.is_some_and(|name| globs.iter().any(|glob| glob.matches(name)));
+        (self.globs.is_empty() || any(&self.globs)) && !any(&self.exclude)
+    }
+
+    fn has_level(&self, trace: &Trace) -> bool {
+        self.filter.level.is_none_or(|level| (level == Level::Kernel) == is_kernel(trace))
+    }
+
+    fn choose(&self, trace: &Trace, stream_class: u64, event: usize) -> Choice {
+        let streams = &trace.class().data_stream_classes;
+        let Some(stream) = streams.iter().position(|class| class.id == stream_class) else {
+            return Choice::None;
+        };
+        if !self.names(streams[stream].event_record_classes[event].name.as_deref()) || !self.has_level(trace)
+        {
+            return Choice::None;
+        }
+        let Some(predicate) = &self.filter.predicate else { return Choice::All };
+        match EventCondition::new(predicate, trace, stream, event) {
+            Ok(condition) => Choice::Some(Box::new(condition)),
+            Err(_) => Choice::None,
+        }
+    }
+}
+
+impl Recording {
+    /// Those of `patterns` that match the name of no event class.
+    pub fn unmatched<'p>(&self, patterns: &'p [String]) -> Vec<&'p str> {
+        let streams = self.traces().iter().flat_map(|trace| &trace.class().data_stream_classes);
+        let classes = streams.flat_map(|stream| &stream.event_record_classes);
+        let names: Vec<&str> = classes.filter_map(|class| class.name.as_deref()).collect();
+        let is_unmatched = |pattern: &&String| {
+            let glob = Glob::new(pattern.as_str());
+            !names.iter().any(|name| glob.matches(name))
+        };
+        patterns.iter().filter(is_unmatched).map(String::as_str).collect()
+    }
+}
+
+/// Why a predicate fits no event: each reason once, with the first class that it is of; those first that come
+/// closest, which have the fields but of another type.
+fn no_fit(mut reasons: Vec<CompileError>) -> String {
+    const MOST: usize = 4;
+    let missing = |reason: &CompileError| matches!(reason.problem, Problem::Missing(..));
+    reasons.sort_by_key(missing);
+    let mut counts: Vec<(&CompileError, usize)> = Vec::new();
+    for reason in &reasons {
+        let same = counts.iter_mut().find(|(other, _)| match (&reason.problem, &other.problem) {
+            // Each class has other fields, which are told of few.
+            (Problem::Missing(name, _), Problem::Missing(other, _)) if reasons.len() > MOST => name == other,
+            (problem, other) => problem == other,
+        });
+        match same {
+            Some((_, count)) => *count += 1,
+            None => counts.push((reason, 1)),
+        }
+    }
+    let mut message = "no event has what the condition asks for".to_owned();
+    for (reason, count) in counts.iter().take(MOST) {
+        message += &format!("\n  {reason}");
+        match count - 1 {
+            0 => {}
+            1 => message += "; and so for 1 other event",
+            others => message += &format!("; and so for {others} other events"),
+        }
+    }
+    if counts.len() > MOST {
+        message += &format!("\n  and {} other reasons", counts.len() - MOST);
+    }
+    message
+}

@@ -1,0 +1,452 @@
+//! One data stream: its packets by time across its files, their events, and the losses between them.
+//!
+//! Packets are read one at a time, large ones in parts.
+
+mod place;
+mod resume;
+
+pub(crate) use place::Place;
+pub(crate) use resume::Stop;
+
+use crate::Error;
+use crate::stream::file::StreamFile;
+use crate::stream::packet::{PacketFile, PacketHead, PacketReader};
+use crate::time::clock::Clock;
+use crate::time::range::TimeRange;
+use crate::time::stamp::Stamp;
+use resume::Mark;
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use tracewing_ctf::decode::{Decoder, Event, Record, Step, Visitor};
+use tracewing_ctf::model::Scope;
+
+/// Events or packets that the tracer could not record.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Lost {
+    /// What is lost.
+    pub kind: LostKind,
+    /// How many; `None` where only that some may be lost is known.
+    pub count: Option<u64>,
+    /// Between which stamps, in nanoseconds since the clock's origin; `None` where packets have no stamps.
+    pub range: Option<(i64, i64)>,
+}
+
+/// What is lost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LostKind {
+    /// Events that found no room in a sub-buffer.
+    Events,
+    /// Whole packets, overwritten before they were read.
+    Packets,
+}
+
+impl Lost {
+    /// Cuts off what lies outside of `range`; false where nothing is left.
+    ///
+    /// How much of the loss lies inside is unknown then, as babeltrace2 has it too.
+    pub(crate) fn cut(&mut self, range: &TimeRange) -> bool {
+        let Some((begin, end)) = &mut self.range else { return true };
+        if *end < range.begin || *begin > range.end {
+            return false;
+        }
+        if *begin < range.begin || *end > range.end {
+            self.count = None;
+            (*begin, *end) = ((*begin).max(range.begin), (*end).min(range.end));
+        }
+        true
+    }
+}
+
+/// What a stream has next.
+#[derive(Debug)]
+pub(crate) enum Item {
+    Event(Option<Stamp>),
+    Lost(Lost),
+}
+
+impl Item {
+    /// When it happened, in nanoseconds since the clock's origin.
+    #[inline]
+    pub(crate) fn ns(&self) -> Option<i64> {
+        match self {
+            Item::Event(stamp) => stamp.map(|stamp| stamp.ns),
+            Item::Lost(lost) => lost.range.map(|(begin, _)| begin),
+        }
+    }
+}
+
+/// What a cursor came across so far. Events' stamps are for whoever asks for them to note.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) packets: u64,
+    pub(crate) bytes: u64,
+    /// First and last stamp of packets and events, in nanoseconds since the clock's origin.
+    pub(crate) range: Option<(i64, i64)>,
+    /// The CPU; `Some(None)` where packets name none, or different ones.
+    pub(crate) cpu: Option<Option<u64>>,
+}
+
+impl Totals {
+    fn packet(&mut self, head: &PacketHead) {
+        self.packets += 1;
+        self.bytes += head.bytes;
+        // A packet that a crash left open has an end before its begin.
+        let end = head.end_ns.filter(|end| Some(*end) >= head.begin_ns);
+        for ns in [head.begin_ns, end].into_iter().flatten() {
+            self.stamp(ns);
+        }
+        let cpu = *self.cpu.get_or_insert(head.cpu);
+        self.cpu = Some(cpu.filter(|_| cpu == head.cpu));
+    }
+
+    #[inline]
+    pub(crate) fn stamp(&mut self, ns: i64) {
+        let (first, last) = self.range.unwrap_or((ns, ns));
+        self.range = Some((first.min(ns), last.max(ns)));
+    }
+}
+
+/// What was come to in vain, and is what comes next.
+#[derive(Debug, Default)]
+enum Ahead {
+    #[default]
+    No,
+    /// The event where the reader stands.
+    Event,
+    Failed(Box<Error>),
+}
+
+/// Reads a data stream to its end.
+#[derive(Debug)]
+pub(crate) struct StreamCursor {
+    /// Those that have not ended.
+    files: Vec<PacketFile>,
+    /// Whether there were several files.
+    joined: bool,
+    /// The file whose packet is being decoded.
+    current: Option<usize>,
+    /// Events before it are passed over, in nanoseconds since the clock's origin.
+    from: i64,
+    previous: Option<PacketHead>,
+    pending: VecDeque<Lost>,
+    /// What comes last.
+    lost_at_end: Option<Lost>,
+    clock: Option<Clock>,
+    /// The current event's.
+    stamp: Option<Stamp>,
+    ahead: Ahead,
+    totals: Totals,
+    /// What [`StreamCursor::stop`] has to know.
+    mark: Mark,
+}
+
+impl StreamCursor {
+    /// Reads from `from` on what the files have, in the order of their first packets.
+    pub(crate) fn new(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
+        let mut cursor = StreamCursor::at_begin(decoder, files, from);
+        for (packets, file) in cursor.files.iter_mut().zip(files) {
+            file.seek(packets, from);
+        }
+        cursor
+    }
+
+    /// The same, with a loss behind all packets, if that is not over before what is read.
+    pub(crate) fn losing_at_end(mut self, lost: Option<Lost>) -> Self {
+        let is_over = |lost: &Lost| lost.range.is_some_and(|(_, end)| end < self.from);
+        self.lost_at_end = lost.filter(|lost| !is_over(lost));
+        self
+    }
+
+    /// The same, but all packets are looked at.
+    fn at_begin(decoder: &Arc<Decoder>, files: &[StreamFile], from: i64) -> Self {
+        StreamCursor {
+            joined: files.len() > 1,
+            files: files
+                .iter()
+                .map(|file| PacketFile::new(file.path.clone(), file.root.clone(), decoder.clone()))
+                .collect(),
+            current: None,
+            from,
+            previous: None,
+            pending: VecDeque::new(),
+            lost_at_end: None,
+            clock: None,
+            stamp: None,
+            ahead: Ahead::No,
+            totals: Totals::default(),
+            mark: Mark::default(),
+        }
+    }
+
+    /// Goes on to the next item; `None` at the end of the stream.
+    pub(crate) fn advance(&mut self) -> Result<Option<Item>, Error> {
+        loop {
+            if let Some(lost) = self.pending.pop_front() {
+                self.mark.item();
+                return Ok(Some(Item::Lost(lost)));
+            }
+            let Some(current) = self.current else {
+                if !self.next_packet()? {
+                    return Ok(self.lost_at_end.take().map(Item::Lost));
+                }
+                continue;
+            };
+            let step = match std::mem::take(&mut self.ahead) {
+                Ahead::No => self.files[current].step(),
+                Ahead::Event => Ok(Step::Event),
+                Ahead::Failed(error) => Err(*error),
+            };
+            match step? {
+                Step::Event => {
+                    self.stamp = self.clock_stamp(current)?;
+                    if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                        self.mark.item();
+                        return Ok(Some(Item::Event(self.stamp)));
+                    }
+                }
+                Step::Packet => {}
+                Step::PacketEnd | Step::End => self.leave_packet(current),
+            }
+        }
+    }
+
+    /// Begins the next packet, for who wants packets as they are; false at the end of the stream. What was
+    /// lost before it is in [`StreamCursor::losses`].
+    pub(crate) fn begin_packet(&mut self) -> Result<bool, Error> {
+        if let Some(current) = self.current.take() {
+            self.files[current].leave_packet();
+        }
+        self.pending.clear();
+        self.next_packet()
+    }
+
+    /// Goes on to the next event of the packet that was begun; false at the packet's end.
+    pub(crate) fn step(&mut self) -> Result<bool, Error> {
+        let Some(current) = self.current else { return Ok(false) };
+        while self.files[current].step()? == Step::Event {
+            self.stamp = self.clock_stamp(current)?;
+            if self.stamp.is_none_or(|stamp| stamp.ns >= self.from) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The reader of the packet that was begun, and the packet's file.
+    pub(crate) fn reader(&self) -> Option<(&PacketReader, &Path)> {
+        let file = &self.files[self.current?];
+        Some((file.reader()?, file.path()))
+    }
+
+    /// When the packet that was begun begins, in nanoseconds since the clock's origin.
+    pub(crate) fn packet_begin(&self) -> Option<i64> {
+        self.previous.and_then(|packet| packet.begin_ns)
+    }
+
+    /// What was lost before the packet that was begun.
+    pub(crate) fn losses(&self) -> impl Iterator<Item = &Lost> {
+        self.pending.iter()
+    }
+
+    /// Goes on to the next event and gives its time, in nanoseconds since the clock's origin, if it is in the
+    /// same packet and has a stamp. Whatever else comes next, [`StreamCursor::advance`] gives it.
+    #[inline]
+    pub(crate) fn advance_fast(&mut self) -> Option<i64> {
+        let current = self.current.filter(|_| self.pending.is_empty())?;
+        if !self.files[current].step_fast() && !self.comes_to_event(current) {
+            return None;
+        }
+        let stamp = self.clock_stamp(current).ok().flatten();
+        match stamp {
+            Some(Stamp { ns, .. }) if ns >= self.from => {
+                self.stamp = stamp;
+                self.mark.item();
+                Some(ns)
+            }
+            _ => {
+                self.ahead = Ahead::Event;
+                None
+            }
+        }
+    }
+
+    /// Shows the rest of the current packet's events to `each`, whatever their stamps.
+    #[inline]
+    pub(crate) fn for_each_in_packet(&mut self, each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        let Some(current) = self.current else { return Ok(()) };
+        self.files[current].for_each(each)?;
+        self.leave_packet(current);
+        Ok(())
+    }
+
+    /// Goes into the next packet if in none; false at the end of the stream. What was lost before it, or
+    /// there, is shown to `lost`.
+    pub(crate) fn enter_packet(&mut self, mut lost: impl FnMut(Lost)) -> Result<bool, Error> {
+        let there = self.current.is_some() || self.next_packet()?;
+        let at_end = self.lost_at_end.take_if(|_| !there);
+        self.pending.drain(..).chain(at_end).for_each(&mut lost);
+        Ok(there)
+    }
+
+    /// Whether the next step comes to an event.
+    #[inline(never)]
+    fn comes_to_event(&mut self, current: usize) -> bool {
+        match self.files[current].step() {
+            Ok(Step::Event) => return true,
+            Ok(Step::Packet) => {}
+            Ok(Step::PacketEnd | Step::End) => self.leave_packet(current),
+            Err(error) => self.ahead = Ahead::Failed(Box::new(error)),
+        }
+        false
+    }
+
+    fn leave_packet(&mut self, current: usize) {
+        self.files[current].leave_packet();
+        self.current = None;
+    }
+
+    #[inline]
+    fn clock_stamp(&self, current: usize) -> Result<Option<Stamp>, Error> {
+        let file = &self.files[current];
+        let Some(cycles) = file.clock_value() else { return Ok(None) };
+        let Some(clock) = &self.clock else { return Ok(None) };
+        match clock.ns(cycles) {
+            Some(ns) => Ok(Some(Stamp { cycles, ns })),
+            None => Err(outside(file, cycles)),
+        }
+    }
+
+    /// Begins the next packet in time, and notes what was lost before it; false at the end of the stream.
+    fn next_packet(&mut self) -> Result<bool, Error> {
+        loop {
+            let Some((file, head)) = self.earliest()? else { return Ok(false) };
+            // Overlapping snapshots have the same packet twice.
+            if self.joined && self.previous.as_ref() == Some(&head) {
+                self.files[file].leave_packet();
+                continue;
+            }
+            // Whatever was lost before such a packet was lost before what is wanted.
+            if self.files[file].is_passed_over() {
+                self.previous = Some(head);
+                self.files[file].leave_packet();
+                continue;
+            }
+            self.note_losses(&head);
+            self.mark.packet(self.previous, self.files[file].clock_set_by_packets().is_some());
+            self.previous = Some(head);
+            self.totals.packet(&head);
+            self.files[file].enter_packet()?;
+            self.clock = self.files[file].clock();
+            self.current = Some(file);
+            return Ok(true);
+        }
+    }
+
+    /// The file whose next packet begins first. Files are sorted by their first packets.
+    fn earliest(&mut self) -> Result<Option<(usize, PacketHead)>, Error> {
+        let mut earliest: Option<(usize, PacketHead)> = None;
+        let mut at = 0;
+        while at < self.files.len() {
+            match self.files[at].head()? {
+                None => {
+                    let ended = self.files.remove(at);
+                    self.mark.ended(&ended);
+                    continue;
+                }
+                Some(head) => {
+                    if earliest.as_ref().is_none_or(|(_, first)| head.begin_ns < first.begin_ns) {
+                        earliest = Some((at, head));
+                    }
+                }
+            }
+            at += 1;
+        }
+        if let Some((chosen, _)) = earliest
+            && self.files.len() > 1
+        {
+            let others = self.files.iter_mut().enumerate().filter(|(at, _)| *at != chosen);
+            others.for_each(|(_, file)| file.rest());
+        }
+        Ok(earliest)
+    }
+
+    /// What babeltrace2 concludes from the counters of this packet and the one before.
+    fn note_losses(&mut self, head: &PacketHead) {
+        let previous = self.previous;
+        let events = match (previous.and_then(|previous| previous.discarded), head.discarded) {
+            // Before the first packet, or in it: how many of them belong to this recording is unknown.
+            (None, Some(now)) if now.value > 0 => Some((None, head.begin_ns)),
+            (Some(before), Some(now)) => match now.since(before) {
+                Some(0) => None,
+                count => Some((count, previous.and_then(|previous| previous.end_ns))),
+            },
+            _ => None,
+        };
+        if let Some((count, begin)) = events {
+            self.note(LostKind::Events, count, begin.zip(head.end_ns));
+        }
+        let Some(previous) = previous else { return };
+        let (Some(before), Some(now)) = (previous.sequence, head.sequence) else { return };
+        let missing = match now.since(before) {
+            Some(0 | 1) => return,
+            Some(step) => Some(step - 1),
+            None => None,
+        };
+        self.note(LostKind::Packets, missing, previous.end_ns.zip(head.begin_ns));
+    }
+
+    fn note(&mut self, kind: LostKind, count: Option<u64>, range: Option<(i64, i64)>) {
+        self.pending.push_back(Lost { kind, count, range });
+    }
+
+    /// The event that the last step gave.
+    #[inline(always)]
+    pub(crate) fn event(&self) -> Event<'_> {
+        self.files[self.current.unwrap_or(0)].event()
+    }
+
+    /// Its class and its bytes: see [`Event::class_index`] and [`Event::record`].
+    #[inline]
+    pub(crate) fn record(&self) -> (usize, Option<Record<'_>>) {
+        self.files[self.current.unwrap_or(0)].record()
+    }
+
+    /// When a stamp is, by the clock of the latest packet, in nanoseconds since the clock's origin.
+    pub(crate) fn ns(&self, cycles: u64) -> Option<i64> {
+        self.clock?.ns(cycles)
+    }
+
+    /// That event's stamp.
+    #[inline]
+    pub(crate) fn stamp(&self) -> Option<Stamp> {
+        self.stamp
+    }
+
+    /// Shows the members of the current packet's context.
+    pub(crate) fn visit_packet_context(&self, visitor: &mut impl Visitor) {
+        if let Some(current) = self.current {
+            self.files[current].visit_packet(Scope::PacketContext, visitor);
+        }
+    }
+
+    /// A number that differs from packet to packet.
+    pub(crate) fn packet_serial(&self) -> u64 {
+        self.totals.packets
+    }
+
+    /// The current packet's CPU.
+    pub(crate) fn cpu(&self) -> Option<u64> {
+        self.previous.and_then(|packet| packet.cpu)
+    }
+
+    /// What was there so far.
+    pub(crate) fn totals(&self) -> &Totals {
+        &self.totals
+    }
+}
+
+#[cold]
+fn outside(file: &PacketFile, cycles: u64) -> Error {
+    file.error(format!("the stamp {cycles} lies outside of what nanoseconds can say"))
+}

@@ -1,0 +1,51 @@
+//! A file of a data stream: where it is, when it begins, and the index of its packets.
+
+use crate::Error;
+use crate::stream::index_source::IndexSlot;
+use crate::stream::packet::PacketFile;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracewing_ctf::decode::Decoder;
+
+/// A file of a data stream.
+#[derive(Debug)]
+pub(crate) struct StreamFile {
+    pub(crate) path: PathBuf,
+    /// The folder out of which no link is followed.
+    pub(crate) root: Arc<Path>,
+    /// When its first packet begins, in nanoseconds since the clock's origin.
+    pub(crate) begin: Option<i64>,
+    /// Whether its first packet's header could be read; else nobody knows to which stream it belongs.
+    pub(crate) is_known: bool,
+    pub(crate) index: IndexSlot,
+}
+
+impl StreamFile {
+    /// Has `packets`, which reads this file, begin where it gives everything from `time` on.
+    pub(crate) fn seek(&self, packets: &mut PacketFile, time: i64) {
+        if self.begin.map_or(time > i64::MIN, |begin| begin < time) {
+            self.index.seek(packets, time);
+        }
+    }
+}
+
+/// What the first packet of a file says about its stream.
+pub(crate) struct FirstPacket {
+    pub(crate) class_id: u64,
+    pub(crate) instance_id: Option<u64>,
+    /// Nanoseconds since the clock's origin.
+    pub(crate) begin: Option<i64>,
+}
+
+/// Reads the first packet's header of a stream file.
+pub(crate) fn first_packet(
+    decoder: &Arc<Decoder>,
+    path: &Path,
+    root: &Arc<Path>,
+) -> Result<FirstPacket, Error> {
+    let mut file = PacketFile::new(path.to_owned(), root.clone(), decoder.clone());
+    let head = file
+        .head()?
+        .ok_or_else(|| Error::NotATrace { path: path.to_owned(), message: "the file is empty".into() })?;
+    Ok(FirstPacket { class_id: head.class_id, instance_id: head.instance_id, begin: head.begin_ns })
+}

@@ -1,0 +1,196 @@
+//! Where the index of a stream file comes from: LTTng's index file beside it, the cache, or the packets' own
+//! headers.
+//!
+//! None of them is believed. An index has to lie packet by packet from the file's beginning, with the headers
+//! of some of its packets as it says; what the file has beyond it is added by reading headers. Before reading
+//! begins somewhere, the headers there are compared once more, and where they differ, the index is made from
+//! headers alone.
+//!
+//! There is no index where seeking would be wrong: without a clock, or where packets do not set the clock by
+//! a whole begin stamp, so that their events' stamps hang on all that came before.
+
+use crate::Error;
+use crate::stream::index_cache::{self, Subject};
+use crate::stream::packet::PacketFile;
+use crate::stream::packet_index::PacketIndex;
+use crate::stream::positions::Positions;
+use std::collections::HashMap;
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io::{Read, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::{Mutex, PoisonError};
+use tracewing_ctf::decode::Decoder;
+use tracewing_ctf::index::{self, Entry};
+use tracewing_files::{Dir, Tree};
+
+/// An index to which fewer packets had to be added is not kept: their headers are as quickly read again.
+const LEAST_KEPT: usize = 64;
+
+/// The index of a stream file, once somebody has asked for it.
+#[derive(Debug, Default)]
+pub(crate) struct IndexSlot(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    packets: Option<PacketIndex>,
+    /// By the packet's number.
+    inside: HashMap<u64, Option<Positions>>,
+}
+
+impl IndexSlot {
+    /// Has `file` begin where it gives everything from `time` on. The packet in front of that is read, too,
+    /// since its counters tell what was lost behind it, but its events are passed over.
+    ///
+    /// What cannot be read is no error here: whoever reads on gets there.
+    pub(crate) fn seek(&self, file: &mut PacketFile, time: i64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (index, first) = known.find(file, time);
+        file.seek(index.offset(first), first as u64, first as u64);
+        let inside = known.inside.entry(first as u64).or_insert_with(|| Positions::load(file));
+        let position = inside.as_mut().and_then(|positions| positions.find(file, time));
+        known.go_before(first, file);
+        position.into_iter().for_each(|position| file.begin_at(first as u64, position));
+    }
+
+    /// When each packet of `file` begins, in nanoseconds since the clock's origin, and at which byte; nothing
+    /// where there is no index.
+    pub(crate) fn packets(&self, file: &mut PacketFile) -> Vec<(i64, u64)> {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        known.packets.get_or_insert_with(|| load(file)).begins().collect()
+    }
+
+    /// The same, but always at the beginning of a packet.
+    pub(crate) fn seek_packet(&self, file: &mut PacketFile, time: i64) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (_, first) = known.find(file, time);
+        known.go_before(first, file);
+    }
+}
+
+impl Known {
+    /// The index, and the number of the packet with which reading from `time` on begins.
+    fn find(&mut self, file: &mut PacketFile, time: i64) -> (&PacketIndex, usize) {
+        let index = self.packets.get_or_insert_with(|| load(file));
+        let agrees = |index: &PacketIndex, file: &mut PacketFile| {
+            let first = index.find(time);
+            (first.saturating_sub(1)..=first).all(|packet| index.agrees(packet, file))
+        };
+        if !agrees(index, file) {
+            let entries = extend(file, Vec::new());
+            *index = make(file, &entries).unwrap_or_default();
+        }
+        let first = index.find(time);
+        (index, first)
+    }
+
+    /// Has `file` begin in front of the packet before `first`, and pass over that one's events.
+    fn go_before(&self, first: usize, file: &mut PacketFile) {
+        let before = first.saturating_sub(1);
+        let offset = self.packets.as_ref().map_or(0, |index| index.offset(before));
+        file.seek(offset, before as u64, first as u64);
+    }
+}
+
+/// The index of a stream file; an empty one where there cannot be any.
+fn load(file: &mut PacketFile) -> PacketIndex {
+    let Some(meta) = file.metadata() else { return PacketIndex::default() };
+    let path = file.path().to_owned();
+    let subject = Subject { stream: &path, inside: None };
+    let mut known =
+        beside(file.root(), &path, meta.len()).and_then(|bytes| entries(&bytes, file)).unwrap_or_default();
+    if covered(&known) < meta.len()
+        && let Some(kept) = subject.load(&meta).and_then(|bytes| entries(&bytes, file))
+        && kept.len() > known.len()
+    {
+        known = kept;
+    }
+    let count = known.len();
+    let all = extend(file, known);
+    if all.len() - count >= LEAST_KEPT {
+        subject.store(&meta, &encode(&all));
+    }
+    make(file, &all).unwrap_or_default()
+}
+
+/// Writes LTTng's index of a stream file beside it, where packets have begin and end stamps.
+///
+/// # Errors
+/// It cannot be written.
+pub(crate) fn write_beside(
+    folder: &Dir,
+    name: &OsStr,
+    file: File,
+    decoder: Arc<Decoder>,
+) -> Result<(), Error> {
+    let mut file = PacketFile::of_open(file, folder.path().join(name), decoder);
+    let entries = extend(&mut file, Vec::new());
+    let is_whole = file.metadata().is_some_and(|meta| covered(&entries) == meta.len());
+    if !is_whole || entries.is_empty() || entries.iter().any(|entry| entry.end < entry.begin) {
+        return Ok(());
+    }
+    let made = folder.made_folder("index").map_or_else(|| folder.make("index"), Ok);
+    let index = made.map_err(Error::io(&folder.path().join("index")))?;
+    let mut name = name.to_owned();
+    name.push(".idx");
+    let mut file = index.create_file(&name).map_err(Error::io(&index.path().join(&name)))?;
+    file.write_all(&encode(&entries)).map_err(Error::io(&index.path().join(&name)))
+}
+
+fn encode(entries: &[Entry]) -> Vec<u8> {
+    let mut bytes = index::encode_header().to_vec();
+    entries.iter().for_each(|entry| bytes.extend_from_slice(&index::encode_entry(entry)));
+    bytes
+}
+
+/// Where LTTng's index of a stream file lies.
+fn path_beside(stream: &Path) -> Option<PathBuf> {
+    let mut name = stream.file_name()?.to_owned();
+    name.push(".idx");
+    Some(stream.parent()?.join("index").join(name))
+}
+
+/// LTTng's index of a stream file of `size` bytes.
+fn beside(root: &Path, stream: &Path, size: u64) -> Option<Vec<u8>> {
+    let path = path_beside(stream)?;
+    // A packet has at least the bytes of its entry: magic, stream id, sizes and stamps are in both.
+    let most = size.min(index_cache::MOST_BYTES);
+    let file = Tree::open_file(root, &path).ok()?;
+    let size = file.metadata().ok().map(|meta| meta.len()).filter(|size| *size <= most)?;
+    let mut bytes = Vec::new();
+    file.take(most).read_to_end(&mut bytes).ok().filter(|read| *read as u64 == size).map(|_| bytes)
+}
+
+/// The entries of an index file, if the file's packets are as it says, as far as a few looks can tell.
+fn entries(bytes: &[u8], file: &mut PacketFile) -> Option<Vec<Entry>> {
+    let entries: Vec<_> = index::decode(bytes).ok()?.collect();
+    let index = make(file, &entries)?;
+    let last = entries.len().checked_sub(1)?;
+    [0, last / 2, last].into_iter().all(|packet| index.agrees(packet, file)).then_some(entries)
+}
+
+fn make(file: &mut PacketFile, entries: &[Entry]) -> Option<PacketIndex> {
+    file.seek(0, 0, 0);
+    let clock = file.clock_set_by_packets()?;
+    PacketIndex::new(entries, &clock, file.metadata()?.len())
+}
+
+/// Adds the packets behind those of `entries`, as far as headers can be read.
+fn extend(file: &mut PacketFile, mut entries: Vec<Entry>) -> Vec<Entry> {
+    file.seek(0, 0, 0);
+    if file.clock_set_by_packets().is_none() {
+        return Vec::new();
+    }
+    file.seek(covered(&entries), entries.len() as u64, 0);
+    while let Some(entry) = file.entry() {
+        entries.push(entry);
+        file.leave_packet();
+    }
+    entries
+}
+
+/// Where the last packet ends, bytes.
+fn covered(entries: &[Entry]) -> u64 {
+    entries.last().map_or(0, |entry| entry.offset + entry.packet_bits / 8)
+}

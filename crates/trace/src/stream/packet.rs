@@ -1,0 +1,319 @@
+//! One stream file, packet by packet: looks at a packet's header first, and reads the rest only when asked
+//! to.
+//!
+//! Of a large packet, and of a stream without packets, a part is held at a time: as much as one event needs
+//! at least.
+
+mod bytes;
+mod head;
+mod whole;
+
+pub(crate) use head::{PacketHead, has_size};
+pub(crate) use whole::Whole;
+
+use crate::Error;
+use crate::stream::window::Window;
+use crate::time::clock::Clock;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use tracewing_ctf::decode::{Decoder, Event, Position, Record, Step, StreamReader, Visitor};
+use tracewing_ctf::index::Entry;
+use tracewing_ctf::model::{Role, Scope};
+
+/// Bytes read to look at a header when nothing is known about the packet's size.
+const FIRST_LOOK: u64 = 4096;
+
+/// Reads a stream file's packets.
+pub(crate) type PacketReader = StreamReader<Window>;
+
+/// A stream file and the packet where its reader stands.
+pub(crate) struct PacketFile {
+    path: PathBuf,
+    /// The folder out of which no link is followed.
+    root: Arc<Path>,
+    decoder: Arc<Decoder>,
+    handle: Option<File>,
+    /// Offset in bytes of the packet to be looked at, or being read.
+    offset: u64,
+    index: u64,
+    /// Events of packets before this one are not wanted.
+    first: u64,
+    /// The file is taken to end here, in bytes, if it does not before.
+    limit: u64,
+    head: Option<PacketHead>,
+    /// The packet at hand goes on behind the end of the file; how, in words.
+    cut: Option<String>,
+    /// Stands in the packet at hand, or behind the one before it.
+    reader: Option<PacketReader>,
+    /// Up to which byte of the packet at hand `reader` holds it.
+    held: u64,
+    /// Behind the header and the context of the packet at hand, in bytes.
+    body: u64,
+    /// Where to begin in the packet of this number.
+    inside: Option<(u64, Position)>,
+    /// Bytes to read for the next look.
+    look: u64,
+    /// Bytes to read at once.
+    part: u64,
+    clock: Option<(u64, Option<Clock>)>,
+}
+
+impl std::fmt::Debug for PacketFile {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("PacketFile")
+            .field("path", &self.path)
+            .field("offset", &self.offset)
+            .field("head", &self.head)
+            .finish_non_exhaustive()
+    }
+}
+
+impl PacketFile {
+    pub(crate) fn new(path: PathBuf, root: Arc<Path>, decoder: Arc<Decoder>) -> Self {
+        PacketFile {
+            path,
+            root,
+            decoder,
+            handle: None,
+            offset: 0,
+            index: 0,
+            first: 0,
+            limit: u64::MAX,
+            head: None,
+            cut: None,
+            reader: None,
+            held: 0,
+            body: 0,
+            inside: None,
+            look: FIRST_LOOK,
+            part: bytes::PART,
+            clock: None,
+        }
+    }
+
+    /// A file that is open already.
+    pub(crate) fn of_open(file: File, path: PathBuf, decoder: Arc<Decoder>) -> Self {
+        let root = path.as_path().into();
+        PacketFile { handle: Some(file), ..Self::new(path, root, decoder) }
+    }
+
+    /// The folder out of which no link is followed.
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Makes the packet at byte `offset` the one at hand, and this its number. Events before packet `first`
+    /// are not wanted.
+    pub(crate) fn seek(&mut self, offset: u64, index: u64, first: u64) {
+        (self.offset, self.index, self.first) = (offset, index, first);
+        (self.head, self.cut, self.reader, self.inside) = (None, None, None, None);
+        self.held = 0;
+        self.look = FIRST_LOOK;
+    }
+
+    /// Has the packet of this number begin at a position inside of it.
+    pub(crate) fn begin_at(&mut self, packet: u64, position: Position) {
+        self.inside = Some((packet, position));
+    }
+
+    /// Reads so many bytes at once.
+    #[cfg(test)]
+    pub(crate) fn read_in_parts_of(&mut self, bytes: u64) {
+        self.part = bytes;
+    }
+
+    /// Where the next event of the packet at hand begins.
+    pub(crate) fn position(&self) -> Option<Position> {
+        Some(self.reader.as_ref()?.position())
+    }
+
+    /// Takes the file to end at byte `limit`, which is the end of a packet.
+    pub(crate) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+    }
+
+    /// The offset of the packet at hand, in bytes, and its number.
+    pub(crate) fn place(&self) -> (u64, u64) {
+        (self.offset, self.index)
+    }
+
+    /// The number of the first packet, from that at hand on, of which events are wanted.
+    pub(crate) fn next_packet(&self) -> u64 {
+        self.index.max(self.first)
+    }
+
+    /// Whether the events of the packet at hand are not wanted.
+    pub(crate) fn is_passed_over(&self) -> bool {
+        self.index < self.first
+    }
+
+    /// The header of the packet at hand; `None` at the end of the file.
+    pub(crate) fn head(&mut self) -> Result<Option<PacketHead>, Error> {
+        if let Some(head) = self.head {
+            return Ok(Some(head));
+        }
+        let size = self.size()?;
+        if self.offset > size {
+            return Err(self.error(format!("packet {}: {}", self.index, bytes::SHORTER)));
+        }
+        if self.offset == size {
+            return Ok(None);
+        }
+        let rest = size - self.offset;
+        let mut want = self.look.min(rest);
+        loop {
+            match self.load(want, want) {
+                Ok(Step::Packet) => {
+                    let Some(reader) = self.reader.take() else { return Ok(None) };
+                    let Some(class) = reader.data_stream_class() else { return Ok(None) };
+                    let head = self.note(class, reader.packet(), rest)?;
+                    self.head = Some(head);
+                    self.body = reader.position().bits.div_ceil(8);
+                    self.reader = Some(reader);
+                    return Ok(Some(head));
+                }
+                Ok(_) => return Ok(None),
+                // The header itself may be longer than what was looked at.
+                Err(Error::Ctf { .. }) if want < rest => want = want.saturating_mul(4).min(rest),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    /// Goes on to the next event, or to the packet's end.
+    pub(crate) fn step(&mut self) -> Result<Step, Error> {
+        loop {
+            let Some(reader) = &mut self.reader else { return Ok(Step::End) };
+            let step = reader.advance();
+            match step {
+                Ok(Step::Event | Step::Packet) => {}
+                _ if self.read_on()? => continue,
+                _ => {}
+            }
+            return match (step, &self.cut) {
+                (Ok(step @ (Step::Event | Step::Packet)), _) => Ok(step),
+                (_, Some(cut)) => Err(self.error(cut.clone())),
+                (step, None) => step.map_err(Error::ctf(&self.path)),
+            };
+        }
+    }
+
+    /// Goes on to the next event if that is easy; else nothing happens.
+    #[inline]
+    pub(crate) fn step_fast(&mut self) -> bool {
+        self.reader.as_mut().is_some_and(StreamReader::advance_fast)
+    }
+
+    /// Shows the rest of the packet's events to `each`.
+    #[inline]
+    pub(crate) fn for_each(&mut self, mut each: impl FnMut(Event<'_>)) -> Result<(), Error> {
+        loop {
+            let Some(reader) = &mut self.reader else { return Ok(()) };
+            let result = reader.for_each_in_packet(&mut each);
+            if !self.read_on()? {
+                return match &self.cut {
+                    Some(cut) => Err(self.error(cut.clone())),
+                    None => result.map_err(Error::ctf(&self.path)),
+                };
+            }
+        }
+    }
+
+    /// What an index has about the packet at hand; `None` at the end, and where the packet is damaged or has
+    /// no begin.
+    pub(crate) fn entry(&mut self) -> Option<Entry> {
+        self.head().ok()??;
+        let packet = self.reader.as_ref().filter(|_| self.cut.is_none())?.packet();
+        Some(Entry {
+            offset: self.offset,
+            packet_bits: packet.packet_bits,
+            content_bits: packet.content_bits,
+            begin: packet.begin?,
+            end: packet.end.unwrap_or(0),
+            discarded: packet.discarded.unwrap_or(0),
+            stream_id: self.head?.class_id,
+            stream_instance_id: packet.stream_instance_id,
+            seq: packet.seq,
+        })
+    }
+
+    /// The clock, if each packet sets it by a whole begin stamp.
+    pub(crate) fn clock_set_by_packets(&mut self) -> Option<Clock> {
+        self.head().ok()??;
+        let class = self.reader.as_ref()?.data_stream_class()?;
+        let is_whole = class.packet_context_bits(Role::DefaultClockTimestamp) == Some(64);
+        self.clock().filter(|_| is_whole)
+    }
+
+    /// Goes on behind the packet at hand.
+    pub(crate) fn leave_packet(&mut self) {
+        if let Some(head) = self.head.take() {
+            self.offset += head.bytes;
+            self.index += 1;
+        }
+        self.held = 0;
+    }
+
+    /// Gives back file handle and memory; the next look takes them again.
+    pub(crate) fn rest(&mut self) {
+        self.handle = None;
+        self.reader = None;
+        self.held = 0;
+        self.look = FIRST_LOOK;
+    }
+
+    /// The event that the last step gave.
+    ///
+    /// # Panics
+    /// Outside of a packet.
+    #[inline(always)]
+    pub(crate) fn event(&self) -> Event<'_> {
+        self.reader.as_ref().expect("an event is asked for only inside of a packet").event()
+    }
+
+    /// The stamp of the event that the last step gave.
+    #[inline]
+    pub(crate) fn clock_value(&self) -> Option<u64> {
+        self.reader.as_ref()?.clock_value()
+    }
+
+    /// The class and the bytes of the event that the last step gave: see [`Event::class_index`] and
+    /// [`Event::record`].
+    #[inline]
+    pub(crate) fn record(&self) -> (usize, Option<Record<'_>>) {
+        self.reader.as_ref().map_or((0, None), |reader| (reader.class_index(), reader.record()))
+    }
+
+    /// What stands in the packet at hand, once it has been looked at.
+    pub(crate) fn reader(&self) -> Option<&PacketReader> {
+        self.reader.as_ref()
+    }
+
+    /// Shows the members of the packet's header or context.
+    pub(crate) fn visit_packet(&self, scope: Scope, visitor: &mut impl Visitor) {
+        if let Some(reader) = &self.reader {
+            reader.visit_packet(scope, visitor);
+        }
+    }
+
+    /// The clock of the packet at hand.
+    pub(crate) fn clock(&self) -> Option<Clock> {
+        self.clock.and_then(|(_, clock)| clock)
+    }
+
+    /// An error in the packet at hand.
+    pub(crate) fn error(&self, message: String) -> Error {
+        Error::Stream { path: self.path.clone(), offset: self.offset, message }
+    }
+
+    /// What decodes the file.
+    pub(crate) fn decoder(&self) -> &Decoder {
+        &self.decoder
+    }
+
+    /// The file's path.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+}

@@ -1,0 +1,83 @@
+//! Where the packets of a stream file lie and up to when their events reach, so that reading can begin at any
+//! time without what lies before it.
+//!
+//! An event between two packets, later than the one's end stamp, belongs to the one: some tracers stamp it
+//! so. Thus a packet reaches up to its own end or the next one's begin, whichever is later, and the last one
+//! without end. A packet whose end lies before its begin was left open by a crash, and reaches to the next
+//! one's begin. Where packets overlap or do not come by time, all before have to be over: the greatest reach
+//! so far counts.
+//!
+//! Source: Wisniewski and Rosenburg (K42), section 3.2, where events never cross boundaries of 128 KiB, and
+//! tools begin reading at any of these. Packets have the same property at any size, so their places have to
+//! be known.
+
+use crate::stream::packet::PacketFile;
+use crate::time::clock::Clock;
+use tracewing_ctf::index::Entry;
+
+/// The packets of a stream file, from the first on.
+#[derive(Debug, Default)]
+pub(crate) struct PacketIndex {
+    packets: Vec<Place>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Place {
+    offset: u64,
+    /// In nanoseconds since the clock's origin, as all times here.
+    begin: i64,
+    /// No event of this packet and of those before it is later.
+    reach: i64,
+}
+
+impl PacketIndex {
+    /// Takes entries that lie one behind the other from the file's beginning, of a file of `size` bytes.
+    /// `None` where they do not, or their stamps cannot be.
+    pub(crate) fn new(entries: &[Entry], clock: &Clock, size: u64) -> Option<Self> {
+        let mut packets = Vec::with_capacity(entries.len());
+        let (mut offset, mut reach) = (0_u64, i64::MIN);
+        for entry in entries {
+            let bytes = entry.packet_bits / 8;
+            if entry.offset != offset || bytes == 0 || !entry.packet_bits.is_multiple_of(8) {
+                return None;
+            }
+            let (begin, end) = (clock.ns(entry.begin)?, clock.ns(entry.end)?);
+            reach = reach.max(begin);
+            if let Some(Place { reach: last, .. }) = packets.last_mut() {
+                *last = reach;
+            }
+            reach = reach.max(end);
+            packets.push(Place { offset, begin, reach: i64::MAX });
+            offset = offset.checked_add(bytes).filter(|end| *end <= size)?;
+        }
+        Some(PacketIndex { packets })
+    }
+
+    /// The number of the first packet that may hold what is at `time` or later; 0 where there are no packets.
+    pub(crate) fn find(&self, time: i64) -> usize {
+        self.packets.partition_point(|packet| packet.reach < time)
+    }
+
+    /// When each packet begins, and at which byte.
+    pub(crate) fn begins(&self) -> impl Iterator<Item = (i64, u64)> {
+        self.packets.iter().map(|packet| (packet.begin, packet.offset))
+    }
+
+    /// Where a packet begins, in bytes; 0 where there are no packets.
+    pub(crate) fn offset(&self, packet: usize) -> u64 {
+        self.packets.get(packet).map_or(0, |packet| packet.offset)
+    }
+
+    /// Whether a packet's header in `file` says the same; true where there is no such packet.
+    pub(crate) fn agrees(&self, packet: usize, file: &mut PacketFile) -> bool {
+        let Some(place) = self.packets.get(packet) else { return true };
+        file.seek(place.offset, packet as u64, 0);
+        let next = self.packets.get(packet + 1).map(|next| next.offset);
+        file.head().is_ok_and(|head| {
+            head.is_some_and(|head| {
+                head.begin_ns == Some(place.begin)
+                    && next.is_none_or(|next| place.offset + head.bytes == next)
+            })
+        })
+    }
+}

@@ -1,0 +1,317 @@
+//! How an LWP moves from state to state: one method per kind of event, with every state that it may find.
+//!
+//! It starts in `Unknown`. Only an event that fixes its state moves it on. Where an event finds a state from
+//! which nothing leads to it, events are missing: the state is believed up to the last event that fits it,
+//! and time since then is unknown (`doubt`). The mode is doubted by itself. `docs/state.md` draws the states.
+
+use super::{Lwp, State};
+use crate::super_trace::activity::Name;
+use crate::super_trace::activity::TaskState;
+use crate::super_trace::doing::{Doing, Mode};
+use crate::super_trace::fold::{Change, Fold};
+
+/// So many interrupts within one wait for its end.
+const INTERRUPTS: usize = 1000;
+
+impl Lwp {
+    /// The recording ends. Its waker may be outside of the extract, so whether it still waits is unknown.
+    pub(in crate::super_trace) fn is_unwatched(&mut self, now: i64, fold: &mut impl Fold) {
+        // Blocked: a wake-up by an LWP that the extract leaves out is missing. All other states end with
+        // events of its own.
+        if let State::Blocked { .. } = self.state {
+            self.doubt(now, fold);
+        }
+    }
+
+    /// It recorded something on a CPU, so it runs there.
+    pub(in crate::super_trace) fn seen_on(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Running here: the event fits.
+            State::Running { cpu: known } if known == cpu => self.confirmed = self.confirmed.max(now),
+            // Unknown: the first event that fixes it.
+            State::Unknown => self.enter(State::Running { cpu }, now, fold),
+            // Running elsewhere, or off CPUs: the switch that brought it here is missing.
+            State::Running { .. } | State::Runnable { .. } | State::Blocked { .. } => {
+                self.doubt(now, fold);
+                self.enter(State::Running { cpu }, now, fold);
+            }
+            // Ended: what the kernel records between the last switch and the next thread has its number
+            // still.
+            State::Ended => {}
+        }
+        self.arrive(cpu);
+    }
+
+    /// It runs somewhere: if it was thought to wait, events are missing.
+    pub(in crate::super_trace) fn does_not_wait(&mut self, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Off CPUs: the switch to it is missing.
+            State::Runnable { .. } | State::Blocked { .. } => self.doubt(now, fold),
+            // Running: it does not wait. Unknown stays so: the event says neither where it runs nor since
+            // when. Ended: it is over.
+            State::Running { .. } | State::Unknown | State::Ended => {}
+        }
+    }
+
+    /// It gets a CPU.
+    pub(in crate::super_trace) fn switched_in(&mut self, cpu: u32, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Runnable: the only state from which a switch leads here. Unknown: the first event that fixes
+            // it.
+            State::Runnable { .. } | State::Unknown => {}
+            // Running: the switch away is missing. Blocked: the wake-up is. Ended: the number belongs to
+            // another thread, whose creation is missing.
+            State::Running { .. } | State::Blocked { .. } | State::Ended => self.doubt(now, fold),
+        }
+        self.enter(State::Running { cpu }, now, fold);
+        self.arrive(cpu);
+    }
+
+    /// It leaves a CPU, in one of the kernel's states (`TASK_REPORT` of `include/linux/sched.h`).
+    pub(in crate::super_trace) fn switched_out(
+        &mut self,
+        cpu: u32,
+        left_in: TaskState,
+        now: i64,
+        fold: &mut impl Fold,
+    ) {
+        match self.state {
+            // Running here: the only state from which a switch leads away. Unknown: what it did before stays
+            // unknown.
+            State::Running { cpu: known } if known == cpu => {}
+            State::Unknown => {}
+            // Running elsewhere, off CPUs, or over: the switch to it is missing.
+            State::Running { .. } | State::Runnable { .. } | State::Blocked { .. } | State::Ended => {
+                self.doubt(now, fold);
+            }
+        }
+        self.arrive(cpu);
+        self.switches += 1;
+        // The kernel's state says where it goes, whatever it was in: the switch itself proves it.
+        if left_in.goes_on() {
+            self.preemptions += 1;
+            self.enter(State::Runnable { preempted: true }, now, fold);
+        } else if left_in.is_dead() {
+            self.enter(State::Ended, now, fold);
+        } else {
+            self.enter(State::Blocked { woken_before: self.waking }, now, fold);
+        }
+    }
+
+    /// A waking: it is asked to run. True, as it counts.
+    pub(in crate::super_trace) fn waking(&mut self, now: i64, fold: &mut impl Fold) -> bool {
+        self.wakeups += 1;
+        self.waking = true;
+        match self.state {
+            // Blocked: what it waited for is over. Unknown: a thread that is woken is ready, whatever it did.
+            State::Blocked { .. } | State::Unknown => {
+                self.enter(State::Runnable { preempted: false }, now, fold);
+            }
+            // Woken already: it has slept again since, and the events are missing.
+            State::Runnable { preempted: false } => {
+                self.doubt(now, fold);
+                self.enter(State::Runnable { preempted: false }, now, fold);
+            }
+            // Running, or taken off its CPU: it was on its way to sleep, and stays awake. Ended: the number's
+            // next thread.
+            State::Running { .. } | State::Runnable { preempted: true } | State::Ended => {}
+        }
+        true
+    }
+
+    /// It has become runnable. Whether that counts: the waking before it has been counted.
+    pub(in crate::super_trace) fn wakeup(&mut self, now: i64, fold: &mut impl Fold) -> bool {
+        let counts = !std::mem::replace(&mut self.waking, false);
+        self.wakeups += u64::from(counts);
+        let runnable = State::Runnable { preempted: false };
+        match self.state {
+            // Blocked after a waking: the waker came while it was on its way out, so it never waited for
+            // anything but a CPU.
+            State::Blocked { woken_before: true } => {
+                self.state = runnable;
+                self.enter(runnable, now, fold);
+            }
+            // Blocked without one: the waking is not recorded, or lost. Unknown: as with a waking.
+            State::Blocked { woken_before: false } | State::Unknown => self.enter(runnable, now, fold),
+            // Runnable since the waking before it; running, as that came early; ended: the number's next
+            // thread.
+            State::Running { .. } | State::Runnable { .. } | State::Ended => {}
+        }
+        counts
+    }
+
+    /// It begins a system call, and is in this mode afterwards.
+    pub(in crate::super_trace) fn begins_call(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+        self.system_calls += 1;
+        self.calls.confirm();
+        self.settle_mode(Mode::User, now, fold);
+        // Calls do not nest: the end of the one before is missing.
+        if let Mode::SystemCall(_) = self.mode {
+            self.doubt_mode(now, fold);
+        }
+        self.enter_mode(mode, now, fold);
+    }
+
+    /// It ends a system call.
+    pub(in crate::super_trace) fn ends_call(&mut self, call: Name, now: i64, fold: &mut impl Fold) {
+        self.calls.confirm();
+        self.settle_mode(Mode::SystemCall(call), now, fold);
+        // In its program, in another call or in none that is known: the begin of this one is missing.
+        if self.mode != Mode::SystemCall(call) {
+            self.doubt_mode(now, fold);
+        }
+        self.enter_mode(Mode::User, now, fold);
+    }
+
+    /// Its program tells that it waits for this from now on, or for nothing any more.
+    pub(in crate::super_trace) fn waits(&mut self, on: Option<Name>, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        self.waits_for = on;
+    }
+
+    /// It runs its program's code, of which `is_recorded` says that the kernel records its system calls.
+    pub(in crate::super_trace) fn in_program(&mut self, is_recorded: bool, now: i64, fold: &mut impl Fold) {
+        if is_recorded {
+            self.calls.confirm();
+        }
+        if !self.calls.run() {
+            if let Mode::SystemCall(_) = self.mode {
+                self.doubt_mode(now, fold);
+            }
+            return;
+        }
+        self.settle_mode(Mode::User, now, fold);
+        match self.mode {
+            // In its program: the event fits.
+            Mode::User => self.mode_confirmed = self.mode_confirmed.max(now),
+            // In a system call: its end is missing.
+            Mode::SystemCall(_) => {
+                self.doubt_mode(now, fold);
+                self.enter_mode(Mode::User, now, fold);
+            }
+            // Unknown: the first event that fixes it. An interrupt is never a mode of its own here
+            // ([`Lwp::interrupted`]).
+            Mode::Unknown | Mode::Interrupt(_) => self.enter_mode(Mode::User, now, fold),
+        }
+    }
+
+    /// An interrupt takes its CPU, or has it back from one within it.
+    pub(in crate::super_trace) fn interrupted(&mut self, by: Name, now: i64, fold: &mut impl Fold) {
+        match self.interrupted {
+            // Interrupted already: the inner one takes over, and what the outer one took is reported at the
+            // end of all.
+            Some(before) if self.interrupts.len() < INTERRUPTS => self.interrupts.push((before, now)),
+            // Not interrupted, or too deep: what it did so far ends here; its state stays.
+            _ => self.enter(self.state, now, fold),
+        }
+        self.interrupted = Some(by);
+    }
+
+    /// It has its CPU back: now, or `seen` is false, and it had it before, nobody knows when.
+    pub(in crate::super_trace) fn resumes(&mut self, seen: bool, now: i64, fold: &mut impl Fold) {
+        if self.interrupted.is_none() {
+            return;
+        }
+        match (seen, self.cpu()) {
+            // The end is seen: the interrupt lasted until now.
+            (true, _) => self.tell(now, fold),
+            // The end is missing: on its CPU, but not known at what. Off CPUs, the state says what it did.
+            (false, Some(cpu)) => self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold),
+            (false, None) => {}
+        }
+        self.is_back();
+    }
+
+    /// An interrupt ends whose begin is missing: since the last event it ran, or the interrupt did.
+    pub(in crate::super_trace) fn was_interrupted(&mut self, now: i64, fold: &mut impl Fold) {
+        let Some(cpu) = self.cpu() else { return };
+        self.enter(self.state, self.confirmed.min(now), fold);
+        self.cut(Doing::Running { cpu, mode: Mode::Unknown }, now, fold);
+    }
+
+    /// Its state is no longer known from `from` on.
+    pub(in crate::super_trace) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
+        // From all states but the last one: what is missing may have moved it anywhere.
+        if self.state != State::Ended {
+            self.enter(State::Unknown, from, fold);
+            self.is_back();
+            self.calls.doubt();
+            (self.mode, self.mode_settled) = (Mode::Unknown, true);
+        }
+    }
+
+    /// What lies before `time` counts no longer.
+    pub(in crate::super_trace) fn restart(&mut self, time: i64) {
+        self.tell(time, &mut ());
+        (self.switches, self.preemptions, self.migrations, self.wakeups) = (0, 0, 0, 0);
+        (self.system_calls, self.page_faults, self.user_events, self.polls) = (0, 0, 0, 0);
+    }
+
+    /// Tells what it did up to now.
+    pub(in crate::super_trace) fn tell(&mut self, now: i64, fold: &mut impl Fold) {
+        if let Some(cpu) = self.cpu().filter(|_| !self.interrupts.is_empty()) {
+            for (by, to) in std::mem::take(&mut self.interrupts) {
+                self.cut(Doing::Running { cpu, mode: Mode::Interrupt(Some(by)) }, to, fold);
+            }
+        }
+        self.cut(self.doing(), now, fold);
+    }
+
+    /// No interrupt has its CPU.
+    fn is_back(&mut self) {
+        self.interrupted = None;
+        self.interrupts.clear();
+    }
+
+    /// What the state says cannot be true up to now: it is believed only up to its last confirmation.
+    pub(in crate::super_trace) fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
+        let confirmed = self.confirmed.max(self.since).min(now);
+        self.resumes(false, confirmed, fold);
+        self.enter(State::Unknown, confirmed, fold);
+        self.enter(State::Unknown, now, fold);
+    }
+
+    /// An event proves that it was in this mode up to now, if it was in one mode only.
+    fn settle_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+        if !std::mem::replace(&mut self.mode_settled, true) {
+            self.tell(now, fold);
+            if self.tells_modes {
+                fold.change(Change::LwpWas { lwp: self, mode });
+            }
+        }
+    }
+
+    fn doubt_mode(&mut self, now: i64, fold: &mut impl Fold) {
+        self.tell(self.mode_confirmed.min(now), fold);
+        self.mode = Mode::Unknown;
+    }
+
+    fn enter_mode(&mut self, mode: Mode, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        (self.mode, self.mode_confirmed) = (mode, now);
+    }
+
+    fn arrive(&mut self, cpu: u32) {
+        if self.last_cpu.is_some_and(|last| last != cpu) {
+            self.migrations += 1;
+        }
+        self.last_cpu = Some(cpu);
+    }
+
+    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
+        self.tell(now, fold);
+        self.confirmed = self.confirmed.max(now);
+        self.state = state;
+    }
+
+    #[inline]
+    fn cut(&mut self, doing: Doing, now: i64, fold: &mut impl Fold) {
+        // Stamps of different CPUs may be out of step by less than a microsecond: no time passes then.
+        let now = now.max(self.since);
+        let doing = if self.is_out_of_sight() { Doing::Unknown } else { doing };
+        if self.state != State::Ended {
+            fold.change(Change::LwpDid { lwp: self, doing, from: self.since, to: now });
+        }
+        self.since = now;
+    }
+}

@@ -1,0 +1,111 @@
+//! What a trace says that it is of, and which of the events that move the state its classes can tell.
+
+use crate::open::extract::{has_some_interrupts, has_some_switches, has_some_system_calls};
+use crate::open::recording::Trace;
+use tracewing_ctf::model::{EnvValue, TraceClass};
+use tracewing_vocabulary::kernel::{Interrupt, InterruptEvent, SystemCall};
+use tracewing_vocabulary::{kernel, user_thread};
+
+/// What a trace says that it is of.
+pub(super) fn domain(trace: &Trace) -> Option<&str> {
+    text_of(trace, "domain")
+}
+
+pub(super) const KERNEL: &str = "kernel";
+
+/// Of samples, taken by the kernel (`tracewing-profile`).
+pub(super) const PROFILE: &str = "profile";
+
+/// A text in a trace's environment.
+pub(super) fn text_of<'t>(trace: &'t Trace, name: &str) -> Option<&'t str> {
+    match trace.class().env(name)? {
+        EnvValue::String(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Whether a trace is the kernel's.
+pub(crate) fn is_kernel(trace: &Trace) -> bool {
+    domain(trace) == Some(KERNEL)
+}
+
+/// Says that a kernel trace has everybody's events, in the environment of tracewing's.
+const SCOPE: (&str, &str) = ("scope", "system");
+
+/// Whether a trace has the kernel's events of the whole machine, and says so: switches may be missing there,
+/// but nobody is left out.
+pub(super) fn is_system_wide(trace: &Trace) -> bool {
+    is_kernel(trace) && text_of(trace, SCOPE.0) == Some(SCOPE.1)
+}
+
+/// Whether a trace has the kernel's events of some threads only: tracewing's say it where they have
+/// everybody's.
+pub(super) fn is_of_some(trace: &Trace) -> bool {
+    is_kernel(trace) && !is_system_wide(trace) && text_of(trace, "tracer_name") == Some("tracewing")
+}
+
+/// The process whose tree a trace has the kernel's events of, if it says so.
+pub(super) fn root_process(trace: &Trace) -> Option<i32> {
+    match trace.class().env("root_process")? {
+        EnvValue::Integer(process) => i32::try_from(*process).ok().filter(|_| is_of_some(trace)),
+        EnvValue::String(_) => None,
+    }
+}
+
+/// The names of a trace's event classes.
+pub(super) fn class_names(trace: &Trace) -> impl Iterator<Item = &str> {
+    let streams = &trace.class().data_stream_classes;
+    streams.iter().flat_map(|stream| &stream.event_record_classes).filter_map(|class| class.name.as_deref())
+}
+
+/// Whether a trace has switches of threads, and not only some of them, so that who does not leave a CPU is
+/// known to be there.
+pub(super) fn has_switches(trace: &Trace) -> bool {
+    is_kernel(trace)
+        && !has_some_switches(trace)
+        && class_names(trace).any(|name| name == kernel::Switch::NAME)
+}
+
+/// Whether a trace has switches of user threads, and not only some of them.
+pub(super) fn has_user_switches(trace: &Trace) -> bool {
+    !has_some_switches(trace) && class_names(trace).any(|name| name == user_thread::Switch::NAME)
+}
+
+/// Whether events of a class say when a system call begins or ends.
+pub(crate) fn is_of_system_call(name: &str) -> bool {
+    SystemCall::of_name(name).is_some()
+}
+
+/// Whether events of a class say when an interrupt begins or ends.
+pub(crate) fn is_of_interrupt(name: &str) -> bool {
+    InterruptEvent::of_name(name).is_some()
+}
+
+/// Whether a trace has begins and ends of all kinds of interrupts, and not only some of them.
+pub(super) fn has_interrupts(trace: &Trace) -> bool {
+    let has = |kind, is_entry| {
+        let mut events = class_names(trace).filter_map(InterruptEvent::of_name);
+        events.any(|event| event.kind() == kind && matches!(event, InterruptEvent::Entry(..)) == is_entry)
+    };
+    let kinds = [Interrupt::Handler, Interrupt::Softirq, Interrupt::Vector];
+    is_kernel(trace)
+        && !has_some_interrupts(trace)
+        && kinds.into_iter().all(|kind| has(kind, true) && has(kind, false))
+}
+
+/// Whether a trace has begins and ends of system calls, and not only some of them.
+pub(super) fn has_system_calls(trace: &Trace) -> bool {
+    let has_all = |are_entries| {
+        let calls = class_names(trace).filter_map(SystemCall::of_name);
+        calls
+            .filter(|call| matches!(call, SystemCall::Entry(_)) == are_entries)
+            .nth(SystemCall::FEWER)
+            .is_some()
+    };
+    is_kernel(trace) && !has_some_system_calls(trace) && has_all(true) && has_all(false)
+}
+
+/// A part of a trace does not have everybody's events.
+pub(crate) fn forget_scope(class: &mut TraceClass) {
+    class.env.retain(|(name, _)| name != SCOPE.0);
+}

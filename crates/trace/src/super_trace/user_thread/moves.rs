@@ -1,0 +1,139 @@
+//! How a user thread moves from state to state: one method per kind of event, with every state that it may
+//! find.
+//!
+//! Where an event finds a state from which nothing leads to it, events are missing: the state is believed up
+//! to the last event that fits it, and time since then is unknown (`doubt`). `docs/state.md` draws the
+//! states.
+
+use super::{State, UserThread};
+use crate::super_trace::activity::SwitchCause;
+use crate::super_trace::doing::Doing;
+use crate::super_trace::fold::{Change, Fold};
+
+impl UserThread {
+    /// An LWP begins to run it. It does not run elsewhere.
+    pub(in crate::super_trace) fn begins(&mut self, tid: i32, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Blocked: its wake is missing, so how long it was blocked is unknown. But where no wake of it is
+            // ever recorded, as of tasks that only tokio's hooks know, its own word counts: it waited until
+            // now for what it named.
+            State::Blocked { on } if on.is_none() || self.wakeups > 0 => self.doubt(now, fold),
+            State::Blocked { .. } => {}
+            // Runnable, or below one that it ran within itself: what comes before a poll. Unknown: the first
+            // event that fixes it. Running: on another LWP, which has been moved on before.
+            State::Runnable { .. } | State::Nested | State::Unknown | State::Running { .. } => {}
+        }
+        if self.state != State::Nested {
+            self.polls += 1;
+            self.woken = false;
+            self.waits_for = None;
+        }
+        self.enter(State::Running { tid }, now, fold);
+        if self.last_lwp.is_some_and(|last| last != tid) {
+            self.lwp_migrations += 1;
+        }
+        self.last_lwp = Some(tid);
+    }
+
+    /// It runs on a CPU.
+    pub(in crate::super_trace) fn arrives(&mut self, cpu: u32) {
+        if self.last_cpu.is_some_and(|last| last != cpu) {
+            self.cpu_migrations += 1;
+        }
+        self.last_cpu = Some(cpu);
+    }
+
+    /// It stops running. Where nobody knew that it ran, neither is known what it did up to now.
+    pub(in crate::super_trace) fn stops(&mut self, cause: SwitchCause, now: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Running: the only state from which a switch leads away; its time is the LWP's.
+            State::Running { .. } => self.since = self.since.max(now),
+            // Any other: the switch to it is missing.
+            State::Unknown | State::Runnable { .. } | State::Blocked { .. } | State::Nested => {
+                self.doubt(now, fold);
+            }
+        }
+        self.confirmed = self.confirmed.max(now);
+        self.state = match cause {
+            // A wake came while it ran: it is run once more.
+            SwitchCause::Blocked if self.woken => State::Runnable { preempted: false },
+            SwitchCause::Blocked => State::Blocked { on: self.waits_for },
+            SwitchCause::Yielded | SwitchCause::Budget | SwitchCause::Preempted => {
+                State::Runnable { preempted: true }
+            }
+            SwitchCause::Nested => State::Nested,
+            // The cause says what it does next; without one that is unknown. One that has ended is removed
+            // right after.
+            SwitchCause::Unknown | SwitchCause::Ended => State::Unknown,
+        };
+    }
+
+    /// Nobody knows for how long it ran, or what it does now.
+    pub(in crate::super_trace) fn vanishes(&mut self) {
+        self.state = State::Unknown;
+    }
+
+    /// Somebody makes it ready.
+    pub(in crate::super_trace) fn wakes(&mut self, now: i64, fold: &mut impl Fold) {
+        self.wakeups += 1;
+        match self.state {
+            // Blocked: what it waited for is over. Unknown: one that is woken is ready, whatever it did.
+            State::Blocked { .. } | State::Unknown => {
+                self.enter(State::Runnable { preempted: false }, now, fold);
+            }
+            // Running, itself or one within it: it is run once more after it stops.
+            State::Running { .. } | State::Nested => self.woken = true,
+            // Runnable: once is enough.
+            State::Runnable { .. } => {}
+        }
+    }
+
+    /// Its state is no longer known from `from` on. If it ran until then, that has been told.
+    pub(in crate::super_trace) fn lose(&mut self, from: i64, fold: &mut impl Fold) {
+        match self.state {
+            // Running: until then, the LWP's time says what it did.
+            State::Running { .. } => {
+                self.since = self.since.max(from);
+                self.state = State::Unknown;
+            }
+            // Any other lasted until then.
+            _ => self.enter(State::Unknown, from, fold),
+        }
+    }
+
+    /// What lies before `time` counts no longer.
+    pub(in crate::super_trace) fn restart(&mut self, time: i64) {
+        match self.state {
+            State::Running { .. } => self.since = self.since.max(time),
+            state => self.enter(state, time, &mut ()),
+        }
+        (self.polls, self.wakeups, self.lwp_migrations, self.cpu_migrations) = (0, 0, 0, 0);
+    }
+
+    /// Tells what it did until the end. If it runs until then, that has been told.
+    pub(in crate::super_trace) fn finish(&mut self, end: i64, fold: &mut impl Fold) {
+        match self.state {
+            State::Running { .. } => self.since = self.since.max(end),
+            state => self.enter(state, end, fold),
+        }
+        fold.change(Change::UserThreadEnds { thread: self });
+    }
+
+    /// What its state says cannot be true up to now: it is believed only up to its last confirmation.
+    fn doubt(&mut self, now: i64, fold: &mut impl Fold) {
+        self.enter(State::Unknown, self.confirmed.max(self.since).min(now), fold);
+        self.enter(State::Unknown, now, fold);
+    }
+
+    fn enter(&mut self, state: State, now: i64, fold: &mut impl Fold) {
+        let now = now.max(self.since);
+        let doing = match self.state {
+            State::Unknown | State::Running { .. } => Doing::Unknown,
+            State::Runnable { preempted } => Doing::Runnable { preempted },
+            State::Blocked { on } => Doing::Blocked { on },
+            State::Nested => Doing::Nested,
+        };
+        fold.change(Change::UserThreadDid { thread: self, doing, from: self.since, to: now });
+        (self.since, self.confirmed, self.state) = (now, now, state);
+    }
+}

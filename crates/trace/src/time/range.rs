@@ -1,0 +1,294 @@
+//! The time range that a user asks for: reads its ends, and says what lies in it.
+
+use crate::Error;
+use crate::time::zone::{Civil, Zone};
+use tracewing_rules::Glob;
+
+const NS_PER_S: i64 = 1_000_000_000;
+
+/// One end of a range, as a user gives it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TimePoint {
+    /// Nanoseconds since the clock's origin, which is the Unix epoch for most traces.
+    Absolute(i64),
+    /// Nanoseconds since midnight on the day on which the trace begins.
+    TimeOfDay(i64),
+    /// Nanoseconds after the trace's begin.
+    FromBegin(i64),
+    /// When an event of such a name occurs.
+    Occurrence {
+        /// The name.
+        event: Glob,
+        /// For which time since the trace's begin, from 1 on.
+        number: u64,
+    },
+}
+
+impl TimePoint {
+    /// Reads what a user writes; civil time is in `zone` unless it names its own.
+    ///
+    /// | form | example |
+    /// |---|---|
+    /// | after the begin | `+1.5s`, `+200ms`, `+10us`, `+5ns`, `+2min`, `+1h`, `+0.25` (seconds) |
+    /// | date and time | `2026-11-21 04:25`, `2026-11-21 04:25:40.5`, `2026-11-21T04:25:40Z`, `…+02:00` |
+    /// | date | `2026-11-21` (its midnight) |
+    /// | time on the day of the begin | `04:25`, `04:25:40.934685633` |
+    /// | seconds since the origin | `1795235140.934685633`, `-3.5` |
+    /// | third event of a name, or of names that match | `shop:served#3`, `shop:*#3` |
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where the text has none of these forms.
+    pub fn parse(text: &str, zone: Zone) -> Result<Self, Error> {
+        let trimmed = text.trim();
+        parse(trimmed, zone).ok_or_else(|| {
+            Error::Usage(format!(
+                "`{text}` is not a time; give +1.5s, 2026-11-21 04:25:40.5, 04:25:40, seconds since the epoch, or \
+                 EVENT#3"
+            ))
+        })
+    }
+
+    /// Nanoseconds since the clock's origin, in a trace that begins at `begin`. An occurrence has been
+    /// replaced by its time.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where 64 bits cannot hold them.
+    pub fn resolve(&self, begin: i64, zone: Zone) -> Result<i64, Error> {
+        let point = match *self {
+            TimePoint::Occurrence { .. } => None,
+            TimePoint::Absolute(ns) => Some(ns),
+            TimePoint::FromBegin(ns) => begin.checked_add(ns),
+            TimePoint::TimeOfDay(ns) => zone
+                .civil(begin.div_euclid(NS_PER_S))
+                .and_then(|civil| {
+                    let second = ns / NS_PER_S;
+                    zone.seconds(Civil {
+                        hour: (second / 3600) as u32,
+                        minute: (second / 60 % 60) as u32,
+                        second: (second % 60) as u32,
+                        ..civil
+                    })
+                })
+                .and_then(|seconds| seconds.checked_mul(NS_PER_S)?.checked_add(ns % NS_PER_S)),
+        };
+        point.ok_or_else(|| Error::Usage("the time lies outside what a trace's clock can say".into()))
+    }
+}
+
+fn parse(text: &str, zone: Zone) -> Option<TimePoint> {
+    if let Some((event, number)) = text.rsplit_once('#') {
+        let number = parse_digits(number, 1, 18).filter(|number| *number > 0 && !event.is_empty())?;
+        return Some(TimePoint::Occurrence { event: Glob::new(event), number: number.unsigned_abs() });
+    }
+    if let Some(duration) = text.strip_prefix('+') {
+        return parse_duration(duration).map(TimePoint::FromBegin);
+    }
+    let bytes = text.as_bytes();
+    if bytes.len() >= 10 && bytes[4] == b'-' && bytes[7] == b'-' && text.is_char_boundary(10) {
+        let date = parse_date(&text[..10])?;
+        let rest = &text[10..];
+        if rest.is_empty() {
+            return absolute(zone.seconds(date)?, 0);
+        }
+        let (time, offset) = split_offset(rest.strip_prefix([' ', 'T'])?)?;
+        let (hour, minute, second, ns) = parse_time(time)?;
+        let civil = Civil { hour, minute, second, ..date };
+        return match offset {
+            Some(offset) => absolute(Zone::Utc.seconds(civil)?.checked_sub(offset)?, ns),
+            None => absolute(zone.seconds(civil)?, ns),
+        };
+    }
+    if text.contains(':') {
+        let (hour, minute, second, ns) = parse_time(text)?;
+        let seconds = i64::from(hour * 3600 + minute * 60 + second);
+        return Some(TimePoint::TimeOfDay(seconds * NS_PER_S + ns));
+    }
+    match text.strip_prefix('-') {
+        Some(rest) => parse_scaled(rest, NS_PER_S).map(|ns| TimePoint::Absolute(-ns)),
+        None => parse_scaled(text, NS_PER_S).map(TimePoint::Absolute),
+    }
+}
+
+fn absolute(seconds: i64, ns: i64) -> Option<TimePoint> {
+    seconds.checked_mul(NS_PER_S)?.checked_add(ns).map(TimePoint::Absolute)
+}
+
+/// How many nanoseconds a user means by `1.5s`, `200ms`, `10us`, `5ns`, `2min`, `1h` or `0.25` (seconds);
+/// `None` where it is no such text.
+pub fn parse_duration(text: &str) -> Option<i64> {
+    let digits = text.find(|char: char| !char.is_ascii_digit() && char != '.').unwrap_or(text.len());
+    let unit = match text[digits..].trim_start() {
+        "" | "s" => NS_PER_S,
+        "ms" => 1_000_000,
+        "us" | "µs" => 1_000,
+        "ns" => 1,
+        "m" | "min" => 60 * NS_PER_S,
+        "h" => 3600 * NS_PER_S,
+        _ => return None,
+    };
+    parse_scaled(&text[..digits], unit)
+}
+
+/// A decimal number with at most nine digits behind the point, times `unit`.
+fn parse_scaled(text: &str, unit: i64) -> Option<i64> {
+    let (whole, fraction) = text.split_once('.').unwrap_or((text, ""));
+    let whole = parse_digits(whole, 1, 19)?.checked_mul(unit)?;
+    let fraction = match text.contains('.') {
+        true => i128::from(parse_fraction(fraction)?) * i128::from(unit) / i128::from(NS_PER_S),
+        false => 0,
+    };
+    whole.checked_add(i64::try_from(fraction).ok()?)
+}
+
+/// One to nine digits behind the point, as nanoseconds.
+fn parse_fraction(text: &str) -> Option<i64> {
+    Some(parse_digits(text, 1, 9)? * 10_i64.pow(9 - text.len() as u32))
+}
+
+fn parse_digits(text: &str, least: usize, most: usize) -> Option<i64> {
+    let fits = (least..=most).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_digit());
+    fits.then(|| text.parse().ok()).flatten()
+}
+
+fn parse_date(text: &str) -> Option<Civil> {
+    let two = |text: &str| parse_digits(text, 2, 2).map(|number| number as u32);
+    let (month, day) = (two(text.get(5..7)?)?, two(text.get(8..10)?)?);
+    let valid = (1..=12).contains(&month) && (1..=31).contains(&day);
+    valid.then_some(Civil { year: parse_digits(text.get(..4)?, 4, 4)?, month, day, ..Civil::default() })
+}
+
+/// `hh:mm[:ss[.fraction]]`: hour, minute, second, nanosecond.
+fn parse_time(text: &str) -> Option<(u32, u32, u32, i64)> {
+    let two = |text: &str, below: i64| {
+        parse_digits(text, 2, 2).filter(|number| *number < below).map(|number| number as u32)
+    };
+    let mut parts = text.splitn(3, ':');
+    let (hour, minute) = (two(parts.next()?, 24)?, two(parts.next()?, 60)?);
+    let Some(seconds) = parts.next() else { return Some((hour, minute, 0, 0)) };
+    match seconds.split_once('.') {
+        Some((second, fraction)) => Some((hour, minute, two(second, 61)?, parse_fraction(fraction)?)),
+        None => Some((hour, minute, two(seconds, 61)?, 0)),
+    }
+}
+
+/// Splits `Z` or `±hh[:]mm` off; the offset is in seconds east of Greenwich.
+fn split_offset(text: &str) -> Option<(&str, Option<i64>)> {
+    if let Some(time) = text.strip_suffix(['Z', 'z']) {
+        return Some((time, Some(0)));
+    }
+    let Some(at) = text.rfind(['+', '-']) else { return Some((text, None)) };
+    let digits = text[at + 1..].replacen(':', "", 1);
+    let number = parse_digits(&digits, 4, 4)?;
+    let offset = number / 100 * 3600 + number % 100 * 60;
+    Some((&text[..at], Some(if text[at..].starts_with('-') { -offset } else { offset })))
+}
+
+/// A range of time, both ends included, in nanoseconds since the clock's origin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimeRange {
+    /// The first nanosecond.
+    pub begin: i64,
+    /// The last nanosecond.
+    pub end: i64,
+}
+
+impl TimeRange {
+    /// All of time.
+    pub const ALL: TimeRange = TimeRange { begin: i64::MIN, end: i64::MAX };
+
+    /// The range between two points, in a trace that begins at `trace_begin`; an end that is not given is
+    /// open.
+    ///
+    /// # Errors
+    /// [`Error::Usage`] where a point cannot be represented or the range ends before it begins.
+    pub fn between(
+        from: Option<&TimePoint>,
+        to: Option<&TimePoint>,
+        trace_begin: i64,
+        zone: Zone,
+    ) -> Result<Self, Error> {
+        let resolve = |point: Option<&TimePoint>, open: i64| match point {
+            Some(point) => point.resolve(trace_begin, zone),
+            None => Ok(open),
+        };
+        let range = TimeRange { begin: resolve(from, i64::MIN)?, end: resolve(to, i64::MAX)? };
+        if range.begin > range.end {
+            return Err(Error::Usage("the time range ends before it begins".into()));
+        }
+        Ok(range)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_every_form() {
+        let cases = [
+            ("+1.5s", TimePoint::FromBegin(1_500_000_000)),
+            ("+200ms", TimePoint::FromBegin(200_000_000)),
+            ("+1.25us", TimePoint::FromBegin(1250)),
+            ("+7 ns", TimePoint::FromBegin(7)),
+            ("+2min", TimePoint::FromBegin(120 * NS_PER_S)),
+            ("+1h", TimePoint::FromBegin(3600 * NS_PER_S)),
+            ("+0.25", TimePoint::FromBegin(250_000_000)),
+            ("2026-11-21 04:25", TimePoint::Absolute(1_795_235_100 * NS_PER_S)),
+            ("2026-11-21 04:25:40.5", TimePoint::Absolute(1_795_235_140 * NS_PER_S + 500_000_000)),
+            ("2026-11-21T04:25:40Z", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
+            ("2026-11-21T06:25:40+02:00", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
+            ("2026-11-20T23:25:40-0500", TimePoint::Absolute(1_795_235_140 * NS_PER_S)),
+            ("2026-11-21", TimePoint::Absolute(1_795_219_200 * NS_PER_S)),
+            ("04:25", TimePoint::TimeOfDay(15_900 * NS_PER_S)),
+            ("04:25:40.000000001", TimePoint::TimeOfDay(15_940 * NS_PER_S + 1)),
+            ("1795235140.934685633", TimePoint::Absolute(1_795_235_140_934_685_633)),
+            ("-3.5", TimePoint::Absolute(-3_500_000_000)),
+            ("shop:*#12", TimePoint::Occurrence { event: Glob::new("shop:*"), number: 12 }),
+        ];
+        for (text, expected) in cases {
+            assert_eq!(TimePoint::parse(text, Zone::Utc).unwrap(), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn refuses_everything_else() {
+        for text in [
+            "",
+            "+",
+            "+1x",
+            "+-1s",
+            "1.",
+            ".5",
+            "1e3",
+            "24:00",
+            "12:60",
+            "1:2",
+            "12:30:",
+            "2026-13-01",
+            "2026-11-21x",
+            "2026-11-21T04:25+2",
+            "99999999999999999999",
+            "1.0000000001",
+            "noon",
+            "#3",
+            "shop:served#0",
+            "shop:served#+1",
+            "shop:served#",
+            "é",
+            "2026-11-2é",
+        ] {
+            assert!(TimePoint::parse(text, Zone::Utc).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn ranges_are_resolved_from_the_begin() {
+        let begin = 1_795_235_140 * NS_PER_S + 7;
+        let point = |text| Some(TimePoint::parse(text, Zone::Utc).unwrap());
+        let range =
+            TimeRange::between(point("+1s").as_ref(), point("04:25:42").as_ref(), begin, Zone::Utc).unwrap();
+        assert_eq!(range, TimeRange { begin: begin + NS_PER_S, end: 1_795_235_142 * NS_PER_S });
+        assert!(TimeRange::between(point("+2s").as_ref(), point("+1s").as_ref(), begin, Zone::Utc).is_err());
+        assert!(TimeRange::between(point("+9000000000").as_ref(), None, i64::MAX - 5, Zone::Utc).is_err());
+    }
+}

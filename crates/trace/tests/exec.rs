@@ -1,0 +1,59 @@
+//! A thread that executes a program goes on under its process' number, whichever thread it was before.
+
+use tracewing_trace::super_trace::{
+    Activity, Change, Context, Coverage, Doing, Fold, Kind, Name, SuperTrace, TaskState,
+};
+
+const EXECVE: Name = Name(1);
+
+/// What LWPs did, and under which number, by their serial numbers.
+#[derive(Default)]
+struct Notes(Vec<(usize, i32, bool, i64, i64)>);
+
+impl Fold for Notes {
+    fn change(&mut self, change: Change<'_>) {
+        if let Change::LwpDid { lwp, doing, from, to } = change
+            && from < to
+        {
+            self.0.push((lwp.serial, lwp.tid, doing == Doing::Unknown, from, to));
+        }
+    }
+}
+
+fn switch(prev: i32, prev_state: i64, next: i32) -> Kind<'static> {
+    Kind::Switch { prev, prev_name: b"prev", prev_state: TaskState(prev_state), next, next_name: b"next" }
+}
+
+#[test]
+fn who_executes_in_the_place_of_the_first_thread_is_the_same_as_before() {
+    const ZOMBIE: i64 = 0x20;
+    let events = [
+        (0, 10, Kind::Introduction { process: 10, name: b"program" }),
+        (0, 10, Kind::NewTask { child: 11, same_process: true }),
+        (5, 10, Kind::Wakeup { tid: 11, name: b"program" }),
+        (10, 10, switch(10, 1, 11)),
+        (20, 11, Kind::SystemCall { call: EXECVE }),
+        (30, 11, Kind::Waking { tid: 10, name: b"program" }),
+        (40, 11, switch(11, 1, 10)),
+        (50, 10, Kind::Exit),
+        (55, 10, Kind::Waking { tid: 11, name: b"program" }),
+        (60, 10, switch(10, ZOMBIE, 11)),
+        (70, 10, Kind::PageFault { user: false, high: false }),
+        (80, 10, Kind::Exec { file: b"/bin/true" }),
+        (90, 10, Kind::SystemCallEnd { call: EXECVE }),
+        (100, 10, switch(10, ZOMBIE, 0)),
+    ];
+    let (mut state, mut notes) = (SuperTrace::new(Coverage::default()), Notes::default());
+    for (time, tid, kind) in events {
+        let event =
+            Activity { time, cpu: Some(0), tid: Some(tid), process: None, context: Context::Unknown, kind };
+        state.event(&event, &mut notes);
+    }
+    assert!(!state.is_partial(), "no switch is missing");
+    state.finish(&mut notes);
+    assert!(notes.0.iter().all(|(serial, ..)| *serial < 2), "{notes:?}", notes = notes.0);
+    let second: Vec<_> = notes.0.iter().filter(|(serial, ..)| *serial == 1).collect();
+    assert!(second.iter().all(|(_, _, is_unknown, ..)| !is_unknown), "{second:?}");
+    assert!(second.iter().all(|(_, tid, _, _, to)| *tid == if *to <= 70 { 11 } else { 10 }), "{second:?}");
+    assert_eq!(second.iter().map(|(.., from, to)| to - from).sum::<i64>(), 100, "{second:?}");
+}

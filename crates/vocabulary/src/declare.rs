@@ -1,0 +1,237 @@
+//! What a declaration of events becomes here: for each event a struct with the values of its fields as they
+//! are read, for each provider an enumeration of its classes.
+//!
+//! The declarations are macros that hand their text to another macro. This crate makes readers of it; the
+//! crate that emits the events makes event classes of the same text.
+
+/// Makes readers of a declaration. Its grammar:
+///
+/// ```text
+/// provider "lock" named "lock:";
+/// enumerations {
+///     /// What it says.
+///     Kind: u8 { /// What it says.
+///                Mutex = 0 "mutex", }
+/// }
+/// events {
+///     /// When it is emitted.
+///     Acquired "acquired" [print = "…"] {
+///         /// What it says. The field may be absent in older recordings.
+///         @optional ticket: u64 [hex],
+///     }
+/// }
+/// ```
+///
+/// What is in brackets is for the writer, as in `#[event(…)]` of `tracewing::Event`; `also = "name"` on a
+/// field is another name of it in recordings. An event can have several names:
+/// `"sched_wakeup" | "sched_wakeup_new"`.
+macro_rules! readers {
+    (
+        provider $provider:literal named $start:literal;
+        enumerations { $(
+            $(#[doc = $enumeration_doc:literal])*
+            $enumeration:ident: $repr:ident {
+                $( $(#[doc = $label_doc:literal])* $variant:ident = $number:literal $label:literal, )*
+            }
+        )* }
+        events { $(
+            $(#[doc = $doc:literal])*
+            $event:ident $(<$life:lifetime>)? $name:literal $(| $other:literal)* $([$($hint:tt)*])? {
+                $( $(#[doc = $field_doc:literal])* $(@$optional:ident)? $field:ident: $type:ty $([$($field_hint:tt)*])?, )*
+            }
+        )* }
+    ) => {
+        /// Who emits these events.
+        pub const PROVIDER: &str = $provider;
+
+        /// What the names of all of them begin with.
+        pub const START: &str = $start;
+
+        /// A pattern that their names match.
+        pub const GLOB: &str = concat!($start, "*");
+
+        $(
+            $(#[doc = $enumeration_doc])*
+            #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+            pub enum $enumeration { $( $(#[doc = $label_doc])* $variant, )* }
+
+            impl $enumeration {
+                /// The one with this number, if there is one.
+                pub const fn of_number(number: i64) -> Option<Self> {
+                    match number {
+                        $( $number => Some(Self::$variant), )*
+                        _ => None,
+                    }
+                }
+
+                /// Its number in recordings.
+                pub const fn number(self) -> i64 {
+                    match self { $( Self::$variant => $number, )* }
+                }
+
+                /// Its label in recordings.
+                pub const fn label(self) -> &'static str {
+                    match self { $( Self::$variant => $label, )* }
+                }
+            }
+
+            impl<'e> $crate::Recorded<'e> for $enumeration {
+                type Read = Option<Self>;
+                const KIND: $crate::FieldKind = $crate::FieldKind::Enumeration(&[$(($number, $label)),*]);
+
+                #[inline(always)]
+                fn read(fields: &impl $crate::Fields<'e>, place: usize) -> Option<Option<Self>> {
+                    Some(Self::of_number(fields.integer(place)?))
+                }
+            }
+        )*
+
+        $(
+            $crate::declare::reader! {
+                [$($life)?] $(#[doc = $doc])* $event = concat!($start, $name);
+                $( $(#[doc = $field_doc])* $(@$optional)? $field: $type [$($($field_hint)*)?], )*
+            }
+        )*
+
+        /// The classes of the provider.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum Class { $( $(#[doc = $doc])* $event, )* }
+
+        impl Class {
+            /// All of them, in the order of their declaration.
+            pub const ALL: &[Self] = &[$(Self::$event),*];
+
+            /// The class of this name.
+            pub fn of_name(name: &str) -> Option<Self> {
+                match name {
+                    $( concat!($start, $name) $(| concat!($start, $other))* => Some(Self::$event), )*
+                    _ => None,
+                }
+            }
+
+            /// Its name in recordings.
+            pub const fn name(self) -> &'static str {
+                match self { $( Self::$event => concat!($start, $name), )* }
+            }
+
+            /// What its events say.
+            pub const fn description(self) -> &'static str {
+                match self { $( Self::$event => concat!($($doc, "\n"),*), )* }
+            }
+
+            /// Its fields, in the order in which a reader asks for them.
+            pub const fn fields(self) -> &'static [$crate::Field] {
+                match self { $( Self::$event => $event::FIELDS, )* }
+            }
+        }
+    };
+}
+
+/// Makes the struct of one event.
+macro_rules! reader {
+    ([] $($rest:tt)*) => { $crate::declare::reader! { ['static] [] $($rest)* } };
+    ([$life:lifetime] $(#[doc = $doc:literal])* $event:ident $($rest:tt)*) => {
+        $crate::declare::reader! { [$life] [<$life>] $(#[doc = $doc])* $event $($rest)* }
+    };
+    (
+        [$life:lifetime] [$($generics:tt)*]
+        $(#[doc = $doc:literal])* $event:ident = $name:expr;
+        $( $(#[doc = $field_doc:literal])* $(@$optional:ident)? $field:ident: $type:ty [$($hint:tt)*], )*
+    ) => {
+        $(#[doc = $doc])*
+        #[derive(Debug, Clone, PartialEq, Eq)]
+        pub struct $event $($generics)* {
+            $( $(#[doc = $field_doc])* pub $field: $crate::declare::read_type!([$life] $type $(, $optional)?), )*
+        }
+
+        impl $($generics)* $event $($generics)* {
+            /// The name of the class.
+            pub const NAME: &'static str = $name;
+
+            /// The fields of the class, in the order in which a reader asks for them.
+            pub const FIELDS: &'static [$crate::Field] = &[ $( $crate::Field {
+                name: $crate::declare::field_name(stringify!($field)),
+                also: $crate::declare::also!($($hint)*),
+                description: concat!($($field_doc, "\n"),*),
+                unit: $crate::declare::unit!($($hint)*),
+                is_address: $crate::declare::is_address!($($hint)*),
+                kind: <$type as $crate::Recorded>::KIND,
+                is_optional: $crate::declare::is_optional!($($optional)?),
+            } ),* ];
+        }
+
+        impl<'e> $crate::Reader<'e> for $event $($generics)* {
+            #[inline(always)]
+            fn read(fields: &impl $crate::Fields<'e>) -> Option<Self> {
+                #[allow(non_camel_case_types, dead_code, clippy::enum_variant_names, reason = "named as the fields are")]
+                enum Place { $($field),* }
+                let _ = fields;
+                Some(Self { $( $field: $crate::declare::read_field!(fields, Place::$field as usize, $type $(, $optional)?), )* })
+            }
+        }
+    };
+}
+
+/// The name of a field without what makes a keyword an identifier.
+pub(crate) const fn field_name(identifier: &str) -> &str {
+    match identifier.as_bytes() {
+        [b'r', b'#', ..] => identifier.split_at(2).1,
+        _ => identifier,
+    }
+}
+
+/// The type that a field is read as.
+macro_rules! read_type {
+    ([$life:lifetime] $type:ty) => { <$type as $crate::Recorded<$life>>::Read };
+    ([$life:lifetime] $type:ty, optional) => { Option<<$type as $crate::Recorded<$life>>::Read> };
+}
+
+/// The value of a field.
+macro_rules! read_field {
+    ($fields:ident, $place:expr, $type:ty) => {
+        <$type as $crate::Recorded>::read($fields, $place)?
+    };
+    ($fields:ident, $place:expr, $type:ty, optional) => {
+        <$type as $crate::Recorded>::read($fields, $place)
+    };
+}
+
+macro_rules! is_optional {
+    () => {
+        false
+    };
+    (optional) => {
+        true
+    };
+}
+
+macro_rules! is_address {
+    (hex) => {
+        true
+    };
+    ($($other:tt)*) => {
+        false
+    };
+}
+
+/// The unit that a field's hints give.
+macro_rules! unit {
+    (unit = $unit:literal) => {
+        $unit
+    };
+    ($($other:tt)*) => {
+        ""
+    };
+}
+
+/// The other name that a field's hints give.
+macro_rules! also {
+    (also = $name:literal) => {
+        Some($name)
+    };
+    ($($other:tt)*) => {
+        None
+    };
+}
+
+pub(crate) use {also, is_address, is_optional, read_field, read_type, reader, readers, unit};

@@ -1,0 +1,173 @@
+//! The kernel's events, by the names that LTTng gives them (`tracewing-kernel` gives them the same): those
+//! that are interpreted, and what the names of system calls and interrupts have in common.
+//!
+//! Fields and their meaning are those of the kernel's `include/trace/events`; files are named with the
+//! events.
+
+mod interrupt;
+mod state;
+mod system_call;
+
+pub use interrupt::{Interrupt, InterruptEvent, softirq};
+pub use state::TaskState;
+pub use system_call::SystemCall;
+
+use crate::declare::readers;
+use crate::ids::{Pid, Tid};
+
+/// `CLONE_THREAD` of `include/uapi/linux/sched.h`, in [`NewTask::clone_flags`]: the new thread is one of its
+/// creator's process.
+pub const CLONE_THREAD: i64 = 0x0001_0000;
+
+/// LTTng's `enum lttng_thread_type`, in [`StateDump::type`]: a thread of the kernel's own.
+pub const KERNEL_THREAD: i64 = 1;
+
+/// Whether a class of this name is of LTTng's state dump: what there is when the recording begins.
+pub fn is_state_dump(name: &str) -> bool {
+    name.starts_with("lttng_statedump_")
+}
+
+readers! {
+    provider "kernel" named "";
+    enumerations {}
+    events {
+        /// A CPU switches from one thread to another (`sched.h`).
+        Switch<'e> "sched_switch" {
+            /// Thread that leaves the CPU.
+            prev_tid: Tid,
+            /// Its name.
+            prev_comm: &'e str,
+            /// Its state from now on.
+            prev_state: TaskState,
+            /// Thread that gets the CPU.
+            next_tid: Tid,
+            /// Its name.
+            next_comm: &'e str,
+        }
+
+        /// A thread is about to be woken; recorded on the waker's CPU (`sched.h`).
+        Waking<'e> "sched_waking" {
+            /// The thread.
+            tid: Tid,
+            /// Its name.
+            comm: &'e str,
+        }
+
+        /// A woken thread is ready; recorded where it was queued, which need not be the waker's CPU
+        /// (`sched.h`).
+        Wakeup<'e> "sched_wakeup" {
+            /// The thread.
+            tid: Tid,
+            /// Its name.
+            comm: &'e str,
+        }
+
+        /// A new thread is ready for the first time (`sched.h`).
+        WakeupNew<'e> "sched_wakeup_new" {
+            /// The thread.
+            tid: Tid,
+            /// Its name.
+            comm: &'e str,
+        }
+
+        /// A thread created another one (`sched.h`).
+        Fork<'e> "sched_process_fork" {
+            /// The new thread.
+            child_tid: Tid,
+            /// Its name.
+            child_comm: &'e str,
+        }
+
+        /// A thread was created (`task.h`).
+        NewTask "task_newtask" {
+            /// The thread.
+            tid: Tid [also = "pid"],
+            /// Flags of `clone`: what it shares with its creator.
+            clone_flags: i64,
+        }
+
+        /// A process executes a new program (`sched.h`).
+        Exec<'e> "sched_process_exec" {
+            /// Path of the program.
+            filename: &'e str,
+        }
+
+        /// The running thread exits (`sched.h`).
+        ThreadExit "sched_process_exit" {}
+
+        /// A thread that exists when the recording begins (LTTng's `lttng-statedump.h`).
+        StateDump<'e> "lttng_statedump_process_state" {
+            /// The thread.
+            tid: Tid,
+            /// Its process.
+            pid: Pid,
+            /// Its name.
+            name: &'e str,
+            /// Whether it is a user or a kernel thread.
+            @optional r#type: i64,
+        }
+
+        /// A softirq is raised (`irq.h`).
+        SoftirqRaise "softirq_raise" | "irq_softirq_raise" {
+            /// Number of the softirq.
+            vec: i64,
+        }
+
+        /// A softirq begins (`irq.h`).
+        SoftirqEntry "softirq_entry" | "irq_softirq_entry" {
+            /// Number of the softirq.
+            @optional vec: i64,
+        }
+
+        /// The handler of a device's interrupt begins (`irq.h`).
+        HandlerEntry<'e> "irq_handler_entry" {
+            /// Name that the driver registered.
+            @optional name: &'e str,
+        }
+
+        /// A thread sends through a socket (`sock.h`).
+        SocketSend "sock_send_length" {}
+
+        /// A thread receives from a socket (`sock.h`).
+        SocketReceive "sock_recv_length" {}
+
+        /// A program faults on a page (`arch/x86/include/asm/trace/exceptions.h`).
+        PageFaultUser "x86_exceptions_page_fault_user" {
+            /// The page's address.
+            @optional address: u64,
+            /// The program's instruction.
+            @optional ip: u64,
+        }
+
+        /// The kernel faults on a page.
+        PageFaultKernel "x86_exceptions_page_fault_kernel" {}
+
+        /// The running thread starts waiting for a kernel lock (`lock.h`).
+        ContentionBegin "contention_begin" {
+            /// Address of the lock.
+            lock_addr: u64,
+            /// Kind of lock and of access.
+            flags: u64,
+        }
+
+        /// The wait for a kernel lock ends (`lock.h`).
+        ContentionEnd "contention_end" {
+            /// Address of the lock.
+            lock_addr: u64,
+        }
+
+        /// System call `futex` is entered: it waits at an address, or wakes waiters there.
+        FutexEntry "syscall_entry_futex" {
+            /// The address waited at.
+            uaddr: u64,
+            /// Operation (`include/uapi/linux/futex.h`).
+            op: u64,
+        }
+
+        /// System call `futex` returns.
+        FutexExit "syscall_exit_futex" {
+            /// Its result.
+            ret: i64,
+        }
+    }
+}

@@ -1,0 +1,141 @@
+//! The events that tracewing's own parts emit, and those of the kernel that it interprets: each is declared
+//! here once, with its name, its fields and what they mean.
+//!
+//! | module | events |
+//! |---|---|
+//! | [`user_thread`] | tasks and other user threads |
+//! | [`lock`] | locks |
+//! | [`function`] | functions of C, C++ and Rust |
+//! | [`profile`] | samples and counters |
+//! | [`own`], [`recorder`] | threads of programs, by their names |
+//! | [`kernel`] | the kernel's, by the names that LTTng gives them |
+//! | [`probe`] | fields of probes, whose names are users' |
+//! | [`context`] | what all events can have in front of their fields |
+//!
+//! A declaration is a macro ([`user_thread_events!`], …) that hands its text to another one. Here that makes
+//! a struct of it, which [`Reader::read`] fills from whatever implements [`Fields`]; in the crate that emits
+//! the events, what `#[derive(tracewing::Event)]` needs.
+
+#![no_std]
+
+extern crate alloc;
+
+pub mod context;
+mod declare;
+mod field;
+pub mod function;
+mod ids;
+pub mod kernel;
+pub mod lock;
+pub mod own;
+pub mod probe;
+pub mod profile;
+pub mod recorder;
+pub mod user_thread;
+
+pub use field::{Field, FieldKind, Fields, Reader, Recorded};
+pub use ids::{Pid, Tid};
+
+/// An event class that tracewing knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Class {
+    /// Of a user thread.
+    UserThread(user_thread::Class),
+    /// Of a lock.
+    Lock(lock::Class),
+    /// Of a function.
+    Function(function::Class),
+    /// Of samples and counters.
+    Profile(profile::Class),
+    /// The tracer's own in programs.
+    Own(own::Class),
+    /// The recorder's.
+    Recorder(recorder::Class),
+    /// The kernel's.
+    Kernel(kernel::Class),
+}
+
+impl Class {
+    /// The class of this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let programs = || {
+            None.or_else(|| user_thread::Class::of_name(name).map(Self::UserThread))
+                .or_else(|| lock::Class::of_name(name).map(Self::Lock))
+                .or_else(|| function::Class::of_name(name).map(Self::Function))
+                .or_else(|| profile::Class::of_name(name).map(Self::Profile))
+                .or_else(|| own::Class::of_name(name).map(Self::Own))
+                .or_else(|| recorder::Class::of_name(name).map(Self::Recorder))
+        };
+        kernel::Class::of_name(name).map(Self::Kernel).or_else(programs)
+    }
+
+    /// All of them.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let user_threads = user_thread::Class::ALL.iter().map(|class| Self::UserThread(*class));
+        let locks = lock::Class::ALL.iter().map(|class| Self::Lock(*class));
+        let functions = function::Class::ALL.iter().map(|class| Self::Function(*class));
+        let profiles = profile::Class::ALL.iter().map(|class| Self::Profile(*class));
+        let own = own::Class::ALL.iter().map(|class| Self::Own(*class));
+        let recorder = recorder::Class::ALL.iter().map(|class| Self::Recorder(*class));
+        let kernel = kernel::Class::ALL.iter().map(|class| Self::Kernel(*class));
+        user_threads.chain(locks).chain(functions).chain(profiles).chain(own).chain(recorder).chain(kernel)
+    }
+
+    /// Its name in recordings; the first, where it has several.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::UserThread(class) => class.name(),
+            Self::Lock(class) => class.name(),
+            Self::Function(class) => class.name(),
+            Self::Profile(class) => class.name(),
+            Self::Own(class) => class.name(),
+            Self::Recorder(class) => class.name(),
+            Self::Kernel(class) => class.name(),
+        }
+    }
+
+    /// What its events say.
+    pub const fn description(self) -> &'static str {
+        match self {
+            Self::UserThread(class) => class.description(),
+            Self::Lock(class) => class.description(),
+            Self::Function(class) => class.description(),
+            Self::Profile(class) => class.description(),
+            Self::Own(class) => class.description(),
+            Self::Recorder(class) => class.description(),
+            Self::Kernel(class) => class.description(),
+        }
+    }
+
+    /// Its fields, in the order in which a reader asks for them.
+    pub const fn fields(self) -> &'static [Field] {
+        match self {
+            Self::UserThread(class) => class.fields(),
+            Self::Lock(class) => class.fields(),
+            Self::Function(class) => class.fields(),
+            Self::Profile(class) => class.fields(),
+            Self::Own(class) => class.fields(),
+            Self::Recorder(class) => class.fields(),
+            Self::Kernel(class) => class.fields(),
+        }
+    }
+
+    /// Whether its events say what values in others mean: names of threads and tasks, source lines, what is
+    /// mapped where. A part of a recording needs them, also those from before it begins.
+    pub fn explains(self) -> bool {
+        match self {
+            Self::UserThread(class) => class == user_thread::Class::Origin,
+            Self::Lock(class) => {
+                use lock::Class::{CallChain, Image, Place, Shadowed};
+                matches!(class, CallChain | Image | Place | Shadowed)
+            }
+            Self::Function(class) => class == function::Class::Image,
+            Self::Profile(class) => {
+                use profile::Class::{Fork, KernelSymbol, Mapping, Thread};
+                matches!(class, Mapping | Thread | Fork | KernelSymbol)
+            }
+            Self::Own(_) | Self::Recorder(_) => true,
+            Self::Kernel(class) => class == kernel::Class::StateDump,
+        }
+    }
+}
